@@ -88,7 +88,7 @@ func (a *Agent) Say(text string, parts ...belay.Part) *Turn {
 	})
 }
 
-// Resume goes on with the parked turn of the session "test".
+// Resume resumes the parked turn of the session "test".
 func (a *Agent) Resume() *Turn {
 	a.t.Helper()
 	return a.Take(a.Session(session).Resume)
@@ -180,7 +180,7 @@ func (a *Agent) Messages() []*belay.Message {
 	return a.messages(session)
 }
 
-// finish closes the agent when the test ends, and looks at what is left.
+// finish closes the agent when the test ends, and checks for leaks.
 func (a *Agent) finish() {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(a.Timeout, defaultTimeout))
@@ -196,7 +196,7 @@ func (a *Agent) finish() {
 		}
 	}
 	if a.t.Failed() {
-		return // what follows would only tell the same again
+		return // further checks would only repeat the error
 	}
 	if script, ok := a.model.Model.(interface{ Left() int }); ok && script.Left() > 0 {
 		a.t.Errorf("the script was not played to its end: %d of its steps are left", script.Left())
@@ -216,7 +216,7 @@ type recorder struct {
 
 var _ belay.InfoModel = (*recorder)(nil)
 
-// Info is that of the model, if it tells.
+// Info returns the model's info, if it has one.
 func (r *recorder) Info() belay.ModelInfo {
 	if m, ok := r.Model.(belay.InfoModel); ok {
 		return m.Info()

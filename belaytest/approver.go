@@ -20,9 +20,9 @@ type Approver struct {
 
 var _ belay.Approver = (*Approver)(nil)
 
-// NewApprover makes a person who gives these answers, one to each question in the
-// order they come: see [Yes] and [No]. Questions about calls of one response come
-// in any order. A question that there is no answer to fails, which denies.
+// NewApprover returns an approver that gives these answers, one per question in
+// order: see [Yes] and [No]. Questions about calls of one response come in any
+// order. A question without an answer is an error, which denies.
 func NewApprover(answers ...belay.Decision) *Approver {
 	return &Approver{answers: slices.Clone(answers)}
 }

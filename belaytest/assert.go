@@ -146,7 +146,7 @@ func (turn *Turn) some(tool, want string, is func(*Call) bool) {
 	turn.failf("want %s, got: %s", want, strings.Join(got, "; "))
 }
 
-// describe says in one line what came of a call.
+// describe returns the result of a call in one line.
 func describe(c *Call) string {
 	text := fmt.Sprintf("%s %s", c.Tool, c.Ran())
 	if len(c.RewrittenBy) > 0 {
@@ -172,8 +172,8 @@ func (turn *Turn) Reminded(texts ...string) {
 	}
 }
 
-// missing says which texts are in no reminder, or that there are reminders and
-// should be none.
+// missing returns which texts are in no reminder, or that there are unexpected
+// reminders.
 func missing(got, texts []string) string {
 	if len(texts) == 0 && len(got) > 0 {
 		return fmt.Sprintf("want no reminders, got %q", got)

@@ -20,11 +20,11 @@
 //		write.Ran(t) // never
 //	}
 //
-// [Agent.Say] takes a turn and waits for its end, [Agent.Resume] goes on with a
-// parked one, and [Agent.Take] reads any other stream. The [Turn] they return
-// asserts how it ended, what the model called and what came of that, who denied
-// it, what the model was reminded of and which hooks ran; [Turn.Request] is what
-// the model was sent. [Agent.Golden] compares a whole conversation with a file.
+// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked
+// one, and [Agent.Take] reads any other stream. The returned [Turn] has
+// assertions about its end, the calls and their results, denials, reminders and
+// hooks; [Turn.Request] is the request to the model. [Agent.Golden] compares a
+// whole conversation with a file.
 //
 // [NewTool] makes a tool that records its calls and answers from a list.
 // [NewApprover] makes a person who answers from one.
@@ -34,9 +34,9 @@
 // the test ends that the script was played to its end and that no goroutine of a
 // turn is left.
 //
-// What an agent's options leave out is chosen for tests: a store in memory that
-// keeps the records of hooks, a temporary directory for long results, and no
-// pause before a failed attempt is repeated.
+// Missing options get defaults for tests: a store in memory that keeps the
+// records of hooks, a temporary directory for long results, and no pause before
+// a failed attempt is repeated.
 //
 // # Concurrency
 //
@@ -48,10 +48,10 @@
 //
 // # Errors
 //
-// A failed assertion is an error of the test, which goes on. Its message states
-// what was expected and what came, and shows the turn as a whole. What keeps an
-// agent or a turn from taking place ends the test: an agent that cannot be made,
-// a turn that heeds no cancellation, a request that was never sent.
+// A failed assertion is an error of the test, which continues. Its message shows
+// the expected and the actual value, and the whole turn. Fatal problems end the
+// test: an agent that cannot be made, a turn that ignores its cancellation, a
+// request that was never sent.
 //
 // That the runtime fails is nothing that a test must expect: such a turn fails
 // the test, unless it asserts [Turn.Failed] or that the turn ended in an error or

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// label is what the goroutines of turns are marked with. A goroutine inherits the
-// marks of the one that starts it, so those of tools and hooks carry them too, and
-// parallel tests do not see each other's.
+// label marks the goroutines of turns. A goroutine inherits the label of its
+// creator, so tools and hooks have it too, and parallel tests do not see each
+// other's.
 const label = "belaytest"
 
 var tags atomic.Int64
@@ -26,8 +26,8 @@ func tagged(ctx context.Context, tag string, do func()) {
 	pprof.Do(ctx, pprof.Labels(label, tag), func(context.Context) { do() })
 }
 
-// leaked tells where goroutines with a mark are, once those that are about to end
-// have had the time.
+// leaked returns the stacks of labelled goroutines, after waiting for those that
+// are about to end.
 func leaked(ctx context.Context, tag string) string {
 	const first, last = time.Millisecond, 500 * time.Millisecond
 	for pause := first; ; pause *= 2 {

@@ -13,14 +13,13 @@ import (
 // Tool is a tool that records its calls and answers from a list. Make one with
 // [NewTool], and set its fields before an agent has it.
 type Tool struct {
-	// Description and Schema are what the model is told. Schema defaults to any
-	// object.
+	// Description and Schema are for the model. Schema defaults to any object.
 	Description string
 	Schema      json.RawMessage
-	// How says how it is run.
+	// How defines how it runs.
 	How belay.ToolTraits
-	// Answer answers in the place of the list. The calls are numbered from 1, as
-	// they start.
+	// Answer answers instead of the list. The calls are numbered from 1, as they
+	// start.
 	Answer func(ctx context.Context, call *belay.Invocation, number int) (belay.Result, error)
 
 	name    string
@@ -38,7 +37,7 @@ func NewTool(name string, results ...string) *Tool {
 	return &Tool{name: name, results: slices.Clone(results), Description: "A tool for tests."}
 }
 
-// Declaration is what the model is told.
+// Declaration returns the declaration for the model.
 func (tool *Tool) Declaration() belay.ToolDeclaration {
 	return belay.ToolDeclaration{Name: tool.name, Description: tool.Description, InputSchema: tool.Schema}
 }

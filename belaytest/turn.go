@@ -56,7 +56,7 @@ func (turn *Turn) read(stream iter.Seq2[belay.Event, error]) {
 }
 
 // Decide answers everything that the parked turn waits for, as [Yes] and [No] do.
-// [Agent.Resume] then goes on.
+// [Agent.Resume] then continues.
 func (turn *Turn) Decide(answer belay.Decision) {
 	turn.t.Helper()
 	if len(turn.Waits) == 0 {
@@ -70,7 +70,7 @@ func (turn *Turn) Decide(answer belay.Decision) {
 	}
 }
 
-// Call is a tool call that the model made, and what came of it.
+// Call is a tool call of the model, and its result.
 type Call struct {
 	belay.CallPart
 	// Result is nil while the call is parked.
@@ -116,7 +116,7 @@ func (turn *Turn) Reminders() []string {
 	for i := range turn.Requests {
 		for _, m := range turn.Requests[i].Messages {
 			if m.Turn != "" && m.Turn != turn.ID {
-				continue // it was told in an earlier turn
+				continue // it is from an earlier turn
 			}
 			for _, text := range reminders(m) {
 				if !slices.Contains(all, text) {
@@ -199,7 +199,7 @@ func (turn *Turn) String() string {
 	return b.String()
 }
 
-// ending says how the turn ended.
+// ending returns how the turn ended.
 func (turn *Turn) ending() string {
 	var b strings.Builder
 	if turn.Reason == "" {
@@ -222,7 +222,7 @@ func (turn *Turn) ending() string {
 // sameJSON reports whether two texts are the same JSON value.
 func sameJSON(a, b []byte) bool { return canonical(a) == canonical(b) }
 
-// canonical is JSON without white space and with its keys sorted. What is no JSON
+// canonical returns JSON without white space and with sorted keys. Other text
 // stays as it is.
 func canonical(data []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(data))

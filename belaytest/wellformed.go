@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// WellFormed says what is wrong with a whole transcript, or with the messages of a
-// request, or nothing:
+// WellFormed returns what is wrong with a transcript, or with the messages of a
+// request, or nil:
 //
 //   - stored messages are numbered without a gap;
 //   - each message is of a kind that fits its role, and has parts that fit its
@@ -25,7 +25,7 @@ import (
 func WellFormed(messages []*belay.Message) error {
 	var problems []error
 	var open []*belay.CallPart                            // of the last response
-	numbered := len(messages) > 0 && messages[0].Seq == 1 // else a summary stands for what was before
+	numbered := len(messages) > 0 && messages[0].Seq == 1 // else a summary replaces the earlier messages
 	stored := int64(0)                                    // the number of the last message that has one
 	for i, m := range messages {
 		report := func(format string, args ...any) {
@@ -83,7 +83,7 @@ var partsOf = map[belay.MessageKind][]belay.PartType{
 	belay.KindCompaction: {belay.PartText},
 }
 
-// shape says what is wrong with a message by itself.
+// shape returns what is wrong with a single message.
 func shape(m *belay.Message) []string {
 	var problems []string
 	report := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -120,7 +120,7 @@ func shape(m *belay.Message) []string {
 	return problems
 }
 
-// answers says how results differ from the calls they should answer.
+// answers returns how results differ from their calls.
 func answers(calls []*belay.CallPart, m *belay.Message) string {
 	var got []string
 	for i := range m.Parts {

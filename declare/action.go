@@ -35,7 +35,7 @@ func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (js
 		}
 		return h.saveJSON, nil
 	case "approve":
-		answer = map[string]any{"decision": "ask", "reason": cmp.Or(a.Text, h.id+" wants it approved")}
+		answer = map[string]any{"decision": "ask", "reason": cmp.Or(a.Text, h.id+" asks for approval")}
 	case "deny":
 		answer = h.codec.blocking("deny", cmp.Or(a.Text, h.id+" denies it"), nil)
 	case "remind":
@@ -48,13 +48,13 @@ func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (js
 		err = h.codec.wire.CheckAnswer(data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s has no place at %s: %w", a.Name, h.d.Phase, err)
+		return nil, fmt.Errorf("the action %s cannot be used at %s: %w", a.Name, h.d.Phase, err)
 	}
 	return func(context.Context, *worker.Envelope) (json.RawMessage, error) { return data, nil }, nil
 }
 
-// log writes a line about the input to the log: names, its size and its hash, and what it
-// says only if the declaration asks for it.
+// log writes a line about the input to the log: names, size and hash. It logs the content
+// only if the declaration asks for it.
 func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	sum := sha256.Sum256(e.Input)
 	attrs := []slog.Attr{
@@ -79,8 +79,8 @@ func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage,
 	return nil, nil
 }
 
-// saveJSON appends the envelope to a file below the directory of the declaring one, as a
-// line. No link leads out of that directory.
+// saveJSON appends the envelope as one line to a file below the directory of the hook
+// file. It does not follow links out of that directory.
 func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	line, err := encode(e)
 	if err != nil {
@@ -90,21 +90,21 @@ func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessa
 		return nil, err
 	}
 	if err := appendLine(h.d.Dir, h.d.Action.Text, append(line, '\n')); err != nil {
-		return nil, &hook.SafeError{Code: codes.Error, Message: "the file of save_json cannot be written", Err: err}
+		return nil, &hook.SafeError{Code: codes.Error, Message: "save_json cannot write its file", Err: err}
 	}
 	return nil, nil
 }
 
-// saveable refuses a file that save_json may not write: one outside of the directory,
-// and one that something might take for a program or its settings. What is written there
-// is in part what a model said.
+// saveable rejects files that save_json must not write: files outside the directory, and
+// files that could be run as a program or read as its settings. Part of the content
+// comes from a model.
 func saveable(name string) error {
 	ext := strings.ToLower(path.Ext(filepath.ToSlash(name)))
 	switch {
 	case !filepath.IsLocal(filepath.FromSlash(name)):
-		return fmt.Errorf("save_json writes below the directory of this file, and %q is not: write a relative path that does not go up", name)
+		return fmt.Errorf("save_json writes only below the directory of this file, and %q is outside of it: write a relative path without ..", name)
 	case ext != ".jsonl" && ext != ".ndjson":
-		return fmt.Errorf("save_json writes lines of JSON, and %q is not named so: use a name that ends in .jsonl", name)
+		return fmt.Errorf("save_json writes JSON lines: use a file name that ends in .jsonl instead of %q", name)
 	default:
 		return nil
 	}
@@ -122,7 +122,7 @@ func appendLine(dir, name string, line []byte) (err error) {
 			return fmt.Errorf("save_json: %w", err)
 		}
 	}
-	if before, err := root.Lstat(name); err == nil && !before.Mode().IsRegular() { // a pipe would be waited for
+	if before, err := root.Lstat(name); err == nil && !before.Mode().IsRegular() { // opening a pipe would block
 		return fmt.Errorf("save_json: %s is not a regular file", name)
 	}
 	file, err := root.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -134,10 +134,10 @@ func appendLine(dir, name string, line []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("save_json: %w", err)
 	}
-	if now, err := root.Lstat(name); err != nil || !os.SameFile(opened, now) { // a link leads elsewhere
+	if now, err := root.Lstat(name); err != nil || !os.SameFile(opened, now) { // it may be a link
 		return fmt.Errorf("save_json: %s is not a regular file", name)
 	}
-	if _, err := file.Write(line); err != nil { // one call: lines of several processes do not mix
+	if _, err := file.Write(line); err != nil { // one write, so that lines of several processes do not mix
 		return fmt.Errorf("save_json: %w", err)
 	}
 	return nil

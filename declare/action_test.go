@@ -23,7 +23,7 @@ import (
 func TestActionsAnswer(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]belay.ToolVerdict{
-		"action: approve":                         {Decision: belay.ToolAsk, Reason: "gate wants it approved"},
+		"action: approve":                         {Decision: belay.ToolAsk, Reason: "gate asks for approval"},
 		"action: { approve: look at it }":         {Decision: belay.ToolAsk, Reason: "look at it"},
 		"action: deny":                            {Decision: belay.ToolDeny, Reason: "gate denies it"},
 		"action: { deny: not here }":              {Decision: belay.ToolDeny, Reason: "not here"},
@@ -93,7 +93,7 @@ func TestSaveJSONStaysInItsDirectory(t *testing.T) {
 			p.put("x", "")
 			test.build(t, p)
 			trial := try(t, p.set(gate("action: { save_json: a/calls.jsonl }"), nil), write)
-			if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, "save_json cannot be written") {
+			if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, "save_json cannot write") {
 				t.Errorf("%v, want it refused", trial)
 			}
 			if outer.read("outside/target") != "before" || outer.has("outside/new") || outer.has("outside/calls.jsonl") {
@@ -211,8 +211,8 @@ func TestLogWritesNoContentUnlessAskedTo(t *testing.T) {
 func TestLogRefusesSettingsThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[string]string{
-		"{ log: { level: loud } }":    `level: unknown word "loud"`,
-		"{ log: { level: INFO+2 } }":  `level: unknown word "INFO+2"`,
+		"{ log: { level: loud } }":    `level: unknown value "loud"`,
+		"{ log: { level: INFO+2 } }":  `level: unknown value "INFO+2"`,
 		"{ log: { contents: true } }": `unknown key "contents" (did you mean "content"?)`,
 		"{ deny: { level: warn } }":   "deny is a mapping: write a text",
 	} {

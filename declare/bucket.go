@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// buckets are names that agents' files have for phases.
+// buckets maps the short names used in agent files to phases.
 var buckets = map[string]string{
 	"onStart": "session.start", "onToolCall": "tool.pre", "onToolEnd": "tool.post", "onModelCall": "model.pre",
 	"onModelEnd": "model.post", "onComplete": "turn.post_turn", "onError": "error",
@@ -51,8 +51,8 @@ func named(v frontmatter.Value, id string) frontmatter.Value {
 	return v
 }
 
-// unflattened returns a hook of a bucket in the form that other hooks have. In a bucket a
-// hook may also be flat, with what its action needs beside the action:
+// unflattened returns a hook of a bucket in the form of other hooks. In a bucket a hook
+// may also be flat, with the fields of its action beside the action:
 //
 //	{action: approve, tools: [write]}
 //	{action: webhook, url: https://example.com/}
@@ -60,7 +60,8 @@ func named(v frontmatter.Value, id string) frontmatter.Value {
 //	{action: log, level: warn}
 //	{action: command, command: ./check.sh}
 //
-// A key that does not belong to the action stays where it is, and is a fault.
+// A key that does not belong to the action stays where it is and is reported as
+// a mistake.
 func unflattened(v frontmatter.Value) frontmatter.Value {
 	if v.Kind != frontmatter.Map {
 		return v
@@ -76,7 +77,7 @@ func unflattened(v frontmatter.Value) frontmatter.Value {
 	return v
 }
 
-// flatHook is a hook on its way out of the flat form.
+// flatHook is a flat hook while it is converted.
 type flatHook struct{ fields []frontmatter.Field }
 
 // take removes a field.
@@ -90,8 +91,8 @@ func (h *flatHook) take(key string) (frontmatter.Field, bool) {
 	return f, true
 }
 
-// nest adds a mapping, unless there is one of that name: then the fields go back to where
-// they were, as a fault.
+// nest adds a mapping. If there is already one of that name, the fields go back to where
+// they were and are reported as a mistake.
 func (h *flatHook) nest(key string, line int, fields ...frontmatter.Field) {
 	if slices.ContainsFunc(h.fields, func(f frontmatter.Field) bool { return f.Key == key }) {
 		h.fields = append(h.fields, fields...)
@@ -100,7 +101,7 @@ func (h *flatHook) nest(key string, line int, fields ...frontmatter.Field) {
 	h.fields = append(h.fields, frontmatter.Field{Key: key, Line: line, Value: frontmatter.Value{Kind: frontmatter.Map, Line: line, Map: fields}})
 }
 
-// action puts an action together with what belongs to it.
+// action builds an action with its fields.
 func (h *flatHook) action(action frontmatter.Field) {
 	var own []frontmatter.Field
 	take := func(keys ...string) {

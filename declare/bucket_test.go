@@ -82,17 +82,17 @@ func TestMistakesInTheFlatForm(t *testing.T) {
 		{"a webhook without an address", "onToolCall:\n    - { action: webhook }", 3, "the webhook has no url"},
 		{"a key of another action", "onToolCall:\n    - { action: approve, url: 'https://example.com/' }", 3, `unknown key "url"`},
 		{"a file of another action", "onToolCall:\n    - { action: log, path: a.jsonl }", 3, `unknown key "path"`},
-		{"a file that may not be written", "onToolCall:\n    - { action: save_json, path: ../a.jsonl }", 3, "save_json writes below the directory"},
+		{"a file that may not be written", "onToolCall:\n    - { action: save_json, path: ../a.jsonl }", 3, "save_json writes only below the directory"},
 		{"save_json without a file", "onComplete:\n    - action: save_json", 3, "save_json has no file"},
-		{"a level that there is not", "onError:\n    - { action: log, level: loud }", 3, `level: unknown word "loud"`},
+		{"a level that there is not", "onError:\n    - { action: log, level: loud }", 3, `level: unknown value "loud"`},
 		{"tools beside match", "onToolCall:\n    - { action: deny, tools: [a], match: { tools: [b] } }", 3, "it belongs to match"},
 		{"tools where there are none", "onStart:\n    - { action: log, tools: [a] }", 3, "inputs of session.start have no tool"},
 		{"an approval of what has begun", "onToolEnd:\n    - { action: approve }", 3, "use phase tool.pre"},
-		{"a command that is missing", "onToolCall:\n    - { action: command }", 3, `unknown word "command"`},
+		{"a command that is missing", "onToolCall:\n    - { action: command }", 3, `unknown value "command"`},
 		{"the flat form elsewhere", "\n  - { id: a, phase: tool.pre, action: deny, tools: [a] }", 3, "it belongs to match"},
 		{"no id elsewhere", "\n  - { phase: tool.pre, action: deny }", 3, "the hook has no id"},
 		{"a bucket that is no list", "onToolCall: log", 2, "onToolCall is a text: write a list of hooks"},
-		{"an id that is taken", "onToolCall:\n    - { action: log }\n    - { id: onToolCall.1, action: log }", 4, `the id "onToolCall.1" is taken`},
+		{"an id that is taken", "onToolCall:\n    - { action: log }\n    - { id: onToolCall.1, action: log }", 4, `the id "onToolCall.1" is already used`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

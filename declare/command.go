@@ -41,20 +41,20 @@ func (h *handler) command(ctx context.Context, e *worker.Envelope) (json.RawMess
 	}
 	answer, err := h.codec.read(stdout, h.ended(ctx, exit, stdout, stderr))
 	if safe, ok := errors.AsType[*hook.SafeError](err); ok && exit.Code == 0 {
-		if said := stderr.tail.shown(h.set.redact); said != "" { // it may say what the output does not
+		if said := stderr.tail.shown(h.set.redact); said != "" { // it may explain more than the output
 			err = &hook.SafeError{Code: safe.Code, Message: safe.Message, Err: errors.Join(safe.Err, fmt.Errorf("its standard error: %s", said))}
 		}
 	}
 	return answer, err
 }
 
-// ended says what is wrong with a program that has ended, or nothing.
+// ended returns what is wrong with a program that has ended, or nil.
 func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, stderr *errorOutput) error {
 	said := stderr.tail.shown(h.set.redact)
 	switch {
 	case ctx.Err() != nil && exit.Stopped != nil:
 		return context.Cause(ctx)
-	case exit.Stopped != nil: // it printed without end
+	case exit.Stopped != nil: // it printed too much
 		if err := tooMuch(stdout, stderr); err != nil {
 			return err
 		}
@@ -68,15 +68,15 @@ func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, std
 	}
 }
 
-// execution is what is about to run for a declaration.
+// execution returns the program that will run for a declaration.
 func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope) (*Execution, error) {
 	run := &Execution{Argv: append([]string{}, d.Argv...), Env: s.env.of(d, e), Dir: d.Dir}
 	if s.opts.Confine != nil {
 		if err := s.opts.Confine(ctx, d, run); err != nil {
-			if errors.Is(err, exec.ErrNotFound) { // whoever confines looks for the program first
+			if errors.Is(err, exec.ErrNotFound) { // Confine needs the full path of the program
 				return nil, startError(run, err)
 			}
-			return nil, &hook.SafeError{Code: codes.Error, Message: "it cannot be confined and did not run", Err: err}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "the sandbox refused it, so it did not run", Err: err}
 		}
 	}
 	if len(run.Argv) == 0 {
@@ -85,8 +85,8 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 	return run, nil
 }
 
-// failed is the failure of a program. What it said is shown to people and the model, and is
-// not stored.
+// failed returns the failure of a program. Its output is shown to people and the model, and
+// is not stored.
 func failed(what, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: what}
 	if said != "" {
@@ -95,8 +95,9 @@ func failed(what, said string) error {
 	return e
 }
 
-// exited is a failure by exit code. What the program said is why it denies, at a gate that
-// is closed by failures. A shell has exit codes for programs that it could not start.
+// exited returns a failure by exit code. At a gate that fails closed, the program's output
+// becomes the reason of the denial. A shell uses some exit codes for programs that it
+// could not start.
 func (h *handler) exited(code int, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("exit code %d", code), Reason: said}
 	if h.d.Argv[0] == "sh" && len(h.d.Argv) == 3 {
@@ -110,7 +111,7 @@ func (h *handler) exited(code int, said string) error {
 	return e
 }
 
-// startError says why there was no process.
+// startError returns why the process did not start.
 func startError(run *Execution, err error) error {
 	what := "the program could not be started"
 	_, gone := os.Stat(run.Dir)

@@ -88,9 +88,9 @@ func TestCommandAnswers(t *testing.T) {
 		{"killed by a signal", "kill -9 $$", belay.ToolDeny, "killed by a signal", codes.Error},
 		{"garbage", "head -c 100 /dev/urandom; printf '\\377'", belay.ToolDeny, "neither JSON nor text", codes.OutputInvalid},
 		{"zero bytes", "printf 'a\\000b'", belay.ToolDeny, "neither JSON nor text", codes.OutputInvalid},
-		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "JSON among the output", codes.OutputInvalid},
+		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "mixes JSON and text", codes.OutputInvalid},
 		{"null is no opinion", "echo null", belay.ToolPass, "", ""},
-		{"a number is no answer", "echo 42", belay.ToolDeny, "JSON and not an object", codes.OutputInvalid},
+		{"a number is no answer", "echo 42", belay.ToolDeny, "not an object", codes.OutputInvalid},
 		{"an unknown key", `echo '{"decisio": "deny"}'`, belay.ToolDeny, `decisio`, codes.OutputInvalid},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

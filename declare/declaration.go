@@ -9,14 +9,13 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// Declaration is a hook as a file declares it. It is data: what it says runs only
-// in a [Set].
+// Declaration is a hook as a file declares it. It is only data: a [Set] runs it.
 type Declaration struct {
 	// ID is the id of the subscription.
 	ID string
 	// Phase is the wire name of the phase.
 	Phase string
-	// File and Line are where it stands.
+	// File and Line are its position.
 	File string
 	Line int
 	// Dir is the directory of the file, as an absolute path. Commands and workers
@@ -24,38 +23,38 @@ type Declaration struct {
 	Dir string
 	// Kind is what it runs: a command, a worker, a webhook or an action.
 	Kind hook.HandlerKind
-	// Argv is the program of a command or worker, with its arguments. What run says
-	// is the last argument of sh -c.
+	// Argv is the program of a command or worker, with its arguments. The text of
+	// run is the last argument of sh -c.
 	Argv []string
 	// Scripts are the files below the directory that Argv names, as absolute paths.
-	// It is filled in by [Load].
+	// [Load] fills it in.
 	Scripts []string
-	// Env are the variables that a command or worker gets besides the usual ones: a
-	// name that the host's environment has, or NAME=value.
+	// Env lists the extra variables of a command or worker: NAME passes on the
+	// host's value, NAME=value sets one.
 	Env []string
-	// Webhook is where a webhook is.
+	// Webhook is the endpoint of a webhook.
 	Webhook *Webhook
-	// Action is what an action does.
+	// Action is the built-in action.
 	Action *Action
-	// Secrets are the names of variables whose values the file calls secret.
+	// Secrets are the names of variables whose values are secret.
 	Secrets []string
-	// Options are the order and the limits, as [hook.Subscription] has them. Kind and
-	// Origin are filled in by a set.
+	// Options are the order and the limits, see [hook.Subscription]. A set fills in
+	// Kind and Origin.
 	Options hook.Options
 
 	wire *phasejson.Phase // nil if it was not read from a file
 }
 
-// Webhook is an endpoint that is called in place of a program.
+// Webhook is an endpoint that is called instead of a program.
 type Webhook struct {
 	// URL is where the envelope is posted: https, or http to this machine.
 	URL string
-	// Secret names the variable that holds the key of the signature. Without one
-	// there is no signature.
+	// Secret names the variable with the key of the signature. If it is empty,
+	// calls are not signed.
 	Secret string
 }
 
-// Action is something that needs no program.
+// Action is a built-in action that needs no program.
 type Action struct {
 	// Name is log, save_json, approve, deny or remind.
 	Name string
@@ -73,7 +72,7 @@ type Action struct {
 type FaultError struct {
 	File string
 	Line int
-	// Message says what is wrong and what to do.
+	// Message explains what is wrong and what to do.
 	Message string
 }
 

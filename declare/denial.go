@@ -12,7 +12,7 @@ import (
 // searched for denials before it is read as an answer, and the search needs no valid JSON
 // around them.
 
-// denialKind is a way to say that something must not happen.
+// denialKind is a form of denial.
 type denialKind uint8
 
 // The kinds of denials. At turn.stop only saysDeny and saysContinue count, elsewhere the
@@ -54,45 +54,45 @@ func (d *denials) join(other *denials) {
 }
 
 const (
-	// deepest is how many objects inside of one another are remembered at least. It is
-	// the depth at which encoding/json gives up.
+	// deepest is the nesting depth that a search must handle at least. It is the depth
+	// at which encoding/json gives up.
 	deepest = 10_000
-	// longestText is how much of a string is remembered. It must hold the words that
-	// decide; of a longer reason the beginning is enough.
+	// longestText is how many bytes of a string are kept. The words of a decision
+	// must fit; of a longer reason the beginning is enough.
 	longestText = 16 << 10
-	// mostReasons is how many objects inside of one another may have a reason. Together
-	// with longestText it bounds the memory of a search.
+	// mostReasons is how many nested objects may have a reason. Together with
+	// longestText it bounds the memory of a search.
 	mostReasons = 64
 )
 
-// search finds the objects with a denial in a stream of bytes. It finds every JSON object
-// that is in the stream in one piece, whatever stands before and behind it. It is lenient:
-// between the strings of an object it ignores what it does not know, and in strings it
-// takes line ends and bytes that are not UTF-8. Each byte is looked at once.
+// search finds the objects with a denial in a stream of bytes. It finds every complete
+// JSON object in the stream, whatever comes before and after it. It is lenient: between
+// the strings of an object it ignores unknown bytes, and in strings it accepts line ends
+// and invalid UTF-8. It looks at each byte once.
 //
-// The difficulty is that nobody knows whether a quote before the object opens or closes a
-// string. So a search follows both readings: between strings and inside of one. Each quote
-// turns one into the other. There are never more than these two: a backslash ends the
-// reading that is between strings, because JSON has none there, and a brace begins it anew.
+// The difficulty: a quote before the object may open or close a string. So a search follows
+// both readings: between strings and inside of one. Each quote turns one into the other.
+// There are never more than these two: a backslash ends the reading that is between
+// strings, because JSON has none there, and a brace begins it anew.
 type search struct {
 	denials
 
 	between *reader // nil if there is no open object in this reading
 	inside  *reader // likewise
-	spare   *reader // one that is not in use, or nil
+	spare   *reader // an unused one, or nil
 }
 
 // reader is one reading of the stream.
 type reader struct {
 	open    []openObject // the objects that are open, the innermost last
-	text    []byte       // the string that is being read or was read last, as it is written
-	escaped bool         // the next byte of the string belongs to a backslash
-	word    []byte       // what stands between strings, such as true
-	key     string       // the last string, if a colon may follow and the search knows it
-	value   string       // the key whose value follows; empty if the search does not know it
+	text    []byte       // the current or last string, still escaped
+	escaped bool         // the last byte of the string was a backslash
+	word    []byte       // the word between strings, such as true
+	key     string       // the last string, if it is a known key and a colon may follow
+	value   string       // the key whose value follows; empty if the key is not known
 }
 
-// openObject is an object whose end has not come yet.
+// openObject is an object that has not ended yet.
 type openObject struct {
 	kinds  uint8 // which kinds of denials it has, as a set
 	reason string
@@ -103,7 +103,7 @@ func (s *search) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); i++ {
 		switch {
 		case s.between != nil:
-		case s.inside == nil: // nothing matters but the beginning of an object
+		case s.inside == nil: // only the beginning of an object matters
 			next := bytes.IndexByte(p[i:], '{')
 			if next < 0 {
 				return len(p), nil
@@ -148,7 +148,7 @@ func (s *search) next(c byte) {
 	}
 }
 
-// newReader returns a reader that is behind the brace of an object.
+// newReader returns a reader positioned after the opening brace of an object.
 func (s *search) newReader() *reader {
 	r := s.spare
 	if r == nil {
@@ -171,7 +171,7 @@ func (r *reader) addText(c byte) {
 	}
 }
 
-// endString takes a string as a key, or as the value of one.
+// endString handles the end of a string: a key, or the value of one.
 func (r *reader) endString() {
 	if r.value == "" {
 		r.key = keyword(r.text)
@@ -199,7 +199,7 @@ func (r *reader) endString() {
 	r.key, r.value = "", ""
 }
 
-// nextBetween takes a byte that is not part of a string.
+// nextBetween handles a byte outside of strings.
 func (r *reader) nextBetween(c byte, found *denials) {
 	switch c {
 	case '{':
@@ -230,7 +230,7 @@ func (r *reader) nextBetween(c byte, found *denials) {
 	}
 }
 
-// endWord takes true and false as the value of a key.
+// endWord handles true and false as the value of a key.
 func (r *reader) endWord() {
 	if len(r.word) == 0 {
 		return
@@ -241,8 +241,8 @@ func (r *reader) endWord() {
 	r.word = r.word[:0]
 }
 
-// keyword returns the word of an answer that a string is, or nothing. What nobody sees in
-// the string, such as a zero byte or a byte order mark, does not matter.
+// keyword returns the answer keyword that a string spells, or "". Invisible characters,
+// such as a zero byte or a byte order mark, are ignored.
 func keyword(text []byte) string {
 	switch string(text) {
 	case "decision":

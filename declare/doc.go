@@ -1,5 +1,5 @@
-// Package declare is for hooks that need no Go: files say what runs at which phase, and
-// this package makes subscriptions of them.
+// Package declare loads hooks from files, without Go: a file says what runs at which
+// phase, and this package makes subscriptions of it.
 //
 // # Usage
 //
@@ -12,8 +12,8 @@
 //	    run: ./check.sh            # or command: [..], worker: [..], webhook: {url: ..}, action: approve
 //	    timeout: 5s
 //
-// [Load] reads files and reports every mistake with its line. [New] makes a [Set] of what
-// they declare, whose subscriptions are installed like any other:
+// [Load] reads files and reports every mistake with its line. [New] makes a [Set] of the
+// declarations. Its subscriptions are installed like any other:
 //
 //	declared, err := declare.Load("hooks", "hooks/no-prod.yaml")
 //	...
@@ -21,31 +21,32 @@
 //	...
 //	lease, err := runtime.Install(set.Subscriptions()...)
 //
-// To unload them, drain the lease and close the set: then no process of it is left.
+// To unload them, drain the lease and close the set. Then none of its processes is
+// left.
 //
-// A command is given one JSON envelope on standard input and answers by its exit code and
-// what it prints. A worker is given the same many times over, by the protocol of package
-// worker. A webhook is posted the same. The answers of all three are read strictly into
-// the phase's output: `belay hooks schema` describes it. docs/declared-hooks.md tells all of
-// this to those who write such files.
+// A command reads one JSON envelope from standard input and answers by its exit code and
+// its output. A worker gets many envelopes, by the protocol of package worker. A webhook
+// gets the envelope as a POST request. The answers of all three are read strictly into
+// the phase's output: `belay hooks schema` describes it. docs/declared-hooks.md explains the
+// files to their authors.
 //
 // # Who may run what
 //
-// This package runs what it is given. Whether a file may have its commands run is for its
-// caller to say, by Trust and Confine in [Options]; what its answers may contribute, by
-// the origin and the grants of the runtime.
+// This package runs what it is given. The caller decides by Trust and Confine in
+// [Options] whether a file may run commands. The origin and the grants of the runtime
+// decide what its answers may contribute.
 //
 // # Concurrency
 //
-// A [Set] is safe for concurrent use. Each command is a process group of its own, and each
-// worker is one that all hooks share which name the same program.
+// A [Set] is safe for concurrent use. Each command runs in a process group of its own. So
+// does each worker; hooks that name the same program share one worker.
 //
 // # Errors
 //
 // The errors of [Load] and [Parse] join a [FaultError] for each mistake. In a turn a hook fails
-// with a code of package hook: hook.executable_missing where there is no program to run,
-// hook.output_invalid where its answer makes no sense, hook.timeout, and hook.error for
-// all else. What a failure means is the subscription's failure mode: gates deny.
+// with a code of package hook: hook.executable_missing if the program is missing,
+// hook.output_invalid if the answer is invalid, hook.timeout, and hook.error for everything
+// else. The subscription's failure mode decides what a failure means: gates deny.
 //
 // # Testing
 //

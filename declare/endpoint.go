@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// webhook reads where a webhook is.
+// webhook reads the endpoint of a webhook.
 func (h *hookReading) webhook(v frontmatter.Value) {
 	w := new(Webhook)
 	h.d.Webhook = w
@@ -47,13 +47,13 @@ func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("it is no address: write https://host/path")
+		return nil, errors.New("it is not a URL: write https://host/path")
 	case u.User != nil:
 		return nil, errors.New("it has a user or a password in it: sign the call with a secret instead")
 	case u.Hostname() == "" || u.Opaque != "":
 		return nil, errors.New("it has no host: write https://host/path")
 	case u.Fragment != "":
-		return nil, errors.New("it has a fragment, which no server gets: leave out what is behind #")
+		return nil, errors.New("it has a fragment, which is never sent to a server: remove # and the text after it")
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return u, nil
 	default:
@@ -61,8 +61,8 @@ func endpoint(text string) (*url.URL, error) {
 	}
 }
 
-// isLoopback reports whether a host names this machine. localhost is held to it when
-// it is dialled.
+// isLoopback reports whether a host names this machine. For localhost, the dialer
+// checks the address again.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -71,7 +71,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// actions are the built-in ones, with what they need of a phase.
+// actions are the built-in actions, with the phases that they need.
 var actions = []string{"log", "save_json", "approve", "deny", "remind"}
 
 // action reads a name, or a name with its text.
@@ -130,13 +130,13 @@ func (h *hookReading) log(a *Action, v frontmatter.Value) {
 	})
 }
 
-// actionFits holds an action against its phase.
+// actionFits checks that an action can be used at its phase.
 func (h *hookReading) actionFits(a *Action, line int) {
 	can := h.wire.Info().Capabilities
 	switch a.Name {
 	case "approve":
 		if !can.Has(hook.CanAsk) {
-			h.faultf(line, "approve asks a person before a tool call, and %s cannot ask: use phase tool.pre", h.d.Phase)
+			h.faultf(line, "approve asks a person before a tool call, which is not possible at %s: use phase tool.pre", h.d.Phase)
 		}
 	case "deny":
 		if !can.Has(hook.CanBlock) && !can.Has(hook.CanApprove) || h.d.Phase == "turn.stop" {
@@ -144,7 +144,7 @@ func (h *hookReading) actionFits(a *Action, line int) {
 		}
 	case "remind":
 		if !can.Has(hook.CanAddContext) {
-			h.faultf(line, "%s tells the model nothing: use another phase", h.d.Phase)
+			h.faultf(line, "remind needs a phase that can send text to the model, and %s cannot: use another phase", h.d.Phase)
 		}
 		if a.Text == "" {
 			h.faultf(line, "remind has no text: write action: {remind: the text}")

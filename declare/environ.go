@@ -14,7 +14,7 @@ var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
 // environ is the host's environment.
 type environ struct {
 	host    map[string]string
-	common  []string // what every hook gets of it
+	common  []string // the part that every hook gets
 	project string
 }
 
@@ -33,8 +33,9 @@ func newEnviron(all []string, project string) *environ {
 	return e
 }
 
-// of is the whole environment of a program: the common part, what the declaration
-// names, and what Belay says. env may be nil: a worker has no session and no phase.
+// of returns the whole environment of a program: the common part, the variables of
+// the declaration, and those that Belay sets. env may be nil: a worker has no
+// session and no phase.
 func (e *environ) of(d *Declaration, env *worker.Envelope) []string {
 	all := slices.Clone(e.common)
 	for _, entry := range d.Env {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// esc begins the sequences that are meant for a terminal.
+// esc begins terminal escape sequences.
 const esc = 0x1b
 
 const (
@@ -15,12 +15,12 @@ const (
 )
 
 // cleaner removes terminal sequences from a stream of bytes and passes on the rest. It
-// removes only what is a whole sequence on one line. Of anything else it removes the escape
-// character alone, so that a sequence that never ends does not swallow the text behind it.
+// removes complete sequences on one line. Otherwise it removes only the escape character,
+// so that a sequence that never ends does not swallow the text after it.
 type cleaner struct {
 	to    io.Writer
 	state cleanerState
-	// held is the sequence under way, without the bytes that introduce it.
+	// held is the current sequence, without the bytes that introduce it.
 	held []byte
 	one  [1]byte // room for a byte to pass on
 }
@@ -33,15 +33,15 @@ const (
 	inDesignation               // ESC ( and the like: one more byte
 	inControl                   // ESC [
 	inString                    // ESC ] and the like: up to BEL or ESC \
-	inStringEscape              // likewise, behind an ESC
-	inStringC1                  // likewise, behind the first byte of a C1 control
-	afterC1                     // the first byte of a C1 control, which UTF-8 has for ESC and a byte
+	inStringEscape              // the same, after an ESC
+	inStringC1                  // the same, after the first byte of a C1 control
+	afterC1                     // the first byte of a C1 control, the UTF-8 form of ESC and a byte
 )
 
 // c1 is the first byte of the C1 controls in UTF-8.
 const c1 = 0xc2
 
-// Write never fails, unless the writer behind it does.
+// Write fails only if the underlying writer does.
 func (c *cleaner) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -70,7 +70,7 @@ func (c *cleaner) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close passes on what is held of a sequence that did not end.
+// Close passes on the held bytes of a sequence that did not end.
 func (c *cleaner) Close() error { return c.release() }
 
 func (c *cleaner) pass(p []byte) error {
@@ -81,13 +81,13 @@ func (c *cleaner) pass(p []byte) error {
 	return err //nolint:wrapcheck // the writer is the caller's
 }
 
-// drop ends a sequence that is whole.
+// drop discards a complete sequence.
 func (c *cleaner) drop() error {
 	c.state, c.held = inText, c.held[:0]
 	return nil
 }
 
-// release passes on what was held: it is no sequence.
+// release passes on the held bytes: they are not a sequence.
 func (c *cleaner) release() error {
 	held := c.held
 	if c.state == afterC1 || c.state == inStringC1 {
@@ -97,7 +97,7 @@ func (c *cleaner) release() error {
 	return c.pass(held)
 }
 
-// again passes on what was held and looks at a byte anew.
+// again passes on the held bytes and processes a byte anew.
 func (c *cleaner) again(b byte) error {
 	if err := c.release(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (c *cleaner) next(b byte) error {
 	}
 }
 
-// introduced looks at the byte behind an escape character.
+// introduced handles the byte after an escape character.
 func (c *cleaner) introduced(b byte) error {
 	switch {
 	case b == '[':
@@ -167,7 +167,7 @@ func (c *cleaner) introduced(b byte) error {
 	return nil
 }
 
-// introducedC1 looks at the second byte of what may be a C1 control.
+// introducedC1 handles the second byte of a possible C1 control.
 func (c *cleaner) introducedC1(b byte) error {
 	switch b {
 	case 0x9b: // as ESC [
@@ -180,7 +180,7 @@ func (c *cleaner) introducedC1(b byte) error {
 	return nil
 }
 
-// nextOfString looks at a byte of a control string.
+// nextOfString handles a byte of a control string.
 func (c *cleaner) nextOfString(b byte) error {
 	state := c.state
 	c.state = inString
@@ -219,7 +219,7 @@ func isAlphanumeric(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }
 
-// withoutEscapes returns a text without the sequences that are meant for a terminal.
+// withoutEscapes returns a text without terminal escape sequences.
 func withoutEscapes(text []byte) []byte {
 	var b bytes.Buffer
 	c := cleaner{to: &b}

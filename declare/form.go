@@ -13,13 +13,13 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// aHook is what a hook is called in faults, and matchKeys are keys that are not its own.
+// aHook names a hook in error messages. matchKeys are the keys that belong to match.
 const aHook = "a hook"
 
 var matchKeys = []string{"tools", "agents", "labels", "when"}
 
-// mapping reads the keys of a mapping. A key that the form does not have and one
-// without a value are faults.
+// mapping reads the keys of a mapping. Unknown keys and keys without a value are
+// mistakes.
 func (r *reading) mapping(v frontmatter.Value, what string, form map[string]func(frontmatter.Value)) {
 	if v.Kind != frontmatter.Map {
 		r.faultf(v.Line, "%s is %s: write a mapping, key: value", what, v.Kind)
@@ -56,7 +56,7 @@ func (r *reading) text(v frontmatter.Value, what string) string {
 	case v.Kind == frontmatter.List || v.Kind == frontmatter.Map:
 		r.faultf(v.Line, "%s is %s: write a text", what, v.Kind)
 	default:
-		r.faultf(v.Line, "%s is %s: put quotes around it if a text is meant", what, v.Kind)
+		r.faultf(v.Line, "%s is %s: put quotes around it to make it a text", what, v.Kind)
 	}
 	return ""
 }
@@ -120,7 +120,7 @@ func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
 	case v.Kind != frontmatter.String || err != nil:
 		r.faultf(v.Line, "%s is not a duration: write it with its unit, such as 500ms, 5s or 2m", what)
 	case d <= 0:
-		r.faultf(v.Line, "%s is %s: it must be more than nothing", what, v.Text)
+		r.faultf(v.Line, "%s is %s: it must be more than zero", what, v.Text)
 	}
 	return d
 }
@@ -132,6 +132,6 @@ func (r *reading) word(v frontmatter.Value, what string, known []string, set fun
 		return
 	}
 	if err := set(text); err != nil {
-		r.faultf(v.Line, "%s: unknown word %q%s: it is one of %s", what, text, near.Hint(text, known), strings.Join(known, ", "))
+		r.faultf(v.Line, "%s: unknown value %q%s: use one of %s", what, text, near.Hint(text, known), strings.Join(known, ", "))
 	}
 }

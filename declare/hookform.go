@@ -13,24 +13,23 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// defaultTimeout bounds a run that does not say.
+// defaultTimeout applies to hooks without a timeout.
 const defaultTimeout = 5 * time.Second
 
-// foreign are the names that Claude Code has for moments of a turn, with the phases that
-// come nearest.
+// foreign maps the event names of Claude Code to the nearest phases.
 var foreign = map[string]string{
 	"PreToolUse": "tool.pre", "PostToolUse": "tool.post", "UserPromptSubmit": "user.prompt.submit", "Stop": "turn.stop",
 	"SubagentStop": "subagent.stop", "SessionStart": "session.start", "SessionEnd": "session.end", "PreCompact": "turn.pre_compaction",
 }
 
-// isForeign says why hooks in the form of another program are not read, or nothing.
+// isForeign returns why hooks in the format of another program are not read, or "".
 func isForeign(v frontmatter.Value) string {
 	if v.Kind != frontmatter.Map {
 		return ""
 	}
 	for _, f := range v.Map {
 		if phase := foreign[f.Key]; phase != "" {
-			return fmt.Sprintf("these are hooks in the form of Claude Code, which is not read here: write a list, hooks: [{id: …, phase: %s, match: {tools: [shell]}, run: ./check.sh}]; %s is called %s", phase, f.Key, phase)
+			return fmt.Sprintf("these hooks have the format of Claude Code, which Belay does not read: write a list, hooks: [{id: …, phase: %s, match: {tools: [shell]}, run: ./check.sh}]; %s is called %s", phase, f.Key, phase)
 		}
 	}
 	return ""
@@ -66,7 +65,7 @@ func (r *reading) declaration(v frontmatter.Value, bucket string) {
 	d := &Declaration{File: r.file, Line: v.Line, Dir: r.dir, Phase: bucket, Secrets: r.secrets}
 	d.Options.Timeout = defaultTimeout
 	h := &hookReading{reading: r, d: d, at: make(map[string]int)}
-	for _, f := range v.Map { // first of all, so that the rest can be held against it
+	for _, f := range v.Map { // first, because the other keys depend on it
 		if f.Key == "phase" && f.Value.Kind != frontmatter.Null {
 			h.phase(f.Value, bucket)
 		}
@@ -115,13 +114,13 @@ func (r *reading) condition(phase *phasejson.Phase, text string) (*condition, er
 	return compile(env, phase, text)
 }
 
-// hookReading is one hook under way.
+// hookReading is the state of reading one hook.
 type hookReading struct {
 	*reading
 	d     *Declaration
-	wire  *phasejson.Phase // nil if the phase is not known
+	wire  *phasejson.Phase // nil if the phase is unknown
 	kinds []string         // the keys that say what it runs
-	at    map[string]int   // where the keys stand
+	at    map[string]int   // the positions of the keys
 }
 
 func (h *hookReading) phase(v frontmatter.Value, bucket string) {
@@ -130,7 +129,7 @@ func (h *hookReading) phase(v frontmatter.Value, bucket string) {
 		return
 	}
 	if bucket != "" && name != bucket {
-		h.faultf(v.Line, "the bucket is for phase %s, and this says %s: leave one out", bucket, name)
+		h.faultf(v.Line, "the bucket is for phase %s, and this hook says %s: remove one", bucket, name)
 		return
 	}
 	h.wire = h.reading.wire(name, v.Line)
@@ -154,7 +153,7 @@ func (h *hookReading) form() map[string]func(frontmatter.Value) {
 		"name":         into(&o.Name, "name"),
 		"description":  into(&o.Description, "description"),
 		"version":      into(&o.Version, "version"),
-		"phase":        func(frontmatter.Value) {}, // read already
+		"phase":        func(frontmatter.Value) {}, // already read
 		"match":        h.match,
 		"env":          h.env,
 		"timeout":      func(v frontmatter.Value) { o.Timeout = h.duration(v, "timeout") },
@@ -198,7 +197,7 @@ func (h *hookReading) argv(v frontmatter.Value, key string) []string {
 		return nil
 	}
 	if v.Kind != frontmatter.List || len(v.List) == 0 {
-		h.faultf(v.Line, "%s is not a list with something in it: write the program and its arguments, [./check, --strict]", key)
+		h.faultf(v.Line, "%s is not a list, or is empty: write the program and its arguments, [./check, --strict]", key)
 		return nil
 	}
 	argv := make([]string, 0, len(v.List))
@@ -222,7 +221,7 @@ func (h *hookReading) id(v frontmatter.Value) {
 	}
 }
 
-// own are the variables that the host sets, and nobody else.
+// own are the variables that only the host sets.
 var own = []string{"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE"}
 
 func (h *hookReading) env(v frontmatter.Value) {
@@ -302,7 +301,7 @@ func (h *hookReading) capabilities(v frontmatter.Value) {
 		case err != nil:
 			h.faultf(v.List[i].Line, "%v", err)
 		case h.wire != nil && !h.wire.Info().Capabilities.Has(one):
-			h.faultf(v.List[i].Line, "capabilities: %s has no use for %s (it takes %s)", h.d.Phase, name, h.wire.Info().Capabilities)
+			h.faultf(v.List[i].Line, "capabilities: %s does not support %s (it supports %s)", h.d.Phase, name, h.wire.Info().Capabilities)
 		}
 		h.d.Options.Capabilities |= one
 	}
@@ -331,7 +330,7 @@ func (h *hookReading) failure(v frontmatter.Value) {
 		}
 		failure, err := h.wire.Fallback(withReminders(asJSON(v)))
 		if err != nil {
-			h.faultf(v.Line, "fallback: it is no answer of %s: %v", h.d.Phase, err)
+			h.faultf(v.Line, "fallback: not a valid answer at %s: %v", h.d.Phase, err)
 		}
 		h.d.Options.Failure = failure
 	}})
@@ -351,7 +350,7 @@ func (h *hookReading) retry(v frontmatter.Value) {
 // runKeys are the keys that say what a hook runs.
 var runKeys = []string{"run", "command", "worker", "webhook", "action"}
 
-// whole looks at what only the whole hook can tell.
+// whole checks rules that involve several keys.
 func (h *hookReading) whole(v frontmatter.Value) {
 	d := h.d
 	if _, ok := h.at["id"]; !ok {
@@ -369,7 +368,7 @@ func (h *hookReading) whole(v frontmatter.Value) {
 			_, known := form[key]
 			typo = typo || !known && near.Hint(key, runKeys) != ""
 		}
-		if !typo { // the unknown key is a fault already
+		if !typo { // the unknown key is already reported
 			h.faultf(v.Line, "the hook runs nothing: give it one of %s", strings.Join(runKeys, ", "))
 		}
 	}
@@ -381,7 +380,7 @@ func (h *hookReading) whole(v frontmatter.Value) {
 	}
 	key := d.Phase + " " + d.ID
 	if place, ok := h.places[key]; ok {
-		h.faultf(h.at["id"], "the id %q is taken on %s, by the hook at %s: choose another", d.ID, d.Phase, place)
+		h.faultf(h.at["id"], "the id %q is already used on %s, by the hook at %s: choose another", d.ID, d.Phase, place)
 		return
 	}
 	h.places[key] = (&FaultError{h.file, v.Line, ""}).place()

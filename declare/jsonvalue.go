@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// readJSON reads a file in JSON as if it were YAML, with the line of every value.
+// readJSON parses JSON into YAML nodes, so that every value has its line.
 func readJSON(text []byte) (frontmatter.Value, error) {
 	return frontmatter.ReadJSON(string(text))
 }

@@ -19,10 +19,11 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 30 * time.Second
-	// patience is how long a call waits for a worker that is not to be started yet. If it
-	// takes longer, the call fails at once.
+	// patience is the longest time that a call waits for a worker in backoff. If the
+	// backoff is longer, the call fails at once.
 	patience = time.Second
-	// greeting is the least time that a worker has to start and answer the handshake.
+	// greeting is the minimum time that a worker gets to start and answer the
+	// handshake.
 	greeting = 10 * time.Second
 )
 
@@ -32,17 +33,17 @@ type keeper struct {
 	d      *Declaration // the first of them
 	hooks  []*Declaration
 	key    string
-	wanted bool // one of them takes part
+	wanted bool // at least one of them is enabled
 
 	mu       sync.Mutex
 	current  *process  // nil, or the last one that was started
-	deaths   int       // since a call succeeded
-	rest     time.Time // it is not started before
+	deaths   int       // deaths since a call succeeded
+	rest     time.Time // it is not started before this time
 	last     error     // why it died
 	shutDown bool
 }
 
-// pool finds the keeper of a hook's worker.
+// pool returns the keeper of a hook's worker.
 func (s *Set) pool(h *handler) *keeper {
 	key := strings.Join(append(append([]string{h.d.Dir, fmt.Sprint(len(h.d.Argv))}, h.d.Argv...), h.d.Env...), "\x00")
 	if i := slices.IndexFunc(s.workers, func(k *keeper) bool { return k.key == key }); i >= 0 {
@@ -55,7 +56,7 @@ func (s *Set) pool(h *handler) *keeper {
 	return k
 }
 
-// worker asks the hook's worker.
+// worker calls the hook's worker.
 func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (json.RawMessage, error) {
 	params, err := encode(e)
 	if err != nil {
@@ -72,7 +73,7 @@ func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (js
 	return h.codec.answered(&said)
 }
 
-// answered reads what a worker said to a call.
+// answered reads a worker's answer to a call.
 func (c *codec) answered(said *response) (json.RawMessage, error) {
 	answer, err := map[string]any(nil), said.err
 	switch {
@@ -82,13 +83,14 @@ func (c *codec) answered(said *response) (json.RawMessage, error) {
 	default:
 		err = noObject(said.result)
 	}
-	if said.found == nil { // it said nothing
+	if said.found == nil { // it did not answer
 		return nil, err
 	}
 	return c.settle(said.found, answer, err)
 }
 
-// running is the worker, started if need be, when it has answered the handshake.
+// running returns the worker after the handshake. It starts the worker if
+// necessary.
 func (k *keeper) running(ctx context.Context) (*process, error) {
 	for {
 		p, wait, err := k.take(ctx)
@@ -142,10 +144,10 @@ func (k *keeper) take(ctx context.Context) (*process, time.Duration, error) {
 	return k.current, 0, nil
 }
 
-// errEnded is the death of a worker that nobody explains.
-var errEnded = errors.New("it ended")
+// errEnded is the error of a worker that ended for an unknown reason.
+var errEnded = errors.New("the worker ended")
 
-// died is told by a process that is over.
+// died records that the process has ended.
 func (k *keeper) died(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,7 +173,7 @@ func (k *keeper) succeeded() {
 func (k *keeper) warm(ctx context.Context) error {
 	if k.set.opts.Trust != nil {
 		if err := k.set.opts.Trust(ctx, k.d); err != nil {
-			return nil //nolint:nilerr // its calls say so
+			return nil //nolint:nilerr // its calls report the error
 		}
 	}
 	_, err := k.running(ctx)
@@ -189,7 +191,7 @@ func (k *keeper) close() {
 	}
 }
 
-// workerError is the failure of a call that a worker reported itself.
+// workerError is a failure that the worker itself reported.
 func workerError(message string) error {
 	return &hook.SafeError{Code: codes.Error, Message: "the worker reported an error", Err: errors.New(message)}
 }

@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// lazyMap is a tool's input in an expression. Most expressions look at a key or two of
-// an input that may be long: it is decoded no further than it is looked at.
+// lazyMap is a tool's input in an expression. Most expressions use only one or two
+// keys of a long input, so values are decoded when they are used.
 type lazyMap struct {
 	keys   []string
 	values [][]byte
@@ -62,14 +62,14 @@ func newLazyMap(raw json.RawMessage) (*lazyMap, error) {
 
 var errMalformed = errors.New("it is not JSON")
 
-// scanner goes through JSON that was read before: it finds where values end, and does
-// not look into them.
+// scanner walks through valid JSON: it finds the ends of values without decoding
+// them.
 type scanner struct {
 	data []byte
 	at   int
 }
 
-// next is the next character that is no white space; 0 at the end.
+// next returns the next character that is not white space; 0 at the end.
 func (s *scanner) next() byte {
 	for ; s.at < len(s.data); s.at++ {
 		switch c := s.data[s.at]; c {
@@ -81,7 +81,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// value takes a value.
+// value skips a value.
 func (s *scanner) value() ([]byte, bool) {
 	begin, depth := s.at, 0
 	for s.at < len(s.data) {
@@ -97,7 +97,7 @@ func (s *scanner) value() ([]byte, bool) {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 { // it closes what the value is in
+			if depth == 0 { // it closes the parent of the value
 				return s.data[begin:s.at], s.at > begin
 			}
 			if depth--; depth == 0 {
@@ -114,7 +114,7 @@ func (s *scanner) value() ([]byte, bool) {
 	return nil, false
 }
 
-// text goes behind a string.
+// text skips a string.
 func (s *scanner) text() bool {
 	for s.at++; s.at < len(s.data); s.at++ {
 		rest := s.data[s.at:]
@@ -123,7 +123,7 @@ func (s *scanner) text() bool {
 			return false
 		}
 		if e := bytes.IndexByte(rest[:i], '\\'); e >= 0 {
-			s.at += e + 1 // what is behind it is taken as it is
+			s.at += e + 1 // skip the escaped character
 			continue
 		}
 		s.at += i + 1
@@ -156,8 +156,8 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) { //nolint:ireturn // the in
 		if k != string(name) {
 			continue
 		}
-		if found >= 0 { // whoever reads it later may take the other one
-			return types.NewErr("the key %s is there twice", k), true
+		if found >= 0 { // a later reader may use the other value
+			return types.NewErr("the key %s occurs twice", k), true
 		}
 		found = i
 	}
@@ -183,8 +183,8 @@ func valueOf(raw []byte) ref.Val { //nolint:ireturn // it is a value of any type
 	return types.DefaultTypeAdapter.NativeToValue(value)
 }
 
-// all decodes the whole of it.
-func (m *lazyMap) all() traits.Mapper { //nolint:ireturn // it is the library's
+// all decodes the whole object.
+func (m *lazyMap) all() traits.Mapper { //nolint:ireturn // the library defines it
 	if m.whole == nil {
 		value, err := decodeAny(m.raw)
 		object, ok := value.(map[string]any)
@@ -196,9 +196,9 @@ func (m *lazyMap) all() traits.Mapper { //nolint:ireturn // it is the library's
 	return m.whole
 }
 
-// The rest is for expressions that look at the map as a whole.
+// The methods below are for expressions that use the whole map.
 
-// Contains reports whether a key is there.
+// Contains reports whether a key exists.
 func (m *lazyMap) Contains(key ref.Val) ref.Val { //nolint:ireturn // the interface asks for it
 	_, ok := m.Find(key)
 	return types.Bool(ok)
@@ -221,13 +221,13 @@ func (m *lazyMap) Iterator() traits.Iterator { return m.all().Iterator() } //nol
 // Equal compares with another map.
 func (m *lazyMap) Equal(other ref.Val) ref.Val { return m.all().Equal(other) } //nolint:ireturn // likewise
 
-// ConvertToNative makes a Go value of it.
+// ConvertToNative converts it to a Go value.
 func (m *lazyMap) ConvertToNative(t reflect.Type) (any, error) { return m.all().ConvertToNative(t) } //nolint:wrapcheck // the library's own
 
-// ConvertToType makes another value of it.
+// ConvertToType converts it to another type.
 func (m *lazyMap) ConvertToType(t ref.Type) ref.Val { return m.all().ConvertToType(t) } //nolint:ireturn // likewise
 
-// Type is that of maps.
+// Type returns the map type.
 func (m *lazyMap) Type() ref.Type { return types.MapType } //nolint:ireturn // likewise
 
 // Value is the Go value.

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// longestLine is how much of a line that a worker prints is logged.
+// longestLine is the maximum length of a logged line.
 const longestLine = 8 << 10
 
 // lines logs what a worker prints to standard error, line by line, and keeps the end.
@@ -39,7 +39,7 @@ func (l *lines) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// add keeps as much of a line as is logged.
+// add keeps the part of a line that will be logged.
 func (l *lines) add(part []byte) []byte {
 	return append(l.partial, part[:min(len(part), longestLine-len(l.partial))]...)
 }
@@ -51,7 +51,7 @@ func (l *lines) flush() {
 	l.partial = l.partial[:0]
 }
 
-// shown returns the end of what was printed, as people see it.
+// shown returns the end of the output, cleaned for people.
 func (l *lines) shown() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

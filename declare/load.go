@@ -15,17 +15,18 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// Limit is the most bytes that a file may have. The time a YAML library takes for a
-// text that means harm grows with the square of its length.
+// Limit is the maximum size of a file in bytes. A malicious file can make the YAML
+// library take time that grows with the square of its length.
 const Limit = frontmatter.Limit
 
-// Load reads files, YAML or JSON by their names, and checks what they name: scripts
-// must exist, be executable and have the line ends of this system. The files, and
-// the scripts by relative paths, must be below root, links followed. Files are given
-// as the working directory sees them.
+// Load reads files, YAML or JSON by their extension, and checks the scripts that
+// they name: scripts must exist, be executable and have the line ends of this
+// system. The files, and scripts with relative paths, must be below root after links
+// are resolved. File names are relative to the working directory.
 //
-// The error joins a [FaultError] for each mistake. The declarations without any are
-// returned with it, so that a caller may choose; what is missing may be a gate.
+// The error joins a [FaultError] for each mistake. The declarations without
+// mistakes are returned with it. A caller that uses them must know that a gate may
+// be missing.
 func Load(root string, files ...string) ([]*Declaration, error) {
 	r := newReading()
 	base, err := realPath(root)
@@ -47,8 +48,9 @@ func Load(root string, files ...string) ([]*Declaration, error) {
 	return r.result()
 }
 
-// Parse reads the text of a file that need not exist, and looks at nothing else. Its
-// name tells YAML from JSON, and its directory is where commands would run.
+// Parse reads the text of a file that need not exist. It opens no files. The
+// extension of name selects YAML or JSON, and commands would run in the directory of
+// name.
 func Parse(file string, text []byte) ([]*Declaration, error) {
 	r := newReading()
 	r.parse(file, text)
@@ -71,7 +73,7 @@ func Decode(root, file string, hooks frontmatter.Value) ([]*Declaration, error) 
 	return r.result()
 }
 
-// readFile reads a file below a root, as far as one may be long.
+// readFile reads a file below a root, up to the size limit.
 func readFile(base, file string) ([]byte, error) {
 	path, err := realPath(file)
 	if err != nil {
@@ -80,7 +82,7 @@ func readFile(base, file string) ([]byte, error) {
 	if !below(base, path) {
 		return nil, &FaultError{file, 1, fmt.Sprintf("the file is not below %s: move it there", base)}
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would wait for its other end
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, &FaultError{file, 1, "it is not a regular file"}
 	}
 	f, err := os.Open(path)
@@ -95,7 +97,7 @@ func readFile(base, file string) ([]byte, error) {
 	return text, nil
 }
 
-// reason is what went wrong, without the path that the caller names anyway.
+// reason returns the error without the path, which the caller adds.
 func reason(err error) string {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err.Error()
@@ -111,24 +113,24 @@ func realPath(name string) (string, error) {
 	return filepath.EvalSymlinks(full)
 }
 
-// below reports whether a path is a directory or in it.
+// below reports whether a path is the directory or inside it.
 func below(dir, name string) bool {
 	rel, err := filepath.Rel(dir, name)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// reading is files on their way to declarations.
+// reading is the state of reading files into declarations.
 type reading struct {
 	file     string
 	dir      string
 	secrets  []string
 	declared []*Declaration
 	faulty   map[*Declaration]bool
-	lines    map[*Declaration]map[string]int // where the keys stand
+	lines    map[*Declaration]map[string]int // the positions of the keys
 	faults   []error
 	wires    map[string]*phasejson.Phase
 	envs     map[string]*cel.Env // of expressions, by phase
-	places   map[string]string   // phase and id: where it stands
+	places   map[string]string   // phase and id: its position
 }
 
 func newReading() *reading {
@@ -185,7 +187,7 @@ func (r *reading) parse(file string, text []byte) {
 	})
 	if hooks == nil {
 		if len(r.faults) == before {
-			r.faultf(1, "there are no hooks in it: it needs the key hooks, with a list")
+			r.faultf(1, "the file has no hooks: it needs the key hooks, with a list")
 		}
 		return
 	}
@@ -201,14 +203,14 @@ func (r *reading) document(text []byte) (frontmatter.Value, error) {
 	if err != nil {
 		return frontmatter.Value{}, err
 	}
-	if len(doc.Notes) > 0 { // what is tolerated elsewhere
+	if len(doc.Notes) > 0 { // accepted in other files
 		return frontmatter.Value{}, &frontmatter.Error{Line: doc.Notes[0].Line, Message: doc.Notes[0].Message}
 	}
 	return frontmatter.Value{Kind: frontmatter.Map, Line: 1, Map: doc.Fields}, nil
 }
 
-// foreignFile says why a file in the form of another program is not read, or nothing. There
-// the moments may stand at the top, or below hooks beside other settings.
+// foreignFile returns why a file in the format of another program is not read, or "". In
+// such files the events are at the top level, or below hooks beside other settings.
 func foreignFile(root frontmatter.Value) string {
 	for _, f := range root.Map {
 		if f.Key == "hooks" {
@@ -218,17 +220,17 @@ func foreignFile(root frontmatter.Value) string {
 	return isForeign(root)
 }
 
-// readable says what to do about a message of the YAML library.
+// readable turns a message of the YAML library into advice.
 func readable(message string) string {
 	switch {
 	case strings.Contains(message, "mapping value is not allowed"):
-		return "there is a colon where no key can be: indent the lines of one hook alike, and put quotes around a value with a colon in it"
+		return "unexpected colon: indent the keys of one hook equally, and put quotes around a value with a colon in it"
 	case strings.Contains(message, "value is not allowed"):
-		return "the line is not indented like those that it belongs with: the keys of a hook begin in one column, below its id"
+		return "wrong indentation: the keys of a hook must begin in one column, below its id"
 	case strings.Contains(message, "unexpected key name"):
-		return "it is not key: value: is a colon missing here, or is the next line indented too far?"
+		return "expected key: value: is a colon missing here, or is the next line indented too far?"
 	case strings.Contains(message, "sequence end token"):
-		return "a list is not closed, or a line of it is not one of its entries: is a ] or a comma missing?"
+		return "a list is not closed, or one of its lines is not an entry: is a ] or a comma missing?"
 	case strings.Contains(message, "mapping end token"):
 		return "a mapping in braces is not closed: is a } or a comma missing?"
 	default:

@@ -112,7 +112,7 @@ func TestLoadKnowsTheFormOfAnotherProgram(t *testing.T) {
 		inner := `{"` + moment + `": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}], "Other": []}`
 		for _, text := range []string{inner, `{"model": "opus", "hooks": ` + inner + `}`} {
 			_, err := declare.Parse("settings.json", []byte(text))
-			if faults := declare.Faults(err); len(faults) != 1 || !strings.Contains(faults[0].Message, "in the form of Claude Code") || !strings.Contains(faults[0].Message, moment+" is called ") {
+			if faults := declare.Faults(err); len(faults) != 1 || !strings.Contains(faults[0].Message, "the format of Claude Code") || !strings.Contains(faults[0].Message, moment+" is called ") {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -136,16 +136,16 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"an unknown key of the file", "hoks: []\n", 1, `unknown key "hoks" (did you mean "hooks"?)`},
 		{"an unknown key that is like none", hooks("run: exit", "zzzzzz: 5s"), 5, `a hook takes action, after`},
 		{"a key that says what runs, misspelled", hooks("runn: exit"), 4, `unknown key "runn" (did you mean "run"?)`},
-		{"a key twice", hooks("run: exit", "run: other"), 5, `the key "run" is there twice`},
+		{"a key twice", hooks("run: exit", "run: other"), 5, `the key "run" occurs twice`},
 		{"a text for a list", hooks("run: exit", "after: audit"), 5, "after is a text: write a list"},
 		{"a number for a text", hooks("run: exit", "name: 7"), 5, "name is a number: put quotes around it"},
 		{"a list for a text", hooks("run: [ls]"), 4, "run is a list: write a text"},
 		{"a text for a command", hooks("command: ls -l"), 4, "command is a text: write the program and its arguments as a list"},
-		{"an empty command", hooks("command: []"), 4, "command is not a list with something in it"},
+		{"an empty command", hooks("command: []"), 4, "command is not a list, or is empty"},
 		{"a number in a command", hooks("command: [sleep, 5]"), 4, "an entry of command is a number: put quotes around it"},
 		{"a text for a truth", hooks("run: exit", `shadow: "yes"`), 5, "shadow is a text: write true or false"},
 		{"a duration without a unit", hooks("run: exit", "timeout: 5"), 5, "timeout is not a duration: write it with its unit"},
-		{"a negative duration", hooks("run: exit", "timeout: -5s"), 5, "must be more than nothing"},
+		{"a negative duration", hooks("run: exit", "timeout: -5s"), 5, "must be more than zero"},
 		{"a fraction for a number", hooks("run: exit", "priority: 1.5"), 5, "priority is not a whole number"},
 		{"no value", hooks("run: exit", "match:"), 5, "match has no value"},
 		{"an empty text", hooks(`run: " "`), 4, "run is empty"},
@@ -167,11 +167,11 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"an unknown phase", "hooks:\n  - id: a\n    phase: tool.per\n    run: exit\n", 3, `there is no phase "tool.per" (did you mean "tool.pre"?)`},
 		{"nothing to run", hooks("name: b"), 2, "the hook runs nothing: give it one of run, command, worker, webhook, action"},
 		{"two things to run", hooks("run: exit", "action: log"), 5, "both run and action"},
-		{"the same id on the same phase", hooks("run: exit") + "\n  - id: a\n    phase: tool.pre\n    run: exit\n", 5, `the id "a" is taken on tool.pre, by the hook at `},
-		{"an unknown word", hooks("run: exit", "execution: blockin"), 5, `unknown word "blockin" (did you mean "blocking"?)`},
-		{"an unknown failure mode", hooks("run: exit", "failure: close"), 5, `unknown word "close" (did you mean "closed"?)`},
+		{"the same id on the same phase", hooks("run: exit") + "\n  - id: a\n    phase: tool.pre\n    run: exit\n", 5, `the id "a" is already used on tool.pre, by the hook at `},
+		{"an unknown word", hooks("run: exit", "execution: blockin"), 5, `unknown value "blockin" (did you mean "blocking"?)`},
+		{"an unknown failure mode", hooks("run: exit", "failure: close"), 5, `unknown value "close" (did you mean "closed"?)`},
 		{"an unknown capability", hooks("run: exit", "capabilities: [blok]"), 5, `unknown capability "blok" (did you mean "block"?)`},
-		{"a capability that the phase has no use for", hooks("run: exit", "capabilities: [sections]"), 5, "tool.pre has no use for sections"},
+		{"a capability that the phase has no use for", hooks("run: exit", "capabilities: [sections]"), 5, "tool.pre does not support sections"},
 		{"a label that the phase does not have", hooks("run: exit", "match: { labels: { source: [new] } }"), 5, "inputs of tool.pre have no source"},
 		{"tools at a phase without", "hooks:\n  - id: a\n    phase: turn.stop\n    run: exit\n    match: { tools: [write] }\n", 5, "inputs of turn.stop have no tool"},
 		{"a fallback that is no answer", hooks("run: exit", "failure: { fallback: { decisio: ask } }"), 5, `there is no such property (did you mean "decision"?)`},
@@ -188,7 +188,7 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"a webhook without an address", hooks("webhook: { secret: KEY }"), 4, "the webhook has no url"},
 		{"a secret in the file", hooks("webhook: { url: 'https://example.com/', secret: 's3cr3t!' }"), 4, "put the secret into one, and its name here"},
 		{"a value under secrets", "secrets: ['s3cr3t!']\n", 1, "secrets lists names, not values"},
-		{"an unknown action", hooks("action: aprove"), 4, `unknown word "aprove" (did you mean "approve"?)`},
+		{"an unknown action", hooks("action: aprove"), 4, `unknown value "aprove" (did you mean "approve"?)`},
 		{"two actions", hooks("action: { deny: a, remind: b }"), 4, "both deny and remind"},
 		{"save_json without a file", hooks("action: save_json"), 4, "save_json has no file"},
 		{"save_json out of the directory", hooks("action: { save_json: ../a.jsonl }"), 4, "below the directory of this file"},
@@ -200,8 +200,8 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"another moment of it", "hooks:\n  - id: a\n    phase: SubagentStop\n    run: exit\n", 3, `(did you mean "subagent.stop"?)`},
 		{"one hook in place of a list", "hooks:\n  id: a\n  phase: tool.pre\n  run: exit\n", 2, "hooks is one hook and not a list: put - in front"},
 		{"keys of match beside it", hooks("run: exit", "tools: [write]"), 5, `unknown key "tools": it belongs to match: write match: {tools: …}`},
-		{"a key that is indented too little", hooks("run: exit\n   timeout: 5s"), 5, "the keys of a hook begin in one column"},
-		{"a key that is indented too far", hooks("run: exit\n     timeout: 5s"), 4, "indent the lines of one hook alike"},
+		{"a key that is indented too little", hooks("run: exit\n   timeout: 5s"), 5, "begin in one column"},
+		{"a key that is indented too far", hooks("run: exit\n     timeout: 5s"), 4, "indent the keys of one hook equally"},
 		{"a key without a colon", "hooks:\n  - id a\n    phase: tool.pre\n", 2, "is a colon missing here"},
 		{"an unknown bucket", "hooks:\n  onTolCall: []\n", 2, `did you mean "onToolCall"?`},
 	} {
@@ -231,7 +231,7 @@ func TestLoadNamesFaultsOfJSON(t *testing.T) {
 		want string
 	}{
 		{"an unknown key", "{\"hooks\": [\n{\"id\": \"a\",\n\"phase\": \"tool.pre\", \"run\": \"exit\",\n\"naem\": \"b\"}]}", 4, `did you mean "name"?`},
-		{"a key twice", "{\"hooks\": [],\n\"hooks\": []}", 2, "there twice"},
+		{"a key twice", "{\"hooks\": [],\n\"hooks\": []}", 2, "occurs twice"},
 		{"no JSON", "{\"hooks\": [\n,]}", 2, "it is not JSON"},
 		{"two values", "{}\n{}", 2, "something behind"},
 		{"too deep", strings.Repeat("[", 100), 1, "nested more than"},
@@ -301,7 +301,7 @@ func TestLoadFaultsDoNotHideTheRest(t *testing.T) {
 	if diff := cmp.Diff([]string{"b.yaml", "none.yaml", "c.yaml", "d.yaml"}, at); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(err.Error(), `the id "gate" is taken on tool.pre, by the hook at `+files[0]+":2: choose another") {
+	if !strings.Contains(err.Error(), `the id "gate" is already used on tool.pre, by the hook at `+files[0]+":2: choose another") {
 		t.Errorf("err = %v, want both places of the id", err)
 	}
 }
@@ -347,7 +347,7 @@ func TestLoadReadsBuckets(t *testing.T) {
 		t.Errorf("declared = %+v, %v", declared, err)
 	}
 	_, err = declare.Parse("a.yaml", []byte("hooks:\n  onToolCall:\n    - { id: a, phase: tool.post, action: log }\n"))
-	wantFault(t, err, 3, "the bucket is for phase tool.pre, and this says tool.post")
+	wantFault(t, err, 3, "the bucket is for phase tool.pre, and this hook says tool.post")
 }
 
 func FuzzParse(f *testing.F) {

@@ -9,17 +9,17 @@ import (
 const (
 	mostOutput = 1 << 20
 	mostErrors = 64 << 10
-	// mostSearched and mostDiscarded are how much is searched for denials and how much is
-	// read at all: a hook that prints too much may still deny, further on in its output or
-	// by its exit code. A program that goes on printing is ended.
+	// mostSearched is how much output is searched for denials, mostDiscarded how much is
+	// read at all. A hook that prints too much may still deny, later in its output or by
+	// its exit code. A program that prints even more is stopped.
 	mostSearched  = 32 << 20
 	mostDiscarded = 256 << 20
-	// mostShown is how much of the end of standard error is shown with a failure.
+	// mostShown is how much of the end of standard error a failure shows.
 	mostShown = 2 << 10
 )
 
-// output is what a hook prints as its answer. It keeps as much as an answer may have, and
-// searches all of it for denials: as it is, and without the sequences for a terminal.
+// output collects a hook's answer. It keeps as much as an answer may have, and searches
+// all of it for denials: as printed, and without terminal escape sequences.
 type output struct {
 	kept  []byte
 	total int
@@ -34,14 +34,14 @@ func newOutput() *output {
 	return o
 }
 
-// outputOf makes an output of what is there as a whole.
+// outputOf makes an output of complete bytes.
 func outputOf(text []byte) *output {
 	o := newOutput()
 	_, _ = o.Write(text) // it fails only beyond what memory should hold
 	return o
 }
 
-// Write takes what is printed. It fails if there is no end to it.
+// Write takes printed bytes. It fails if there are too many.
 func (o *output) Write(p []byte) (int, error) {
 	o.kept = append(o.kept, p[:min(len(p), mostOutput-len(o.kept))]...)
 	if o.total <= mostSearched {
@@ -55,7 +55,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// denials are those of all that was printed. Nothing may be written afterwards.
+// denials returns the denials in all of the output. Do not call Write
+// afterwards.
 func (o *output) denials() *denials {
 	_ = o.clean.Close() // it does not fail
 	found := o.raw.denials
@@ -75,18 +76,18 @@ func tooMuch(stdout *output, stderr *errorOutput) error {
 	}
 }
 
-// errEndless ends a program that goes on printing.
-var errEndless = fmt.Errorf("it printed more than %d MiB and was ended", mostDiscarded>>20)
+// errEndless is the error of a program that does not stop printing.
+var errEndless = fmt.Errorf("it printed more than %d MiB and was stopped", mostDiscarded>>20)
 
-// errorOutput is what a program prints to standard error. It keeps the beginning, which is
-// the reason of a denial, and the end, which is shown with a failure.
+// errorOutput collects standard error. It keeps the beginning, which is the reason of a
+// denial, and the end, which a failure shows.
 type errorOutput struct {
 	head  []byte
 	tail  tail
 	total int
 }
 
-// Write takes what is printed. It fails if there is no end to it.
+// Write takes printed bytes. It fails if there are too many.
 func (o *errorOutput) Write(p []byte) (int, error) {
 	o.total += len(p)
 	o.head = append(o.head, p[:min(len(p), mostErrors-len(o.head))]...)
@@ -97,29 +98,29 @@ func (o *errorOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of what is printed, and somewhat more than is shown of it: a secret
-// that is cut in two would not be found.
+// tail keeps the end of the output, and somewhat more than is shown: a secret that is
+// cut in two would not be found.
 type tail []byte
 
 func (t *tail) add(p []byte) {
 	const most = 2 * mostShown
 	*t = append(*t, p[max(0, len(p)-most):]...)
-	if len(*t) > 2*most { // seldom, so that each byte is moved about once
+	if len(*t) > 2*most { // rarely, so that each byte is moved about once
 		*t = append((*t)[:0], (*t)[len(*t)-most:]...)
 	}
 }
 
-// shown returns the end as people see it.
+// shown returns the end, cleaned for people.
 func (t *tail) shown(r *redactor) string {
 	text := printedText(*t, r)
 	if cut := len(text) - mostShown; cut > 0 {
-		text = strings.TrimSpace(strings.ToValidUTF8(text[cut:], "")) // the cut may be inside of a character
+		text = strings.TrimSpace(strings.ToValidUTF8(text[cut:], "")) // the cut may split a character
 	}
 	return text
 }
 
-// printedText returns what was printed as people see it: without sequences for a terminal and
-// without secrets.
+// printedText returns output for people: without terminal escape sequences and without
+// secrets.
 func printedText(printed []byte, r *redactor) string {
 	return r.text(strings.TrimSpace(strings.ToValidUTF8(string(withoutEscapes(printed)), "\ufffd")))
 }

@@ -26,32 +26,33 @@ type process struct {
 	stop   context.CancelCauseFunc // ends the group
 	ready  chan struct{}           // closed when the handshake is answered
 	done   chan struct{}           // closed when the child is gone
-	err    error                   // why; to be read when done
-	found  *denials                // in its garbage, or nil; to be read when done
-	over   context.Context         //nolint:containedctx // it is the life of the child's input
+	err    error                   // why it ended; valid when done is closed
+	found  *denials                // denials in its garbage, or nil; valid when done is closed
+	over   context.Context         //nolint:containedctx // it lives as long as the child's input
 	close  context.CancelFunc      // ends it
-	closed atomic.Bool             // the worker is to end
+	closed atomic.Bool             // the worker must end
 
 	writing sync.Mutex
 	stdin   *os.File      // nil before there is one
-	queue   []*request    // what the child's input did not take at once
+	queue   []*request    // lines that the child's input did not accept at once
 	queued  chan struct{} // has one when there is something in the queue
-	feeding bool          // the goroutine that writes has something in hand
+	feeding bool          // the writing goroutine is writing a line
 
 	mu      sync.Mutex
 	calls   map[uint64]chan response
 	last    uint64 // id
-	partial []byte // of a line, only used by Write
+	partial []byte // the current line, only used by Write
 	errors  *lines
 
-	// spoiled is what is wrong with the first line that was no answer, or nil. From then on
-	// no call succeeds: the child is ended, a grace after, or when no call is under way. It
-	// may print a denial before.
+	// spoiled is the error of the first line that was not an answer, or nil. After it no
+	// call succeeds. The child is stopped after a grace period, or when no call is running.
+	// It may print a denial before that.
 	spoiled error
-	// garbage is the lines that are no answers. A denial in them counts for all calls under
-	// way: nobody can know which one it is for. Only Write uses it before the child is gone.
+	// garbage holds lines that are not answers. A denial in them counts for all running
+	// calls, because the call it belongs to is unknown. Only Write uses it before the child
+	// has ended.
 	garbage *output
-	tooLong bool // the line under way is, and its beginning is in garbage
+	tooLong bool // the current line is too long, and its beginning is in garbage
 }
 
 type request struct {
@@ -59,10 +60,10 @@ type request struct {
 	written atomic.Bool
 }
 
-// response is what a worker says to a call.
+// response is a worker's answer to a call.
 type response struct {
 	result json.RawMessage // nil if it failed
-	found  *denials        // in all of what it said; nil if it said nothing
+	found  *denials        // in the whole answer; nil if it did not answer
 	err    error
 }
 
@@ -82,8 +83,8 @@ func startProcess(k *keeper, run *Execution) *process {
 func (p *process) live(ctx context.Context, run *Execution) {
 	theirs, ours, err := os.Pipe()
 	if err == nil {
-		go p.feed(ours) // ends when the process is done, or its input is to end
-		go p.greet()    //nolint:gosec // it ends with the handshake, which has a time of its own
+		go p.feed(ours) // ends when the process has ended, or when its input must end
+		go p.greet()    //nolint:gosec // it ends with the handshake, which has its own timeout
 		var exit proc.Exit
 		exit, err = proc.Run(ctx, &proc.Command{
 			Argv: run.Argv, Dir: run.Dir, Env: run.Env, StdinFrom: theirs, Stdout: p, Stderr: p.errors, Grace: p.k.set.opts.Grace, Whole: true,
@@ -105,7 +106,7 @@ func (p *process) live(ctx context.Context, run *Execution) {
 	close(p.done)
 }
 
-// ending says why a child is gone.
+// ending returns why a child ended.
 func (p *process) ending(exit proc.Exit) error {
 	if p.closed.Load() {
 		return ErrClosed
@@ -132,8 +133,8 @@ func (p *process) isOver() bool {
 	}
 }
 
-// send writes a line to the child's standard input: at once, or when what is before it
-// is written.
+// send writes a line to the child's standard input: at once, or after the queued
+// lines.
 func (p *process) send(r *request) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -146,16 +147,16 @@ func (p *process) send(r *request) {
 	p.queue = append(p.queue, r)
 	select {
 	case p.queued <- struct{}{}:
-	default: // it is told already
+	default: // it already knows
 	}
 }
 
-// feed writes what the child's input did not take at once.
+// feed writes lines that the child's input did not accept at once.
 func (p *process) feed(to *os.File) {
 	p.writing.Lock()
 	p.stdin = to
 	p.writing.Unlock()
-	stop := context.AfterFunc(p.over, func() { _ = to.Close() }) // ends a write that nobody reads
+	stop := context.AfterFunc(p.over, func() { _ = to.Close() }) // ends a blocked write
 	defer func() {
 		stop()
 		p.writing.Lock()
@@ -171,14 +172,14 @@ func (p *process) feed(to *os.File) {
 		}
 		for r := p.next(); r != nil; r = p.next() {
 			if _, err := to.Write(r.line); err != nil {
-				return // the child is going, or its input is to end
+				return // the child is ending, or its input must end
 			}
 			r.written.Store(true)
 		}
 	}
 }
 
-// next takes a line out of the queue.
+// next removes a line from the queue.
 func (p *process) next() *request {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -206,7 +207,7 @@ func (p *process) greet() {
 	case json.Unmarshal(said.result, &hello) != nil || hello.V != worker.Version:
 		p.stop(&hook.SafeError{
 			Code:    codes.OutputInvalid,
-			Message: fmt.Sprintf("the worker speaks another version of the protocol than %d: it must answer hello with {\"v\": %d}", worker.Version, worker.Version),
+			Message: fmt.Sprintf("the worker does not support protocol version %d: it must answer hello with {\"v\": %d}", worker.Version, worker.Version),
 		})
 	default:
 		close(p.ready)
@@ -239,8 +240,8 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 		if p.closed.Load() {
 			return response{err: ErrClosed}
 		}
-		<-p.done // which says why
-		select { // it may have answered before it went
+		<-p.done // its error says why
+		select { // it may have answered before it ended
 		case said := <-answer:
 			return said
 		default:
@@ -256,8 +257,8 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 	}
 }
 
-// errDeaf is why a worker is ended that does not read.
-var errDeaf = &hook.SafeError{Code: codes.Error, Message: "the worker does not read its standard input and was ended"}
+// errDeaf is the error of a worker that does not read its input.
+var errDeaf = &hook.SafeError{Code: codes.Error, Message: "the worker does not read its standard input and was stopped"}
 
 func (p *process) forget(id uint64) {
 	p.mu.Lock()
@@ -265,13 +266,12 @@ func (p *process) forget(id uint64) {
 	delete(p.calls, id)
 }
 
-// cancel tells the worker that nobody waits for a call any more.
+// cancel tells the worker that a call was cancelled.
 func (p *process) cancel(id uint64) {
 	p.send(&request{line: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}`+"\n", id)})
 }
 
-// end lets the child see the end of its input, then makes it end, and waits until it is
-// gone.
+// end closes the child's input, then kills the child, and waits until it has ended.
 func (p *process) end() {
 	p.closed.Store(true)
 	p.close()
@@ -286,7 +286,7 @@ func (p *process) end() {
 	<-p.done
 }
 
-// Write takes what the child prints.
+// Write takes the child's output.
 func (p *process) Write(chunk []byte) (int, error) {
 	n := len(chunk)
 	for len(chunk) > 0 {
@@ -303,8 +303,8 @@ func (p *process) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// part takes a part of a line, which may be its last. It fails if there is no end to what
-// is no answer.
+// part takes a part of a line, which may be the last. It fails if the child prints too
+// much that is not an answer.
 func (p *process) part(part []byte, last bool) error {
 	if p.tooLong {
 		p.tooLong = !last
@@ -318,7 +318,7 @@ func (p *process) part(part []byte, last bool) error {
 	return p.line()
 }
 
-// line takes the line that was read, or what there is of one that is too long.
+// line takes a line, or the beginning of a line that is too long.
 func (p *process) line() error {
 	why := error(errLong)
 	if len(p.partial) <= mostOutput {
@@ -333,7 +333,7 @@ func (p *process) line() error {
 	return p.discard(line)
 }
 
-// discard takes what is no answer.
+// discard takes output that is not an answer.
 func (p *process) discard(part []byte) error {
 	if p.garbage == nil {
 		p.garbage = newOutput()
@@ -342,7 +342,7 @@ func (p *process) discard(part []byte) error {
 	return err
 }
 
-// spoil sees to it that a child ends whose output makes no sense.
+// spoil stops a child whose output is invalid.
 func (p *process) spoil(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -357,10 +357,10 @@ func (p *process) spoil(why error) {
 	time.AfterFunc(cmp.Or(p.k.set.opts.Grace, proc.DefaultGrace), func() { p.stop(why) })
 }
 
-// lastLine takes a last line that does not end: the child has.
+// lastLine takes the last line of a child that ended without a line break.
 func (p *process) lastLine() {
 	if len(bytes.TrimSpace(p.partial)) > 0 {
-		_ = p.line() // there is nothing left to end
+		_ = p.line() // the child has already ended
 	}
 }
 
@@ -386,13 +386,13 @@ func (p *process) answered(line []byte) error {
 	defer p.mu.Unlock()
 	switch err := json.Unmarshal(line, &m); {
 	case err != nil || m.JSONRPC != "2.0" || m.ID == nil || (m.Result == nil) == (m.Error == nil):
-		return garbage("which is no answer of JSON-RPC 2.0", line)
+		return garbage("which is not a JSON-RPC 2.0 response", line)
 	case *m.ID == 0 || *m.ID > p.last:
-		return garbage("an answer to a call that nobody made", line)
+		return garbage("a response with an unknown call id", line)
 	}
 	answer := p.calls[*m.ID]
 	if answer == nil {
-		return nil // it comes late, and nobody waits
+		return nil // too late: the call was cancelled
 	}
 	delete(p.calls, *m.ID)
 	said := response{result: m.Result, found: outputOf(line).denials(), err: p.spoiled}
@@ -406,11 +406,11 @@ func (p *process) answered(line []byte) error {
 	return nil
 }
 
-// garbage is why a worker is stopped whose answers make no sense.
+// garbage returns the error of a worker that prints invalid answers.
 func garbage(what string, line []byte) error {
 	return &hook.SafeError{
 		Code:    codes.OutputInvalid,
-		Message: "the worker was stopped: it printed something else than answers; what is for people belongs to standard error",
+		Message: "the worker was stopped: it printed a line that is not a response; print messages for people to standard error",
 		Err:     fmt.Errorf("%q, %s", firstBytes(line, 80), what),
 	}
 }

@@ -14,11 +14,11 @@ import (
 // redacted stands for a secret.
 const redacted = "[REDACTED]"
 
-// shortestSecret is how long a value must be to be looked for: a shorter one is part of
-// too many words.
+// shortestSecret is the minimum length of a secret: a shorter value is part of too many
+// words.
 const shortestSecret = 4
 
-// redactor takes secrets out of what leaves the process.
+// redactor removes secrets from data that leaves the process.
 type redactor struct{ secrets []string }
 
 func newRedactor(values []string) *redactor {
@@ -33,7 +33,7 @@ func newRedactor(values []string) *redactor {
 	return r
 }
 
-// text takes the secrets out of a text. Where they overlap, all of them go.
+// text removes the secrets from a text, also where they overlap.
 func (r *redactor) text(s string) string {
 	type span struct{ from, to int }
 	var spans []span
@@ -52,7 +52,7 @@ func (r *redactor) text(s string) string {
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder
-	end := 0 // of what was written or left out
+	end := 0 // the end of the part that was copied or removed
 	for _, sp := range spans {
 		if sp.from >= end {
 			b.WriteString(s[end:sp.from])
@@ -64,8 +64,8 @@ func (r *redactor) text(s string) string {
 	return b.String()
 }
 
-// json takes the secrets out of the texts and keys of JSON, however they are escaped.
-// Numbers that are a secret go too, as texts.
+// json removes the secrets from the strings and keys of JSON, however they are
+// escaped. A number that is a secret is replaced by a string.
 func (r *redactor) json(data json.RawMessage) (json.RawMessage, error) {
 	if len(r.secrets) == 0 {
 		return data, nil
@@ -77,7 +77,7 @@ func (r *redactor) json(data json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("redact: there is something behind the JSON value")
+		return nil, errors.New("redact: unexpected data after the JSON value")
 	}
 	return b.Bytes(), nil
 }

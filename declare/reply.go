@@ -18,18 +18,18 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// codec reads what a hook outside Go answers at a phase.
+// codec reads the answers of hooks outside Go at a phase.
 type codec struct {
 	id     string // of the hook
 	wire   *phasejson.Phase
 	keys   []string // of the phase's output
 	words  []string // of its decision; nil if it has none
 	quoted *regexp.Regexp
-	quiet  bool // nobody waits for the answer, which may hold notes and jobs alone
+	quiet  bool // nobody waits for the answer: it may hold only notes and jobs
 }
 
-// synonyms are keys that other agents have for ours. They are not read at turn.stop,
-// where continue would be the contrary.
+// synonyms are keys that other agents use for ours. They are not read at turn.stop,
+// where continue would mean the opposite.
 var synonyms = map[string]string{
 	"continue": "decision", "blocked": "decision", "additionalContext": "context", "modified": "input",
 }
@@ -55,13 +55,14 @@ func newCodec(wire *phasejson.Phase, execution hook.Execution) (*codec, error) {
 	return c, nil
 }
 
-// invalid is an answer that makes no sense. What it quotes is not stored.
+// invalid returns the error of an invalid answer. The quoted text is not
+// stored.
 func invalid(message string, err error) error {
 	return &hook.SafeError{Code: codes.OutputInvalid, Message: message, Err: err}
 }
 
-// read reads standard output, or the body of a response. If the run has failed, fault says
-// why, and nothing but a denial counts.
+// read reads standard output, or the body of a response. If the run has failed, fault is
+// its error, and only a denial counts.
 func (c *codec) read(out *output, fault error) (json.RawMessage, error) {
 	if fault != nil {
 		return c.settle(out.denials(), nil, fault)
@@ -70,8 +71,8 @@ func (c *codec) read(out *output, fault error) (json.RawMessage, error) {
 	return c.settle(out.denials(), answer, err)
 }
 
-// settle decides what an output means, from the denials in it and from what it says as a
-// whole. A denial stands, whatever is wrong with the rest.
+// settle decides what an output means, from its denials and from its content as a whole.
+// A denial counts even if the rest is invalid.
 func (c *codec) settle(found *denials, answer map[string]any, err error) (json.RawMessage, error) {
 	otherwise := ""
 	if failed, ok := errors.AsType[*hook.SafeError](err); ok {
@@ -88,8 +89,8 @@ func (c *codec) settle(found *denials, answer map[string]any, err error) (json.R
 	return encode(answer)
 }
 
-// denial returns the most severe of the denials that count at the phase, or nil. Without a
-// reason of its own it has the given one.
+// denial returns the most severe denial that counts at the phase, or nil. If it has no
+// reason, the given one is used.
 func (c *codec) denial(found *denials, otherwise string) map[string]any {
 	kinds := []denialKind{saysHalt, saysDeny, saysSynonym}
 	switch {
@@ -126,17 +127,17 @@ func (c *codec) parse(out []byte) (map[string]any, error) {
 	}
 }
 
-// noObject returns what is wrong with a JSON value that is not an object. Only null is an
-// answer: it is no opinion.
+// noObject returns the error of a JSON value that is not an object. null is valid and
+// means no opinion.
 func noObject(value []byte) error {
 	if string(value) == "null" {
 		return nil
 	}
-	return invalid("the answer is JSON and not an object: print an object, or nothing", nil)
+	return invalid("the answer is JSON, but not an object: print an object, or nothing", nil)
 }
 
-// text reads output that is not JSON. It is shown, unless there seems to be an answer in
-// it: a debug line in front of an answer must not turn it into consent.
+// text reads output that is not JSON. It is shown, unless it seems to contain an answer:
+// a debug line before a denial must not turn it into consent.
 func (c *codec) text(out []byte) (map[string]any, error) {
 	if !utf8.Valid(out) {
 		return nil, invalid("the output is neither JSON nor text", nil)
@@ -148,11 +149,11 @@ func (c *codec) text(out []byte) (map[string]any, error) {
 	for line := range strings.FieldsFuncSeq(shown, func(r rune) bool { return strings.ContainsRune("\n\v\f\r\u0085\u2028\u2029", r) }) {
 		seen := strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
 		if strings.HasPrefix(seen, "{") || strings.HasPrefix(seen, "[") {
-			return nil, invalid("there is JSON among the output, which is not one JSON object: print what is for people to standard error", nil)
+			return nil, invalid("the output mixes JSON and text: print one JSON object, and print messages for people to standard error", nil)
 		}
 	}
 	if key := cmp.Or(c.quotedKey(shown), c.quotedKey(string(out))); key != "" {
-		return nil, invalid("the output is text with an answer in it: print what is for people to standard error",
+		return nil, invalid("the output is text that contains an answer: print only the answer, and print messages for people to standard error",
 			fmt.Errorf("it contains %q", key))
 	}
 	shown = strings.TrimSpace(strings.Trim(shown, "\ufeff"))
@@ -166,7 +167,7 @@ func (c *codec) text(out []byte) (map[string]any, error) {
 	}
 }
 
-// unicodeEscapes spell a character in JSON.
+// unicodeEscapes matches escaped characters in JSON.
 var unicodeEscapes = regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`)
 
 // quotedKey finds a key of answers between quotes, however it is spelled.
@@ -197,13 +198,14 @@ func encode(value any) (json.RawMessage, error) {
 	return data, nil
 }
 
-// block is the answer of a hook that denies by its exit code, or may not run.
+// block returns the answer of a hook that denies by its exit code, or that may
+// not run.
 func (c *codec) block(reason string) (json.RawMessage, error) {
 	return encode(c.blocking("deny", reason, nil))
 }
 
-// blockOr is block, for a hook that has printed something besides: a halt in it is more
-// severe, and its reason is better than none.
+// blockOr is block for a hook that has also printed something: a halt in the output is
+// more severe, and its reason is used.
 func (c *codec) blockOr(found *denials, reason, otherwise string) (json.RawMessage, error) {
 	word, kind := "deny", saysDeny
 	if found.said[saysHalt] && slices.Contains(c.words, "halt") {
@@ -212,8 +214,9 @@ func (c *codec) blockOr(found *denials, reason, otherwise string) (json.RawMessa
 	return encode(c.blocking(word, cmp.Or(reason, found.reasons[kind], otherwise), nil))
 }
 
-// blocking adds a denial to an answer, in the words of the phase. Where nothing can be
-// blocked, the denial is recorded and shown to people and the model, and nothing changes.
+// blocking adds a denial to an answer, in the form of the phase. At a phase that cannot
+// block, the denial is recorded and shown to people and the model, and has no other
+// effect.
 func (c *codec) blocking(word, reason string, answer map[string]any) map[string]any {
 	if answer == nil {
 		answer = make(map[string]any)
@@ -227,18 +230,18 @@ func (c *codec) blocking(word, reason string, answer map[string]any) map[string]
 		answer["decision"], answer["reason"] = "continue", reason
 	default:
 		delete(answer, "reason")
-		note := map[string]string{"code": "block_ignored", "message": "it answered " + word + " where nothing can be blocked"}
+		note := map[string]string{"code": "block_ignored", "message": "it answered " + word + " at a phase that cannot block"}
 		answer["audit"] = appendTo(answer["audit"], note)
 		if c.quiet {
 			return answer
 		}
-		told := fmt.Sprintf("Hook %q answered %s at %s, where nothing can be blocked: %s", c.id, word, c.wire.Name(), cmp.Or(reason, "no reason was given"))
+		told := fmt.Sprintf("Hook %q answered %s at %s, a phase that cannot block: %s", c.id, word, c.wire.Name(), cmp.Or(reason, "no reason was given"))
 		answer["output"] = appendText(answer["output"], told)
 	}
 	return answer
 }
 
-// appendText adds a line to a text that may be JSON yet.
+// appendText adds a line to a text that may still be encoded as JSON.
 func appendText(text any, line string) any {
 	raw, ok := text.(json.RawMessage)
 	if !ok {
@@ -246,18 +249,18 @@ func appendText(text any, line string) any {
 	}
 	var old string
 	if json.Unmarshal(raw, &old) != nil {
-		return text // which is a fault, and is reported as one
+		return text // a mistake that is reported later
 	}
 	return old + "\n" + line
 }
 
-// appendTo adds an entry to a list that may be JSON yet.
+// appendTo adds an entry to a list that may still be encoded as JSON.
 func appendTo(list, entry any) any {
 	entries := []any{}
 	if raw, ok := list.(json.RawMessage); ok {
 		var old []json.RawMessage
 		if json.Unmarshal(raw, &old) != nil {
-			return list // which is a fault, and is reported as one
+			return list // a mistake that is reported later
 		}
 		for _, o := range old {
 			entries = append(entries, o)
@@ -272,7 +275,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// members reads the keys of an object in order, those that are there twice included.
+// members reads the keys of an object in order, including duplicates.
 func members(object []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -313,8 +316,7 @@ func (c *codec) object(object []byte) (map[string]any, error) {
 	return answer, nil
 }
 
-// check holds an answer against the phase. The places of faults are those of the keys that
-// the hook wrote.
+// check validates an answer against the phase. Errors name the keys that the hook wrote.
 func (c *codec) check(answer map[string]any, written []member) error {
 	data, err := encode(answer)
 	if err != nil {
@@ -341,7 +343,7 @@ func (c *codec) check(answer map[string]any, written []member) error {
 // isStop reports whether the phase is turn.stop, where the synonyms do not count.
 func (c *codec) isStop() bool { return slices.Contains(c.words, "continue") }
 
-// canonical turns the keys of an answer into those of the phase.
+// canonical translates the keys of an answer into those of the phase.
 func (c *codec) canonical(all []member) (map[string]any, error) {
 	answer := make(map[string]any, len(all))
 	said, seen := decisions{}, make(map[string]bool, len(all))
@@ -352,7 +354,7 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 			return nil, fmt.Errorf("%q is not read at turn.stop: say \"decision\": \"continue\"", key)
 		}
 		if seen[key] {
-			return nil, fmt.Errorf("the key %q is there twice", key)
+			return nil, fmt.Errorf("the key %q occurs twice", key)
 		}
 		seen[key] = true
 		if bytes.Equal(m.value, []byte("null")) {
@@ -369,7 +371,7 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 		default:
 			to := cmp.Or(synonyms[key], key)
 			if to != key && !slices.Contains(c.keys, to) {
-				return nil, fmt.Errorf("%q has no place in an answer at %s", key, c.wire.Name())
+				return nil, fmt.Errorf("an answer at %[2]s has no key %[1]q", key, c.wire.Name())
 			}
 			value := m.value
 			if to == "context" {
@@ -384,8 +386,8 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 	return c.decide(answer, said, reason)
 }
 
-// reminders returns what the model is to be told as the phases have it: a list of objects.
-// Hooks may write a text, or a list of texts, as well.
+// reminders returns the text for the model in the form of the phases: a list of objects.
+// Hooks may also write a text, or a list of texts.
 func reminders(value json.RawMessage) (json.RawMessage, error) {
 	list := []json.RawMessage{value}
 	switch value[0] {
@@ -395,7 +397,7 @@ func reminders(value json.RawMessage) (json.RawMessage, error) {
 			return nil, fmt.Errorf("it is not JSON: %w", err)
 		}
 	default:
-		return value, nil // which is a fault, and is reported as one
+		return value, nil // a mistake that is reported later
 	}
 	for i, entry := range list {
 		if entry[0] != '"' {
@@ -409,7 +411,7 @@ func reminders(value json.RawMessage) (json.RawMessage, error) {
 	return encode(list)
 }
 
-// withReminders returns an answer whose context is as the phases have it.
+// withReminders returns an answer with its context in the form of the phases.
 func withReminders(answer json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil || len(fields["context"]) == 0 {
@@ -426,8 +428,8 @@ func withReminders(answer json.RawMessage) json.RawMessage {
 	return answer
 }
 
-// put sets a key that was written as itself or as a synonym, unless the other one says
-// something else.
+// put sets a key that was written by its name or by a synonym. It fails if both occur
+// and differ.
 func put(answer map[string]any, key, written string, value json.RawMessage) error {
 	if before, ok := answer[key].(json.RawMessage); ok && !sameJSON(before, value) {
 		other := key
@@ -454,7 +456,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errP == nil && errQ == nil && bytes.Equal(p, q)
 }
 
-// decisions are what the keys that decide said.
+// decisions are the values of the keys that decide.
 type decisions struct {
 	word            string // of decision
 	denies, permits string // the synonym that does; empty if none does
@@ -479,7 +481,7 @@ func (d *decisions) hear(key string, value json.RawMessage) error {
 	return nil
 }
 
-// decide puts the decision into the words of the phase.
+// decide translates the decision into the values of the phase.
 func (c *codec) decide(answer map[string]any, said decisions, reason string) (map[string]any, error) {
 	word := said.word
 	refuses := word == "deny" || word == "halt"
@@ -511,7 +513,7 @@ func (c *codec) decide(answer map[string]any, said decisions, reason string) (ma
 	case word == "continue":
 		return nil, fmt.Errorf(`"decision" is "continue", which is for turn.stop: at %s say "pass"`, phase)
 	case word == "ask" && c.words != nil, word == "halt" && c.isStop():
-		return nil, fmt.Errorf(`"decision" is %q, and %s takes %s`, word, phase, strings.Join(c.words, ", "))
+		return nil, fmt.Errorf(`"decision" is %q, and %s accepts %s`, word, phase, strings.Join(c.words, ", "))
 	case word == "ask" || refuses:
 		return c.blocking(word, reason, answer), nil
 	default:

@@ -11,13 +11,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// firstWord is a path that a line of shell begins with, if nothing in it is for the
-// shell to expand.
+// firstWord matches the path at the beginning of a shell line, if the shell expands
+// nothing in it.
 var firstWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 
-// checkScripts looks at the files that a command names: they must be below base. A
-// name without a slash is looked up in PATH, and an absolute path is the machine's
-// own; only when they are run can it be told whether they are there.
+// checkScripts checks the files that a command names: they must be below base.
+// Names without a slash are looked up in PATH, and absolute paths belong to the
+// machine; both are checked only when they run.
 func (r *reading) checkScripts(base string, d *Declaration) {
 	if len(d.Argv) == 0 {
 		return
@@ -47,8 +47,8 @@ func (r *reading) checkScripts(base string, d *Declaration) {
 	r.faulty[d] = r.faulty[d] || len(r.faults) > before
 }
 
-// isScript reports whether a word names a file beside the declaring one: as the
-// program by any relative path, as an argument by one that begins with a dot.
+// isScript reports whether a word names a file near the hook file: a program
+// with any relative path, or an argument that begins with a dot.
 func isScript(word string, program bool) bool {
 	slashed := filepath.ToSlash(word)
 	switch {
@@ -64,11 +64,11 @@ func isScript(word string, program bool) bool {
 func (r *reading) checkScript(base, dir, word string, program bool, line int) (string, bool) {
 	name, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(word)))
 	if err != nil {
-		r.faultf(line, "%s cannot be found: %s; paths begin at the directory of this file", word, reason(err))
+		r.faultf(line, "%s cannot be found: %s; paths are relative to the directory of this file", word, reason(err))
 		return "", false
 	}
 	if !below(base, name) {
-		r.faultf(line, "%s is outside of %s: what a hook runs is beside the file that declares it", word, base)
+		r.faultf(line, "%s is outside of %s: a hook can only run files from the directory of its file or below", word, base)
 		return "", false
 	}
 	info, err := os.Stat(name)
@@ -86,14 +86,14 @@ func (r *reading) checkScript(base, dir, word string, program bool, line int) (s
 		return "", false
 	}
 	if crlf(name) {
-		r.faultf(line, "%s has the line ends of Windows, and its interpreter is not found because of them: save it with LF line ends", word)
+		r.faultf(line, "%s has Windows line ends, so its interpreter is not found: save it with LF line ends", word)
 		return "", false
 	}
 	return name, true
 }
 
-// crlf reports whether a script begins with a line that ends in a carriage return, or
-// is one for a shell that has any.
+// crlf reports whether the first line of a script ends in a carriage return, or
+// whether a shell script has one anywhere.
 func crlf(name string) bool {
 	f, err := os.Open(name)
 	if err != nil {

@@ -21,49 +21,49 @@ import (
 
 // Options are the options of [New]. A nil *Options is valid.
 type Options struct {
-	// Prefix is put in front of every id, with a slash between, and of those that
-	// after and before name if the set has them. Defaults to none.
+	// Prefix is put in front of every id of the set, with a slash between, also
+	// where after and before name them. Defaults to none.
 	Prefix string
-	// Project is the directory that the agent works in: hooks are told it. Defaults to
-	// the working directory.
+	// Project is the directory that the agent works in. Hooks get it in the envelope.
+	// Defaults to the working directory.
 	Project string
-	// Environ is the host's environment, as KEY=value. Hooks get the part of it that
-	// they may have. Defaults to that of the process.
+	// Environ is the host's environment, as KEY=value. Hooks get only the safe part
+	// of it. Defaults to that of the process.
 	Environ []string
-	// Secrets are values that must not leave through log, webhook or save_json, such as
-	// the keys of providers. Those of fewer than 4 characters are not looked for.
-	// Defaults to none but those that the files name.
+	// Secrets are values that log, webhook and save_json must not reveal, such as API
+	// keys. Values of fewer than 4 characters are ignored. Defaults to the secrets that
+	// the files name.
 	Secrets []string
-	// Allowlist is where webhooks may be called: a host, with its port if that is not
-	// the scheme's own; *.host for all hosts below; or an address, for all that begin
-	// with it. Defaults to nowhere.
+	// Allowlist lists where webhooks may be called: a host, with its port if that is
+	// not the scheme's default; *.host for all subdomains; or a URL, for all URLs
+	// that begin with it. Defaults to nowhere.
 	Allowlist []string
-	// Transport carries the calls of webhooks. Defaults to one that uses no proxy, connects
-	// with http to this machine only, and refuses host names that lead to private addresses
-	// when it connects.
+	// Transport sends the calls of webhooks. Defaults to one that uses no proxy, connects
+	// with http to this machine only, and refuses to connect to host names that resolve to
+	// private addresses.
 	Transport http.RoundTripper
-	// Trust is asked before a command or worker of a declaration runs or its webhook is
-	// called, each time. If it returns an error, nothing runs: a gate denies, whatever its
-	// failure mode, and says why; other hooks fail by their mode. The error's text is told
-	// to the model, so it must quote no secrets. Defaults to trusting everything.
+	// Trust is called each time before a command or worker of a declaration runs or its
+	// webhook is called. If it returns an error, nothing runs: a gate denies with that
+	// error, whatever its failure mode; other hooks fail by their mode. The model sees the
+	// error, so it must not contain secrets. Defaults to trusting everything.
 	Trust func(ctx context.Context, d *Declaration) error
-	// Confine changes what is about to run, such as to the command line of a sandbox
-	// that runs it. It is asked before each command, and before each start of a worker.
-	// An error keeps it from running and fails the hook. Defaults to running programs as
-	// they are.
+	// Confine changes the program before it runs, for example into the command line of a
+	// sandbox. It is called before each command, and before each start of a worker. If
+	// it returns an error, the program does not run and the hook fails. Defaults to
+	// running programs as they are.
 	Confine func(ctx context.Context, d *Declaration, run *Execution) error
-	// Logger gets what the action log writes, what workers print to standard error, and
-	// what became of them. Defaults to discarding it.
+	// Logger gets the lines of the action log, the standard error of workers, and the
+	// starts and ends of workers. Defaults to discarding them.
 	Logger *slog.Logger
 	// Grace is how long a process group has between SIGTERM and SIGKILL. Defaults to 2
 	// seconds.
 	Grace time.Duration
-	// Backoff is how long a worker that died is not started again; it doubles with each
-	// death, up to 30 seconds, until a call succeeds. Defaults to 100 ms.
+	// Backoff is the delay before a worker that died is started again. It doubles with
+	// each death, up to 30 seconds, until a call succeeds. Defaults to 100 ms.
 	Backoff time.Duration
 }
 
-// Execution is a program that is about to run.
+// Execution is a program before it runs.
 type Execution struct {
 	// Argv is the program and its arguments.
 	Argv []string
@@ -73,8 +73,8 @@ type Execution struct {
 	Dir string
 }
 
-// Set is declarations that can be installed, with the workers that they need. Close it
-// when its subscriptions are drained.
+// Set holds declarations that can be installed, and their workers. Close it after its
+// subscriptions are drained.
 type Set struct {
 	opts    Options
 	origin  hook.Origin
@@ -89,7 +89,7 @@ type Set struct {
 	closing sync.Once
 }
 
-// New makes subscriptions of declarations, which are from origin. Nothing runs before
+// New makes subscriptions of declarations from the given origin. Nothing runs before
 // they are installed; workers start with their first call, or by [Set.Start].
 func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
 	s := &Set{origin: origin, closed: make(chan struct{})}
@@ -133,7 +133,7 @@ func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, 
 	return s, nil
 }
 
-// secrets are the values that must not leave.
+// secrets returns the values that must not be revealed.
 func (s *Set) secrets(declarations []*Declaration) []string {
 	values := slices.Clone(s.opts.Secrets)
 	for _, d := range declarations {
@@ -150,10 +150,11 @@ func (s *Set) secrets(declarations []*Declaration) []string {
 	return values
 }
 
-// Subscriptions are those of the set, in the order of the declarations.
+// Subscriptions returns the subscriptions of the set, in the order of the
+// declarations.
 func (s *Set) Subscriptions() []hook.Subscription { return slices.Clone(s.subs) }
 
-// id is an id of the set as the runtime knows it.
+// id returns the id that the runtime uses.
 func (s *Set) id(name string) string {
 	if s.opts.Prefix == "" {
 		return name
@@ -201,7 +202,7 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 	return wire.On(h.id, h.handle, &opts), nil
 }
 
-// handler is a declared hook as the runtime calls it.
+// handler is the handler of a declared hook.
 type handler struct {
 	set   *Set
 	d     *Declaration
@@ -211,7 +212,7 @@ type handler struct {
 	ask   func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error)
 }
 
-// means is how the hook is asked.
+// means runs the hook by its kind.
 func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error), error) {
 	switch h.d.Kind {
 	case hook.HandlerCommand:
@@ -230,14 +231,14 @@ func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.R
 	case hook.HandlerAction:
 		return h.newAction()
 	default:
-		return nil, fmt.Errorf("it is declared as %q, which is none of command, worker, webhook and action", h.d.Kind)
+		return nil, fmt.Errorf("unknown kind %q: use command, worker, webhook or action", h.d.Kind)
 	}
 }
 
 // ErrClosed is the error of hooks whose set was closed.
 var ErrClosed = errors.New("declare: the hooks were unloaded")
 
-// handle is called by the runtime.
+// handle runs the hook. The runtime calls it.
 func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMessage, error) {
 	select {
 	case <-h.set.closed:
@@ -255,22 +256,22 @@ func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMess
 	})
 }
 
-// untrusted is what a hook says that may not run. A gate denies even if its failure is
-// to be tolerated: else whoever may edit its file could open it. The gates that fail
-// open by default do harm when they are closed, and fail by their mode.
+// untrusted returns the answer of a hook that may not run. A gate denies even if it
+// fails open; otherwise anyone who can edit its file could open the gate. Gates that
+// fail open by default would do harm when closed, so they fail by their mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	phase := h.codec.wire
 	if phase.Info().Kind == hook.Gate && phase.Info().Failure == hook.Closed {
 		return h.codec.block(err.Error())
 	}
-	return nil, &hook.SafeError{Code: codes.Error, Message: "it is not trusted and did not run", Err: err}
+	return nil, &hook.SafeError{Code: codes.Error, Message: "the hook is not trusted and did not run", Err: err}
 }
 
-// WorkerError says that a worker did not start.
+// WorkerError is the error of a worker that did not start.
 type WorkerError struct {
-	// Hooks are those that name it.
+	// Hooks are the hooks that use the worker.
 	Hooks []*Declaration
-	// Err says why.
+	// Err is the reason.
 	Err error
 }
 
@@ -280,9 +281,9 @@ func (e *WorkerError) Error() string {
 
 func (e *WorkerError) Unwrap() error { return e.Err }
 
-// Start starts the workers of hooks that take part and greets them, so that a fault shows
-// before the first call. It returns when all have answered; the error joins a [WorkerError]
-// for each that did not. Those are started again with their next call.
+// Start starts the workers of enabled hooks and does the handshake, so that a problem shows
+// before the first call. It returns when all have answered. The error joins a [WorkerError]
+// for each that did not; those are started again with their next call.
 func (s *Set) Start(ctx context.Context) error {
 	errs := make([]error, len(s.workers))
 	var starting sync.WaitGroup
@@ -300,9 +301,9 @@ func (s *Set) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close ends the workers and waits until they are gone: they see the end of their
-// standard input, then SIGTERM, then SIGKILL. Hooks of the set fail from then on.
-// Calling it again is harmless.
+// Close stops the workers and waits until they have ended: first it closes their
+// standard input, then it sends SIGTERM, then SIGKILL. After that, hooks of the
+// set fail. Calling it again is harmless.
 func (s *Set) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	var ending sync.WaitGroup

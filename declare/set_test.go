@@ -167,7 +167,7 @@ func TestBlockThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// A block where nothing can be blocked is recorded, shown to people and the model, and changes
+// A block at a phase that cannot block is recorded, shown to people and the model, and changes
 // nothing.
 //
 // SPEC C-04, C-12, C-13, R-02
@@ -176,7 +176,7 @@ func TestBlockWhereNothingCanBeBlocked(t *testing.T) {
 	set := newPlace(t).set("hooks:\n  - { id: late, phase: tool.post, run: 'echo too late >&2; exit 2' }\n", nil)
 	trial := hooktest.Try(t, belay.ToolPost, only(t, set), hooktest.Input(t, belay.ToolPost, `{"id": "1", "tool": "a", "input": {}, "text": "done"}`), nil)
 	run, _ := trial.Run()
-	if trial.Err != nil || trial.Output.Result != nil || trial.Input.Text() != "done" || len(trial.Output.Shown()) != 1 || trial.Output.Shown()[0].Text != `Hook "late" answered deny at tool.post, where nothing can be blocked: too late` || len(run.Audit) != 1 || run.Audit[0].Code != "block_ignored" {
+	if trial.Err != nil || trial.Output.Result != nil || trial.Input.Text() != "done" || len(trial.Output.Shown()) != 1 || trial.Output.Shown()[0].Text != `Hook "late" answered deny at tool.post, a phase that cannot block: too late` || len(run.Audit) != 1 || run.Audit[0].Code != "block_ignored" {
 		t.Errorf("%v, %+v: want it recorded and told, and the result as it was", trial, run)
 	}
 	set = newPlace(t).set("hooks:\n  - { id: more, phase: turn.stop, run: 'echo tests fail >&2; exit 2' }\n", nil)

@@ -33,7 +33,7 @@ const (
 	TimestampHeader = "Belay-Timestamp"
 )
 
-// Sign makes the signature of a call, for servers that check it.
+// Sign returns the signature of a call. Servers use it to check calls.
 func Sign(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "."))
@@ -44,8 +44,8 @@ func Sign(secret, timestamp string, body []byte) string {
 // allowance is an entry of the allowlist.
 type allowance struct {
 	scheme string // empty: any
-	host   string // with its port, if that is not the scheme's own; "" begins *.
-	under  bool   // all hosts below
+	host   string // with its port, if that is not the scheme's default
+	under  bool   // all subdomains
 	path   string // empty: any
 }
 
@@ -57,21 +57,22 @@ func readAllowlist(entries []string) ([]allowance, error) {
 		if strings.Contains(entry, "://") {
 			u, err := url.Parse(entry)
 			if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
-				return nil, fmt.Errorf("allowlist: %q is no address: write https://host/path, or a host", entry)
+				return nil, fmt.Errorf("allowlist: %q is not a URL: write https://host/path, or a host", entry)
 			}
 			a.scheme, rest, a.path = u.Scheme, hostOf(u), u.Path
 		}
 		rest, a.under = strings.CutPrefix(rest, "*.")
 		a.host = strings.ToLower(rest)
 		if a.host == "" || strings.ContainsAny(a.host, "/*@?# ") {
-			return nil, fmt.Errorf("allowlist: %q is no host: write host, host:port, *.host or https://host/path", entry)
+			return nil, fmt.Errorf("allowlist: %q is not a host: write host, host:port, *.host or https://host/path", entry)
 		}
 		list = append(list, a)
 	}
 	return list, nil
 }
 
-// hostOf is the host of an address, with its port if that is not the scheme's own.
+// hostOf returns the host of a URL, with its port if that is not the scheme's
+// default.
 func hostOf(u *url.URL) string {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	port := u.Port()
@@ -101,14 +102,14 @@ func (a allowance) covers(u *url.URL) bool {
 	}
 	path := u.EscapedPath()
 	if strings.Contains(path, "..") || strings.Contains(strings.ToLower(path), "%2e") || strings.Contains(strings.ToLower(path), "%2f") {
-		return false // a server may take it for another path
+		return false // a server may resolve it to another path
 	}
 	base := strings.TrimSuffix(a.path, "/")
 	return path == base || strings.HasPrefix(path, base+"/")
 }
 
-// Allowed reports whether a webhook may be called at an address, by an allowlist as
-// [Options] has it.
+// Allowed reports whether an allowlist, in the form of [Options], permits calls to
+// a URL.
 func Allowed(allowlist []string, address string) (bool, error) {
 	allowed, err := readAllowlist(allowlist)
 	if err != nil {
@@ -121,10 +122,10 @@ func Allowed(allowlist []string, address string) (bool, error) {
 	return slices.ContainsFunc(allowed, func(a allowance) bool { return a.covers(u) }), nil
 }
 
-// check holds an address against the allowlist, as it is about to be called.
+// check checks a URL against the allowlist before it is called.
 func (s *Set) check(u *url.URL) error {
 	if _, err := endpoint(u.String()); err != nil {
-		return &hook.SafeError{Code: codes.Error, Message: "the webhook's address is refused", Err: err}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook's URL is refused", Err: err}
 	}
 	for _, a := range s.allowed {
 		if a.covers(u) {
@@ -132,13 +133,13 @@ func (s *Set) check(u *url.URL) error {
 		}
 	}
 	return &hook.SafeError{
-		Code: codes.Error, Message: "the webhook's address is not on the allowlist",
-		Err: fmt.Errorf("%s: the operator allows it by name", hostOf(u)),
+		Code: codes.Error, Message: "the webhook's URL is not on the allowlist",
+		Err: fmt.Errorf("%s: ask the operator to add it to the allowlist", hostOf(u)),
 	}
 }
 
 // newClient makes the client of webhooks. It follows no redirect, keeps no cookie, uses no
-// proxy, and checks where a name leads when it connects.
+// proxy, and checks the address of a host when it connects.
 func newClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		local := &net.Dialer{Timeout: 10 * time.Second, Control: onlyLoopback}
@@ -158,21 +159,21 @@ func newClient(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// plainKey marks a call without TLS: it must not leave this machine, whatever localhost
+// plainKey marks a call without TLS. It must not leave this machine, whatever localhost
 // resolves to.
 type plainKey struct{}
 
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil || !addr.Addr().IsLoopback() {
-		return errors.New("http is for this machine alone: use https")
+		return errors.New("http is only allowed to this machine: use https")
 	}
 	return nil
 }
 
 func (h *handler) newWebhook() (func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error), error) {
 	if h.d.Webhook == nil {
-		return nil, errors.New("the webhook has no address")
+		return nil, errors.New("the webhook has no url")
 	}
 	u, err := endpoint(h.d.Webhook.URL)
 	if err != nil {
@@ -197,7 +198,7 @@ func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	if err := h.set.check(request.URL); err != nil { // the very address that is called
+	if err := h.set.check(request.URL); err != nil { // exactly the URL that is called
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
@@ -205,7 +206,7 @@ func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (
 	if name := h.d.Webhook.Secret; name != "" {
 		secret := h.set.env.host[name]
 		if secret == "" {
-			return nil, &hook.SafeError{Code: codes.Error, Message: "the variable with the webhook's secret is not set: nothing is sent unsigned"}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "the variable with the webhook's secret is not set: set it, because calls are not sent unsigned"}
 		}
 		now := strconv.FormatInt(time.Now().Unix(), 10)
 		request.Header.Set(TimestampHeader, now)
@@ -228,7 +229,7 @@ func (h *handler) exchange(ctx context.Context, request *http.Request) (json.Raw
 	return h.codec.read(out, responded(ctx, response.StatusCode, out, err))
 }
 
-// responded says what is wrong with a response, or nothing.
+// responded returns what is wrong with a response, or nil.
 func responded(ctx context.Context, status int, out *output, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -236,9 +237,9 @@ func responded(ctx context.Context, status int, out *output, err error) error {
 	case out.total > mostOutput:
 		return invalid(fmt.Sprintf("the webhook answered more than %d KiB", mostOutput>>10), nil)
 	case err != nil:
-		return &hook.SafeError{Code: codes.Error, Message: "the webhook's answer broke off", Err: err}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook's answer is incomplete", Err: err}
 	case status >= 300 && status < 400:
-		return &hook.SafeError{Code: codes.Error, Message: "the webhook redirects, which is not followed: name the final address"}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook redirects, and redirects are not followed: use the final URL"}
 	case status < 200 || status >= 300:
 		return &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("the webhook answered with status %d", status)}
 	default:

@@ -22,9 +22,9 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, test := range []struct{ rule, resolved, fails string }{
 		{"this machine", server.Listener.Addr().String(), ""},
-		{"another machine", "192.0.2.1:80", "http is for this machine alone: use https"},
-		{"another machine, with IPv6", "[2001:db8::1]:80", "http is for this machine alone: use https"},
-		{"all addresses of this machine", "0.0.0.0:" + server.Listener.Addr().String()[strings.LastIndex(server.Listener.Addr().String(), ":")+1:], "http is for this machine alone: use https"},
+		{"another machine", "192.0.2.1:80", "http is only allowed to this machine: use https"},
+		{"another machine, with IPv6", "[2001:db8::1]:80", "http is only allowed to this machine: use https"},
+		{"all addresses of this machine", "0.0.0.0:" + server.Listener.Addr().String()[strings.LastIndex(server.Listener.Addr().String(), ":")+1:], "http is only allowed to this machine: use https"},
 	} {
 		client := newClient(nil)
 		transport, ok := client.Transport.(*http.Transport)

@@ -60,7 +60,7 @@ func TestWebhookIsPostedTheEnvelope(t *testing.T) {
 		t.Errorf("%v, want the server's answer", trial)
 	}
 	opts.Environ = []string{}
-	if trial := try(t, newPlace(t).set(gate("webhook: { url: '"+address+"', secret: KEY }"), opts), write); !strings.Contains(trial.Output.Reason, "nothing is sent unsigned") {
+	if trial := try(t, newPlace(t).set(gate("webhook: { url: '"+address+"', secret: KEY }"), opts), write); !strings.Contains(trial.Output.Reason, "calls are not sent unsigned") {
 		t.Errorf("%v, want nothing sent without the secret", trial)
 	}
 }
@@ -82,8 +82,8 @@ func TestWebhookAnswers(t *testing.T) {
 		{"text is shown", 200, "hello", belay.ToolPass, "", ""},
 		{"an unknown key", 200, `{"decisio": "ask"}`, belay.ToolDeny, codes.OutputInvalid, "decisio"},
 		{"null is no opinion", 200, "null", belay.ToolPass, "", ""},
-		{"a list is no answer", 200, "[]", belay.ToolDeny, codes.OutputInvalid, "JSON and not an object"},
-		{"a debug line in front", 200, "debug\n{\"decision\": \"ask\"}", belay.ToolDeny, codes.OutputInvalid, "JSON among the output"},
+		{"a list is no answer", 200, "[]", belay.ToolDeny, codes.OutputInvalid, "not an object"},
+		{"a debug line in front", 200, "debug\n{\"decision\": \"ask\"}", belay.ToolDeny, codes.OutputInvalid, "mixes JSON and text"},
 		{"too much", 200, strings.Repeat("x", 1<<20+1), belay.ToolDeny, codes.OutputInvalid, "more than 1024 KiB"},
 		{"an error of the server", 500, `{"decision": "pass"}`, belay.ToolDeny, codes.Error, "status 500"},
 		{"an address that is gone", 404, "", belay.ToolDeny, codes.Error, "status 404"},
@@ -110,7 +110,7 @@ func TestWebhookIsNotRedirected(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		address, host := server(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, status) })
 		trial := try(t, newPlace(t).set(gate("webhook: "+address), &declare.Options{Allowlist: []string{host}}), write)
-		if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, "redirects, which is not followed") || reached.Load() {
+		if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, "redirects are not followed") || reached.Load() {
 			t.Errorf("%d: %v, want the redirect not followed", status, trial)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// costLimit bounds the evaluation of a condition: a step costs about one, and so do
-	// ten characters that are looked at.
+	// ten characters of text.
 	costLimit = 1_000_000
 	// longestWhen is how long a condition may be, in characters.
 	longestWhen = 4096
@@ -33,8 +33,8 @@ type condition struct {
 
 var _ hook.Condition = (*condition)(nil)
 
-// environment is what expressions of a phase are checked against: args, a tool's
-// input, where the phase has one, and input, the phase's input.
+// environment returns the variables of a phase's expressions: input, the phase's
+// input, and args, the tool's input if the phase has one.
 func environment(phase hook.AnyPhase) (*cel.Env, error) {
 	described, err := phasejson.Describe(phase.Name())
 	if err != nil {
@@ -61,9 +61,9 @@ func environment(phase hook.AnyPhase) (*cel.Env, error) {
 	return env, nil
 }
 
-// clean is the function of that name: a path in its shortest form, without //, . and .. in
-// it. Links are not followed, and a relative path stays one.
-func clean(v ref.Val) ref.Val { //nolint:ireturn // as the library has it
+// clean is the CEL function clean. It returns the shortest form of a path, without //, .
+// and .. in it. Links are not followed, and a relative path stays one.
+func clean(v ref.Val) ref.Val { //nolint:ireturn // the library defines it
 	text, ok := v.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(v)
@@ -71,7 +71,7 @@ func clean(v ref.Val) ref.Val { //nolint:ireturn // as the library has it
 	return types.String(path.Clean(string(text)))
 }
 
-// withArgs is an input that holds the input of a tool.
+// withArgs is a phase input that contains a tool's input.
 type withArgs interface{ Input() json.RawMessage }
 
 func hasArgs(phase hook.AnyPhase) bool {
@@ -80,8 +80,7 @@ func hasArgs(phase hook.AnyPhase) bool {
 	return ok
 }
 
-// compile makes a condition of an expression. What the types of the phase can tell is
-// refused here.
+// compile makes a condition of an expression. It reports type errors.
 func compile(env *cel.Env, phase *phasejson.Phase, text string) (*condition, error) {
 	ast, issues := env.Compile(text)
 	if err := issues.Err(); err != nil {
@@ -102,7 +101,7 @@ func compile(env *cel.Env, phase *phasejson.Phase, text string) (*condition, err
 	return &condition{text, phase.Name(), program, phase}, nil
 }
 
-// plainly says what the library says in words for whoever writes an expression.
+// plainly rewrites a message of the library for the author of the expression.
 func plainly(message, phase string) string {
 	switch {
 	case strings.Contains(message, "<EOF>"):
@@ -117,10 +116,10 @@ func plainly(message, phase string) string {
 	}
 }
 
-// String is the expression.
+// String returns the expression.
 func (c *condition) String() string { return c.text }
 
-// Check refuses another phase than the one it was compiled for.
+// Check returns an error if the phase is not the one it was compiled for.
 func (c *condition) Check(phase hook.AnyPhase, _ any) error {
 	if phase.Name() != c.phase {
 		return fmt.Errorf("it was written for %s", c.phase)
@@ -128,8 +127,8 @@ func (c *condition) Check(phase hook.AnyPhase, _ any) error {
 	return nil
 }
 
-// Holds evaluates the expression. What is not there, what has another type and what
-// costs too much are errors.
+// Holds evaluates the expression. Missing values, wrong types and too high costs
+// are errors.
 func (c *condition) Holds(input any) (bool, error) {
 	result, _, err := c.program.Eval(&activation{in: input, wire: c.wire})
 	if err != nil {
@@ -137,12 +136,12 @@ func (c *condition) Holds(input any) (bool, error) {
 	}
 	held, ok := result.Value().(bool)
 	if !ok {
-		return false, errors.New("when: it is neither true nor false")
+		return false, errors.New("when: the result is neither true nor false")
 	}
 	return held, nil
 }
 
-// activation reads an input when the expression asks for it, and no earlier.
+// activation reads an input only when the expression uses it.
 type activation struct {
 	in    any
 	wire  *phasejson.Phase
@@ -168,7 +167,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	}
 }
 
-// Parent is none.
+// Parent returns nil.
 func (a *activation) Parent() cel.Activation { return nil } //nolint:ireturn // the interface asks for it
 
 func (a *activation) readArgs() any {

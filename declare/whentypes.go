@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// shape is as much of a JSON Schema as expressions are checked against.
+// shape is the part of a JSON Schema that is used to check expressions.
 type shape struct {
 	Type       string           `json:"type"`
 	Properties map[string]shape `json:"properties"`
@@ -44,7 +44,7 @@ func newFieldTypes(phase string, schema json.RawMessage) (*fieldTypes, error) {
 	return p, nil
 }
 
-// add describes an object and what is in it.
+// add describes an object and its fields.
 func (p *fieldTypes) add(name string, s shape) *types.Type {
 	fields := make(map[string]*types.FieldType, len(s.Properties))
 	p.objects[name] = fields
@@ -114,8 +114,8 @@ func (p *fieldTypes) FindStructFieldType(name, field string) (*types.FieldType, 
 	return p.Provider.FindStructFieldType(name, field)
 }
 
-// object is an object of the input, whose fields are read when they are asked for: the
-// input itself, or JSON in it.
+// object is an object of the input: the input itself, or JSON in it. Its fields are
+// read when they are used.
 type object struct {
 	wire *phasejson.Phase // nil for JSON
 	in   any
@@ -203,14 +203,14 @@ func zeroOf(t *types.Type) any {
 	}
 }
 
-// The rest makes it a value of CEL, which it is only for its fields.
+// The methods below implement the CEL value interface.
 
-// ConvertToNative is not possible.
+// ConvertToNative always fails.
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
-	return nil, fmt.Errorf("an object of the input is no %s", t)
+	return nil, fmt.Errorf("an object of the input is not a %s", t)
 }
 
-// ConvertToType is possible to its own alone.
+// ConvertToType only supports its own type.
 func (o *object) ConvertToType(ref.Type) ref.Val { //nolint:ireturn // the interface asks for it
 	return types.NewErr("an object of the input cannot be converted: use its fields")
 }
@@ -224,14 +224,14 @@ func (o *object) Equal(other ref.Val) ref.Val { //nolint:ireturn // the interfac
 	return types.Bool(ok && maps.EqualFunc(o.raw, that.raw, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))
 }
 
-// Type is that of an object.
+// Type returns the object's type.
 func (o *object) Type() ref.Type { return types.DynType } //nolint:ireturn // the interface asks for it
 
-// Value is itself.
+// Value returns the object itself.
 func (o *object) Value() any { return o }
 
-// decodeAny reads JSON into values that CEL knows. A number without a fraction is an
-// integer.
+// decodeAny decodes JSON into values that CEL supports. A number without a fraction
+// is an integer.
 func decodeAny(data json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

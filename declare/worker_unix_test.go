@@ -195,7 +195,7 @@ func TestWorkerThatKeepsDyingIsLeftAlone(t *testing.T) {
 func TestWorkerThatAnswersGarbageIsStopped(t *testing.T) {
 	t.Parallel()
 	for task, want := range map[string]string{
-		"chatty": `"checking the call", which is no answer`, "stranger": "an answer to a call that nobody made", "older": "another version of the protocol",
+		"chatty": `"checking the call", which is not a JSON-RPC 2.0 response`, "stranger": "a response with an unknown call id", "older": "protocol version",
 		"endless": "a line of more than 1024 KiB",
 	} {
 		t.Run(task, func(t *testing.T) {

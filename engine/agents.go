@@ -9,11 +9,11 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Agents finds the agent of a name. A worker asks it for each turn. The agents must be
-// on the worker's store. What it does not find is left to other workers.
+// Agents returns the agent with a name. A worker calls it for each turn. The agents
+// must use the worker's store. Turns of unknown agents are left to other workers.
 type Agents func(ctx context.Context, name string) (*belay.Agent, error)
 
-// Of finds the given agents by their names.
+// Of returns the given agents by their names.
 func Of(agents ...*belay.Agent) Agents {
 	byName := make(map[string]*belay.Agent, len(agents))
 	var names []string
@@ -26,6 +26,6 @@ func Of(agents ...*belay.Agent) Agents {
 		if a := byName[name]; a != nil {
 			return a, nil
 		}
-		return nil, fmt.Errorf("there is no agent %q here, but %s: %w", name, strings.Join(names, ", "), belay.ErrNotFound)
+		return nil, fmt.Errorf("there is no agent %q here, only %s: %w", name, strings.Join(names, ", "), belay.ErrNotFound)
 	}
 }

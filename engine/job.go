@@ -12,8 +12,8 @@ import (
 // strangeJob is how long a job waits if its agent is unavailable here.
 const strangeJob = 30 * time.Second
 
-// perform makes an attempt at a job, with the hooks of the agent that asked for it, and
-// says when the job is due again, if ever.
+// perform runs a job once, with the hooks of the agent that queued it, and returns when
+// it is due again, if ever.
 func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	agent, err := w.find(ctx, job.Scope.Agent)
 	if err != nil { // nothing was done
@@ -35,7 +35,7 @@ func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again
 	return run, again
 }
 
-// final reports whether trying again is of no use.
+// final reports whether a retry is useless.
 func final(class codes.Code) bool {
 	switch class {
 	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// room is what a worker has room for, and what it leaves to others.
+// room tracks the free capacity of a worker, and what it leaves to others.
 type room struct {
 	opts *Options
 
@@ -20,10 +20,10 @@ type room struct {
 	turns     int
 	agents    map[string]int
 	models    map[string]int
-	own       map[string]string    // the models of agents, as far as they were seen
+	own       map[string]string    // the known models of agents
 	strangers map[string]time.Time // agents that are unavailable, until then
 	lacking   map[string]time.Time // models, likewise
-	failures  map[string]failure   // of sessions that cannot be taken
+	failures  map[string]failure   // of sessions whose turns cannot start
 	sweepAt   int                  // how many failures there are when the old ones are forgotten
 	changed   chan struct{}        // closed when there is more room
 }
@@ -56,14 +56,15 @@ func (r *room) wait(ctx context.Context) bool {
 	}
 }
 
-// errMoreRoom is why a claim is given up: it was told of less room than there is.
-var errMoreRoom = errors.New("there is more room now")
+// errMoreRoom cancels a claim that was started with less capacity than there is
+// now.
+var errMoreRoom = errors.New("there is more capacity now")
 
 // strangeFor is how long an unavailable agent or model is left to others.
 const strangeFor = 30 * time.Second
 
-// filter says what there is room for, and returns a context that ends when there is
-// more. done must be called.
+// filter returns what there is capacity for, and a context that ends when there is
+// more. Call done afterwards.
 func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilter, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +82,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 		}
 	}
 	f.ExceptModels = append(f.ExceptModels, full...)
-	for agent, model := range r.own { // who has a model of its own does not lack it
+	for agent, model := range r.own { // an agent with its own model does not lack it
 		if slices.Contains(full, model) {
 			f.ExceptOwn = append(f.ExceptOwn, agent)
 		}
@@ -110,13 +111,13 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 	}
 }
 
-// still are the names whose time is not over. The others are forgotten.
+// still returns the names whose time is not over. The others are forgotten.
 func still(until map[string]time.Time, now time.Time) []string {
 	maps.DeleteFunc(until, func(_ string, end time.Time) bool { return now.After(end) })
 	return slices.Collect(maps.Keys(until))
 }
 
-// bound is the bound on a name, if there is one.
+// bound returns the limit of a name, if there is one.
 func bound(bounds map[string]int, name string) (int, bool) {
 	most, ok := bounds[name]
 	if !ok {
@@ -125,8 +126,8 @@ func bound(bounds map[string]int, name string) (int, bool) {
 	return most, ok
 }
 
-// enter counts a turn of an agent whose own model is known by now. It reports false,
-// and counts nothing, if there is no room for the model.
+// enter counts a turn of an agent whose model is known. It reports false, and counts
+// nothing, if there is no capacity for the model.
 func (r *room) enter(due *belay.DueTurn, own string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +142,7 @@ func (r *room) enter(due *belay.DueTurn, own string) bool {
 	return true
 }
 
-// leave counts it no more.
+// leave ends the count of a turn.
 func (r *room) leave(due *belay.DueTurn, own string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +160,8 @@ func (r *room) strange(agent string) {
 	r.stir()
 }
 
-// strangeModel leaves the turns of a model to others for a while. The turns of agents
-// whose own model it is are not among them: they have it.
+// strangeModel leaves the turns of a model to others for a while. It does not affect
+// agents that have the model themselves.
 func (r *room) strangeModel(model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,13 +169,13 @@ func (r *room) strangeModel(model string) {
 	r.stir()
 }
 
-// stir tells that the filter is another. r.mu is held.
+// stir signals that the filter has changed. The caller holds r.mu.
 func (r *room) stir() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// failure is what is known of a session whose turn could not be taken.
+// failure records a session whose turn could not start.
 type failure struct {
 	turn  string        // the last one of them that asked its model
 	spent int           // how often it did
@@ -182,17 +183,16 @@ type failure struct {
 	last  time.Time     // when that was
 }
 
-// fewFailures are kept however old they are. Of more, those are forgotten that are older
-// than staleFailure: their sessions would have come here again, if they were not taken
-// elsewhere or put off until somebody wakes them.
+// fewFailures is how many failures are always kept. If there are more, those older than
+// staleFailure are forgotten: their sessions run elsewhere or are suspended.
 const (
 	fewFailures  = 4096
 	staleFailure = 10 * lastPause
 )
 
-// fail notes that a session's turn could not be taken, and returns how long to wait and
-// how often the turn has asked its model in vain. turn is empty if it did not ask. A turn
-// that ended with an error on record is not seen again.
+// fail records that a session's turn could not be stored. It returns how long to wait and
+// how often the turn has called its model without success. turn is empty if it did not
+// call the model. A turn that ended with a stored error does not come here again.
 func (r *room) fail(session, turn string) failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +212,7 @@ func (r *room) fail(session, turn string) failure {
 	return f
 }
 
-// recover notes that it could.
+// recover removes the record after a success.
 func (r *room) recover(session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Update is what is new in a session that is watched.
+// Update is a new message or state of a watched session.
 type Update struct {
-	// Message is the next message; nil if it is the state that is new. Its number is
-	// where to go on from: see [Watch].
+	// Message is the next message; nil if only the state is new. Its number is where
+	// to continue from: see [Watch].
 	Message *belay.Message `json:"message,omitempty"`
-	// Info is the session as it was read before this update: which turn is under way,
-	// whether it is parked, how the last one ended. Further messages may belong to it;
-	// an update without a message comes behind all of them.
+	// Info is the session's state before this update: which turn is running, whether
+	// it is parked, how the last one ended. More messages may belong to this state; an
+	// update without a message comes after all of them.
 	Info belay.SessionInfo `json:"info"`
 }
 
-// watchPatience is how long a store may be away before watching fails.
+// watchPatience is how long a store may be unreachable before watching fails.
 const watchPatience = 30 * time.Second
 
 // Watch yields the messages of a session after the one numbered after: those that are
@@ -104,7 +104,7 @@ func (w *watching) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// stateOf tells states apart.
+// stateOf returns a text that identifies a state.
 func stateOf(info *belay.SessionInfo) string {
 	s := &info.State
 	if s.Turn == nil {

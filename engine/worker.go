@@ -22,32 +22,32 @@ type Store interface {
 
 // Options are the settings of a Worker. A nil *Options is valid.
 type Options struct {
-	// Turns is how many turns are taken at once. Defaults to 16.
+	// Turns is how many turns run at once. Defaults to 16.
 	Turns int
-	// PerAgent and PerModel bound how many of them are of one agent, or ask one model,
-	// by name. The name "*" is for those that are not named. Default to no bound but
-	// Turns.
+	// PerAgent and PerModel limit how many turns of one agent, or with one model, run
+	// at once, by name. The name "*" applies to all names that are not listed. They
+	// default to no limit but Turns.
 	PerAgent, PerModel map[string]int
-	// Grace is how long a turn may take to the end of its step when the worker ends.
-	// Then it is let go of where it stands. Defaults to 30 seconds.
+	// Grace is how long a turn may take to finish its step when the worker ends.
+	// After that it is released in the middle. Defaults to 30 seconds.
 	Grace time.Duration
-	// Told hears of each turn that was taken, with how that went. It is called by
-	// several goroutines. Defaults to nobody.
+	// Told is called after each turn with its result, by several goroutines.
+	// Defaults to nothing.
 	Told func(Taken)
-	// Logger hears of what nobody waits for. Defaults to discarding it.
+	// Logger gets errors that no caller receives. Defaults to discarding them.
 	Logger *slog.Logger
 }
 
-// Taken is a turn that a worker has taken, or tried to.
+// Taken is a turn that a worker ran, or tried to run.
 type Taken struct {
 	belay.DueTurn
-	// Turn is how it ended. It is nil if there was none to take.
+	// Turn is the result. It is nil if there was no turn to run.
 	Turn *belay.Turn
-	// Err is what went wrong: [belay.ErrHandedOver] if another worker is to go on.
+	// Err is the error: [belay.ErrHandedOver] if another worker continues the turn.
 	Err error
 }
 
-// Worker takes the turns that are due in a store and does its background jobs.
+// Worker runs the due turns and the background jobs of a store.
 type Worker struct {
 	store   Store
 	agents  Agents
@@ -56,7 +56,7 @@ type Worker struct {
 	room    *room
 }
 
-// New makes a worker of a store and the agents that take its turns.
+// New makes a worker for a store and its agents.
 func New(store Store, agents Agents, opts *Options) (*Worker, error) {
 	if store == nil || agents == nil {
 		return nil, errors.New("new worker: it needs a store and agents")
@@ -84,13 +84,13 @@ func New(store Store, agents Agents, opts *Options) (*Worker, error) {
 	return w, nil
 }
 
-// Run takes turns and does jobs until ctx is done or the store is closed. Then it takes
-// no more, hands over the turns under way at the end of their steps, for as long as
-// Options.Grace, lets go of those that take longer, and returns when all of it is
-// settled. Being told to stop is no error.
+// Run runs turns and jobs until ctx is done or the store is closed. Then it starts no
+// more, hands over running turns at the end of their steps, releases those that take
+// longer than Options.Grace, and returns when everything has ended. A stop by ctx is
+// not an error.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.running.CompareAndSwap(false, true) {
-		return errors.New("run: this worker runs already")
+		return errors.New("run: this worker is already running")
 	}
 	defer w.running.Store(false)
 	var jobs, turns sync.WaitGroup
@@ -135,10 +135,10 @@ func (w *Worker) claim(ctx context.Context, begin func(belay.DueTurn, *belay.Age
 			pause = firstPause
 			w.begin(ctx, due, begin)
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // being told to stop is how it ends
+			return nil //nolint:nilerr // stopping is the normal end
 		case errors.Is(err, belay.ErrClosed):
 			return fmt.Errorf("run: %w", err)
-		case outdated: // there is more room now
+		case outdated: // there is more capacity now
 		default:
 			w.opts.Logger.WarnContext(ctx, "no turn can be claimed: trying again", "pause", pause, "error", err)
 			rest(ctx, pause)
@@ -148,7 +148,7 @@ func (w *Worker) claim(ctx context.Context, begin func(belay.DueTurn, *belay.Age
 	return nil
 }
 
-// rest waits, or less if ctx ends.
+// rest waits for a time, or until ctx ends.
 func rest(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -158,7 +158,7 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// begin has a turn taken that was claimed, or leaves it to others.
+// begin starts a claimed turn, or leaves it to others.
 func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.DueTurn, *belay.Agent)) {
 	agent, err := w.find(ctx, due.Agent)
 	switch {
@@ -174,7 +174,8 @@ func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.
 	}
 }
 
-// putBack lets go of a turn that is for others, or for later. It keeps its place.
+// putBack releases a turn for others, or for later. It keeps its place in the
+// list.
 func (w *Worker) putBack(ctx context.Context, due belay.DueTurn, why error) {
 	if due.Why = ""; why != nil {
 		due.Why = why.Error()
@@ -188,7 +189,7 @@ func (w *Worker) tell(taken Taken) {
 	}
 }
 
-// take takes a turn that was claimed, and lets go of the claim.
+// take runs a claimed turn, and releases the claim.
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
@@ -204,7 +205,7 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	w.tell(taken)
 }
 
-// find finds an agent. A panic there is an error.
+// find returns an agent. A panic becomes an error.
 func (w *Worker) find(ctx context.Context, name string) (agent *belay.Agent, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -218,7 +219,7 @@ func (w *Worker) find(ctx context.Context, name string) (agent *belay.Agent, err
 	return agent, err
 }
 
-// again says when a turn is due again: never, if it has ended.
+// again returns when a turn is due again: never, if it has ended.
 func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	now := time.Now()
 	err := taken.Err
@@ -240,7 +241,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		w.room.strangeModel(taken.Model)
 		return taken.Since
 	}
-	// What there is of the turn, looking again tells.
+	// The next look at the store shows the state of the turn.
 	asked := ""
 	if _, lacks := errors.AsType[*belay.MissingToolError](err); !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
 		asked = taken.Turn.ID
@@ -248,17 +249,18 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	failed := w.room.fail(taken.Session, asked)
 	log := w.opts.Logger.With("session", taken.Session, "agent", taken.Agent, "error", err)
 	if asked != "" && failed.spent >= spendAtMost {
-		log.ErrorContext(ctx, "a turn cannot be stored again and again: it is put off until somebody wakes it", "times", failed.spent)
+		log.ErrorContext(ctx, "a turn repeatedly cannot be stored: it is suspended until it is woken", "times", failed.spent)
 		return belay.Never
 	}
-	log.WarnContext(ctx, "a turn did not end well: looking again", "pause", failed.pause)
+	log.WarnContext(ctx, "a turn failed: trying again", "pause", failed.pause)
 	return now.Add(failed.pause)
 }
 
-// spendAtMost is how often in a row a turn may ask its model and not be stored.
+// spendAtMost is how often in a row a turn may call its model without being
+// stored.
 const spendAtMost = 8
 
-// expiry is when the first of the questions expires, or never.
+// expiry returns when the first of the questions expires, or never.
 func expiry(waits []belay.Question) time.Time {
 	first := belay.Never
 	for i := range waits {
@@ -269,8 +271,8 @@ func expiry(waits []belay.Question) time.Time {
 	return first
 }
 
-// settle lets go of a claim. It is tried again until the worker must end: then the end
-// of the store does it.
+// settle releases a claim. It retries until the worker must end; then closing the
+// store releases it.
 func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time) {
 	for {
 		err := w.store.Settle(context.WithoutCancel(ctx), due, again)
@@ -282,7 +284,7 @@ func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time)
 	}
 }
 
-// work does background jobs until ctx is done.
+// work runs background jobs until ctx is done.
 func (w *Worker) work(ctx context.Context) {
 	queue, ok := w.store.Queue().(hook.WorkQueue)
 	if !ok {
@@ -294,7 +296,7 @@ func (w *Worker) work(ctx context.Context) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			w.opts.Logger.WarnContext(ctx, "background work stopped: beginning again", "error", err)
+			w.opts.Logger.WarnContext(ctx, "background work stopped: starting again", "error", err)
 			rest(ctx, time.Second)
 		}
 	}

@@ -5,14 +5,14 @@ import (
 )
 
 const (
-	// listChanged is how a server announces that its tools have changed.
+	// listChanged is the notification that a server's tools have changed.
 	listChanged = "notifications/tools/list_changed"
 	// catchingUp is how long a request waits for a list of tools.
 	catchingUp = 2 * time.Second
 )
 
-// announce counts an announcement of other tools and has them listed. It runs when the
-// announcement is read, before anything that the server sent after it.
+// announce counts a change announced by the server and schedules a listing. It runs
+// when the announcement is read, before later messages of the server.
 func (l *link) announce() {
 	l.announced.Add(1)
 	l.stir()
@@ -22,7 +22,7 @@ func (l *link) announce() {
 	}
 }
 
-// stir wakes everyone who waits for the list of tools.
+// stir wakes all goroutines that wait for the list of tools.
 func (l *link) stir() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,9 +37,9 @@ func (l *link) stirs() <-chan struct{} {
 	return l.stirred
 }
 
-// called has the tools listed again after a call, which may have changed them. Some servers
-// announce a change only after the result: the official Go SDK waits 10 ms. announced is
-// how many announcements there were when the call began.
+// called lists the tools again after a call, because the call may have changed them. Some
+// servers announce a change only after the result: the official Go SDK waits 10 ms.
+// announced is how many announcements there were when the call began.
 func (l *link) called(announced int64) {
 	info := l.now.Load().info
 	if info == nil || info.Capabilities == nil || info.Capabilities.Tools == nil || !info.Capabilities.Tools.ListChanged {

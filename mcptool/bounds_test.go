@@ -310,7 +310,7 @@ func TestStartAndRequired(t *testing.T) {
 	err = e.Missing()
 	for _, want := range []string{
 		`mcp server "late" is required and not ready: it `,
-		`mcp server "gone" is required and not ready: there is no program "srv.py --foo bar": if srv.py is the program, the rest belongs into args: "command": "srv.py", "args": ["--foo","bar"]`,
+		`mcp server "gone" is required and not ready: there is no program "srv.py --foo bar": if srv.py is the program, put the rest into args: "command": "srv.py", "args": ["--foo","bar"]`,
 		`mcp server "off" is required and not ready: it is disabled`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

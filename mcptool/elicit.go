@@ -33,7 +33,7 @@ const (
 	cancelled = "cancel"  // the call ended before there was an answer
 )
 
-// openCall is a call that is under way and whose user can be asked.
+// openCall is a running call whose user can be asked.
 type openCall struct {
 	ctx     context.Context //nolint:containedctx // it is the call's
 	session string
@@ -43,7 +43,7 @@ type openCall struct {
 // openCallKey is the key of the call in the context of its requests.
 type openCallKey struct{}
 
-// opens adds a call to those that are under way. The function that it returns removes it.
+// opens registers a running call. The function that it returns removes it.
 func (l *link) opens(c *openCall) (closes func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +55,9 @@ func (l *link) opens(c *openCall) (closes func()) {
 	}
 }
 
-// asker finds the call that a question of the server belongs to. Older versions of the
-// protocol do not say it: if calls of several sessions are under way, there is none.
+// asker returns the call that a question of the server belongs to. Older versions of
+// the protocol do not name the call: if calls of several sessions are running, asker
+// returns nil.
 func (l *link) asker(ctx context.Context) (*openCall, error) {
 	if c, ok := ctx.Value(openCallKey{}).(*openCall); ok {
 		return c, nil
@@ -64,12 +65,12 @@ func (l *link) asker(ctx context.Context) (*openCall, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) == 0 {
-		return nil, errors.New("no call is under way")
+		return nil, errors.New("no call is running")
 	}
 	last := l.open[len(l.open)-1]
 	for _, c := range l.open {
 		if c.session != last.session {
-			return nil, errors.New("calls of several sessions are under way")
+			return nil, errors.New("calls of several sessions are running")
 		}
 	}
 	return last, nil
@@ -79,11 +80,11 @@ func (l *link) asker(ctx context.Context) (*openCall, error) {
 // one of the server's tools.
 func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	refuse := func(action string, why error) (*mcp.ElicitResult, error) {
-		l.logger.Warn("mcp server asks a question and gets no answer", "server", l.name, "answer", action, "error", l.redacted(why))
+		l.logger.Warn("cannot answer a question of an mcp server", "server", l.name, "answer", action, "error", l.redacted(why))
 		return &mcp.ElicitResult{Action: action}, nil
 	}
-	if r.Params.Mode == "url" { // Belay does not say that it can do this
-		return refuse(declined, errors.New("it wants the user to open an address, which Belay does not support"))
+	if r.Params.Mode == "url" { // Belay does not announce support for this
+		return refuse(declined, errors.New("it asks the user to open a URL, which Belay does not support"))
 	}
 	c, err := l.asker(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 	return answer, nil
 }
 
-// form is what a server asks for: a message, and the fields of an answer.
+// form is a server's question: a message, and the fields of the answer.
 type form struct {
 	server, message string
 	fields          []field
@@ -219,7 +220,8 @@ func (f *form) fill(ctx context.Context, ask func(context.Context, string) (stri
 	return &mcp.ElicitResult{Action: accepted, Content: content}, nil
 }
 
-// put asks for one field until the answer is valid. Nil: there is no answer.
+// put asks for one field until the answer is valid. It returns nil if there is
+// no answer.
 func (f *form) put(ctx context.Context, one *field, ask func(context.Context, string) (string, error)) (any, error) {
 	question := f.question(one)
 	for range mostTries {
@@ -239,7 +241,7 @@ func (f *form) put(ctx context.Context, one *field, ask func(context.Context, st
 	return nil, nil
 }
 
-// question is what the user sees for a field.
+// question returns the text that the user sees for a field.
 func (f *form) question(one *field) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %s asks: %s", f.server, f.message)
@@ -303,7 +305,8 @@ func (one *field) choose(said string) (any, error) {
 	return nil, errors.New("choose one of the options by its text or its number")
 }
 
-// printable is a text of a server without control characters: a terminal obeys those.
+// printable returns a server's text without control characters, which a terminal
+// would obey.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

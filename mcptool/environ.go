@@ -16,13 +16,13 @@ import (
 // passed are the variables of the host that every server gets, besides LC_*.
 var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
 
-// onWindows are those without which programs do not start there.
+// onWindows are the variables that programs on Windows need to start.
 var onWindows = []string{"SYSTEMROOT", "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
 
 // environ is the host's environment.
 type environ struct {
 	host   map[string]string
-	common map[string]string // what every server gets of it
+	common map[string]string // the part that every server gets
 }
 
 func newEnviron(all []string) *environ {
@@ -40,7 +40,7 @@ func newEnviron(all []string) *environ {
 	return e
 }
 
-// of is the whole environment of a program, sorted.
+// of returns the whole environment of a program, sorted.
 func (e *environ) of(named map[string]string) []string {
 	all := maps.Clone(e.common)
 	maps.Copy(all, named)
@@ -51,8 +51,8 @@ func (e *environ) of(named map[string]string) []string {
 	return list
 }
 
-// fill fills in the variables of values, and returns what it put there. Only what is
-// named is looked at.
+// fill expands the variables in values, and returns the inserted texts. It reads
+// only the named variables.
 func (e *environ) fill(values map[string]string) (filled map[string]string, secrets []string, err error) {
 	if values == nil {
 		return nil, nil, nil
@@ -74,7 +74,7 @@ func (e *environ) fill(values map[string]string) (filled map[string]string, secr
 	return filled, secrets, nil
 }
 
-// expand replaces ${NAME} and ${NAME:-text}. All else is as it is written.
+// expand replaces ${NAME} and ${NAME:-text}. Everything else stays as it is.
 func expand(text string, lookup func(string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {
@@ -115,8 +115,8 @@ func isVariable(name string) bool {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// literals are the secrets that a declaration holds itself, by the names of its variables,
-// headers and parameters of the address.
+// literals returns the secrets that are written in a declaration itself. It finds them by
+// the names of variables, headers and URL parameters.
 func literals(s *Server) (secrets []string) {
 	const least = 8 // shorter values are common words
 	add := func(name, value string) {
@@ -145,11 +145,11 @@ func literals(s *Server) (secrets []string) {
 	return secrets
 }
 
-// htmlSafe escapes what some encoders of JSON escape, that of Go among them.
+// htmlSafe escapes the characters that some JSON encoders escape, such as Go's.
 var htmlSafe = strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`)
 
-// redactor takes secrets out of a text: their values, each line of them, since logs are
-// written line by line, and their escaped forms.
+// redactor removes secrets from a text: their values, each line of them, because logs
+// are written line by line, and their escaped forms.
 func redactor(secrets []string) *strings.Replacer {
 	const least = 4 // shorter ones are in every text
 	for _, s := range secrets {

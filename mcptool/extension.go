@@ -18,13 +18,13 @@ import (
 )
 
 // Options are the settings of an [Extension]. A nil *Options is valid. A server that
-// several extensions share lives by the options of the first.
+// several extensions share uses the options of the first.
 type Options struct {
-	// Pool is shared with other extensions, and so are servers of the same configuration.
-	// Defaults to one of its own.
+	// Pool may be shared with other extensions, to share servers of the same
+	// configuration. Defaults to a private pool.
 	Pool *Pool
-	// Wait is how long [New] waits for servers to be ready. Tools of those that take
-	// longer come when they are; negative means not to wait. Defaults to 5 seconds.
+	// Wait is how long [New] waits for servers to be ready. Tools of slower servers
+	// appear when they are ready. Negative means not to wait. Defaults to 5 seconds.
 	Wait time.Duration
 	// Start is how long a server has to start and answer the handshake. Defaults to 1
 	// minute.
@@ -32,54 +32,55 @@ type Options struct {
 	// Grace is how long a server's process group has between SIGTERM and SIGKILL.
 	// Defaults to 2 seconds.
 	Grace time.Duration
-	// Backoff is the pause before a server is started again. It doubles with each time
-	// that it ends without having answered a call or having been ready for 30 seconds, up
-	// to 30 seconds. Defaults to 100 milliseconds.
+	// Backoff is the pause before a server is started again. It doubles, up to 30
+	// seconds, each time the server ends without having answered a call and without
+	// having been ready for 30 seconds. Defaults to 100 milliseconds.
 	Backoff time.Duration
-	// Dir is where servers run that name no directory. Defaults to that of the process.
+	// Dir is the working directory of servers that name none. Defaults to that of the
+	// process.
 	Dir string
 	// Environ is the host's environment, as KEY=value. Defaults to that of the process.
 	Environ []string
-	// Transport carries the requests to servers at an address. Defaults to one that uses no
-	// proxy, and that refuses host names that lead to private addresses when it connects.
+	// Transport sends the requests to servers with a URL. Defaults to one that uses no
+	// proxy, and that refuses to connect to host names that resolve to private addresses.
 	Transport http.RoundTripper
-	// Logger is told what servers print to standard error, and when they come and go.
-	// Defaults to discarding it.
+	// Logger gets the standard error of servers, and their starts and ends. Defaults
+	// to discarding them.
 	Logger *slog.Logger
 }
 
 // Extension gives an agent the tools of MCP servers. Make one with [New], and put it into
-// the agent's Options.Extensions. It is closed with its agent: agents that are to have the
-// same servers have an extension each, and a [Pool] together.
+// the agent's Options.Extensions. It is closed with its agent. To share servers, give each
+// agent its own extension and all of them one [Pool].
 type Extension struct {
 	opts Options
 	env  *environ
 	now  atomic.Pointer[toolbox]
 
-	over context.Context //nolint:containedctx // it is the life of the extension: calls end with it
+	over context.Context //nolint:containedctx // it lives as long as the extension: calls end with it
 	end  context.CancelFunc
 
-	changing sync.Mutex // held by whoever changes which servers there are
+	changing sync.Mutex // held while servers are added or removed
 	mu       sync.Mutex // guards what follows
 	mounts   []*mount
-	gone     []*link           // that are ending
-	destroys map[string]string // the servers of tools that are or were called destructive
+	gone     []*link           // servers that are ending
+	destroys map[string]string // tools that are or were marked as destructive, with their servers
 	change   chan struct{}     // closed with the next change
 }
 
-// toolbox is the tools at one time. It is never changed.
+// toolbox holds the tools at one moment. It never changes.
 type toolbox struct {
 	tools  []belay.Tool
 	byName map[string]*serverTool
-	taken  []error // names that two tools have
+	taken  []error // names that two tools share
 }
 
-// mount is a server as an extension has it.
+// mount is a server in an extension.
 type mount struct {
 	server Server
-	link   *link // nil if it is not to be started
-	err    error // why it cannot be
-	seen   *view // that tools was made of
+	link   *link // nil if it must not start
+	err    error // why it cannot start
+	seen   *view // the view that tools was made from
 	tools  []*serverTool
 	lease  *belay.Lease
 }
@@ -93,8 +94,9 @@ var (
 )
 
 // New makes an extension of servers and starts them. A server that cannot be started is
-// no error: [Extension.Servers] tells, and it is tried again. New returns when each of
-// them was ready, or failed, once, or when Options.Wait is over, or ctx is.
+// not an error: [Extension.Servers] reports it, and it is tried again. New returns when
+// each server was ready or has failed once, when Options.Wait has passed, or when ctx
+// ends.
 func New(ctx context.Context, servers []Server, opts *Options) (*Extension, error) {
 	e := &Extension{change: make(chan struct{}), destroys: make(map[string]string)}
 	if opts != nil {
@@ -135,18 +137,18 @@ func (o *Options) complete() error {
 			*d.value = d.or
 		}
 		if *d.value < 0 && d.name != "wait" {
-			return fmt.Errorf("mcp: %s: it is negative", d.name)
+			return fmt.Errorf("mcp: %s must not be negative", d.name)
 		}
 	}
 	return nil
 }
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (e *Extension) Name() string { return "mcp" }
 
-// Add adds servers, all or none, and starts them. Agents see their tools from the model
-// request on that follows when they are ready, and no more once the lease is closed, which
-// ends the servers that nobody else has when their last calls are over.
+// Add adds servers, all or none, and starts them. Agents see their tools in the first
+// model request after they are ready. Closing the lease removes the tools, and stops
+// servers that no one else uses after their last calls.
 func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -157,9 +159,9 @@ func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 	return e.swap(nil, added), nil
 }
 
-// Replace puts servers in the place of those of a lease, which may be nil: they are
-// started, and when each was ready, or failed, once, or Options.Wait or ctx is over, agents
-// see their tools and no more those of the lease. On an error these stay.
+// Replace starts new servers and removes those of a lease, which may be nil. It switches
+// the tools when each new server was ready or has failed once, when Options.Wait has
+// passed, or when ctx ends. On an error the old servers stay.
 func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Server) (*belay.Lease, error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -171,7 +173,8 @@ func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Se
 	return e.swap(old, added), nil
 }
 
-// sound begins servers, if they go together with those that there are but for a lease's.
+// sound checks that servers fit the existing ones, except those of a lease, and starts
+// them.
 func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) {
 	if e.over.Err() != nil {
 		return nil, errors.New("mcp: the extension is closed")
@@ -193,7 +196,7 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 			continue
 		}
 		if other := owners[s.Name]; other != nil {
-			problems = append(problems, fmt.Errorf("mcp server %q: there are two of that name, from %s and from %s: call one of them otherwise", s.Name, other.where(), s.where()))
+			problems = append(problems, fmt.Errorf("mcp server %q: there are two of that name, from %s and from %s: rename one of them", s.Name, other.where(), s.where()))
 			continue
 		}
 		owners[s.Name] = &s
@@ -208,8 +211,8 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 	return added, nil
 }
 
-// settle waits until servers were ready or failed once, each for as long as it is waited
-// for, or ctx or the extension is over.
+// settle waits until each server was ready or has failed once, or its wait time has
+// passed, or ctx or the extension ends.
 func (e *Extension) settle(ctx context.Context, added []*mount) {
 	if e.opts.Wait < 0 {
 		return
@@ -247,7 +250,7 @@ func (e *Extension) settleOne(ctx context.Context, m *mount, until time.Time) {
 	}
 }
 
-// swap shows servers, and no more those of a lease.
+// swap shows servers and removes those of a lease.
 func (e *Extension) swap(old *belay.Lease, added []*mount) *belay.Lease {
 	lease := belay.NewLease(func() {
 		e.mu.Lock()
@@ -271,10 +274,10 @@ func (e *Extension) swap(old *belay.Lease, added []*mount) *belay.Lease {
 func (s *Server) clone() Server {
 	c := *s
 	c.Args, c.Tools = slices.Clone(s.Args), slices.Clone(s.Tools)
-	return c // the maps are only read, and at once
+	return c // the maps are only read, without delay
 }
 
-// begin takes the link of a server. Whatever it shows from then on is gathered.
+// begin takes the link of a server and watches its changes.
 func (e *Extension) begin(m *mount) {
 	if m.server.Disabled {
 		return
@@ -290,14 +293,14 @@ func (e *Extension) begin(m *mount) {
 	m.link.watch(m, e.follow)
 }
 
-// follow is told by links that they show something else.
+// follow is called when a link changes.
 func (e *Extension) follow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.gather()
 }
 
-// gather makes the tools of what the links show.
+// gather makes the tools from the views of the links.
 func (e *Extension) gather() {
 	box := &toolbox{byName: make(map[string]*serverTool)}
 	for _, m := range e.mounts {
@@ -322,7 +325,7 @@ func (e *Extension) gather() {
 	e.change = make(chan struct{})
 }
 
-// gather makes the tools of a server: the same ones, as far as they have not changed.
+// gather makes the tools of a server. It reuses tools that have not changed.
 func (m *mount) gather(e *Extension) {
 	if m.link == nil {
 		return
@@ -349,7 +352,7 @@ func (m *mount) gather(e *Extension) {
 	}
 }
 
-// remove takes servers from those that there are.
+// remove removes servers.
 func (e *Extension) remove(gone []*mount) {
 	e.mounts = slices.DeleteFunc(slices.Clone(e.mounts), func(m *mount) bool {
 		if !slices.Contains(gone, m) {
@@ -361,7 +364,7 @@ func (e *Extension) remove(gone []*mount) {
 	e.gather()
 }
 
-// leave lets the link of a server go.
+// leave releases the link of a server.
 func (e *Extension) leave(m *mount) {
 	if m.link == nil {
 		return
@@ -371,8 +374,8 @@ func (e *Extension) leave(m *mount) {
 	e.gone = append(slices.DeleteFunc(e.gone, (*link).isOver), m.link)
 }
 
-// StepTools are the tools of the servers, the same ones as long as they do not change. It
-// waits a moment for tools that a server has announced and that are not listed yet.
+// StepTools returns the tools of the servers, the same values as long as they do not
+// change. It waits a moment for tools that a server has announced and not yet listed.
 func (e *Extension) StepTools(string) []belay.Tool {
 	e.mu.Lock()
 	mounts := e.mounts
@@ -392,24 +395,24 @@ func (e *Extension) StepTools(string) []belay.Tool {
 	return e.now.Load().tools
 }
 
-// Hooks brings two hooks. One is a gate that has a person asked about each call of a tool
-// that its server calls destructive, whatever the floor would let run by itself. Annotations
-// loosen nothing: that a tool is called harmless changes nothing about who is asked. The
-// other adds the instructions of the servers to the prompt.
+// Hooks returns two hooks. One is a gate that asks a person before each call of a tool that
+// its server marks as destructive, even where the floor would allow the call. Annotations
+// never loosen a check: marking a tool as harmless changes nothing. The other adds the
+// instructions of the servers to the prompt.
 func (e *Extension) Hooks() []hook.Subscription {
 	instructions := belay.TurnPrePromptCompile.On("mcp.instructions", e.instruct, &hook.Options{
 		Description: "adds the instructions of MCP servers to the prompt", Version: "1", Capabilities: hook.CanAddSections, Visibility: hook.VisibleInDebug, NoInherit: true,
 	})
 	return []hook.Subscription{instructions, belay.ToolPre.On("mcp.destructive", e.judge, &hook.Options{
-		Description: "asks before a tool runs that its MCP server calls destructive", Version: "1",
+		Description: "asks for approval before a tool that its MCP server marks as destructive", Version: "1",
 		Match: hook.Match{Tools: []string{"*" + separator + "*"}}, Visibility: hook.VisibleInDebug,
 		NoInherit: true, // a subagent with these tools has an extension of its own
 	})}
 }
 
 func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
-	// A turn may still have a tool that was taken back or described otherwise since its
-	// request, so what was called destructive once is.
+	// A turn may still have a tool that was removed or changed after its request. So a
+	// tool stays destructive once it was marked as such.
 	e.mu.Lock()
 	server, destroys := e.destroys[call.Tool()]
 	full := len(e.destroys) == mostDestroying
@@ -425,11 +428,11 @@ func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVer
 	}
 }
 
-// mostDestroying is how many names of tools are kept that were called destructive.
+// mostDestroying is how many names of destructive tools are kept.
 const mostDestroying = 10_000
 
-// Close ends calls that are under way and lets all servers go, and waits until those are
-// gone that nobody else has, or ctx is over.
+// Close ends running calls and releases all servers. It waits until servers that no one
+// else uses have ended, or until ctx ends.
 func (e *Extension) Close(ctx context.Context) error {
 	e.end()
 	e.changing.Lock()
@@ -440,8 +443,8 @@ func (e *Extension) Close(ctx context.Context) error {
 	return e.Drain(ctx)
 }
 
-// Drain waits until nothing is left of the servers that were taken back and that nobody
-// else has, or ctx is over.
+// Drain waits until removed servers that no one else uses have ended, or until ctx
+// ends.
 func (e *Extension) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	gone := slices.Clone(e.gone)
@@ -453,13 +456,13 @@ func (e *Extension) Drain(ctx context.Context) error {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return fmt.Errorf("mcp: servers are still there: %w", context.Cause(ctx))
+			return fmt.Errorf("mcp: servers are still running: %w", context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
-// isOver reports whether nothing is left of a link.
+// isOver reports whether a link has ended.
 func (l *link) isOver() bool {
 	select {
 	case <-l.done:

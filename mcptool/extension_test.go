@@ -97,10 +97,10 @@ func TestAnAgentIsNarrowedToSomeServers(t *testing.T) {
 		line    string
 		offers  []string
 	}{
-		{"a server stands for its tools", []string{"my notes"}, "MCP servers: my notes.", "Of MCP servers you may use only: my notes.", []string{"my-0x20-notes__add-0x2e-note", "my-0x20-notes__echo"}},
-		{"a tool stands for itself", []string{"web__echo"}, "MCP servers: web.", "Of MCP servers you may use only: web__echo.", []string{"web__echo"}},
-		{"a pattern stands for what it covers", []string{"*__e*"}, "MCP servers: my notes, web.", "Of MCP servers you may use only: *__e*.", []string{"my-0x20-notes__echo", "web__echo"}},
-		{"an empty list means none", []string{}, "", "You may use no MCP server.", nil},
+		{"a server stands for its tools", []string{"my notes"}, "MCP servers: my notes.", "You may only use these MCP servers: my notes.", []string{"my-0x20-notes__add-0x2e-note", "my-0x20-notes__echo"}},
+		{"a tool stands for itself", []string{"web__echo"}, "MCP servers: web.", "You may only use these MCP servers: web__echo.", []string{"web__echo"}},
+		{"a pattern stands for what it covers", []string{"*__e*"}, "MCP servers: my notes, web.", "You may only use these MCP servers: *__e*.", []string{"my-0x20-notes__echo", "web__echo"}},
+		{"an empty list means none", []string{}, "", "You may not use any MCP server.", nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -163,11 +163,11 @@ func TestWithoutServers(t *testing.T) {
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	if _, err := mcptool.New(t.Context(), nil, &mcptool.Options{Start: -1}); err == nil || !strings.Contains(err.Error(), "start: it is negative") {
+	if _, err := mcptool.New(t.Context(), nil, &mcptool.Options{Start: -1}); err == nil || !strings.Contains(err.Error(), "start must not be negative") {
 		t.Errorf("err = %v", err)
 	}
 	_, err := mcptool.New(t.Context(), []mcptool.Server{{Name: "a"}, {Command: "b"}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "neither a command nor a url") || !strings.Contains(err.Error(), "name: it has none") {
+	if err == nil || !strings.Contains(err.Error(), "neither a command nor a url") || !strings.Contains(err.Error(), "name: it is missing") {
 		t.Errorf("err = %v, want both mistakes", err)
 	}
 }

@@ -21,7 +21,7 @@ const lastInitialize = "2025-11-25"
 // Only a server that refuses it gets server/discover. The next start then begins with that.
 func (l *link) begin() (*life, error) {
 	if l.discovers {
-		f, _, err := l.greet("") // which falls back to initialize
+		f, _, err := l.greet("") // the SDK falls back to initialize
 		l.discovers = err == nil
 		return f, err
 	}
@@ -91,14 +91,14 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	return f, false, nil
 }
 
-// stillborn ends a child whose handshake failed, and returns why it failed.
+// stillborn stops a child whose handshake failed, and returns the reason.
 func (p *pipe) stillborn(err error) error {
 	if p.stdin == nil {
 		return err
 	}
 	_ = pipeEnd{p}.Close() // it has no errors
 	<-p.over
-	if errors.Is(p.err, errClosed) { // it would have gone on
+	if errors.Is(p.err, errClosed) { // it was still running
 		return err
 	}
 	return p.err

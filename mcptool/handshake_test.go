@@ -265,7 +265,7 @@ var strangeContent = map[string]string{
 	"no object":       `"done"`,
 }
 
-const noResult = `MCP server "raw" answered with a result that Belay cannot read. Whether the call had an effect is not known.`
+const noResult = `MCP server "raw" answered with a result that Belay cannot read. It is unknown whether the call had an effect.`
 
 // unread is the text for content that Belay cannot read.
 func unread(content string) string { return "[content that Belay cannot read: " + content + "]" }

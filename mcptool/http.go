@@ -13,39 +13,39 @@ import (
 	"github.com/belay-run/belay/internal/netguard"
 )
 
-// newHTTP makes the transport to an address.
+// newHTTP makes the transport to a URL.
 func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 	return &mcp.StreamableClientTransport{
 		Endpoint:     s.url,
 		MaxEventSize: mostMessage,
-		MaxRetries:   2, // whoever keeps the server tries again by itself
+		MaxRetries:   2, // the link retries
 		HTTPClient: &http.Client{
 			Transport: through,
 			CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-				return fmt.Errorf("it leads to %s, and headers are for the server that they were given for: write that address", r.URL.Redacted())
+				return fmt.Errorf("it redirects to %s, and headers are sent only to the declared server: use that URL instead", r.URL.Redacted())
 			},
 		},
 	}
 }
 
-// headed adds headers to requests, bounds what comes back and makes it readable.
+// headed adds headers to requests, bounds responses and repairs them.
 type headed struct {
 	headers map[string]string
 	base    http.RoundTripper
-	// announced is called when the server announces other tools.
+	// announced is called when the server announces a change of its tools.
 	announced func()
-	// refused is set when a request was refused as one that the server does not know.
+	// refused is set when the server rejected a request as unknown.
 	refused atomic.Bool
 }
 
-// guarded is the transport of all servers that have none of their own: it uses no proxy, and
-// refuses host names that lead to private addresses when it connects.
+// guarded is the default transport: it uses no proxy, and refuses to connect to host names
+// that resolve to private addresses.
 var guarded = sync.OnceValue(func() *http.Transport { return netguard.Transport(nil) })
 
 func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range h.headers {
-		if r.Header.Get(name) == "" { // those of the protocol are its own
+		if r.Header.Get(name) == "" { // headers of the protocol are not replaced
 			r.Header.Set(name, value)
 		}
 	}
@@ -59,18 +59,18 @@ func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind, success := response.Header.Get("Content-Type"), response.StatusCode/100 == 2
 	switch {
-	case success && strings.HasPrefix(kind, "text/event-stream"): // its events are bounded one by one
+	case success && strings.HasPrefix(kind, "text/event-stream"): // each event is bounded
 		response.Body = newReadableEvents(response.Body, h.announced)
 	case success && strings.HasPrefix(kind, "application/json"):
 		response.Body = &readableBody{ReadCloser: &bounded{response.Body, mostMessage}}
 		response.ContentLength = -1 // it may become longer
-	default: // what a refusal says is read whole
+	default: // the body of an error response is read completely
 		response.Body = &bounded{response.Body, mostMessage}
 	}
 	return response, nil
 }
 
-// bounded is a body that ends with an error where it gets too long.
+// bounded is a body that returns an error when it is too long.
 type bounded struct {
 	io.ReadCloser
 
@@ -82,10 +82,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.left -= n; b.left < 0 {
 		return 0, errLong
 	}
-	return n, err //nolint:wrapcheck // the end of a body is told as it is
+	return n, err //nolint:wrapcheck // io.EOF must stay as it is
 }
 
-// httpReason says in plain words why an address did not answer as a server.
+// httpReason returns in plain words why a URL did not answer as an MCP server.
 func httpReason(err error) error {
 	text := err.Error()
 	if strings.Contains(text, "SSE event exceeded") { // it has no type
@@ -93,7 +93,7 @@ func httpReason(err error) error {
 	}
 	for _, status := range []string{"Unauthorized", "Forbidden"} {
 		if strings.HasSuffix(text, ": "+status) {
-			return fmt.Errorf("it answers %q: give it what it wants under headers, such as Authorization", status)
+			return fmt.Errorf("it answers %q: add the credentials under headers, such as Authorization", status)
 		}
 	}
 	return err

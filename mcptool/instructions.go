@@ -18,7 +18,7 @@ const (
 	mostInstructed   = 7_000
 )
 
-// instruct adds the instructions of the servers whose tools the agent has to the prompt.
+// instruct adds the instructions of servers to the prompt, if the agent has their tools.
 func (e *Extension) instruct(_ context.Context, turn belay.TurnSoFar) (belay.PromptSections, error) {
 	e.mu.Lock()
 	mounts := e.mounts
@@ -31,7 +31,7 @@ func (e *Extension) instruct(_ context.Context, turn belay.TurnSoFar) (belay.Pro
 		if text == "" || !slices.ContainsFunc(tools, m.server.Has) {
 			continue
 		}
-		part := fmt.Sprintf("Server %s says about its tools, which are called %s:\n\n%s\n\n", m.server.Name, ToolName(m.server.Name, "TOOL"), text)
+		part := fmt.Sprintf("Instructions of server %s for its tools, named %s:\n\n%s\n\n", m.server.Name, ToolName(m.server.Name, "TOOL"), text)
 		if utf8.RuneCountInString(body.String())+utf8.RuneCountInString(part) > mostInstructed {
 			left = append(left, m.server.Name)
 			continue
@@ -47,7 +47,8 @@ func (e *Extension) instruct(_ context.Context, turn belay.TurnSoFar) (belay.Pro
 	return belay.PromptSections{Sections: []belay.PromptSection{{ID: "mcp.instructions", Title: "MCP servers", Body: strings.TrimSpace(body.String())}}}, nil
 }
 
-// instructions are those that the server gave when it was last ready, without its secrets.
+// instructions returns the instructions that the server gave when it was last ready,
+// without secrets.
 func (m *mount) instructions() string {
 	if m.link == nil {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The tools by which a model reads what a server has besides tools. Their names follow that
-// of the server, as those of its own tools.
+// The tools by which a model reads a server's resources and prompts. Their names follow the
+// name of the server, as with its own tools.
 const (
 	readResource = "read_resource"
 	getPrompt    = "get_prompt"
@@ -21,7 +21,7 @@ const (
 // mostEntries is how many resources or prompts are listed.
 const mostEntries = 200
 
-// library are the tools for the resources and prompts that a server has.
+// library returns the tools for the resources and prompts of a server.
 func library(caps *mcp.ServerCapabilities) (tools []*offered) {
 	if caps == nil {
 		return nil
@@ -29,15 +29,15 @@ func library(caps *mcp.ServerCapabilities) (tools []*offered) {
 	if caps.Resources != nil {
 		tools = append(tools, &offered{
 			name: readResource, readOnly: true, read: (*serverTool).readResource,
-			description: "Reads a resource of this MCP server, by its URI. Without a URI it lists the resources that there are.",
-			schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"uri":{"type":"string","description":"The URI of the resource. Leave it out to list them."}}}`),
+			description: "Reads a resource of this MCP server by its URI. Without a URI it lists the available resources.",
+			schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"uri":{"type":"string","description":"The URI of the resource. Omit it to list all resources."}}}`),
 		})
 	}
 	if caps.Prompts != nil {
 		tools = append(tools, &offered{
 			name: getPrompt, readOnly: true, read: (*serverTool).getPrompt,
-			description: "Returns a prompt that this MCP server has prepared, by its name. Without a name it lists the prompts that there are, with their arguments.",
-			schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"name":{"type":"string","description":"The name of the prompt. Leave it out to list them."},` +
+			description: "Returns a prepared prompt of this MCP server by its name. Without a name it lists the available prompts with their arguments.",
+			schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"name":{"type":"string","description":"The name of the prompt. Omit it to list all prompts."},` +
 				`"arguments":{"type":"object","additionalProperties":{"type":"string"},"description":"The arguments of the prompt."}}}`),
 		})
 	}
@@ -57,7 +57,7 @@ func (t *serverTool) readResource(ctx context.Context, f *life, call *belay.Invo
 	}
 	read, err := f.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
 	if err != nil {
-		return belay.Result{}, err //nolint:wrapcheck // the caller tells errors apart
+		return belay.Result{}, err //nolint:wrapcheck // the caller inspects the error
 	}
 	var out belay.Result
 	var texts []string
@@ -75,7 +75,7 @@ func (t *serverTool) readResource(ctx context.Context, f *life, call *belay.Invo
 	return out, nil
 }
 
-// listResources lists the resources of the server, and the templates of addresses for more.
+// listResources lists the resources of the server, and its URI templates.
 func (t *serverTool) listResources(ctx context.Context, f *life) (belay.Result, error) {
 	var all entries
 	for r, err := range f.session.Resources(ctx, nil) {
@@ -94,7 +94,7 @@ func (t *serverTool) listResources(ctx context.Context, f *life) (belay.Result, 
 			break
 		}
 	}
-	return all.result("This server has no resources now."), nil
+	return all.result("This server currently has no resources."), nil
 }
 
 // getPrompt returns a prompt, or lists them.
@@ -111,7 +111,7 @@ func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocat
 	}
 	prompt, err := f.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
 	if err != nil {
-		return belay.Result{}, err //nolint:wrapcheck // the caller tells errors apart
+		return belay.Result{}, err //nolint:wrapcheck // the caller inspects the error
 	}
 	var out belay.Result
 	var texts []string
@@ -154,7 +154,7 @@ func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, er
 			break
 		}
 	}
-	return all.result("This server has no prompts now."), nil
+	return all.result("This server currently has no prompts."), nil
 }
 
 // entries is a list for a model.
@@ -166,11 +166,11 @@ func (e *entries) add(id, name, about string) bool {
 	case len(*e) > mostEntries:
 		return false
 	case len(*e) == mostEntries:
-		*e = append(*e, fmt.Sprintf("There are more than %d: the rest are left out.", mostEntries))
+		*e = append(*e, fmt.Sprintf("There are more than %d; the rest is not listed.", mostEntries))
 		return false
 	}
 	if id == "" {
-		return true // nobody could ask for it
+		return true // it cannot be requested without a name
 	}
 	line := "- " + id
 	if name != "" && name != id {

@@ -47,7 +47,7 @@ func TestADeadServerIsUnavailableAndComesBack(t *testing.T) {
 	}
 	kill(t, first)
 	r := <-result
-	if !r.IsError || r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, "killed by a signal (killed)") || !strings.Contains(r.Text, "had an effect is not known") {
+	if !r.IsError || r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, "killed by a signal (killed)") || !strings.Contains(r.Text, "unknown whether the call had an effect") {
 		t.Errorf("the call in the middle: result = %+v", r)
 	}
 	first.ended(t)
@@ -282,7 +282,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 	want := map[string]string{
 		"missing": "there is no program belay-no-such-program", "plain": "may not be run: make it executable",
 		"dies": "it ended with exit code 3: no database at [REDACTED]", "off": "", "unset": "env: TOKEN: the variable NOT_SET_HERE is not set",
-		"nowhere": "its directory " + nowhere.Dir + " is not there",
+		"nowhere": "its directory " + nowhere.Dir + " does not exist",
 	}
 	for _, s := range e.Servers() {
 		text := ""

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// longestLine is how much of a line that a server prints is logged, and looked how much
-	// of it is looked at before it is cut: otherwise a part of a secret would be left.
+	// longestLine is the maximum length of a logged line. looked is how much of a line is
+	// searched for secrets before it is cut: otherwise a part of a secret could remain.
 	longestLine = 4 << 10
 	looked      = 64 << 10
 	// mostLogged is how many bytes of one life of a server are logged.
 	mostLogged = 256 << 10
 )
 
-// lines logs what a server prints to standard error, line by line and up to a bound, and
-// keeps the last.
+// lines logs a server's standard error, line by line and up to a limit, and keeps the
+// last line.
 type lines struct {
 	logger *slog.Logger
 	server string
@@ -47,7 +47,7 @@ func (l *lines) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// add keeps as much of a line as is looked at.
+// add keeps the part of a line that is searched.
 func (l *lines) add(part []byte) {
 	l.partial = append(l.partial, part[:min(len(part), looked-len(l.partial))]...)
 }
@@ -55,7 +55,7 @@ func (l *lines) add(part []byte) {
 func (l *lines) flush() {
 	text := l.spec.known.Replace(strings.ToValidUTF8(string(bytes.TrimSpace(l.partial)), "?"))
 	if l.partial = l.partial[:0]; cap(l.partial) > 2*longestLine {
-		l.partial = nil // seldom, and not worth keeping
+		l.partial = nil // rare, and not worth keeping
 	}
 	if text == "" {
 		return
@@ -67,13 +67,13 @@ func (l *lines) flush() {
 		return
 	}
 	text = l.shown()
-	l.logger.Info("mcp server says", "server", l.server, "line", text)
+	l.logger.Info("mcp server stderr", "server", l.server, "line", text)
 	if l.logged += len(text); l.logged >= mostLogged {
-		l.logger.Warn("mcp server says too much: the rest is not logged", "server", l.server)
+		l.logger.Warn("mcp server prints too much to standard error: the rest is not logged", "server", l.server)
 	}
 }
 
-// lastLine is the last thing that was said.
+// lastLine returns the last line.
 func (l *lines) lastLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *lines) lastLine() string {
 	return l.shown()
 }
 
-// shown is the last line as people see it.
+// shown returns the last line, cleaned for people.
 func (l *lines) shown() string {
 	text := l.spec.hide(l.last)
 	if len(text) > longestLine {

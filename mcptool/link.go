@@ -20,35 +20,35 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 30 * time.Second
-	// looking is how often a server at an address is asked for its tools: it cannot be
-	// seen to die, and a stream that should tell of changes can break unseen.
+	// looking is how often a server with a URL is asked for its tools. Its end is not
+	// visible from here, and the stream that announces changes can break unnoticed.
 	looking = time.Minute
-	// listing is how long a server has to list its tools again.
+	// listing is the timeout for listing the tools again.
 	listing = 30 * time.Second
 	// mostTools and mostDescription bound what a server may add to a request.
 	mostTools       = 512
 	mostDescription = 16_000
 	mostSchema      = 64 << 10
 	mostDeclared    = 512 << 10 // of all its tools
-	// relisting is the least time between two looks at a list of tools.
+	// relisting is the minimum time between two listings.
 	relisting = 250 * time.Millisecond
 )
 
-// errClosed says that the extension was closed.
+// errClosed is the error of a closed extension.
 var errClosed = errors.New("it was closed")
 
-// State is how a server is.
+// State is the state of a server.
 type State string
 
 // The states.
 const (
 	StateStarting State = "starting" // for the first time
 	StateReady    State = "ready"
-	StateDown     State = "down" // and tried again
+	StateDown     State = "down" // and will be tried again
 	StateDisabled State = "disabled"
 )
 
-// view is what a link shows. It never changes.
+// view is a snapshot of a server's tools and state. It never changes.
 type view struct {
 	state State
 	err   error // why it is down
@@ -63,7 +63,8 @@ type offered struct {
 	schema            json.RawMessage
 	readOnly          bool
 	destructive       bool
-	// read is how a tool of our own works, which the server does not have. Nil for its own.
+	// read is the function of a tool that Belay adds for the server. Nil for tools of the
+	// server.
 	read func(t *serverTool, ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error)
 }
 
@@ -72,25 +73,25 @@ func (o *offered) equal(other *offered) bool {
 		string(o.schema) == string(other.schema)
 }
 
-// link keeps one server for all who have it: starts it, follows its tools, and starts it
-// again when it is gone. It owns one goroutine, which ends when the last of them lets it
-// go and the server is gone.
+// link manages one server for all extensions that use it: it starts the server, follows
+// its tools, and restarts it. It owns one goroutine, which ends when the last extension
+// has released the link and the server has ended.
 type link struct {
-	name   string // of whoever was first
+	name   string // of the first extension
 	spec   *spec
 	logger *slog.Logger
 	start  time.Duration
 	grace  time.Duration
 	pause  time.Duration
 
-	ctx   context.Context         //nolint:containedctx // it is the life of the link
+	ctx   context.Context         //nolint:containedctx // it lives as long as the link
 	end   context.CancelCauseFunc // ends it
-	done  chan struct{}           // closed when nothing is left of it
+	done  chan struct{}           // closed when the link has ended
 	pool  *Pool
-	users int // that have it; guarded by the pool
+	users int // extensions that use it; guarded by the pool
 	held  int // by calls; likewise
 
-	discovers bool // it refuses initialize, and takes server/discover; used by run alone
+	discovers bool // it rejects initialize and accepts server/discover; only used by run
 
 	now     atomic.Pointer[view]
 	current atomic.Pointer[life] // nil while there is none
@@ -103,12 +104,12 @@ type link struct {
 	// How many changes of its tools the server has announced, and how many of them were
 	// known when the tools were last listed.
 	announced, listed atomic.Int64
-	urgent            atomic.Bool // the next look at the tools is not put off
+	urgent            atomic.Bool // the next listing is not delayed
 
 	mu       sync.Mutex
 	watchers map[*mount]func()
-	stirred  chan struct{} // closed with the next news about the list of tools
-	open     []*openCall   // the calls under way, the oldest first
+	stirred  chan struct{} // closed with the next change of the list of tools
+	open     []*openCall   // the running calls, oldest first
 }
 
 func newLink(name string, start time.Duration, s *spec, opts *Options) *link {
@@ -121,7 +122,7 @@ func newLink(name string, start time.Duration, s *spec, opts *Options) *link {
 	return l
 }
 
-// watch has f called whenever the link shows something else.
+// watch registers f, which is called when the view changes.
 func (l *link) watch(m *mount, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +179,7 @@ func (l *link) run() {
 	}
 }
 
-// backoff is the pause after a death, of so many in a row: it doubles with each.
+// backoff returns the delay after so many deaths in a row. It doubles with each.
 func backoff(first time.Duration, deaths int64) time.Duration {
 	pause := min(first, mostBackoff)
 	for ; deaths > 1 && pause < mostBackoff; deaths-- {
@@ -187,8 +188,8 @@ func backoff(first time.Duration, deaths int64) time.Duration {
 	return pause
 }
 
-// live is one life of the server, from its start to its end. It returns how long it was
-// ready, which one that takes long to start and then fails was not, and why it ended.
+// live runs the server once, from its start to its end. It returns how long the server
+// was ready, not counting the time to start, and why it ended.
 func (l *link) live() (ready time.Duration, err error) {
 	f, err := l.begin()
 	if err != nil {
@@ -204,7 +205,7 @@ func (l *link) live() (ready time.Duration, err error) {
 	return ready, err
 }
 
-// follow keeps the list of tools as it is, until the life ends.
+// follow keeps the list of tools up to date until the session ends.
 func (l *link) follow(f *life) error {
 	var tick <-chan time.Time
 	if f.pipe == nil {
@@ -212,7 +213,7 @@ func (l *link) follow(f *life) error {
 		defer ticker.Stop()
 		tick = ticker.C
 	}
-	var later <-chan time.Time // set while a look is put off
+	var later <-chan time.Time // set while a listing is delayed
 	last := time.Now()
 	relist := func() {
 		later, last = nil, time.Now()
@@ -230,7 +231,7 @@ func (l *link) follow(f *life) error {
 			return errClosed
 		case <-l.changed:
 			urgent := l.urgent.Swap(false)
-			if pause := relisting - time.Since(last); pause > 0 && !urgent { // it may be saying so all the time
+			if pause := relisting - time.Since(last); pause > 0 && !urgent { // it may announce this all the time
 				if later == nil {
 					later = time.After(pause)
 				}
@@ -250,15 +251,15 @@ func (l *link) follow(f *life) error {
 // life is a session with a server.
 type life struct {
 	session *mcp.ClientSession
-	pipe    *pipe           // nil for a server at an address
-	ctx     context.Context //nolint:containedctx // it is the life itself: calls end with it
+	pipe    *pipe           // nil for a server with a URL
+	ctx     context.Context //nolint:containedctx // it lives as long as the session: calls end with it
 	cancel  context.CancelCauseFunc
 	over    chan struct{} // closed when the session is
-	ended   error         // of a server at an address; to be read when over
+	ended   error         // of a server with a URL; valid when over is closed
 	broken  chan error    // has one when a call found it broken
 }
 
-// err is why a life is over.
+// err returns why a session ended.
 func (f *life) err() error {
 	if f.pipe != nil {
 		return f.pipe.err
@@ -269,13 +270,14 @@ func (f *life) err() error {
 	return httpReason(f.ended)
 }
 
-// breaks says that a call found a session broken. It has no more calls from then on.
+// breaks reports that a call found the session broken. The session gets no more
+// calls.
 func (l *link) breaks(f *life, err error) {
 	l.current.CompareAndSwap(f, nil)
 	l.stir()
 	select {
 	case f.broken <- err:
-	default: // it is known already
+	default: // already reported
 	}
 }
 
@@ -290,19 +292,19 @@ func (f *life) watch() {
 	close(f.over)
 }
 
-// bury ends a life and returns when nothing is left of it.
+// bury ends a session and waits until the process has ended.
 func (l *link) bury(f *life, why error) {
 	l.current.Store(nil)
 	l.stir()
-	f.cancel(why) // calls under way are told to the server as cancelled
+	f.cancel(why) // running calls are cancelled at the server
 	if f.pipe != nil {
 		_ = pipeEnd{f.pipe}.Close() // it has no errors
 		<-f.pipe.over
 	}
 	closed := make(chan struct{})
-	go func() { // ends when the session is, which nothing holds up but an address that does not answer
+	go func() { // ends with the session; only a URL that does not answer can delay it
 		defer close(closed)
-		_ = f.session.Close() // it is over, whatever it says
+		_ = f.session.Close() // the session is over in any case
 	}()
 	timer := time.NewTimer(l.grace)
 	defer timer.Stop()
@@ -312,13 +314,13 @@ func (l *link) bury(f *life, why error) {
 	}
 }
 
-// ready shows the tools of a life, which can be called from then on.
+// ready shows the tools of a session. From now on they can be called.
 func (l *link) ready(f *life, v *view) {
 	l.current.Store(f)
 	l.show(v)
 }
 
-// redacted is an error without secrets, for logs and people.
+// redacted returns an error without secrets, for logs and people.
 func (l *link) redacted(err error) error {
 	if err == nil {
 		return nil
@@ -330,7 +332,7 @@ func (l *link) redacted(err error) error {
 	return err
 }
 
-// progressed hands on what a server says about a call under way.
+// progressed passes on a server's progress of a running call.
 func (l *link) progressed(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	token, _ := r.Params.ProgressToken.(string)
 	if f, ok := l.progress.Load(token); ok {
@@ -338,10 +340,11 @@ func (l *link) progressed(_ context.Context, r *mcp.ProgressNotificationClientRe
 	}
 }
 
-// token makes a name for a call.
+// token returns a new progress token.
 func (l *link) token() string { return strconv.FormatUint(l.calls.Add(1), 10) }
 
-// version is that of the program, for servers that want to know.
+// version returns the version of the program, which servers get in the
+// handshake.
 var version = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -15,13 +15,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// list asks for the tools and shows them.
+// list requests the tools and publishes them.
 func (l *link) list(f *life, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(f.ctx, within, errors.New("it did not list its tools in time"))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	announced := l.announced.Load()
-	defer func() { // whether it could be listed or not: nobody is held up any longer
+	defer func() { // also after an error: waiting requests continue
 		l.listed.Store(announced)
 		l.stir()
 	}()
@@ -53,14 +53,14 @@ func (l *link) list(f *life, within time.Duration) error {
 			continue
 		}
 		if declared += len(o.schema) + len(o.description); declared > mostDeclared {
-			v.left = append(v.left, fmt.Errorf("tool %q: the descriptions and schemas of its tools are more than %d KiB together: name those that are wanted under tools, or have it split", tool.Name, mostDeclared>>10))
+			v.left = append(v.left, fmt.Errorf("tool %q: the descriptions and schemas of its tools have more than %d KiB in total: list the tools you need under tools", tool.Name, mostDeclared>>10))
 			break
 		}
 		v.tools = append(v.tools, o)
 	}
 	for _, own := range library(caps) {
 		if seen[own.name] {
-			v.left = append(v.left, fmt.Errorf("tool %q of Belay, which reads what the server has besides tools: the server has a tool of that name", own.name))
+			v.left = append(v.left, fmt.Errorf("tool %q of Belay: the server has a tool of the same name", own.name))
 			continue
 		}
 		v.tools = append(v.tools, own)
@@ -76,7 +76,7 @@ func (l *link) list(f *life, within time.Duration) error {
 	return nil
 }
 
-// toolsOf are the tools of a server, if it has any.
+// toolsOf returns the tools of a server.
 func toolsOf(ctx context.Context, s *mcp.ClientSession, caps *mcp.ServerCapabilities) iter.Seq2[*mcp.Tool, error] {
 	if caps == nil || caps.Tools == nil {
 		return func(func(*mcp.Tool, error) bool) {}
@@ -84,21 +84,21 @@ func toolsOf(ctx context.Context, s *mcp.ClientSession, caps *mcp.ServerCapabili
 	return s.Tools(ctx, nil)
 }
 
-// offer reads the description of a tool. What an agent could not use is refused here: a
-// tool of one server must not keep an agent from having all others.
+// offer reads the description of a tool. It rejects tools that an agent could not use,
+// so that one bad tool does not block all others.
 func offer(t *mcp.Tool) (*offered, error) {
 	o := &offered{name: t.Name, description: cmp.Or(t.Description, t.Title)}
 	o.description = cutText(o.description, mostDescription)
 	if a := t.Annotations; a != nil {
 		o.destructive = a.DestructiveHint != nil && *a.DestructiveHint
-		o.readOnly = a.ReadOnlyHint && !o.destructive // what it says against itself counts
+		o.readOnly = a.ReadOnlyHint && !o.destructive // missing annotations count as destructive
 	}
 	if t.Name == "" {
 		return nil, errors.New("it has no name")
 	}
 	fields, ok := t.InputSchema.(map[string]any)
 	if !ok && t.InputSchema != nil {
-		return nil, errors.New("its input schema is no object")
+		return nil, errors.New("its input schema is not an object")
 	}
 	if fields == nil {
 		fields = map[string]any{}
@@ -111,7 +111,7 @@ func offer(t *mcp.Tool) (*offered, error) {
 		return nil, fmt.Errorf("its input schema: %w", err)
 	}
 	if len(data) > mostSchema {
-		return nil, fmt.Errorf("its input schema: it is longer than %d KiB, and would be a part of every request", mostSchema>>10)
+		return nil, fmt.Errorf("its input schema: it is longer than %d KiB, and every request would contain it", mostSchema>>10)
 	}
 	o.schema = data
 	var schema jsonschema.Schema

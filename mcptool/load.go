@@ -13,14 +13,14 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Limit is the most bytes that a file may have.
+// Limit is the maximum size of a file in bytes.
 const Limit = frontmatter.Limit
 
-// Config is what a file says.
+// Config is the content of a file.
 type Config struct {
 	// Servers are in the order of the file.
 	Servers []Server
-	// Warnings tell what was read over: it does no harm, and does nothing here.
+	// Warnings name keys that were ignored. They have no effect here.
 	Warnings []*FaultError
 }
 
@@ -28,19 +28,19 @@ type Config struct {
 type FaultError struct {
 	File string
 	Line int
-	// Message says what is wrong and what to do.
+	// Message explains what is wrong and what to do.
 	Message string
 }
 
 func (f *FaultError) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message) }
 
-// Load reads a file in the form that many programs share, mcp.json:
+// Load reads an mcp.json file, in the format that many programs share:
 //
 //	{"mcpServers": {"NAME": {"command": "…", "args": […], "env": {…}, "cwd": "…"},
 //	                "NAME": {"type": "http", "url": "…", "headers": {…}}}}
 //
-// The error joins a [FaultError] for each mistake. The servers without any are returned
-// with it, so that a caller may choose. Nothing is started and no variable is looked at.
+// The error joins a [FaultError] for each mistake. The servers without mistakes are
+// returned with it. Load starts nothing and reads no variables.
 func Load(file string) (*Config, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -54,8 +54,8 @@ func Load(file string) (*Config, error) {
 	return Parse(file, text)
 }
 
-// Parse reads the text of a file that need not exist. Relative paths in it are seen
-// from the directory of the file.
+// Parse reads the text of a file that need not exist. Relative paths in it are
+// relative to the directory of the file.
 func Parse(file string, text []byte) (*Config, error) {
 	r := &reading{file: file, config: new(Config)}
 	r.read(strings.TrimPrefix(string(text), "\ufeff"))
@@ -83,30 +83,30 @@ var (
 	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "start", "required", "disabled"}
 )
 
-// foreign are keys that other programs read, by where they stand: what they say changes
-// nothing about which server is reached and what it is given. Those that would narrow
-// what a server may do are not among them: to read over one would widen it.
+// foreign are keys of other programs that can be ignored, by their place. They do not
+// change which server is used and what it gets. Keys that restrict a server are not in
+// the list: ignoring one would widen its rights.
 var foreign = map[string]map[string]string{
 	"": {
-		"$schema": "", "inputs": "values that are asked for are not known here: use ${NAME}, from the environment",
+		"$schema": "", "inputs": "Belay does not ask for values: use ${NAME}, from the environment",
 	},
 	"server": {
 		"name": "", "title": "", "description": "", "version": "", "icon": "", "gallery": "", "$schema": "",
-		"autoApprove": "who approves is for the floor to say: see rules", "alwaysAllow": "who approves is for the floor to say: see rules",
-		"trust": "who approves is for the floor to say: see rules", "timeout": "how long a tool may run is a limit of the agent",
+		"autoApprove": "the floor's rules decide about approvals", "alwaysAllow": "the floor's rules decide about approvals",
+		"trust": "the floor's rules decide about approvals", "timeout": "the agent's limits set the timeout of tools",
 	},
 }
 
-// unknown tells of a key that is not read.
+// unknown reports a key that is not read.
 func (r *reading) unknown(f frontmatter.Field, where, of string, known []string) {
 	if why, ok := foreign[where][f.Key]; ok {
 		if why != "" {
 			why = ": " + why
 		}
-		r.warnf(f.Line, "%s%q is read over%s", of, f.Key, why)
+		r.warnf(f.Line, "%s%q is ignored%s", of, f.Key, why)
 		return
 	}
-	r.faultf(f.Line, "%sunknown key %q%s: there are %s", of, f.Key, near.Hint(f.Key, known), strings.Join(known, ", "))
+	r.faultf(f.Line, "%sunknown key %q%s: valid keys are %s", of, f.Key, near.Hint(f.Key, known), strings.Join(known, ", "))
 }
 
 func (r *reading) read(text string) {
@@ -138,7 +138,7 @@ func (r *reading) read(text string) {
 	}
 }
 
-// server reads one. If something is wrong with it, it is not among the servers.
+// server reads one server. A server with a mistake is left out.
 func (r *reading) server(f frontmatter.Field) {
 	before := len(r.faults)
 	of := fmt.Sprintf("server %q: ", f.Key)
@@ -217,7 +217,7 @@ func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
 	return d
 }
 
-// kind is what the type of a server means.
+// kind returns the transport of a server's type.
 func (r *reading) kind(f frontmatter.Field, what string) string {
 	switch f.Value.Text {
 	case "stdio", "http":
@@ -225,24 +225,24 @@ func (r *reading) kind(f frontmatter.Field, what string) string {
 	case "streamable-http", "streamableHttp", "streamable_http":
 		return "http"
 	case "sse":
-		r.faultf(f.Line, "%s: sse was given up by the protocol and is not spoken here: most servers of that sort have an address for http, too", what)
+		r.faultf(f.Line, "%s: the protocol has dropped sse, and Belay does not support it: most of these servers also have a URL for http", what)
 	default:
 		known := []string{"stdio", "http"}
-		r.faultf(f.Line, "%s: there is no type %q%s: there are stdio and http", what, f.Value.Text, near.Hint(f.Value.Text, known))
+		r.faultf(f.Line, "%s: unknown type %q%s: use stdio or http", what, f.Value.Text, near.Hint(f.Value.Text, known))
 	}
 	return ""
 }
 
-// literal warns where variables are not filled in.
+// literal warns about variables where they are not expanded.
 func (r *reading) literal(s *Server) {
 	for _, text := range append([]string{s.Command, s.Dir, s.URL}, s.Args...) {
 		if strings.Contains(text, "${") {
-			r.warnf(s.Line, "server %q: %q is used as it is written: ${NAME} is filled in under env and headers alone", s.Name, text)
+			r.warnf(s.Line, "server %q: %q is used as written: ${NAME} is expanded only under env and headers", s.Name, text)
 		}
 	}
 }
 
-// places makes paths whole. A command without a slash is looked up in PATH.
+// places makes paths absolute. A command without a slash is looked up in PATH.
 func (r *reading) places(s *Server) {
 	dir, err := filepath.Abs(filepath.Dir(r.file))
 	if err != nil {

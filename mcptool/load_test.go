@@ -60,7 +60,7 @@ func TestLoad(t *testing.T) {
 		warnings = append(warnings, strings.TrimPrefix(w.Error(), file))
 	}
 	if diff := cmp.Diff([]string{
-		`:2: "$schema" is read over`, `:8: server "files": "description" is read over`, `:15: server "web": "autoApprove" is read over: who approves is for the floor to say: see rules`,
+		`:2: "$schema" is ignored`, `:8: server "files": "description" is ignored`, `:15: server "web": "autoApprove" is ignored: the floor's rules decide about approvals`,
 	}, warnings); diff != "" {
 		t.Errorf("the warnings (-want +got):\n%s", diff)
 	}
@@ -84,11 +84,11 @@ func TestMistakes(t *testing.T) {
 		{"and not both", `{"mcpServers": {"a": {"command": "x", "url": "https://x"}}}`, "it has a command and a url"},
 		{"a url has no env", `{"mcpServers": {"a": {"env": {}, "url": "https://x"}}}`, "args, cwd and env are for a command"},
 		{"a command has no headers", `{"mcpServers": {"a": {"headers": {}, "command": "x"}}}`, "headers are for a url"},
-		{"a type is known", `{"mcpServers": {"a": {"type": "htp", "url": "https://x"}}}`, `there is no type "htp" (did you mean "http"?)`},
-		{"sse is not spoken", `{"mcpServers": {"a": {"type": "sse", "url": "https://x"}}}`, "sse was given up by the protocol"},
+		{"a type is known", `{"mcpServers": {"a": {"type": "htp", "url": "https://x"}}}`, `unknown type "htp" (did you mean "http"?)`},
+		{"sse is not spoken", `{"mcpServers": {"a": {"type": "sse", "url": "https://x"}}}`, "the protocol has dropped sse"},
 		{"a type fits", `{"mcpServers": {"a": {"type": "stdio", "url": "https://x"}}}`, "its type is stdio, and it has a url"},
 		{"http goes to this machine alone", `{"mcpServers": {"a": {"url": "http://example.com/mcp"}}}`, "use https"},
-		{"no secret in an address", `{"mcpServers": {"a": {"url": "https://me:secret@example.com/mcp"}}}`, "it has a user in it"},
+		{"no secret in an address", `{"mcpServers": {"a": {"url": "https://me:secret@example.com/mcp"}}}`, "it contains a user"},
 		{"args are texts", `{"mcpServers": {"a": {"command": "x", "args": [1]}}}`, `server "a": args has a number in it`},
 		{"env is a mapping of texts", `{"mcpServers": {"a": {"command": "x", "env": {"A": true}}}}`, `"A" is true or false: it must be a text`},
 		{"a variable has a name", `{"mcpServers": {"a": {"command": "x", "env": {"A": "${input:key}"}}}}`, "${input:key} names no variable"},
@@ -108,7 +108,7 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 	config, err := mcptool.Parse("mcp.json", []byte(`{"mcpServers": {"bad": {}, "good": {"command": "x", "args": ["${HOME}"]}}}`))
-	if err == nil || len(config.Servers) != 1 || config.Servers[0].Name != "good" || len(config.Warnings) != 1 || !strings.Contains(config.Warnings[0].Error(), "used as it is written") {
+	if err == nil || len(config.Servers) != 1 || config.Servers[0].Name != "good" || len(config.Warnings) != 1 || !strings.Contains(config.Warnings[0].Error(), "used as written") {
 		t.Errorf("config = %+v, %v: want the good one, and a warning about what is not filled in", config, err)
 	}
 }

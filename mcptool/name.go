@@ -10,19 +10,18 @@ import (
 const (
 	// separator is between the name of a server and that of its tool.
 	separator = "__"
-	// escape begins a character that names may not have, in hexadecimal, and a hyphen
-	// ends it.
+	// escape begins an escaped character in hexadecimal; a hyphen ends it.
 	escape = "-0x"
-	// shortened begins the end of a name that was too long.
+	// shortened precedes the hash of a name that was cut.
 	shortened = "-0z"
 	// mostName is how many characters a tool's name may have.
 	mostName = 128
 )
 
-// ToolName is the name that a tool of a server has for an agent: server__tool.
-// Characters other than letters, digits, - and _ are written as -0x2e-, which is a dot,
-// and so is what would make two names one. A name of more than 128 characters is cut,
-// and ends in a part of its hash.
+// ToolName returns an agent's name for a tool of a server: server__tool. Characters
+// other than letters, digits, - and _ are escaped, for example a dot as -0x2e-, and so
+// are characters that would make two names equal. A name of more than 128 characters is
+// cut and ends in a part of its hash.
 func ToolName(server, tool string) string {
 	var b strings.Builder
 	putServer(&b, server)
@@ -38,17 +37,17 @@ func ToolName(server, tool string) string {
 	return name
 }
 
-// mostWhole is how many characters are kept of a name that is cut.
+// mostWhole is how many characters of a cut name are kept.
 const mostWhole = mostName - len(shortened) - 12
 
-// front is what the names of all tools of a server begin with.
+// front returns the prefix of all tools of a server.
 func front(server string) string {
 	var b strings.Builder
 	putServer(&b, server)
 	return b.String()[:min(b.Len(), mostWhole)]
 }
 
-// putServer writes what is in front of a tool's name.
+// putServer writes the prefix of a tool's name.
 func putServer(b *strings.Builder, server string) {
 	runes := []rune(server)
 	for i, r := range runes {
@@ -66,7 +65,7 @@ func putRune(b *strings.Builder, runes []rune, i int) {
 	r := runes[i]
 	plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 	if r == '-' && i+2 < len(runes) && runes[i+1] == '0' && (runes[i+2] == 'x' || runes[i+2] == 'z') {
-		plain = false // it would be taken for an escape
+		plain = false // it would look like an escape
 	}
 	if plain {
 		b.WriteRune(r)
@@ -81,8 +80,8 @@ func escapeRune(b *strings.Builder, r rune) {
 	b.WriteByte('-')
 }
 
-// SplitName is what [ToolName] was made of. It does not know names that were cut, and
-// those that are none of its own.
+// SplitName returns the server and the tool that [ToolName] was called with. It does
+// not know names that were cut or that ToolName did not make.
 func SplitName(name string) (server, tool string, ok bool) {
 	front, back, found := strings.Cut(name, separator)
 	if !found {

@@ -133,7 +133,7 @@ func TestInstructionsAreInThePrompt(t *testing.T) { //nolint:paralleltest // see
 		serveSDK(t, "tickets", instructing("Search before you create a ticket.")), serveSDK(t, "quiet", instructing("")), serveSDK(t, "wordy", instructing(long)),
 		serveSDK(t, "a", instructing(long)), serveSDK(t, "b", instructing(long)), serveSDK(t, "last", instructing("Be last.\n"+long)))
 	prompt := requests(t, e, belay.Options{Instructions: "You help."})[0].System
-	for _, want := range []string{"Server tickets says about its tools, which are called tickets__TOOL:\n\nSearch before you create a ticket.", "Long advice.", "Long … (the rest is left out)", "left out, because there are too many: last."} {
+	for _, want := range []string{"Instructions of server tickets for its tools, named tickets__TOOL:\n\nSearch before you create a ticket.", "Long advice.", "Long … (the rest is left out)", "left out, because there are too many: last."} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("the prompt does not say %q:\n%.500s", want, prompt)
 		}
@@ -313,7 +313,7 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// If calls of several sessions are under way, nobody knows whose question it is: no user is
+// If calls of several sessions are running, nobody knows whose question it is: no user is
 // shown what belongs to another.
 //
 // SPEC E-09

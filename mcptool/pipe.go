@@ -22,38 +22,38 @@ import (
 )
 
 const (
-	// mostMessage is how long a message of a server may be.
+	// mostMessage is the maximum length of a server's message.
 	mostMessage = 16 << 20
-	// leaving is how long a server has to end by itself once its input has ended, before
-	// it is told to, and how long a message may be on its way when nobody waits for it any
-	// more.
+	// leaving is how long a server may take to end after its input has ended, before it
+	// gets a signal. It is also how long a message may take after its caller has stopped
+	// waiting.
 	leaving = 2 * time.Second
 	// mostUnanswered is how many requests of a server may wait for an answer, and
-	// mostRequest how long one may be: a server that asks and does not read would fill the
-	// memory with answers.
+	// mostRequest the maximum length of one. Without these limits, a server that asks and
+	// does not read could fill the memory with answers.
 	mostUnanswered = 256
 	mostRequest    = 256 << 10
 )
 
-// pipe speaks with a program over its standard input and output. It owns one goroutine,
-// which runs the child and ends with it.
+// pipe communicates with a program over its standard input and output. It owns one
+// goroutine, which runs the child and ends with it.
 type pipe struct {
 	argv, env []string
 	dir       string
 	stderr    *lines
 	grace     time.Duration
 
-	life    context.Context         //nolint:containedctx // it is the life of the child
+	life    context.Context         //nolint:containedctx // it lives as long as the child
 	stop    context.CancelCauseFunc // ends the process group
 	stdin   *os.File                // nil if no pipe could be made
 	writing chan struct{}           // holds one while a message is written
 	read    chan jsonrpc.Message
 	partial []byte        // of a line; only used by Write
-	over    chan struct{} // closed when the child is gone
-	err     error         // why; to be read when over
+	over    chan struct{} // closed when the child has ended
+	err     error         // why; valid when over is closed
 	closed  chan struct{} // closed when nobody reads any more
 	closing sync.Once
-	// announced is called when the server announces other tools.
+	// announced is called when the server announces a change of its tools.
 	announced func()
 	// unanswered are the requests of the server that wait for an answer.
 	unanswered atomic.Int64
@@ -77,7 +77,7 @@ func newPipe(s *spec, argv []string, stderr *lines, grace time.Duration) *pipe {
 // pipeEnd is the pipe as a connection.
 type pipeEnd struct{ *pipe }
 
-// Connect starts the child. Whether it could be started, reading tells.
+// Connect starts the child. If that fails, Read returns the error.
 func (p *pipe) Connect(context.Context) (mcp.Connection, error) { //nolint:ireturn // it is the SDK's interface
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -104,15 +104,15 @@ func (p *pipe) live(stdin *os.File) {
 	close(p.over)
 }
 
-// startError says why there is no child.
+// startError returns why the child did not start.
 func startError(program, dir string, err error) error {
 	if info, gone := os.Stat(dir); dir != "" && (gone != nil || !info.IsDir()) {
-		return fmt.Errorf("its directory %s is not there", dir)
+		return fmt.Errorf("its directory %s does not exist", dir)
 	}
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		if name, rest, several := strings.Cut(strings.TrimSpace(program), " "); several {
-			return fmt.Errorf("there is no program %q: if %s is the program, the rest belongs into args: \"command\": %q, \"args\": %s", program, name, name, jsonWords(rest))
+			return fmt.Errorf("there is no program %q: if %s is the program, put the rest into args: \"command\": %q, \"args\": %s", program, name, name, jsonWords(rest))
 		}
 		return fmt.Errorf("there is no program %s: install it, or name it by its path", program)
 	case errors.Is(err, fs.ErrPermission):
@@ -122,16 +122,16 @@ func startError(program, dir string, err error) error {
 	}
 }
 
-// jsonWords are the words of a text as a list.
+// jsonWords returns the words of a text as a JSON list.
 func jsonWords(text string) string {
 	list, err := json.Marshal(strings.Fields(text))
-	if err != nil { // texts always have a JSON form
+	if err != nil { // strings can always be encoded
 		panic(err)
 	}
 	return string(list)
 }
 
-// ending says why a child is gone.
+// ending returns why a child ended.
 func (p *pipe) ending(exit proc.Exit) error {
 	var reason string
 	switch {
@@ -159,7 +159,7 @@ func (p *pipe) isClosed() bool {
 	}
 }
 
-// Read returns the next message, and the end when the child is gone.
+// Read returns the next message, or io.EOF when the child has ended.
 func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:ireturn // it is the SDK's interface
 	select {
 	case m := <-p.read:
@@ -170,7 +170,7 @@ func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:i
 	case m := <-p.read:
 		return m, nil
 	case <-p.over:
-		select { // it may have said something before it went
+		select { // it may have sent something before it ended
 		case m := <-p.read:
 			return m, nil
 		default:
@@ -183,11 +183,11 @@ func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:i
 	}
 }
 
-// errDeaf is why a server is ended that does not read.
-var errDeaf = errors.New("it does not read its standard input and was ended")
+// errDeaf is the error of a server that does not read its input.
+var errDeaf = errors.New("it does not read its standard input and was stopped")
 
-// Write sends a message. One that is on its way when ctx ends has a moment to get there:
-// half a message would be the end of all that follow.
+// Write sends a message. If ctx ends during the write, the message gets a moment to
+// complete: half a message would break all that follow.
 func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(message)
 	if err != nil {
@@ -208,14 +208,14 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	if line = proc.Offer(p.stdin, line); len(line) == 0 {
 		return nil
 	}
-	_ = p.stdin.SetWriteDeadline(time.Time{}) // that of the one before
+	_ = p.stdin.SetWriteDeadline(time.Time{}) // of the message before
 	defer context.AfterFunc(ctx, func() { _ = p.stdin.SetWriteDeadline(time.Now().Add(leaving)) })()
 	_, err = p.stdin.Write(line)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.stop(errDeaf)
 	}
 	switch {
-	case err != nil && p.life.Err() != nil: // what it ended of is known when it is over
+	case err != nil && p.life.Err() != nil: // the reason is known when over is closed
 		return io.ErrClosedPipe
 	case err != nil:
 		return fmt.Errorf("send a message: %w", err)
@@ -223,12 +223,12 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	return nil
 }
 
-// Close lets the child see the end of its input, and has it ended if it stays. It does
-// not wait for it.
+// Close closes the child's input, and kills the child later if it does not end. It
+// does not wait.
 func (p pipeEnd) Close() error {
 	p.closing.Do(func() {
 		close(p.closed)
-		_ = p.stdin.Close() // the child may be gone already
+		_ = p.stdin.Close() // the child may have ended already
 		time.AfterFunc(leaving, func() { p.stop(errClosed) })
 	})
 	return nil
@@ -237,7 +237,7 @@ func (p pipeEnd) Close() error {
 // SessionID is empty: a program has one session.
 func (pipeEnd) SessionID() string { return "" }
 
-// output takes what a child prints. An error ends the child.
+// output takes a child's output. An error ends the child.
 type output struct{ *pipe }
 
 func (p output) Write(chunk []byte) (int, error) {
@@ -258,7 +258,7 @@ func (p output) Write(chunk []byte) (int, error) {
 			return 0, err
 		}
 		if chunk = chunk[i+1:]; cap(line) > 1<<20 {
-			p.partial = nil // seldom, and not worth keeping
+			p.partial = nil // rare, and not worth keeping
 		} else {
 			p.partial = p.partial[:0]
 		}
@@ -274,7 +274,7 @@ var errBigRequest = fmt.Errorf("it was stopped: it sent a request of more than %
 
 var errLong = fmt.Errorf("it was stopped: it sent a message of more than %d MiB", mostMessage>>20)
 
-// said takes a line.
+// said handles a line.
 func (p output) said(line []byte) error {
 	if len(line) == 0 {
 		return nil
@@ -282,7 +282,7 @@ func (p output) said(line []byte) error {
 	if line[0] != '[' {
 		return p.message(line)
 	}
-	var batch []json.RawMessage // which one version of the protocol had
+	var batch []json.RawMessage // one version of the protocol had batches
 	if err := json.Unmarshal(line, &batch); err != nil {
 		return p.garbage(line)
 	}
@@ -317,12 +317,12 @@ func (p output) message(line []byte) error {
 	return nil
 }
 
-// garbage is why a server is stopped that prints something else than messages.
+// garbage returns the error of a server that prints anything but messages.
 func (p output) garbage(line []byte) error {
 	const shown = 80
-	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
+	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would remain
 	if runes := []rune(text); len(runes) > shown {
 		text = string(runes[:shown]) + "…"
 	}
-	return fmt.Errorf("it was stopped: it printed %q to standard output, where only messages of the protocol belong; what is for people belongs to standard error", text)
+	return fmt.Errorf("it was stopped: it printed %q to standard output, which is only for protocol messages; print messages for people to standard error", text)
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// Pool is where extensions share servers: those with the same program, arguments,
-// directory and environment, or the same address and headers, are one, whatever they are
-// called. The zero value is ready to use. A pool owns nothing: a server ends with the
-// last extension that has it.
+// Pool lets extensions share servers. Servers with the same program, arguments,
+// directory and environment, or the same URL and headers, are one server, whatever their
+// names. The zero value is ready to use. A pool owns nothing: a server ends with the
+// last extension that uses it.
 type Pool struct {
 	mu    sync.Mutex
 	links map[string]*link
 }
 
-// spec is a server with all that is filled in.
+// spec is a server with all values filled in.
 type spec struct {
 	argv, env []string
 	dir       string
@@ -31,11 +31,11 @@ type spec struct {
 	headers   map[string]string
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
-	known     *strings.Replacer // takes the secrets out that the server was given
+	known     *strings.Replacer // removes the secrets that the server was given
 	transport http.RoundTripper // nil for the usual one
 }
 
-// resolve fills in what a server's declaration leaves open.
+// resolve fills in the defaults and variables of a declaration.
 func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if s.Environ != nil {
 		env = newEnviron(s.Environ)
@@ -55,12 +55,12 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	return out, nil
 }
 
-// mostHidden is how much of a text is searched for what looks like a secret. The search is
+// mostHidden is how much of a text is searched for possible secrets, because the search is
 // slow. The rest of the text is left out.
 const mostHidden = 16 << 10
 
-// hide takes secrets out of a text for logs and people: those that the server was given, and
-// what looks like one.
+// hide removes secrets from a text for logs and people: those that the server was given, and
+// everything that looks like one.
 func (s *spec) hide(text string) string {
 	text = s.known.Replace(text)
 	if len(text) > mostHidden {
@@ -69,7 +69,7 @@ func (s *spec) hide(text string) string {
 	return redact.Text(text)
 }
 
-// key tells servers apart. It holds no secret.
+// key identifies a server. It contains no secret.
 func (s *spec) key() string {
 	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers, s.apart})
 	if err != nil { // texts always have a JSON form
@@ -79,8 +79,8 @@ func (s *spec) key() string {
 	return string(sum[:])
 }
 
-// take returns the link to a server, which is begun if there is none. Whoever takes it
-// lets it go.
+// take returns the link to a server, and starts one if there is none. The caller must
+// release it with letGo.
 func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	key := spec.key()
 	p.mu.Lock()
@@ -99,8 +99,8 @@ func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	return l
 }
 
-// letGo ends a link when nobody has it any more and its last call is over. It does not
-// wait for it.
+// letGo releases a link. The link ends when no one uses it and its last call is over.
+// letGo does not wait for that.
 func (p *Pool) letGo(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +113,8 @@ func (p *Pool) letGo(l *link) {
 	}
 }
 
-// hold keeps a link for a call, which may go on when those who have the link let it go.
-// It reports whether there is anything to hold.
+// hold keeps a link for a call, which may outlast the extensions that use the link. It
+// reports false if the link has ended.
 func (p *Pool) hold(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *Pool) release(l *link) {
 	}
 }
 
-// has reports whether somebody has a link, apart from calls.
+// has reports whether an extension uses a link.
 func (p *Pool) has(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

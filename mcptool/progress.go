@@ -10,9 +10,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// progress tells those who watch how far a call is. Whoever watches may be slow, and a
-// server's messages are read by one goroutine for all calls: so a goroutine of its own
-// tells, begun by the first news, and of several news that wait it tells the last.
+// progress reports the progress of a call to its watchers. Watchers may be slow, and
+// one goroutine reads a server's messages for all calls. So a separate goroutine,
+// started by the first report, does the reporting. If several reports wait, it sends
+// the last.
 type progress struct {
 	controls *belay.Controls
 	call     *belay.CallPart
@@ -24,7 +25,7 @@ type progress struct {
 	ended bool
 }
 
-// tell takes news, and never waits.
+// tell takes a report and never blocks.
 func (p *progress) tell(n *mcp.ProgressNotificationParams) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +35,7 @@ func (p *progress) tell(n *mcp.ProgressNotificationParams) {
 	p.next, p.news = spoken(n), true
 	if p.going == nil {
 		p.going = make(chan struct{})
-		go p.emit(p.going) // ends when there are no news left
+		go p.emit(p.going) // ends when no reports are left
 	}
 }
 
@@ -50,11 +51,11 @@ func (p *progress) emit(going chan struct{}) {
 			return
 		}
 		p.mu.Unlock()
-		_ = p.controls.Emit(belay.Event{Kind: belay.EventToolProgress, Text: text, Call: p.call}) // it is no error if nobody can be told any more
+		_ = p.controls.Emit(belay.Event{Kind: belay.EventToolProgress, Text: text, Call: p.call}) // not an error: the watchers may be gone
 	}
 }
 
-// end waits until what came is told.
+// end waits until all reports are delivered.
 func (p *progress) end() {
 	p.mu.Lock()
 	p.ended = true
@@ -65,7 +66,7 @@ func (p *progress) end() {
 	}
 }
 
-// spoken is progress in words: how far, of how much, and what is being done.
+// spoken returns progress in words: how far, of how much, and the current step.
 func spoken(n *mcp.ProgressNotificationParams) string {
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	text := number(n.Progress)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// codeUnreadable is the code of the error that replaces a result which nobody can read.
+	// codeUnreadable is the code of the error that replaces an unreadable result.
 	codeUnreadable = -32097
 	// mostUnknown is how long unknown content may be, in bytes, before its long texts are
 	// cut to mostUnknownText characters.
@@ -29,7 +29,7 @@ type list struct {
 	mend func(l *list, entry json.RawMessage) json.RawMessage
 }
 
-// lists are all lists whose entries the SDK decodes. One bad entry makes the SDK refuse the
+// lists are all lists whose entries the SDK decodes. One bad entry makes the SDK reject the
 // whole result.
 var lists = []*list{
 	{"content", func() any { return new(mcp.CallToolResult) }, func(_ *list, piece json.RawMessage) json.RawMessage { return mendContent(piece) }},
@@ -47,13 +47,13 @@ var lists = []*list{
 func readable(message []byte) []byte {
 	var fields map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`"result"`)) || json.Unmarshal(message, &fields) != nil || fields["result"] == nil {
-		return message // it is no answer, or no message at all
+		return message // not a response, or not a message
 	}
 	result, changed := mended(fields["result"])
 	switch {
 	case result == nil:
 		delete(fields, "result")
-		fields["error"] = encoded(map[string]any{"code": codeUnreadable, "message": "the result has a form that the protocol does not know"})
+		fields["error"] = encoded(map[string]any{"code": codeUnreadable, "message": "the result has a form that the protocol does not define"})
 	case changed:
 		fields["result"] = result
 	default:
@@ -86,8 +86,8 @@ func mended(result json.RawMessage) (out json.RawMessage, changed bool) {
 	return result, changed
 }
 
-// isRead reports whether the SDK can read a result with these fields. Which request it
-// answers is not known here: a result without a list is read as that of a tool.
+// isRead reports whether the SDK can read a result with these fields. The request is
+// not known here, so a result without a list is read as the result of a tool.
 func isRead(result json.RawMessage, fields map[string]json.RawMessage) bool {
 	for i, l := range lists {
 		if (i == 0 || fields[l.field] != nil) && json.Unmarshal(result, l.into()) != nil {
@@ -116,7 +116,7 @@ func (l *list) mends(fields map[string]json.RawMessage) (changed bool) {
 }
 
 // reads reports whether the SDK can read an entry. It reads null as a nil pointer, which
-// nobody expects.
+// callers do not expect.
 func (l *list) reads(entry json.RawMessage) bool {
 	return !bytes.Equal(bytes.TrimSpace(entry), []byte("null")) && json.Unmarshal(encoded(map[string][]json.RawMessage{l.field: {entry}}), l.into()) == nil
 }
@@ -137,8 +137,8 @@ func (l *list) only(entry json.RawMessage, names ...string) map[string]json.RawM
 	return kept
 }
 
-// mendContent drops what is not needed to show a piece of content. If that does not help,
-// text takes its place.
+// mendContent drops fields that are not needed to show a piece of content. If that does
+// not help, it returns text instead.
 func mendContent(piece json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(piece, &fields) == nil && fields != nil {
@@ -181,21 +181,20 @@ func (l *list) mendResource(part json.RawMessage) json.RawMessage {
 	return encoded(fields)
 }
 
-// mendTool keeps what a tool needs. Its annotations may be what cannot be read, so the tool
-// counts as destructive.
+// mendTool keeps the fields that a tool needs. Its annotations may be the unreadable part,
+// so the tool counts as destructive.
 func (l *list) mendTool(tool json.RawMessage) json.RawMessage {
 	fields := l.only(tool, "name", "title", "description", "inputSchema")
 	fields["annotations"] = json.RawMessage(`{"destructiveHint":true}`)
 	return encoded(fields)
 }
 
-// mendEntry keeps what the entry of a list needs: its address or name, and its description.
+// mendEntry keeps the fields that an entry needs: its URI or name, and its description.
 func (l *list) mendEntry(entry json.RawMessage) json.RawMessage {
 	return encoded(l.only(entry, "uri", "uriTemplate", "name", "title", "description", "mimeType"))
 }
 
-// unknownContent is the text for content that nobody here can read: its JSON, in which long
-// texts are cut.
+// unknownContent returns the text for unreadable content: its JSON, with long strings cut.
 func unknownContent(piece json.RawMessage) string {
 	var value any
 	if len(piece) > mostUnknown && json.Unmarshal(piece, &value) == nil {
@@ -204,7 +203,7 @@ func unknownContent(piece json.RawMessage) string {
 	return "[content that Belay cannot read: " + cutText(string(piece), mostUnknown) + "]"
 }
 
-// shorter is a JSON value in which long texts are cut.
+// shorter returns a JSON value with long strings cut.
 func shorter(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -223,7 +222,7 @@ func shorter(value any) any {
 	return value
 }
 
-// encoded is a value as JSON. Values that were JSON, and texts, always have a JSON form.
+// encoded returns a value as JSON. Decoded JSON and strings can always be encoded.
 func encoded(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -234,7 +233,7 @@ func encoded(v any) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// readableBody is the body of an answer with one message.
+// readableBody is the body of a response with one message.
 type readableBody struct {
 	io.ReadCloser
 
@@ -252,18 +251,19 @@ func (b *readableBody) Read(p []byte) (int, error) {
 	return b.message.Read(p) //nolint:wrapcheck // likewise
 }
 
-// readableEvents is the body of an answer with a stream of events. It passes each event on
-// when it is whole. An event that is too long is passed on as it comes: the SDK bounds it.
+// readableEvents is the body of a response with a stream of events. It passes on each
+// event when it is complete. An event that is too long is passed on as it comes: the SDK
+// bounds it.
 type readableEvents struct {
 	io.Closer
 
 	from  *bufio.Reader
-	event bytes.Buffer // as far as it was read
+	event bytes.Buffer // the part read so far
 	fresh bool         // the next byte begins a line
-	// announced is called when the server announces other tools.
+	// announced is called when the server announces a change of its tools.
 	announced func()
-	out       []byte // that is to be passed on
-	err       error  // that comes behind it
+	out       []byte // the part to pass on
+	err       error  // the part after it
 }
 
 func newReadableEvents(body io.ReadCloser, announced func()) *readableEvents {
@@ -282,8 +282,8 @@ func (e *readableEvents) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line, or as much of it as fits the buffer, and passes on the event if that
-// was its last. What is passed on is read before next is called again.
+// next reads a line, or as much as fits the buffer, and passes on the event if the line
+// was its last. The passed part is read before next is called again.
 func (e *readableEvents) next() {
 	if e.out != nil {
 		e.out = nil
@@ -306,7 +306,8 @@ func (e *readableEvents) next() {
 	}
 }
 
-// readableEvent is an event with its message in a form that the SDK reads.
+// readableEvent returns an event with its message in a form that the SDK can
+// read.
 func readableEvent(event []byte) []byte {
 	var data, others []byte
 	for line := range bytes.Lines(event) {

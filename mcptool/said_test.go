@@ -67,11 +67,11 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch r.Msg {
-		case "mcp server says":
+		case "mcp server stderr":
 			if said += len(r.Line); len(r.Line) > longest {
 				t.Errorf("a line of %d bytes is logged, want %d at most", len(r.Line), longest)
 			}
-		case "mcp server says too much: the rest is not logged":
+		case "mcp server prints too much to standard error: the rest is not logged":
 			cut++
 		}
 	}

@@ -15,46 +15,46 @@ import (
 	"unicode"
 )
 
-// Server says how a server is reached: by a program that is started, or at an address.
+// Server declares a server: a program to start, or a URL.
 type Server struct {
-	// Name is in front of the names of its tools.
+	// Name is the prefix of its tools.
 	Name string
 	// Command is the program: a name that is looked up in PATH, or a path.
 	Command string
-	// Args are its arguments, as they are.
+	// Args are its arguments. No variables are expanded.
 	Args []string
-	// Dir is where it runs. Defaults to the Dir of [Options].
+	// Dir is its working directory. Defaults to the Dir of [Options].
 	Dir string
-	// Env are the variables that it gets besides the usual ones, by name. ${NAME} in a
-	// value stands for a variable of the host, ${NAME:-text} for that or a text.
+	// Env are additional variables, by name. ${NAME} in a value stands for a variable
+	// of the host, ${NAME:-text} adds a default.
 	Env map[string]string
-	// URL is the address of a server that is reached by streamable HTTP: https, or http
-	// to this machine.
+	// URL is the URL of a server over streamable HTTP: https, or http to this machine.
 	URL string
-	// Headers are sent with every request, by name. Values are filled in as those of Env.
+	// Headers are sent with every request, by name. Variables in values are expanded as
+	// in Env.
 	Headers map[string]string
-	// Tools names those of its tools that are used, as the server calls them: names or
-	// patterns, as path.Match takes them. An empty list means none. Defaults to all.
+	// Tools lists the tools to use, by the server's names or patterns of [path.Match].
+	// An empty list means none. Defaults to all.
 	Tools []string
-	// Start is how long it has to start and answer the handshake, and how long [New] waits
-	// for it. Defaults to the Start and the Wait of [Options].
+	// Start is the timeout to start and answer the handshake, and how long [New] waits for
+	// it. Defaults to the Start and the Wait of [Options].
 	Start time.Duration
-	// Required says that an agent is of no use without it: [New] waits for it as long as it
-	// may take to start, and whoever made the extension should look at [Extension.Missing].
+	// Required means that the agent needs this server: [New] waits for it until its start
+	// times out, and the caller should check [Extension.Missing].
 	Required bool
-	// Disabled keeps it from being started.
+	// Disabled means that it is not started.
 	Disabled bool
-	// Environ is the host's environment as far as this server may know it. Defaults to
-	// that of [Options].
+	// Environ is the part of the host's environment that this server may use. Defaults
+	// to that of [Options].
 	Environ []string
-	// Prepare is asked each time before the server is started, with the program and its
-	// arguments, or with nothing for an address. It returns what is run, or why nothing
-	// may be: then the server is down, and tried again.
+	// Prepare is called each time before the server is started, with the program and
+	// its arguments, or with nothing for a URL. It returns the command to run, or an
+	// error: then the server is down and will be tried again.
 	Prepare func(ctx context.Context, argv []string) ([]string, error)
-	// Apart keeps servers apart that are declared alike: they share a process only if
-	// this is the same.
+	// Apart separates servers with equal declarations: they share a process only if
+	// Apart is equal, too.
 	Apart string
-	// File and Line are where it is declared, if it is.
+	// File and Line are the position of its declaration, if it is from a file.
 	File string
 	Line int
 }
@@ -62,7 +62,7 @@ type Server struct {
 // longestName is how many characters the name of a server may have.
 const longestName = 64
 
-// sound says what is wrong with a server, or nothing.
+// sound returns what is wrong with a server, or nil.
 func (s *Server) sound() error {
 	var problems []error
 	refuse := func(format string, args ...any) {
@@ -70,7 +70,7 @@ func (s *Server) sound() error {
 	}
 	switch {
 	case s.Name == "":
-		refuse("name: it has none")
+		refuse("name: it is missing")
 	case len([]rune(s.Name)) > longestName:
 		refuse("name: it is longer than %d characters", longestName)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
@@ -101,28 +101,28 @@ func (s *Server) sound() error {
 	}
 	for _, name := range sortedKeys(s.Env) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			refuse("env: %q is no name of a variable", name)
+			refuse("env: %q is not the name of a variable", name)
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// checkURL says what is wrong with the address of a server.
+// checkURL returns what is wrong with the URL of a server.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return errors.New("it is no address")
+		return errors.New("it is not a URL")
 	case u.Host == "":
-		return errors.New("it is no whole address: write https://host/path")
+		return errors.New("it is not a complete URL: write https://host/path")
 	case u.User != nil:
-		return errors.New("it has a user in it: use a header, such as Authorization, with ${NAME} for what is secret")
+		return errors.New("it contains a user: use a header instead, such as Authorization, with ${NAME} for the secret")
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return nil
 	case u.Scheme == "http":
-		return errors.New("it is http to another machine, where everybody on the way can read and change what is said: use https")
+		return errors.New("it is http to another machine, so others can read and change the messages: use https")
 	default:
-		return fmt.Errorf("%s is not spoken here: use https, or http to this machine", u.Scheme)
+		return fmt.Errorf("%s is not supported: use https, or http to this machine", u.Scheme)
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Server) wants(tool string) bool {
 // list.
 func (s *Server) Has(tool string) bool { return strings.HasPrefix(tool, front(s.Name)) }
 
-// where says where a server is declared, for errors.
+// where returns the position of a server's declaration, for errors.
 func (s *Server) where() string {
 	if s.File == "" {
 		return "Go code"
@@ -151,7 +151,7 @@ func (s *Server) where() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }
 
-// dir is where the server's program runs.
+// dir returns the working directory of the server's program.
 func (s *Server) dir(fallback string) string {
 	dir := cmp.Or(s.Dir, fallback)
 	if whole, err := filepath.Abs(dir); dir != "" && err == nil {

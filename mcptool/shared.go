@@ -5,9 +5,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Shared is the extension for a further agent, a subagent say, which has the same servers
-// and ends before they do: it is not closed with that agent.
-func (e *Extension) Shared() belay.Extension { return shared{e} } //nolint:ireturn // it is put among extensions
+// Shared returns the extension for another agent, such as a subagent, that uses the same
+// servers and ends before them. Closing that agent does not close the servers.
+func (e *Extension) Shared() belay.Extension { return shared{e} } //nolint:ireturn // callers need the interface
 
 type shared struct{ of *Extension }
 

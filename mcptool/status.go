@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Status is how a server is.
+// Status is the status of a server.
 type Status struct {
 	// Server is its declaration.
 	Server Server
@@ -16,11 +16,12 @@ type Status struct {
 	Err error
 	// Title and Version are what the server calls itself, once it was ready.
 	Title, Version string
-	// Tools are those that agents have of it.
+	// Tools are its tools that agents can use.
 	Tools []ToolStatus
-	// Left are its tools that agents do not have, and why.
+	// Left are its tools that agents cannot use, and why.
 	Left []error
-	// Unmatched are those of Server.Tools that are no tool of the server, once it is ready.
+	// Unmatched are the entries of Server.Tools that match no tool of the server, once it
+	// is ready.
 	Unmatched []string
 }
 
@@ -33,7 +34,8 @@ type ToolStatus struct {
 	ReadOnly, Destructive bool
 }
 
-// Servers tells how the servers are, in the order in which they were added.
+// Servers returns the status of the servers, in the order in which they were
+// added.
 func (e *Extension) Servers() []Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -44,7 +46,7 @@ func (e *Extension) Servers() []Status {
 	return all
 }
 
-// Await waits until the servers are as wanted, or ctx is over.
+// Await waits until the condition holds for the servers, or until ctx ends.
 func (e *Extension) Await(ctx context.Context, wanted func([]Status) bool) error {
 	for {
 		e.mu.Lock()
@@ -61,7 +63,7 @@ func (e *Extension) Await(ctx context.Context, wanted func([]Status) bool) error
 	}
 }
 
-// Missing says which required servers are not ready, and why, or nothing.
+// Missing returns which required servers are not ready and why, or nil.
 func (e *Extension) Missing() error {
 	var problems []error
 	for _, s := range e.Servers() {
@@ -80,7 +82,7 @@ func (e *Extension) Missing() error {
 	return errors.Join(problems...)
 }
 
-// unmatched are the patterns that no tool of the server fits.
+// unmatched returns the patterns that match no tool of the server.
 func (s *Server) unmatched(v *view) []string {
 	return slices.DeleteFunc(slices.Clone(s.Tools), func(pattern string) bool {
 		one := Server{Tools: []string{pattern}}

@@ -103,7 +103,7 @@ func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
 				t.Fatalf("the tools are %v, want %v", got, want)
 			}
 			s := e.Servers()[0]
-			if len(s.Left) != 3 || !strings.Contains(s.Left[2].Error(), `tool "odd": its input schema is no object`) {
+			if len(s.Left) != 3 || !strings.Contains(s.Left[2].Error(), `tool "odd": its input schema is not an object`) {
 				t.Errorf("left out: %v", s.Left)
 			}
 			for _, one := range s.Tools {
@@ -123,9 +123,9 @@ func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
 			}
 			nothing := open(t, opts, start(t, "lists of nothing"))
 			for _, test := range []struct{ tool, input, want string }{
-				{"raw__read_resource", `{}`, "This server has no resources now."},
+				{"raw__read_resource", `{}`, "This server currently has no resources."},
 				{"raw__read_resource", `{"uri":"note://1"}`, "[resource ]\n" + unread("null")},
-				{"raw__get_prompt", `{}`, "This server has no prompts now."},
+				{"raw__get_prompt", `{}`, "This server currently has no prompts."},
 				{"raw__get_prompt", `{"name":"review"}`, "[user]\n" + unread("null")},
 			} {
 				if r := call(t, nothing, test.tool, test.input); r.IsError || r.Text != test.want {
@@ -173,7 +173,7 @@ func TestAServerThatAsksWithoutEnd(t *testing.T) {
 	t.Parallel()
 	var log records
 	e := open(t, quick(mcptool.Options{Logger: log.logger()}), child(t, "raw", "raw asks without end", nil))
-	if r := call(t, e, "raw__echo", `{}`); r.Class != belay.ClassFailed || !strings.Contains(r.Text, "asks for more input again and again") {
+	if r := call(t, e, "raw__echo", `{}`); r.Class != belay.ClassFailed || !strings.Contains(r.Text, "keeps asking for more input") {
 		t.Errorf("the result is %+v", r)
 	}
 	if s := e.Servers()[0]; s.State != mcptool.StateReady || strings.Contains(log.String(), "not available") {
@@ -343,7 +343,7 @@ func TestListsOfResourcesAreBounded(t *testing.T) { //nolint:paralleltest // see
 	e := open(t, quick(mcptool.Options{}), serveSDK(t, "shelf", s))
 	for _, tool := range []string{"shelf__read_resource", "shelf__get_prompt"} {
 		lines := strings.Split(call(t, e, tool, `{}`).Text, "\n")
-		if len(lines) != 201 || lines[200] != "There are more than 200: the rest are left out." {
+		if len(lines) != 201 || lines[200] != "There are more than 200; the rest is not listed." {
 			t.Errorf("%s: there are %d lines, the last is %q", tool, len(lines), lines[len(lines)-1])
 		}
 		for _, line := range lines {

@@ -22,19 +22,20 @@ type serverTool struct {
 	declaration belay.ToolDeclaration
 	server      string
 	link        *link
-	over        context.Context //nolint:containedctx // it is the life of the extension: calls end with it
+	over        context.Context //nolint:containedctx // it lives as long as the extension: calls end with it
 }
 
 var _ belay.TraitTool = (*serverTool)(nil)
 
-// Declaration is what the server says about the tool, under the agent's name for it.
+// Declaration returns the server's declaration of the tool, under the agent's name
+// for it.
 func (t *serverTool) Declaration() belay.ToolDeclaration { return t.declaration }
 
-// Traits make a barrier of every tool that may change something: only those that their
-// server calls read-only overlap. That one may be called twice is not taken on trust.
+// Traits returns that only tools marked as read-only may run in parallel; all others
+// run alone. It does not trust the server's idempotent mark.
 func (t *serverTool) Traits() belay.ToolTraits { return belay.ToolTraits{Serial: !t.readOnly} }
 
-// Call has the server run the tool.
+// Call runs the tool on the server.
 func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	if !t.link.pool.hold(t.link) {
 		return t.unavailable(errClosed, ""), nil
@@ -65,7 +66,7 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 	return t.failed(ctx, f, err)
 }
 
-// run has the server run one of its tools.
+// run runs a tool on the server.
 func (t *serverTool) run(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
 	params := &mcp.CallToolParams{Name: t.name, Arguments: arguments(call.Input)}
 	if controls := call.Controls(); controls != nil {
@@ -81,7 +82,7 @@ func (t *serverTool) run(ctx context.Context, f *life, call *belay.Invocation) (
 	}
 	result, err := f.session.CallTool(ctx, params)
 	if err != nil {
-		return belay.Result{}, err //nolint:wrapcheck // the caller tells errors apart
+		return belay.Result{}, err //nolint:wrapcheck // the caller inspects the error
 	}
 	return t.result(result), nil
 }
@@ -94,7 +95,7 @@ func arguments(input json.RawMessage) any {
 	return input
 }
 
-const unknownEffect = " Whether the call had an effect is not known."
+const unknownEffect = " It is unknown whether the call had an effect."
 
 // The codes of errors that are not a server's answer but the SDK's.
 const (
@@ -102,16 +103,16 @@ const (
 	codeClosing  = -32004
 )
 
-// failed says what became of a call that has no result.
+// failed returns the result of a call that failed.
 func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Result, error) {
 	answer, answered := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case ctx.Err() != nil:
 		return belay.Result{}, context.Cause(ctx)
 	case t.over.Err() != nil:
-		return t.unavailable(errClosed, unknownEffect), nil //nolint:nilerr // the result tells
+		return t.unavailable(errClosed, unknownEffect), nil //nolint:nilerr // the result contains the error
 	case f.ctx.Err() != nil:
-		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result tells
+		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result contains the error
 	case answered && answer.Code == codeUnreadable:
 		t.link.deaths.Store(0)
 		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered with a result that Belay cannot read.%s", t.server, unknownEffect)), nil
@@ -121,11 +122,11 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 	}
 	if strings.Contains(err.Error(), "multi-round-trip: exceeded") { // it has no type
 		t.link.deaths.Store(0)
-		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q asks for more input again and again and gives no result.%s", t.server, unknownEffect)), nil
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q keeps asking for more input and gives no result.%s", t.server, unknownEffect)), nil
 	}
 	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)) {
 		select {
-		case <-f.over: // which says why
+		case <-f.over: // its error says why
 			return t.unavailable(f.err(), unknownEffect), nil
 		case <-ctx.Done():
 			return belay.Result{}, context.Cause(ctx)
@@ -133,14 +134,14 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 	}
 	effect := unknownEffect
 	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
-		effect = "" // it never got there
+		effect = "" // it was never sent
 	}
 	err = httpReason(err)
 	t.link.breaks(f, err)
 	return t.unavailable(err, effect), nil
 }
 
-// spoken is the text of an error, without secrets and not for ever.
+// spoken returns the text of an error, without secrets and of limited length.
 func (t *serverTool) spoken(text string) string {
 	const most = 4_000
 	text = t.link.spec.hide(text)
@@ -161,12 +162,12 @@ func classOf(code int64) belay.ResultClass {
 	}
 }
 
-// unavailable is the result of a call to a server that is not there.
+// unavailable returns the result of a call to a server that is not available.
 func (t *serverTool) unavailable(why error, effect string) belay.Result {
 	reason := "it is not ready"
 	if why != nil {
 		reason = strings.TrimRight(t.link.spec.hide(why.Error()), ".")
 	}
 	return belay.Failed(belay.ClassUnavailable,
-		fmt.Sprintf("MCP server %q is not available: %s.%s Belay keeps trying to reach it: go on without it, or try again later.", t.server, reason, effect))
+		fmt.Sprintf("MCP server %q is not available: %s.%s Belay keeps trying to reach it: continue without it, or try again later.", t.server, reason, effect))
 }

@@ -8,15 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Classify reads from a user's text what may be done with memories: all of it, unless
-// the text says otherwise. "Do not remember this" and "off the record" forbid writing,
+// Classify reads from a user's text what may be done with memories: everything, unless
+// the text forbids it. "Do not remember this" and "off the record" forbid writing,
 // "without your memory" forbids reading.
 //
-// A negation some words before a word for keeping or for memory forbids, whatever stands
-// between them: when in doubt, it is forbidden. What speakers say of themselves is no
-// order ("I don't remember"), nor is what a negation makes an order to remember ("don't
-// forget"). It understands English, and in other languages no prohibition:
-// [Options.Classify] is for those.
+// A negation a few words before a word for keeping or for memory forbids, whatever is
+// between them: when in doubt, it is forbidden. Statements of speakers about themselves
+// ("I don't remember") do not forbid, nor do negations that ask to remember ("don't
+// forget"). It understands only English: use [Options.Classify] for other languages.
 func Classify(text string) Access {
 	access := Access{Read: true, Write: true}
 	text = unadorned(text)
@@ -28,16 +27,16 @@ func Classify(text string) Access {
 	return access
 }
 
-// word is one of a sentence, in lower case.
+// word is a word of a sentence, in lower case.
 type word struct {
 	text  string
-	pause bool // a comma, a colon, a dash or a bracket is behind it
+	pause bool // followed by a comma, a colon, a dash or a bracket
 }
 
 type sentence []word
 
-// unadorned is a text in lower case, with one sort of apostrophe and of hyphen, and without
-// what hides between letters.
+// unadorned returns a text in lower case, with one kind of apostrophe and hyphen, and
+// without invisible characters.
 func unadorned(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -57,7 +56,7 @@ func unadorned(text string) string {
 
 // nextSentence reads words up to the end of a sentence, and returns the rest.
 func nextSentence(text string) (s sentence, rest string) {
-	from := 0 // where a word began
+	from := 0 // the start of a word
 	for i, r := range text {
 		if r >= 'a' && r <= 'z' || r == '\'' || r == '-' || r == '_' || r != ' ' && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) {
 			continue
@@ -82,8 +81,8 @@ func (s sentence) with(w string) sentence {
 	return s
 }
 
-// ends reports whether a sentence ends with the character. "Do not… remember" goes on,
-// and so does "e.g. this".
+// ends reports whether a sentence ends with the character. "Do not… remember"
+// continues, and so does "e.g. this".
 func (s sentence) ends(r rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
 	last := s[len(s)-1].text
@@ -93,7 +92,7 @@ func (s sentence) ends(r rune, rest string) bool {
 			return false
 		}
 	case '\n':
-		if !strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n") { // a line is no end, a paragraph is
+		if !strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n") { // a paragraph ends a sentence, a line does not
 			return false
 		}
 	default:
@@ -102,13 +101,13 @@ func (s sentence) ends(r rune, rest string) bool {
 	return last == "no" || !isNegation(last)
 }
 
-// How many words a negation reaches.
+// How many words a negation affects.
 const (
 	farthest = 14
 	near     = 5
 )
 
-// judge takes away what the sentence forbids.
+// judge removes the access that the sentence forbids.
 func (s sentence) judge(access *Access) {
 	for i := range s {
 		if !isNegation(s[i].text) && !beginning[s[i].text] {
@@ -124,7 +123,7 @@ func (s sentence) judge(access *Access) {
 	}
 }
 
-// judgeReach takes away what the negation forbids: of what its next words speak of.
+// judgeReach removes the access that the negation forbids, by the words after it.
 func (s sentence) judgeReach(i, reach int, access *Access) {
 	halts := !isNegation(s[i].text) // "stop saving" forbids, "stop and save" does not
 	for j := i + 1; j < len(s) && j <= i+reach; j++ {
@@ -158,7 +157,7 @@ func (s sentence) judgeReach(i, reach int, access *Access) {
 	}
 }
 
-// judgeMemory takes away what is not to be done with the memory at j.
+// judgeMemory removes the access that is forbidden to the memory at j.
 func (s sentence) judgeMemory(i, j int, access *Access) {
 	switch between := s[i+1 : j]; {
 	case between.any(puts):
@@ -170,7 +169,7 @@ func (s sentence) judgeMemory(i, j int, access *Access) {
 	}
 }
 
-// judgePhrases takes away what is forbidden without a negation by the words at i.
+// judgePhrases removes the access that the words at i forbid without a negation.
 func (s sentence) judgePhrases(i int, access *Access) {
 	switch w := s[i].text; {
 	case w == "off-the-record", s.says(i, "off", "the", "record"),
@@ -195,7 +194,7 @@ func (s sentence) judgePhrases(i int, access *Access) {
 	}
 }
 
-// keeps reports whether the word at j is one for keeping something.
+// keeps reports whether the word at j means keeping something.
 func (s sentence) keeps(j int) bool {
 	w, next := s[j].text, ""
 	if j+1 < len(s) {
@@ -221,7 +220,8 @@ func (s sentence) keeps(j int) bool {
 	}
 }
 
-// looksBack reports whether the words at j speak of looking at what was said earlier.
+// looksBack reports whether the words at j are about looking at earlier
+// conversations.
 func (s sentence) looksBack(i, j int) bool {
 	switch w := s[j].text; {
 	case recalling[w], s.earlier(j):
@@ -238,18 +238,18 @@ func (s sentence) earlier(j int) bool {
 	return before[s[j].text] && j+1 < len(s) && talks[s[j+1].text]
 }
 
-// known reports whether the words at j are for what the model knows.
+// known reports whether the words at j mean the model's knowledge.
 func (s sentence) known(j int) bool {
 	return s[j].text == "you" && j+1 < len(s) && knowing[s[j+1].text]
 }
 
-// computing reports whether the memory at j is a machine's.
+// computing reports whether the memory at j is that of a computer.
 func (s sentence) computing(j int) bool {
 	return j+1 < len(s) && !s[j].pause && machine[s[j+1].text] || j > 0 && ofMachine[s[j-1].text] ||
 		j > 2 && running[s[j-3].text] && s.says(j-2, "out", "of")
 }
 
-// harmless reports whether the negation at i denies nothing.
+// harmless reports whether the negation at i forbids nothing.
 func (s sentence) harmless(i int) bool {
 	next, prev := "", ""
 	if i+1 < len(s) {
@@ -268,7 +268,7 @@ func (s sentence) harmless(i int) bool {
 	}
 }
 
-// ofSpeaker reports whether the negation at i, and the word at j, are about who speaks:
+// ofSpeaker reports whether the negation at i and the word at j are about the speaker:
 // "I don't remember", and not "I don't want you to remember".
 func (s sentence) ofSpeaker(i, j int) bool {
 	if commanding[s[i].text] || !isNegation(s[i].text) || s[i].pause || !s.firstPerson(i) {
@@ -288,8 +288,8 @@ func (s sentence) ofSpeaker(i, j int) bool {
 	return !between.any(addressed) && (next == j || !participles[s[j].text]) // "I won't have this stored"
 }
 
-// firstPerson reports whether what is at i is said of who speaks, and is no question that
-// asks for something.
+// firstPerson reports whether the words at i are about the speaker, and not a question
+// that asks for something.
 func (s sentence) firstPerson(i int) bool {
 	if i+1 < len(s) && (s[i+1].text == "i" || s[i+1].text == "we") && strings.HasSuffix(s[i].text, "n't") {
 		return true // "can't I save it?"
@@ -305,7 +305,7 @@ func (s sentence) firstPerson(i int) bool {
 	return false
 }
 
-// isNegation reports whether a word denies.
+// isNegation reports whether a word is a negation.
 func isNegation(w string) bool {
 	return negations[w] || strings.HasSuffix(w, "n't") || strings.HasSuffix(w, "'nt")
 }
@@ -323,7 +323,7 @@ func (s sentence) says(i int, words ...string) bool {
 	return true
 }
 
-// upTo is the words before i, at most n.
+// upTo returns at most n words before i.
 func (s sentence) upTo(i, n int) sentence { return s[max(i-n, 0):i] }
 
 func (s sentence) any(of set) bool {
@@ -390,7 +390,7 @@ var (
 		comfortable ok okay fine happy sure keen fond willing expect let letting`)
 	addressed = words("you your yours yourself u be being been")
 
-	// Most words are none of these: looking is quick.
+	// Most words are none of these, so the lookup is quick.
 	beginning = union(halting, keeping, noted, noting, noteWords, jotting, holding, leaving, ignoring, words("off off-the-record between in confidential forget"))
 	telling   = union(undoing, keeping, noted, noting, noteWords, jotting, holding, recalling, before, words("but because mind memory memories you"))
 )

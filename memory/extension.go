@@ -14,31 +14,32 @@ import (
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
 type Options struct {
-	// User says whose memories a session reads and writes, by name, for a program with
-	// several users. No user sees what another one told, or had the agent note. A session
-	// for which it fails, or whose user has no name, reads and writes nothing. It is asked
-	// several times in a turn, and by jobs. Defaults to one user without a name.
+	// User returns the name of a session's user, for programs with several users. No user
+	// sees the memories of another. If it fails or returns no name, the session reads and
+	// writes nothing. It is called several times in a turn, and by jobs. Defaults to one
+	// user without a name.
 	User func(ctx context.Context, session string) (string, error)
-	// Project names the project whose memories are read and written besides; its users
-	// share them. Defaults to none: what is about a project is then remembered as the
+	// Project names the project whose memories are also read and written; its users
+	// share them. Defaults to none: facts about a project are then stored as the
 	// user's.
 	Project string
-	// ReadOnly recalls and never writes. Defaults to false.
+	// ReadOnly allows recall and no writing. Defaults to false.
 	ReadOnly bool
-	// Propose has what is remembered wait until somebody accepts it, see
+	// Propose makes new memories wait until somebody accepts them, see
 	// [Store.Accept]. Defaults to false.
 	Propose bool
-	// Classify says what a turn may do, beyond what [Classify] reads from its text: what
-	// either forbids is forbidden, and so is everything if it fails. Defaults to none.
+	// Classify returns what a turn may do, in addition to [Classify]: what either
+	// forbids is forbidden. If it fails, everything is forbidden. Defaults to none.
 	Classify func(ctx context.Context, turn belay.TurnBegun) (Access, error)
-	// Transcript is where turns are read from that are over: the agent's store. Defaults
-	// to none: then nothing is extracted, and only tools write.
+	// Transcript is the agent's store, from which finished turns are read. Defaults to
+	// none: then nothing is extracted, and only tools write.
 	Transcript Transcript
 	// Extractor finds what is worth remembering in a turn. Defaults to Sentences.
 	Extractor Extractor
-	// Recall is how many memories each of the two recalls adds at most. Defaults to 6.
+	// Recall is the maximum number of memories that each of the two recalls adds.
+	// Defaults to 6.
 	Recall int
-	// RecallCharacters bounds what each of them adds. Defaults to 2,000.
+	// RecallCharacters bounds the text that each of them adds. Defaults to 2,000.
 	RecallCharacters int
 	// Subagent is the name of a subagent that has the tools instead of the agent: see
 	// [Extension.SubagentTools]. Defaults to none: the agent has them.
@@ -52,7 +53,7 @@ type Extension struct {
 	opts  Options
 
 	mu      sync.Mutex
-	parents map[string]*parent // by session: those whose subagent is at work
+	parents map[string]*parent // by session: turns whose subagent is running
 }
 
 var (
@@ -60,7 +61,7 @@ var (
 	_ belay.RouteExtension = (*Extension)(nil)
 )
 
-// New makes an extension of a store, which stays the caller's to close.
+// New makes an extension of a store. The caller closes the store.
 func New(store *Store, opts *Options) (*Extension, error) {
 	e := &Extension{store: store, parents: make(map[string]*parent)}
 	if opts != nil {
@@ -79,39 +80,39 @@ func New(store *Store, opts *Options) (*Extension, error) {
 	case store == nil:
 		return nil, errors.New("memory: there is no store: make one with Open")
 	case e.opts.Recall < 0 || e.opts.RecallCharacters < 0:
-		return nil, errors.New("memory: recall: it is negative")
+		return nil, errors.New("memory: recall must not be negative")
 	case e.opts.ReadOnly && e.opts.Propose:
-		return nil, errors.New("memory: what is read only has nothing to propose: set one of ReadOnly and Propose")
+		return nil, errors.New("memory: set either ReadOnly or Propose, not both")
 	}
 	return e, nil
 }
 
-// Name is the route of the tools, and told in errors.
+// Name returns the route of the tools and the name for errors.
 func (e *Extension) Name() string { return "memory" }
 
-// longestLook bounds what a turn waits for.
+// longestLook bounds how long a turn waits for memories.
 const longestLook = 10 * time.Second
 
-// Hooks are the subscriptions that make an agent remember. None of them holds in
-// subagents: a child sees its prompt and nothing else.
+// Hooks returns the subscriptions that make an agent remember. None of them
+// applies to subagents: a child sees only its prompt.
 func (e *Extension) Hooks() []hook.Subscription {
 	own := func(needs hook.Capability, description string) *hook.Options {
 		return &hook.Options{Description: description, Version: "1", NoInherit: true, Capabilities: needs, Timeout: longestLook}
 	}
 	policy := own(hook.CanSetPolicy, "says whether the turn may read and write memories")
-	policy.Failure = belay.TurnPrePolicy.Fallback(Access{}.policy()) // a classifier that did not answer said no
-	guard := own(hook.CanBlock, "refuses the tools that the turn's policy does not allow, whoever offers them")
+	policy.Failure = belay.TurnPrePolicy.Fallback(Access{}.policy()) // without an answer of the classifier nothing is allowed
+	guard := own(hook.CanBlock, "denies memory tools that the turn's policy does not allow")
 	guard.Match = hook.Match{Tools: []string{SearchTool, LookupTool, RememberTool, ForgetTool}}
 	hooks := []hook.Subscription{
 		belay.TurnPrePolicy.On("memory.policy", e.classify, policy),
-		belay.TurnPrePromptContext.On("memory.recall", e.recall, own(hook.CanAddContext, "recalls what the user's text brings to mind")),
-		belay.TurnPostPreflightPromptContext.On("memory.active", e.recallPlanned, own(hook.CanAddContext, "recalls what the preflight plan asks for")),
+		belay.TurnPrePromptContext.On("memory.recall", e.recall, own(hook.CanAddContext, "recalls memories that match the user's text")),
+		belay.TurnPostPreflightPromptContext.On("memory.active", e.recallPlanned, own(hook.CanAddContext, "recalls memories that the preflight plan asks for")),
 		belay.TurnPreToolMaterialization.On("memory.tools", e.bundle, own(hook.CanAddTools, "offers the tools that the turn's policy allows")),
 		belay.TurnPrePromptCompile.On("memory.contract", e.contract, own(hook.CanAddSections, "tells the model how to use the tools")),
 		belay.ToolPre.On("memory.guard", e.guard, guard),
 	}
 	if e.opts.Transcript != nil && !e.opts.ReadOnly {
-		background := own(hook.CanAudit, "remembers what is worth it of the turn")
+		background := own(hook.CanAudit, "remembers useful facts from the turn")
 		background.Execution, background.Idempotent, background.Timeout = hook.Background, true, 2*time.Minute
 		background.Retry = hook.Retry{Attempts: 5, Delay: time.Second, Exponential: true, Cap: time.Minute}
 		background.Match = hook.Match{Labels: map[string][]string{"reason": {string(belay.EndTurn), string(belay.EndMaxSteps), string(belay.EndBudget), string(belay.EndStuck)}}}
@@ -119,21 +120,21 @@ func (e *Extension) Hooks() []hook.Subscription {
 	}
 	if e.opts.Subagent != "" {
 		hooks = append(hooks,
-			belay.SubagentStart.On("memory.lend", e.lend, own(hook.CanBlock, "lets the subagent that has the tools do what the turn may")),
-			belay.SubagentStop.On("memory.return", e.takeBack, own(hook.CanAudit, "ends what the subagent may do")))
+			belay.SubagentStart.On("memory.lend", e.lend, own(hook.CanBlock, "gives the memory subagent the access of the turn")),
+			belay.SubagentStop.On("memory.return", e.takeBack, own(hook.CanAudit, "ends the access of the memory subagent")))
 	}
 	return hooks
 }
 
-// view is what a turn sees: the memories of its user, of its project if it has one, and
-// of its agent.
+// view holds the scopes that a turn sees: its user, its project if it has one, and its
+// agent.
 type view struct {
 	user, agent Scope
 	project     *Scope
 }
 
-// viewOf is the view of a session and an agent. It fails if nobody knows whose session
-// it is: what cannot be distinguished is not shown.
+// viewOf returns the view of a session and an agent. It fails if the user of the
+// session is unknown.
 func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, error) {
 	v := view{user: Scope{Kind: User}, agent: Scope{Agent, agent}}
 	if e.opts.Project != "" {
@@ -147,14 +148,14 @@ func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, er
 		err = errors.New("Options.User gave it no name")
 	}
 	if err != nil {
-		return view{}, &hook.SafeError{Message: "whose session it is could not be found out, so it has no memories", Err: err}
+		return view{}, &hook.SafeError{Message: "cannot determine the user of the session, so it has no memories", Err: err}
 	}
-	// What an agent notes is about the one it talks with.
+	// An agent's notes are about its user.
 	v.user.Name, v.agent.Name = name, url.PathEscape(agent)+"/"+name
 	return v, nil
 }
 
-// scope is the scope of a kind. What is no kind is the user's.
+// scope returns the scope of a kind. An unknown kind is the user's.
 func (v view) scope(kind Kind) Scope {
 	switch {
 	case kind == Agent:
@@ -166,7 +167,7 @@ func (v view) scope(kind Kind) Scope {
 	}
 }
 
-// scopes are all of them.
+// scopes returns all scopes.
 func (v view) scopes() []Scope {
 	scopes := []Scope{v.user, v.agent}
 	if v.project != nil {
@@ -175,14 +176,15 @@ func (v view) scopes() []Scope {
 	return scopes
 }
 
-// parent is a turn whose subagent is at work.
+// parent is a turn whose subagent is running.
 type parent struct {
 	access   Access
 	agent    string
 	children int
 }
 
-// lend lets the subagent do what the turn may. One that may do nothing is not asked.
+// lend gives the subagent the access of the turn. A turn without access does not
+// call it.
 func (e *Extension) lend(_ context.Context, in belay.SubagentCall) (belay.SubagentVerdict, error) {
 	if in.Name() != e.opts.Subagent {
 		return belay.SubagentVerdict{}, nil
@@ -198,7 +200,7 @@ func (e *Extension) lend(_ context.Context, in belay.SubagentCall) (belay.Subage
 		p = new(parent)
 		e.parents[in.Session()] = p
 	}
-	p.access, p.agent = access, in.Agent() // a session takes one turn at a time
+	p.access, p.agent = access, in.Agent() // a session runs one turn at a time
 	p.children++
 	return belay.SubagentVerdict{}, nil
 }
@@ -217,7 +219,8 @@ func (e *Extension) takeBack(_ context.Context, in belay.SubagentReturn) (belay.
 	return belay.Note{}, nil
 }
 
-// lent is what the turn that a child works for may do, with its session and its agent.
+// lent returns the access of the turn that a child works for, with its session and its
+// agent.
 func (e *Extension) lent(child string) (session, agent string, access Access, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -229,5 +232,5 @@ func (e *Extension) lent(child string) (session, agent string, access Access, er
 			return child[:i], p.agent, p.access, nil
 		}
 	}
-	return "", "", Access{}, fmt.Errorf("memories are not for this session: they are lent to the subagent %q of an agent that has the extension", e.opts.Subagent)
+	return "", "", Access{}, fmt.Errorf("this session has no access to memories: only the subagent %q of an agent with the extension has", e.opts.Subagent)
 }

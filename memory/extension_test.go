@@ -461,7 +461,7 @@ func TestProposalsOfATurn(t *testing.T) {
 	agent := newAgent(t, memories, sessions, memory.Options{Propose: true}, belay.Options{},
 		call(memory.RememberTool, `{"text": "The user drinks tea.", "tags": ["drinks"], "scope": "agent"}`), scripted.Step{Text: "Good."}, scripted.Step{Text: "I do not know."}, scripted.Step{Text: "Tea."})
 	turn := says(t, agent, "one", "I prefer green tea.")
-	if !strings.Contains(sent(turn), "Proposed, and kept once the user accepts it") {
+	if !strings.Contains(sent(turn), "it is kept when the user accepts it") {
 		t.Errorf("the model was sent\n%s", sent(turn))
 	}
 	work(t, agent.Agent, sessions, 1)
@@ -489,11 +489,11 @@ func TestTools(t *testing.T) {
 	waits := add(t, memories, memory.Draft{Text: "Bob's proposal.", Proposed: true, Scope: mine.Scope})[0]
 	steps := []struct{ tool, input, want string }{
 		{memory.SearchTool, `{"query": "secret number"}`, "Ann's secret number is four."},
-		{memory.SearchTool, `{"query": "unheard of"}`, "No note has these words"},
+		{memory.SearchTool, `{"query": "unheard of"}`, "No note contains these words"},
 		{memory.LookupTool, `{"id": "` + mine.ID + `"}`, `<memory session="before" id="` + mine.ID + `"`},
 		{memory.LookupTool, `{"id": "` + theirs.ID + `"}`, "not found"},
 		{memory.ForgetTool, `{"id": "` + theirs.ID + `"}`, "not found"},
-		{memory.SearchTool, `{"query": "proposal"}`, "No note has these words"},
+		{memory.SearchTool, `{"query": "proposal"}`, "No note contains these words"},
 		{memory.LookupTool, `{"id": "` + waits.ID + `"}`, "it waits for the user to accept it"},
 		{memory.RememberTool, `{"text": "Ann has a cat.", "scope": "user"}`, "Remembered as m-"},
 		{memory.RememberTool, `{"text": "` + strings.Repeat("x", 5000) + `"}`, "too long"},

@@ -11,22 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// Memory is something worth knowing in a later conversation.
+// Memory is a fact that is useful in a later conversation.
 type Memory struct {
 	ID    string `json:"id"`
 	Scope Scope  `json:"scope"`
 	State State  `json:"state"`
-	// Text is what is remembered. It is empty once it was forgotten.
+	// Text is the fact. It is empty once it was forgotten.
 	Text string   `json:"text"`
 	Tags []string `json:"tags,omitempty"`
-	// Session and Turn are where it is from; empty if no conversation is its source.
+	// Session and Turn are its source; empty if it is not from a conversation.
 	Session string    `json:"session,omitempty"`
 	Turn    string    `json:"turn,omitempty"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
 
-// State is where a memory stands.
+// State is the state of a memory.
 //
 //	proposed ──▶ active ──▶ forgotten
 //	    └──────────────────────▶
@@ -36,10 +36,10 @@ type State string
 const (
 	Active    State = "active"    // it is recalled
 	Proposed  State = "proposed"  // it waits for somebody to accept it
-	Forgotten State = "forgotten" // its text is gone; that there was one is all that is left
+	Forgotten State = "forgotten" // its text is deleted; only the record of it is left
 )
 
-// Kind says whose a memory is.
+// Kind is the kind of a memory's owner.
 type Kind string
 
 // The kinds of scopes.
@@ -49,15 +49,15 @@ const (
 	Agent   Kind = "agent"   // of one agent, by its name
 )
 
-// Scope is whose a memory is. A turn sees the memories of its user, its project and
-// its agent, and no others.
+// Scope is the owner of a memory. A turn sees the memories of its user, its project
+// and its agent, and no others.
 type Scope struct {
 	Kind Kind
-	// Name tells users, projects and agents apart. It may be empty.
+	// Name is the name of the user, project or agent. It may be empty.
 	Name string
 }
 
-// String is the kind, and the name behind a colon if there is one.
+// String returns the kind, followed by a colon and the name if there is one.
 func (s Scope) String() string {
 	if s.Name == "" {
 		return string(s.Kind)
@@ -82,41 +82,41 @@ func (s Scope) check() error {
 	return nil
 }
 
-// Draft is a memory on its way into a store.
+// Draft is a memory before it is stored.
 type Draft struct {
-	// Scope is whose it is. Defaults to the user without a name.
+	// Scope is its owner. Defaults to the user without a name.
 	Scope Scope
-	// Text is what to remember: one fact, in words that stand for themselves.
+	// Text is one self-contained fact.
 	Text string
-	// Tags are words that it can be found by, too. Defaults to none.
+	// Tags are additional search words. Defaults to none.
 	Tags []string
-	// Proposed has it wait for acceptance. Defaults to false.
+	// Proposed makes it wait for acceptance. Defaults to false.
 	Proposed bool
-	// Session and Turn are where it is from. Defaults to nowhere.
+	// Session and Turn are its source. Defaults to none.
 	Session, Turn string
 }
 
-// What is asked with errors.Is.
+// Errors to check with errors.Is.
 var (
-	// ErrNotFound says that there is no memory of that id.
+	// ErrNotFound means that there is no memory with that id.
 	ErrNotFound = errors.New("memory: not found")
-	// ErrForgotten says that the text of a memory is gone.
+	// ErrForgotten means that the memory was forgotten.
 	ErrForgotten = errors.New("memory: it was forgotten")
-	// ErrTooLong says that a text is longer than a memory may be.
+	// ErrTooLong means that a text is too long for a memory.
 	ErrTooLong = errors.New("memory: the text is too long")
-	// ErrEmpty says that there is no text.
+	// ErrEmpty means that the text is empty.
 	ErrEmpty = errors.New("memory: there is no text")
 )
 
-// The bounds of a memory. A longer text is refused, and not cut: what is left of it
-// might say the opposite.
+// The limits of a memory. A longer text is rejected and not cut: the rest could
+// mean the opposite.
 const (
 	MaxText = 4_000 // characters
 	maxTags = 16
 	maxTag  = 64
 )
 
-// sound makes a draft fit to be stored, or says why it cannot be.
+// sound prepares a draft for storing, or returns why it is invalid.
 func (d Draft) sound() (Draft, error) {
 	if d.Scope == (Scope{}) {
 		d.Scope.Kind = User
@@ -125,7 +125,7 @@ func (d Draft) sound() (Draft, error) {
 		return d, err
 	}
 	if len(d.Text) > 4*MaxText || utf8.RuneCountInString(d.Text) > MaxText {
-		return d, fmt.Errorf("%w: %d bytes, of at most %d characters: keep the fact, and leave the rest where it is", ErrTooLong, len(d.Text), MaxText)
+		return d, fmt.Errorf("%w: %d bytes, at most %d characters are allowed: keep only the fact", ErrTooLong, len(d.Text), MaxText)
 	}
 	d.Text = clean(d.Text)
 	if d.Text == "" {
@@ -143,8 +143,8 @@ func (d Draft) sound() (Draft, error) {
 	return d, nil
 }
 
-// clean makes text of what may be none: what is not UTF-8 is replaced, and characters
-// that steer a terminal or hide text are left out.
+// clean returns valid text: invalid UTF-8 is replaced, and control and invisible
+// characters are removed.
 func clean(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
@@ -160,8 +160,7 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd")))
 }
 
-// digest tells texts apart that say different things. Case, spaces and the dot at the
-// end make no difference.
+// digest returns a hash of the text that ignores case, spaces and the dot at the end.
 func digest(text string) []byte {
 	sum := sha256.Sum256([]byte(strings.TrimRight(strings.ToLower(strings.Join(strings.Fields(text), " ")), ".!")))
 	return sum[:]

@@ -32,8 +32,8 @@ func scan(from interface{ Scan(into ...any) error }) (*row, error) {
 	return &m, nil
 }
 
-// Lookup reads a memory, a forgotten one too: its text is empty then. ErrNotFound: there is
-// none of that id.
+// Lookup reads a memory. A forgotten memory has an empty text. It returns ErrNotFound if
+// there is no memory with that id.
 func (s *Store) Lookup(ctx context.Context, id string) (Memory, error) {
 	m, err := scan(s.reader.QueryRowContext(ctx, "SELECT "+columns+" FROM memories m JOIN scopes s ON s.id = m.scope WHERE m.id = ?", id))
 	switch {
@@ -47,22 +47,19 @@ func (s *Store) Lookup(ctx context.Context, id string) (Memory, error) {
 
 // Filter selects memories. Every field that is set must match.
 type Filter struct {
-	// Scopes are whose they are. Nil stands for all; a list without scopes selects
-	// nothing.
+	// Scopes are their owners. Nil means all; an empty list selects nothing.
 	Scopes []Scope
-	// States are where they stand. Nil stands for all; a list without states selects
-	// nothing.
+	// States are their states. Nil means all; an empty list selects nothing.
 	States []State
-	// Prefix is how their ids begin.
+	// Prefix is the beginning of their ids.
 	Prefix string
-	// Session is where they are from.
+	// Session is their source.
 	Session string
-	// Limit stops after so many. Defaults to all.
+	// Limit is the maximum number. Defaults to all.
 	Limit int
 }
 
-// List yields the memories that match, the newest first. It needs no more than one of
-// them in memory.
+// List yields the matching memories, newest first. It reads them one at a time.
 func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error] {
 	var where []string
 	var args []any
@@ -70,7 +67,7 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 		if values == nil {
 			return
 		}
-		places := strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", ") // one for each, and no value
+		places := strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", ") // placeholders only, no values
 		where = append(where, column+" IN ("+places+")")
 		for _, v := range values {
 			args = append(args, v)
@@ -115,7 +112,7 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 	}
 }
 
-// texts are values as texts, and nil if they are.
+// texts returns values as strings, nil for nil.
 func texts[T any](values []T, text func(T) string) []string {
 	if values == nil {
 		return nil

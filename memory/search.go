@@ -11,32 +11,32 @@ import (
 	"strings"
 )
 
-// Query is what to look for.
+// Query is a search.
 type Query struct {
-	// Text is in anybody's words: nothing in it is syntax.
+	// Text is plain words: it has no query syntax.
 	Text string
-	// Scopes are whose memories are looked through. Nil stands for all; in a list without
-	// scopes nothing is found.
+	// Scopes are the owners of the memories to search. Nil means all; an empty list finds
+	// nothing.
 	Scopes []Scope
-	// Limit is how many are found at most. Defaults to 10.
+	// Limit is the maximum number of results. Defaults to 10.
 	Limit int
 }
 
-// Found is a memory that was found. The higher the score, the better it fits; it
-// compares within one search.
+// Found is a memory that was found. A higher score is a better match. Scores of
+// different searches cannot be compared.
 type Found struct {
 	Memory
 	Score float64 `json:"score"`
 }
 
-// What a search looks at, at most. It bounds what one costs by what it is worth: a word
-// that is in thousands of memories says little about any of them.
+// The limits of a search. A word in thousands of memories says little about any of
+// them, so looking at all of them is not worth the cost.
 const (
 	mostPostings = 1_000  // entries of the index, of the rarest words
-	mostJoined   = 10_000 // memories that have the rarer of two words that are looked for together
-	mostNewest   = 100    // of a word that is in too many
+	mostJoined   = 10_000 // memories with the rarer of two words that are searched together
+	mostNewest   = 100    // memories of a word that is too common
 	mostPairs    = 3
-	mostWeighed  = 64 // memories that are held against the whole query
+	mostWeighed  = 64 // memories that are compared with the whole query
 )
 
 // term is a word of a query.
@@ -47,11 +47,12 @@ type term struct {
 	idf   float64
 }
 
-// Search finds active memories by their words, the best first. The same text finds the
-// same, in the same order, as long as the memories are the same.
+// Search finds active memories by their words, the best first. The same query on the
+// same memories returns the same result in the same order.
 //
-// Rare words count more than common ones. The rarest are looked up first, one by one;
-// where all are common, memories that have two of them together, and the newest.
+// Rare words count more than common ones. The rarest words are looked up first, one
+// by one. If all words are common, it looks up memories that have two of them, and
+// the newest.
 func (s *Store) Search(ctx context.Context, q Query) ([]Found, error) {
 	found, err := s.search(ctx, q)
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Found, error) {
 	return s.weigh(ctx, nums[:min(len(nums), mostWeighed)], terms, cmp.Or(q.Limit, 10))
 }
 
-// scopeIDs are the numbers of scopes, of those that there are.
+// scopeIDs returns the numbers of the scopes that exist.
 func (s *Store) scopeIDs(ctx context.Context, scopes []Scope) (ids []int64, err error) {
 	if scopes == nil {
 		return numbers(s.reader.QueryContext(ctx, "SELECT id FROM scopes ORDER BY id"))
@@ -103,7 +104,7 @@ func (s *Store) scopeIDs(ctx context.Context, scopes []Scope) (ids []int64, err 
 	return slices.Compact(ids), nil
 }
 
-// numbers reads the only column of what was asked for.
+// numbers reads a query with one column.
 func numbers(rows *sql.Rows, err error) (nums []int64, _ error) {
 	if err != nil {
 		return nil, explain(err)
@@ -119,7 +120,7 @@ func numbers(rows *sql.Rows, err error) (nums []int64, _ error) {
 	return nums, explain(rows.Err())
 }
 
-// terms are the words of a query that some memory has, the rarest first.
+// terms returns the words of a query that occur in memories, the rarest first.
 func (s *Store) terms(ctx context.Context, words []string, scopes []int64) ([]term, error) {
 	count := func(word string) (n int, err error) {
 		err = s.stmts.wordCount.QueryRowContext(ctx, word).Scan(&n)
@@ -157,10 +158,11 @@ func (s *Store) terms(ctx context.Context, words []string, scopes []int64) ([]te
 	return terms, nil
 }
 
-// match is the term as FTS5 wants it. A word has letters and digits alone.
+// match returns the term in FTS5 syntax. A word has only letters and digits.
 func (t *term) match() string { return `("` + strings.Join(t.in, `" OR "`) + `")` }
 
-// candidates are memories that may fit, with what the words that led to them count.
+// candidates returns memories that may match, with the weight of the words that
+// found them.
 func (s *Store) candidates(ctx context.Context, terms []term) (map[int64]float64, error) {
 	scores := make(map[int64]float64)
 	add := func(score float64, stmt *sql.Stmt, args ...any) error {
@@ -194,7 +196,7 @@ func (s *Store) candidates(ctx context.Context, terms []term) (map[int64]float64
 	return scores, add(terms[0].idf, s.stmts.newest, terms[0].match(), mostNewest)
 }
 
-// weigh holds candidates against the whole query and returns the best.
+// weigh compares candidates with the whole query and returns the best.
 func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int) ([]Found, error) {
 	type weighed struct {
 		Found
@@ -209,7 +211,7 @@ func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int
 		if err != nil {
 			return nil, err
 		}
-		if m.State != Active { // it was forgotten in this moment
+		if m.State != Active { // it was just forgotten
 			continue
 		}
 		words := m.words()
@@ -223,7 +225,7 @@ func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int
 				score += terms[i].idf
 			}
 		}
-		score /= 0.8 + 0.2*min(float64(len(words))/12, 5) // of two that have the same words the shorter one is more about them
+		score /= 0.8 + 0.2*min(float64(len(words))/12, 5) // of two memories with the same words the shorter one matches better
 		all = append(all, weighed{Found{m.Memory, score}, num})
 	}
 	slices.SortFunc(all, func(a, b weighed) int {

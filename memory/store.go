@@ -43,8 +43,8 @@ type Store struct {
 	closed  atomic.Bool
 }
 
-// Open opens the memories in a file, which is created if there is none, for its owner
-// alone.
+// Open opens the memories in a file. It creates the file if necessary, readable only
+// by its owner.
 func Open(ctx context.Context, path string, opts *StoreOptions) (*Store, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
 		return nil, fmt.Errorf("open memories %q: it needs the name of a file", path)
@@ -64,16 +64,16 @@ func Open(ctx context.Context, path string, opts *StoreOptions) (*Store, error) 
 	return s, nil
 }
 
-// Path is the file that the memories are in.
+// Path returns the file of the memories.
 func (s *Store) Path() string { return s.path }
 
-// Close ends the use of the file.
+// Close closes the file.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
 	if s.unclean.Load() {
-		_ = s.scrub(context.Background()) // the last to close the file does it, too
+		_ = s.scrub(context.Background()) // the last one to close the file does it as well
 	}
 	if err := s.disconnect(); err != nil {
 		return fmt.Errorf("close memories %s: %w", s.path, err)
@@ -95,9 +95,9 @@ func (s *Store) open(ctx context.Context) error {
 	if info, err := os.Stat(s.path); err == nil && info.IsDir() {
 		return errors.New("it is a directory: name a file")
 	}
-	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600) // it will hold what people said
+	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600) // it will contain private text
 	if err != nil {
-		return fmt.Errorf("%w: check that its directory is there and may be written", err)
+		return fmt.Errorf("%w: check that its directory exists and is writable", err)
 	}
 	if err := file.Close(); err != nil {
 		return fmt.Errorf("make it: %w", err)
@@ -105,7 +105,7 @@ func (s *Store) open(ctx context.Context) error {
 	busy := strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)
 	s.writer, err = sql.Open("sqlite", s.dsn(url.Values{
 		"_txlock": {"immediate"}, "_busy_timeout": {busy}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"},
-		"_pragma": {"secure_delete(1)", "cache_size(-16384)", "journal_size_limit(4194304)"}, // what was forgotten is not left in the file
+		"_pragma": {"secure_delete(1)", "cache_size(-16384)", "journal_size_limit(4194304)"}, // forgotten text must not stay in the file
 	}))
 	if err != nil {
 		return explain(err)
@@ -126,7 +126,7 @@ func (s *Store) open(ctx context.Context) error {
 	return s.prepare(ctx)
 }
 
-// retrying does what SQLite does not wait for by itself: another process that sets up
+// retrying retries where SQLite itself does not wait: while another process sets up
 // the log of a new file.
 func (s *Store) retrying(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.BusyTimeout)
@@ -159,20 +159,20 @@ func codeOf(err error) int {
 
 func isBusy(err error) bool { return codeOf(err) == codeBusy || codeOf(err) == codeLocked }
 
-// explain says what to do about what SQLite says.
+// explain adds advice to an error of SQLite.
 func explain(err error) error {
 	var remedy string
 	switch codeOf(err) {
 	case codeBusy, codeLocked:
 		remedy = "another program has it locked: try again"
 	case codeReadOnly:
-		remedy = "check that the file and its directory may be written"
+		remedy = "check that the file and its directory are writable"
 	case codeCorrupt:
-		remedy = "the file is damaged: put a backup in its place"
+		remedy = "the file is damaged: restore a backup"
 	case codeFull:
-		remedy = "the disk is full: make room"
+		remedy = "the disk is full: free some space"
 	case codeNotADB:
-		remedy = "it is no database: name another file"
+		remedy = "it is not a database: use another file"
 	default:
 		return err
 	}
@@ -191,8 +191,8 @@ func (s *Store) dsn(settings url.Values) string {
 // applicationID marks a file as one of memories: "bmem".
 const applicationID = 0x626d656d
 
-// migrations are what a file is made of, step by step. The number of those that a file
-// has is its user_version.
+// migrations are the steps that build the schema. The user_version of a file is the
+// number of applied steps.
 var migrations = []string{`
 CREATE TABLE scopes (
 	id   INTEGER PRIMARY KEY,
@@ -247,9 +247,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	switch {
 	case id != applicationID && (id != 0 || tables > 0):
-		return errors.New("it is a database of another program: name another file")
+		return errors.New("it is a database of another program: use another file")
 	case version > len(migrations):
-		return fmt.Errorf("its tables have version %d, this program knows up to %d: use a newer version of Belay, or another file", version, len(migrations))
+		return fmt.Errorf("its schema version is %d, and this program supports up to %d: use a newer version of Belay, or another file", version, len(migrations))
 	case version == len(migrations):
 		return nil
 	}

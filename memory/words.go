@@ -6,18 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is looked for: of a longer text the beginning counts.
+// The limits of a search text: only the beginning of a longer text counts.
 const (
 	longestWord  = 48      // bytes
 	longestQuery = 1 << 16 // bytes
 	mostWords    = 32      // of a query
 )
 
-// wordsOf are the words of a text that it can be found by, each once, in the order in
-// which they stand: in lower case, without accents and plural endings, and without
-// those that every text has. Scripts without spaces are taken in pairs of characters.
-// A word is made of letters and digits alone, so that nothing of the text can be read
-// as the syntax of a query.
+// wordsOf returns the search words of a text, each once and in order: in lower case,
+// without accents, plural endings and stop words. Scripts without spaces are split
+// into pairs of characters. A word has only letters and digits, so it cannot contain
+// query syntax.
 func wordsOf(text string) []string {
 	var words []string
 	seen := make(map[string]bool)
@@ -36,7 +35,7 @@ func wordsOf(text string) []string {
 			word.Reset()
 		}
 	}
-	var last rune // of a run without spaces; 0 outside one
+	var last rune // in a run without spaces; 0 outside
 	paired := false
 	for _, r := range text {
 		if unspaced(r) {
@@ -60,7 +59,7 @@ func wordsOf(text string) []string {
 		case r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.Is(unicode.M, r):
 			flush()
 		case unicode.Is(unicode.Mn, r) && word.Len() > 0 && word.String()[word.Len()-1] < utf8.RuneSelf:
-			// an accent behind its letter
+			// a combining accent
 		case word.Len() < longestWord:
 			word.WriteString(plain(r))
 		}
@@ -72,7 +71,7 @@ func wordsOf(text string) []string {
 	return words
 }
 
-// queryWords are the words of a text to look for.
+// queryWords returns the words to search for.
 func queryWords(text string) []string {
 	if len(text) > longestQuery {
 		text = text[:longestQuery]
@@ -81,8 +80,8 @@ func queryWords(text string) []string {
 	return words[:min(len(words), mostWords)]
 }
 
-// stem takes the plural ending off, so that a thing is found by both. What it makes
-// need not be a word; it need only be the same for both.
+// stem removes the plural ending, so that singular and plural match. The result
+// need not be a word; it must only be equal for both.
 func stem(w string) string {
 	switch n := len(w); {
 	case n > 4 && strings.HasSuffix(w, "ies") && !strings.HasSuffix(w, "eies") && !strings.HasSuffix(w, "aies"):
@@ -101,7 +100,7 @@ func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// plain takes the accent off a Latin letter.
+// plain removes the accent of a Latin letter.
 func plain(r rune) string {
 	if r < 0xC0 || r > 0x17F {
 		return string(r)
@@ -126,7 +125,7 @@ var accents = func() map[rune]string {
 	return folded
 }()
 
-// stopWords are in every text, and nothing is found by them.
+// stopWords are too common to search for.
 var stopWords = func() map[string]bool {
 	words := make(map[string]bool)
 	for word := range strings.FieldsSeq(`

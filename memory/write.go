@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// statements are those that are used again and again.
+// statements are the prepared statements.
 type statements struct {
 	scope, newScope, same, insert, touch, index, unindex, count, uncount, byID *sql.Stmt // of the writer
 	postings, newest, wordCount, byNum, scopeID                                *sql.Stmt // of the readers
@@ -53,10 +53,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Add remembers, all or none, and returns what is remembered then, in the order of the
-// drafts. A text that is there already, in the same scope, is not stored twice: it keeps
-// its id, and gets the tags of both. A proposal that is added as more than that becomes
-// active.
+// Add stores drafts, all or none, and returns the memories in the same order. A text
+// that already exists in the same scope is not stored twice: it keeps its id and gets
+// the tags of both. A proposal that is added again as active becomes active.
 func (s *Store) Add(ctx context.Context, drafts ...Draft) ([]Memory, error) {
 	var added []Memory
 	err := s.write(ctx, func(w *writing) (err error) {
@@ -69,8 +68,8 @@ func (s *Store) Add(ctx context.Context, drafts ...Draft) ([]Memory, error) {
 	return added, nil
 }
 
-// Accept makes a proposal active. One that is active already stays as it is.
-// ErrNotFound, ErrForgotten: there is nothing to accept.
+// Accept makes a proposal active. An active memory stays as it is. It returns
+// ErrNotFound or ErrForgotten if there is nothing to accept.
 func (s *Store) Accept(ctx context.Context, id string) (accepted Memory, err error) {
 	err = s.write(ctx, func(w *writing) error {
 		m, err := w.find(id)
@@ -97,11 +96,11 @@ func (s *Store) Accept(ctx context.Context, id string) (accepted Memory, err err
 	return accepted, nil
 }
 
-// Forget removes the text of a memory, its tags and all that it is found by, from the
-// file and from its log. That there was one stays on record, and that its turn was gone
-// through. A turn that began before and is not gone through yet leaves nothing in the
-// scopes that it shares with the memory: it might bring back what was forgotten, in
-// other words even. Forgetting twice is harmless. ErrNotFound: there never was one.
+// Forget removes the text of a memory, its tags and its search words, from the file and
+// from its log. A record remains that the memory existed and that its turn was
+// processed. A turn that began before and is not yet processed adds nothing to the same
+// scopes: it could bring back the forgotten fact in other words. Forgetting twice is
+// harmless. It returns ErrNotFound if the memory never existed.
 func (s *Store) Forget(ctx context.Context, id string) (forgotten Memory, err error) {
 	err = s.write(ctx, func(w *writing) error {
 		m, err := w.find(id)
@@ -135,8 +134,8 @@ func (s *Store) Forget(ctx context.Context, id string) (forgotten Memory, err er
 	return forgotten, nil
 }
 
-// scrub empties the log, which holds the pages as they were. A reader may keep that from
-// being done: then the next one does it.
+// scrub empties the log, which contains old pages. If a reader blocks it, the next call
+// does it.
 func (s *Store) scrub(ctx context.Context) error {
 	var busy, pages, moved int
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved); err != nil {
@@ -146,18 +145,19 @@ func (s *Store) scrub(ctx context.Context) error {
 	return nil
 }
 
-// extracted reports whether a turn was gone through.
+// extracted reports whether a turn was processed.
 func (s *Store) extracted(ctx context.Context, session, turn string) (bool, error) {
 	var n int
 	err := s.reader.QueryRowContext(ctx, "SELECT count(*) FROM extractions WHERE session = ? AND turn = ?", session, turn).Scan(&n)
 	return n > 0, explain(err)
 }
 
-// errSinceForgotten says that a turn may hold what was forgotten since.
+// errSinceForgotten means that a turn may contain a fact that was forgotten
+// since.
 var errSinceForgotten = errors.New("something was forgotten since the turn began")
 
-// extract remembers what a turn is worth, once: whoever comes second adds nothing. A turn
-// that began before something was forgotten in one of its scopes adds nothing either.
+// extract stores the memories of a turn once: a second call adds nothing. A turn that
+// began before something was forgotten in one of its scopes adds nothing either.
 func (s *Store) extract(ctx context.Context, session, turn string, begun time.Time, scopes []Scope, drafts []Draft) (added []Memory, err error) {
 	since := false
 	err = s.write(ctx, func(w *writing) error {
@@ -184,17 +184,18 @@ const goneThrough = "INSERT INTO extractions (session, turn, at) VALUES (?, ?, ?
 
 // writing is a transaction.
 type writing struct {
-	ctx    context.Context //nolint:containedctx // it is the transaction's, and lasts as long
+	ctx    context.Context //nolint:containedctx // it lasts as long as the transaction
 	store  *Store
 	tx     *sql.Tx
 	scopes map[Scope]int64
-	counts map[string]int // by how much words become more
-	// changes of the index come last and together: what is between two of them costs
-	// as much as either.
+	counts map[string]int // the change of the word counts
+	// changes of the index are made last and together: other statements between them
+	// would make them slower
 	changes []change
 }
 
-// change is one of the index: words for a memory, or nil to take them away.
+// change is a change of the index: the words of a memory, or nil to remove
+// them.
 type change struct {
 	num   int64
 	words []string
@@ -206,7 +207,7 @@ type row struct {
 	num int64
 }
 
-// write does f in a transaction: all of it or nothing.
+// write runs f in a transaction.
 func (s *Store) write(ctx context.Context, f func(*writing) error) error {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
@@ -225,7 +226,8 @@ func (s *Store) write(ctx context.Context, f func(*writing) error) error {
 	return nil
 }
 
-// goneThrough has nothing more be extracted from a turn, if there is one.
+// goneThrough marks a turn as processed, so that nothing more is extracted from
+// it.
 func (w *writing) goneThrough(session, turn string) error {
 	if session == "" || turn == "" {
 		return nil
@@ -248,7 +250,8 @@ func (w *writing) forgottenSince(at time.Time, scopes []Scope) (bool, error) {
 	return false, nil
 }
 
-// unixNano is a time as the file has it. A time that is not known is before all others.
+// unixNano returns a time in the format of the file. An unknown time is before all
+// others.
 func unixNano(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -296,7 +299,7 @@ func (w *writing) addOne(d Draft) (Memory, error) {
 	return m.Memory, err
 }
 
-// addAgain has a memory that is there already be told once more.
+// addAgain adds a memory that already exists.
 func (w *writing) addAgain(m *row, d Draft) (Memory, error) {
 	before := *m
 	tags := slices.Concat(m.Tags, d.Tags)
@@ -310,7 +313,7 @@ func (w *writing) addAgain(m *row, d Draft) (Memory, error) {
 		return Memory{}, err
 	}
 	if before.State == m.State && slices.Equal(before.Tags, m.Tags) {
-		return m.Memory, nil // it is found by what it was
+		return m.Memory, nil // the index entry stays valid
 	}
 	if before.State == Active {
 		if err := w.unindex(&before); err != nil {
@@ -344,15 +347,14 @@ func (w *writing) index(m *row) error {
 	return err
 }
 
-// unindex takes back what index did.
+// unindex removes a memory from the index.
 func (w *writing) unindex(m *row) error {
 	_, err := w.wordsOf(m, -1)
 	w.changes = append(w.changes, change{m.num, nil})
 	return err
 }
 
-// wordsOf are the words that a memory is found by, as they are in the index. They are
-// counted.
+// wordsOf returns the search words of a memory in index form, and counts them.
 func (w *writing) wordsOf(m *row, count int) ([]string, error) {
 	scope, err := w.scope(m.Scope)
 	if err != nil {
@@ -367,14 +369,14 @@ func (w *writing) wordsOf(m *row, count int) ([]string, error) {
 	return words, nil
 }
 
-// words are those that a memory is found by.
+// words returns the search words of a memory.
 func (m *Memory) words() []string { return wordsOf(m.Text + "\n" + strings.Join(m.Tags, "\n")) }
 
-// inScope is a word as it is in the index. Each scope has words of its own, so that what
-// looking for one costs does not depend on what others have stored.
+// inScope returns a word in index form. Each scope has its own words, so the cost of a
+// search does not depend on other scopes.
 func inScope(scope int64, word string) string { return strconv.FormatInt(scope, 10) + "x" + word }
 
-// changeIndex stores what words memories are found by, and how often they are there.
+// changeIndex stores the search words of memories and their counts.
 func (w *writing) changeIndex() error {
 	for _, c := range w.changes {
 		var err error
@@ -404,7 +406,7 @@ func (w *writing) changeIndex() error {
 	return nil
 }
 
-// scope is the number of a scope.
+// scope returns the number of a scope.
 func (w *writing) scope(s Scope) (int64, error) {
 	if id, ok := w.scopes[s]; ok {
 		return id, nil
@@ -420,12 +422,12 @@ func (w *writing) scope(s Scope) (int64, error) {
 	return id, explain(err)
 }
 
-// row asks for one row within the transaction.
+// row reads one row within the transaction.
 func (w *writing) row(stmt *sql.Stmt, args ...any) *sql.Row {
 	return w.tx.StmtContext(w.ctx, stmt).QueryRowContext(w.ctx, args...) //nolint:sqlclosecheck // it ends with the transaction
 }
 
-// exec changes something within the transaction.
+// exec runs a statement within the transaction.
 func (w *writing) exec(stmt *sql.Stmt, args ...any) error {
 	_, err := w.tx.StmtContext(w.ctx, stmt).ExecContext(w.ctx, args...) //nolint:sqlclosecheck // it ends with the transaction
 	return explain(err)

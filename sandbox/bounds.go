@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Bounds say how much of the machine a program may use, together with everything that it
-// starts. A program that exceeds one is killed with everything that it started, and a line
-// on its standard error says which bound it was. A bound that is zero does not hold.
+// Bounds limit the resources of a program and everything that it starts. A program that
+// exceeds a bound is killed with everything that it started, and a line on its standard
+// error names the bound. Zero means no bound.
 //
 // A process beside the program counts several times a second, so a program can exceed a
 // bound for a moment. The number of processes is also bounded by the kernel, in sandboxes
@@ -22,13 +22,13 @@ type Bounds struct {
 	Processes int
 	// CPUTime is how much CPU time the processes may use, all added up.
 	CPUTime time.Duration
-	// Settings begins the names of the settings that hold the bounds, such as "sandbox.":
-	// the message then names sandbox.memory, sandbox.processes or sandbox.cpu_time.
-	// Defaults to a message that names no setting.
+	// Settings is the prefix of the settings for the bounds, such as "sandbox.": the
+	// message then names sandbox.memory, sandbox.processes or sandbox.cpu_time. If it is
+	// empty, the message names no setting.
 	Settings string
 }
 
-// any reports whether any bound holds.
+// any reports whether any bound is set.
 func (b *Bounds) any() bool { return b.Memory > 0 || b.Processes > 0 || b.CPUTime > 0 }
 
 func (b *Bounds) check() error {
@@ -38,14 +38,14 @@ func (b *Bounds) check() error {
 	return nil
 }
 
-// usage is what a program and everything that it started use.
+// usage is the resource use of a program and everything that it started.
 type usage struct {
 	memory    int64
 	processes int
 	cpu       time.Duration
 }
 
-// exceeded says which bound a usage exceeds, or returns "".
+// exceeded returns which bound a usage exceeds, or "".
 func (b *Bounds) exceeded(u usage) string {
 	var text, name string
 	switch {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slack is how far the kernel's own bounds are above those that the watcher holds. The
-// watcher can say which bound it was; the kernel is for what is faster than the watcher.
+// slack is how far the kernel's limits are above those of the watcher. The watcher can
+// name the bound; the kernel stops programs that are faster than the watcher.
 const (
 	slackProcesses = 64
 	slackTime      = 5 * time.Second
@@ -19,12 +19,11 @@ const (
 // reservedPIDs is how many of the first process numbers the kernel does not use again.
 const reservedPIDs = 300
 
-// boundProcesses has the kernel bound the number of processes in the namespace. It counts
-// numbers, whoever the user is: the limit that is made for this, RLIMIT_NPROC, does not
-// hold for root.
+// boundProcesses makes the kernel limit the number of processes in the namespace, for
+// every user: the usual limit, RLIMIT_NPROC, does not apply to root.
 func (s *script) boundProcesses(o order) {
 	most := o.policy.Bounds.Processes
-	if most == 0 || !since(6, 14) { // before that the file is about the whole machine
+	if most == 0 || !since(6, 14) { // before that the file limits the whole machine
 		return
 	}
 	text := strconv.Itoa(min(most+slackProcesses+reservedPIDs, 1<<22))
@@ -35,7 +34,7 @@ func (s *script) boundProcesses(o order) {
 	s.do("close", unix.SYS_CLOSE, fd)
 }
 
-// bound has the kernel hold what it can of the bounds. Limits that are tighter already stay.
+// bound sets the kernel's limits where it has them. Tighter limits stay.
 func (s *script) bound(o order) {
 	if limit := o.policy.Bounds.CPUTime; limit > 0 { // of each process
 		s.lower("bound the CPU time", unix.RLIMIT_CPU, uint64((limit+slackTime)/time.Second)+1, uint64((limit+2*slackTime)/time.Second)+1)
@@ -83,7 +82,7 @@ func newer(release string, major, minor int) bool {
 	return have[0] > major || have[0] == major && have[1] >= minor
 }
 
-// count is a watcher within the process that stays outside.
+// count is a watcher in the process outside.
 type count struct {
 	watcher *watcher
 	stop    chan struct{}
@@ -91,7 +90,7 @@ type count struct {
 	why     string // it was killed, owned by the goroutine until done
 }
 
-// countInside starts to count what is in the namespaces of a process.
+// countInside starts to count the processes in the namespaces of a process.
 func countInside(b Bounds, pid int) (*count, error) {
 	c := &count{stop: make(chan struct{})}
 	if !b.any() {
@@ -117,7 +116,7 @@ func (c *count) end() string {
 	return c.why
 }
 
-// handOver has a process of its own go on counting those that the program left behind.
+// handOver starts a separate watcher for processes that the program left running.
 func (c *count) handOver() error {
 	if c.watcher == nil {
 		return nil

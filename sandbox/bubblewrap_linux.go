@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// bubblewrap is the command line of bwrap. A program that it runs is found by its
-// name here, since bwrap would look it up in the program's own PATH.
+// bubblewrap returns the command line of bwrap. The program is looked up here,
+// because bwrap would use the program's own PATH.
 func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]string, error) {
 	args := []string{
 		s.means.bwrap,
@@ -36,7 +36,7 @@ func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]st
 		switch {
 		case h.link:
 			return nil, fmt.Errorf("sandbox: protect %s: it is a symbolic link in a writable directory, and bubblewrap cannot hold one", h.name)
-		case h.absent: // it would be left there for good
+		case h.absent: // it would never be removed
 		case h.sealed:
 			args = append(args, "--ro-bind", h.name, h.name)
 		default:

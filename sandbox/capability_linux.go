@@ -13,7 +13,7 @@ import (
 const kept uint64 = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE
 
-// permitted are the capabilities that this process may use.
+// permitted returns the capabilities that this process may use.
 func permitted() (uint64, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -23,14 +23,14 @@ func permitted() (uint64, error) {
 	return uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted), nil
 }
 
-// renounce drops the capabilities of the thread but for those that root keeps. A thread
-// that has renounced privileges does not get them back, root or not.
+// renounce drops the capabilities of the thread, except those that root keeps. The
+// thread can never get them back.
 func (s *script) renounce(users bool) error {
 	have, err := permitted()
 	if err != nil {
 		return err
 	}
-	if users { // whoever makes a user namespace has all of them in it
+	if users { // a user namespace gives its creator all of them
 		have = ^uint64(0)
 	}
 	have &= kept

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeCare starts the process that removes placeholders once all others that hold the
-// file it returns have ended. It is out of reach of whoever ends those, and ends right
-// after them.
+// takeCare starts the process that removes placeholders after all processes that hold
+// the returned file open have ended. It is in its own session, so that signals to them
+// do not reach it.
 func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 	if len(made) == 0 {
 		return 0, nil, nil

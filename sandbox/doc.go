@@ -1,14 +1,15 @@
-// Package sandbox runs a program so that it can change only what it may.
+// Package sandbox runs a program so that it can only change the files that a
+// policy allows.
 //
-// Reading a command tells what it seems to do; a sandbox is what holds when that was
-// wrong. A program in one can change nothing but the directories that its [Policy]
-// names, and read everything but what that hides. Without a network it has the loopback
-// interface to itself. It is made by the kernel (Landlock, namespaces) or by the
-// program bwrap, on Linux alone: elsewhere [Find] says that there is none.
+// Analysing a command shows what it seems to do; a sandbox protects when the analysis
+// was wrong. A program in a sandbox can only change the directories that its [Policy]
+// names, and can read everything except hidden files. Without a network it has a
+// private loopback interface. The kernel (Landlock, namespaces) or the program bwrap
+// implements it, on Linux only: on other systems [Find] reports that there is none.
 //
 // # Usage
 //
-// Landlock restricts a process for good, and so it is applied in a child, which is
+// Landlock restricts a process permanently, so it is applied in a child, which is
 // this program started again. That takes one line, before anything else:
 //
 //	func main() {
@@ -16,19 +17,19 @@
 //		...
 //	}
 //
-// A program that lacks it is not started again: then there is Bubblewrap, or nothing.
-// Look once at what the machine can do, and make command lines with what was found:
+// Without this line only Bubblewrap can be used. Call Find once, and make command
+// lines with its result:
 //
 //	box := sandbox.Find(ctx, nil)
 //	argv, err := box.Command(sandbox.Policy{Write: []string{project, tmp}}, []string{"sh", "-c", script})
 //
-// The command line is for this process to start, with the working directory and the
-// environment that the program is to have. Nothing else is passed on: open files
-// other than standard input, output and error are closed.
+// Start the command line from this process, with the working directory and the
+// environment for the program. Nothing else is passed on: open files other than
+// standard input, output and error are closed.
 //
-// [Sandbox.Describe] tells what the machine's sandbox holds and what not, and
-// [Sandbox.Holds] tells it of one [Limit]. The kinds differ: what is + is held, what
-// is - is not, and a number is the version of Landlock that it takes.
+// [Sandbox.Describe] returns which limits the sandbox enforces, and [Sandbox.Holds]
+// reports it for one [Limit]. The kinds differ: + is enforced, - is not, and a
+// number is the required version of Landlock.
 //
 //	                  landlock+namespaces  bubblewrap          landlock
 //	writes            +                    +                   +
@@ -47,15 +48,14 @@
 //	usage             +                    with Main           -
 //	endings           +                    -                   +
 //
-// A policy that asks for what is not held is applied as far as it can be, except that
-// Bubblewrap refuses to protect what is reached through a symbolic link. Whoever needs
-// a limit asks for it before.
+// A policy with limits that are not enforced is applied as far as possible, except
+// that Bubblewrap refuses to protect a path with a symbolic link. If you need a limit,
+// check it with Holds first.
 //
-// Bubblewrap fails if a Unix socket that it is to hide is gone by the time it starts. It
-// ends at once where others are asked to end, a signal that killed the
-// program is exit code 128 and its number, and what the program left in the background
-// ends with it. Otherwise that goes on, as it does without a sandbox, and is still
-// contained.
+// Bubblewrap fails if a Unix socket that it must hide disappears before it starts. On
+// SIGTERM it ends at once, without passing the signal on. If a signal killed the
+// program, the exit code is 128 plus its number. Background processes end with it; in
+// the other kinds they continue, as without a sandbox, and stay contained.
 //
 // # What it does not hold
 //
@@ -70,7 +70,7 @@
 //   - A hard link from a writable directory to a file elsewhere is that file, and so is
 //     a second mount of a protected file that may be written.
 //   - What a process outside does to a protected or hidden file: replacing it uncovers it
-//     in sandboxes that are under way, and so does making one that was missing.
+//     in running sandboxes, and so does making one that was missing.
 //   - Unix sockets that begin to listen after the program has started. One that an
 //     earlier command left in the background counts as outside; name it in
 //     [Policy].Sockets to use it.
@@ -94,18 +94,18 @@
 //
 // A [Sandbox] is immutable and safe for concurrent use. A command line may be started any
 // number of times. Sandboxes that protect the same missing name at the same time share
-// what stands in its place.
+// the placeholder.
 //
-// A sandbox of kind [Namespaces] is three processes: the one that was started stays
-// outside, passes on HUP, INT, QUIT, TERM, USR1, USR2, CONT and WINCH to the program's group, and
-// ends as the program ends; SIGSTOP stops it alone. When it is killed the kernel kills all within. It costs
-// one more start of this program, and some milliseconds.
+// A sandbox of kind [Namespaces] is three processes: the one that was started stays outside, passes on HUP,
+// INT, QUIT, TERM, USR1, USR2, CONT and WINCH to the program's group, and ends as the program ends; SIGSTOP
+// stops it alone. When it is killed the kernel kills all within. It costs one more start of this program,
+// and some milliseconds.
 //
 // # Errors
 //
-// [Sandbox.Command] returns [ErrNone] where there is no sandbox, and says what is wrong
-// with a policy. What fails later fails closed: the program does not run, the exit code
-// is 126 (or 127 if there is no such program), and one line on standard error says why.
+// [Sandbox.Command] returns [ErrNone] if there is no sandbox, and an error for an
+// invalid policy. Later failures are closed: the program does not run, the exit code is
+// 126 (or 127 if there is no such program), and one line on standard error says why.
 //
 // # Testing
 //

@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bwrapAttempts is how often bwrap is tried: a socket that it is to hide may be gone by
-// the time it starts, and then it fails.
+// bwrapAttempts is how often bwrap is tried: it fails if a socket that it must hide
+// disappears before it starts.
 const bwrapAttempts = 3
 
-// try finds out whether a kind works here, and what it is made of.
+// try checks whether a kind works here, and with which means.
 func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 	switch kind {
 	case Landlock, Namespaces:
 		if machines() == nil {
-			return nil, fmt.Errorf("it is not there for %s", runtime.GOARCH)
+			return nil, fmt.Errorf("it is not available for %s", runtime.GOARCH)
 		}
 		if !ready.Load() {
 			return nil, errors.New("this program does not call sandbox.Main as the first thing that main does")
@@ -40,7 +40,7 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 			return s, err
 		}
 		if version < abiRefer { // bwrap does not
-			return nil, fmt.Errorf("the kernel's Landlock is of ABI %d, which keeps files from being moved from directory to directory: ABI %d came with Linux 5.19", version, abiRefer)
+			return nil, fmt.Errorf("the kernel has Landlock ABI %d, which cannot move files between directories: ABI %d needs Linux 5.19", version, abiRefer)
 		}
 		return namespaces(ctx, s)
 	case Bubblewrap:
@@ -63,8 +63,8 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 	}
 }
 
-// namespaces finds out whether it takes a user namespace to make the others, as it does
-// for everybody but root, and for root in most containers.
+// namespaces checks whether a user namespace is needed to make the others: all users
+// but root need one, and root in most containers.
 func namespaces(ctx context.Context, s *Sandbox) (*Sandbox, error) {
 	have, err := permitted()
 	if err != nil {
@@ -90,7 +90,7 @@ func newSandbox(kind Kind, m means) *Sandbox {
 	return &Sandbox{kind: kind, means: m, limits: limitsOf(kind, m)}
 }
 
-// command spells out how a program is run.
+// command returns the command line of a program.
 func (s *Sandbox) command(policy Policy, program string, argv []string) ([]string, error) {
 	if s.kind == Bubblewrap {
 		line, err := s.bubblewrap(policy, program, argv)

@@ -89,7 +89,7 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 			"a relative name to write":           {sandbox.Policy{Write: []string{"x"}}, []string{"true"}, `Write: "x" is not an absolute name`},
 			"a relative name to protect":         {sandbox.Policy{Protect: []string{"x"}}, []string{"true"}, `Protect: "x" is not an absolute name`},
 			"a relative name to hide":            {sandbox.Policy{Hide: []string{"x"}}, []string{"true"}, `Hide: "x" is not an absolute name`},
-			"everything to hide":                 {sandbox.Policy{Hide: []string{"/usr/.."}}, []string{"true"}, "is everything"},
+			"everything to hide":                 {sandbox.Policy{Hide: []string{"/usr/.."}}, []string{"true"}, "is the whole file system"},
 			"hiding what may be written":         {sandbox.Policy{Write: []string{p.in}, Hide: []string{p.in}}, []string{"true"}, "which Write names"},
 			"hiding what is above it":            {sandbox.Policy{Write: []string{p.in}, Hide: []string{p.in + "/.."}}, []string{"true"}, "would hide " + p.in},
 			"a relative name of a socket":        {sandbox.Policy{Sockets: []string{"x"}}, []string{"true"}, `Sockets: "x" is not an absolute name`},

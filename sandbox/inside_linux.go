@@ -25,7 +25,7 @@ import (
 // Where protected names do not exist there is one more, outside: it removes the
 // placeholders when the second has ended, whatever has ended it.
 
-// runInside runs a program in namespaces of its own and ends as it does.
+// runInside runs a program in its own namespaces and ends with the same status.
 func runInside(o order) error {
 	list, made, err := prepare(o.policy)
 	if err != nil {
@@ -44,13 +44,13 @@ func runInside(o order) error {
 	if err != nil {
 		return err
 	}
-	second, err := unix.PidfdOpen(pid, 0) // a number may come to mean another process
+	second, err := unix.PidfdOpen(pid, 0) // the number may be reused
 	if err != nil {
 		return fmt.Errorf("follow the sandbox: %w", err)
 	}
 	for _, f := range append(ours.theirs, alive) {
 		if f != nil {
-			_ = f.Close() // the second process has it
+			_ = f.Close() // the second process owns it now
 		}
 	}
 	end := func() { // whatever is left of the two
@@ -83,7 +83,7 @@ func runInside(o order) error {
 	why := count.end()
 	switch {
 	case why != "":
-		_, _ = unix.Write(stderr, []byte(why+"\n")) // nobody may be listening
+		_, _ = unix.Write(stderr, []byte(why+"\n")) // the other side may be closed
 	case left == leftRunning:
 		if err := count.handOver(); err != nil {
 			_ = unix.PidfdSendSignal(second, unix.SIGKILL, nil, 0) // nobody would count
@@ -118,7 +118,7 @@ func cloneFlags(o order) uintptr {
 	return flags
 }
 
-// ends are the first process's ends of pipes to the second, and those of the second.
+// ends are the two ends of the pipes between the first and the second process.
 type ends struct {
 	report, status *os.File
 	theirs         []*os.File
@@ -137,12 +137,12 @@ func (p *plan) start(flags uintptr) (pid int, err error) {
 	return int(child), err
 }
 
-// started waits until the program runs, or says why it does not.
+// started waits until the program runs, or returns why it does not.
 func (p *plan) started(report *os.File) error {
 	var f failure
 	err := binary.Read(report, binary.NativeEndian, &f)
 	if errors.Is(err, io.EOF) {
-		return nil // or the second process is gone, which await will find
+		return nil // or the second process has ended, which await detects
 	}
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)
@@ -176,7 +176,7 @@ func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left leftBe
 	return unix.WaitStatus(e.Status), leftNothing
 }
 
-// leftBehind is what is left in the namespaces when the program has ended.
+// leftBehind is the state of the namespaces after the program has ended.
 type leftBehind int
 
 const (
@@ -185,9 +185,8 @@ const (
 	leftKilled             // nothing, and the second process is gone too
 )
 
-// catch takes the signals that are to be passed on: those that one process sends to
-// another to say something. Those that are ignored stay so. To take all there are would
-// cost more than to start the program.
+// catch receives the signals to pass on. Ignored signals stay ignored. Receiving all
+// signals would cost more than starting the program.
 func catch() <-chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, sig := range []syscall.Signal{
@@ -200,7 +199,7 @@ func catch() <-chan os.Signal {
 	return caught
 }
 
-// letGo lets go of the program's files, so that they end when the program closes them.
+// letGo closes the program's files, so that they end when the program closes them.
 func letGo() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -211,7 +210,7 @@ func letGo() error {
 			return fmt.Errorf("let go of the program's files: %w", err)
 		}
 	}
-	_ = null.Close() // it has served
+	_ = null.Close() // no longer needed
 	return nil
 }
 

@@ -20,8 +20,8 @@ const (
 	accessSendUDP     = 1 << 3
 )
 
-// What changes a file system. Reading and executing are not restricted. Making
-// device files is, and is granted nowhere.
+// The rights to change a file system. Reading and executing are not restricted.
+// Making device files is never granted.
 const (
 	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
@@ -35,11 +35,11 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	deviceMaking = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	// uses is what a device or a directory of terminals is for.
+	// uses are the rights on a device or a directory of terminals.
 	uses = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// abi is the version of Landlock that the kernel speaks.
+// abi returns the Landlock version of the kernel.
 func abi() (int, error) {
 	version, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch errno {
@@ -54,11 +54,11 @@ func abi() (int, error) {
 	}
 }
 
-// ruleset is what a version of Landlock can restrict of all that should be.
+// ruleset returns the restrictions that a version of Landlock supports.
 func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Access_fs: changes | deviceMaking}
 	if abi < abiRefer {
-		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // is then granted nowhere
+		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // is then never granted
 	}
 	if abi < abiTruncate {
 		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
@@ -72,7 +72,7 @@ func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	if abi >= abiUnix {
 		attr.Access_fs |= accessResolveUnix
 	}
-	if kind == Landlock && !network { // else the network is one of its own
+	if kind == Landlock && !network { // else it has its own network
 		if abi >= abiTCP {
 			attr.Access_net |= unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 		}
@@ -83,7 +83,7 @@ func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// landlock restricts the thread to what a policy lets it change.
+// landlock restricts the thread to the changes that a policy allows.
 func (s *script) landlock(o order) {
 	attr := ruleset(o.means.abi, o.kind, o.policy.Network)
 	rules := s.do("make a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET,
@@ -130,7 +130,7 @@ func (s *script) grant(rules *int32, name string, flags, access uint64) {
 		how.Resolve = unix.RESOLVE_NO_SYMLINKS
 	}
 	rule := &unix.LandlockPathBeneathAttr{Allowed_access: access}
-	s.openat2(name, &how).into = &rule.Parent_fd // where the kernel looks for it
+	s.openat2(name, &how).into = &rule.Parent_fd // the kernel reads it from there
 	s.do("grant "+name, unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
 	s.do("close", unix.SYS_CLOSE, &rule.Parent_fd)
 }

@@ -1,6 +1,6 @@
 package sandbox
 
-// Limit is one thing that a sandbox may hold. Its value is stable.
+// Limit is a restriction that a sandbox may enforce. Its value is stable.
 type Limit string
 
 const (
@@ -34,8 +34,8 @@ const (
 	Signals Limit = "signals"
 	// Devices is held if apart from terminals and the like, devices cannot be driven (ioctl).
 	Devices Limit = "devices"
-	// Descendants is held if whoever ends the process group ends all that the program has
-	// started, sessions of its own (setsid) included.
+	// Descendants is held if ending the process group ends all that the program has
+	// started, including its own sessions (setsid).
 	Descendants Limit = "descendants"
 	// Endings is held if SIGTERM reaches the program, and it is seen to end as it ended: with its
 	// exit code, or by the signal that killed it.
@@ -45,7 +45,7 @@ const (
 	Usage Limit = "usage"
 )
 
-// Limits lists all of them, the gravest first.
+// Limits lists all limits, the most important first.
 func Limits() []Limit {
 	return []Limit{
 		Writes, Truncation, Attributes, Protection, Missing, Hiding, Network, Loopback,
@@ -53,7 +53,7 @@ func Limits() []Limit {
 	}
 }
 
-// Text is what holding it means, as a clause.
+// Text describes the limit in a clause.
 func (l Limit) Text() string {
 	switch l {
 	case Writes:
@@ -91,7 +91,7 @@ func (l Limit) Text() string {
 	}
 }
 
-// limitsOf lists what a kind holds with the means that were found.
+// limitsOf lists the limits that a kind enforces with the available means.
 func limitsOf(kind Kind, m means) []Limit {
 	switch kind {
 	case Namespaces:
@@ -126,7 +126,7 @@ func limitsOf(kind Kind, m means) []Limit {
 	}
 }
 
-// landlockLimits lists what only Landlock holds, whatever is around it.
+// landlockLimits lists the limits that only Landlock enforces.
 func landlockLimits(abi int) []Limit {
 	var limits []Limit
 	if abi >= abiScope {
@@ -146,5 +146,5 @@ const (
 	abiIoctl    = 5
 	abiScope    = 6  // abstract sockets and signals
 	abiUnix     = 9  // sockets with a file
-	abiUDP      = 10 // and what is left of the network is for the system call filter
+	abiUDP      = 10 // the system call filter handles the rest of the network
 )

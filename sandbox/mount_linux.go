@@ -12,8 +12,8 @@ import (
 )
 
 // Everything is mounted read-only, and what may be written is mounted on top of it
-// once more. Names are resolved without symbolic links: what was one when the policy
-// was read, and is one now, was swapped meanwhile, and the program does not run.
+// once more. Names are resolved without symbolic links: if a name is a link now, it
+// was swapped since the policy was read, and the program does not run.
 
 // openat2 opens a file.
 func (s *script) openat2(name string, how *unix.OpenHow) *call {
@@ -84,9 +84,9 @@ func (s *script) mounts(o order, holds []hold, sockets []string) {
 	}
 }
 
-// cover puts nothing in the place of a file or a directory: /dev/null, or an empty
-// directory that cannot be written. What is gone by now needs none; what was swapped for
-// a link or something else keeps the program from running.
+// cover hides a file or a directory behind /dev/null or an empty read-only directory. A
+// missing file needs no cover. If it was swapped for a link or something else, the
+// program does not run.
 func (s *script) cover(name string) {
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -95,7 +95,7 @@ func (s *script) cover(name string) {
 	if isDir(name) {
 		tree = s.nothing
 	}
-	// Unlike place it does not take a link for what is to be covered.
+	// Unlike place it does not accept a link.
 	to := s.openat2(name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}).result()
 	s.attachTo(tree(), to, name)
 }
@@ -116,7 +116,7 @@ func (s *script) nothing() *int32 {
 	return tree
 }
 
-// ownDevices gives the program terminals and shared memory that nobody else has.
+// ownDevices gives the program its own terminals and shared memory.
 func (s *script) ownDevices(memory int64) {
 	options := "mode=1777"
 	if memory > 0 {
@@ -139,10 +139,10 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// hide puts /dev/null in the place of a socket, if that is still there.
+// hide covers a socket with /dev/null, if it still exists.
 func (s *script) hide(name string) {
 	to := s.do("open "+name, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name, unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
-	to.unless(4, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) // what cannot be found cannot be used
+	to.unless(4, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) // a missing socket cannot be used
 	place := to.result()
 	tree := s.devNull()
 	s.do("hide "+name, unix.SYS_MOVE_MOUNT, tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
@@ -150,7 +150,7 @@ func (s *script) hide(name string) {
 	s.do("close", unix.SYS_CLOSE, tree)
 }
 
-// loopback brings up the one interface of a network of its own.
+// loopback brings up the loopback interface of the new network.
 func (s *script) loopback() {
 	request := &struct {
 		name  [unix.IFNAMSIZ]byte

@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// marker is the first argument of a child that is to apply a policy. Nobody else
-// begins a command line with it; the number is that of the format.
+// marker is the first argument of a child that applies a policy. No other
+// command line begins with it; the number is the version of the format.
 const marker = "@belay-sandbox-1"
 
-// order is what a child is told to do. It travels as arguments, one name in each,
-// since a name of a file may be any bytes; the environment is the program's own.
+// order is the task of a child. It is passed as arguments, one name in each,
+// because file names may contain any bytes; the environment belongs to the
+// program.
 type order struct {
 	kind    Kind
 	means   means
 	policy  Policy
 	program string   // the file to run
-	argv    []string // with the name that the program sees itself by
+	argv    []string // with the program's own name
 }
 
-// arguments spells an order out.
+// arguments encodes an order.
 func (o order) arguments() []string {
 	args := []string{
 		marker,
@@ -95,7 +96,7 @@ func parseOrder(args []string) (order, error) {
 	return o, fmt.Errorf("the command is missing after %s", marker)
 }
 
-// check refuses an order that cannot be meant.
+// check rejects an invalid order.
 func (o order) check() error {
 	switch {
 	case o.kind != Namespaces && o.kind != Landlock && o.kind != Bubblewrap:

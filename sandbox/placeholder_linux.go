@@ -12,12 +12,12 @@ import (
 )
 
 // Something can only be mounted on what exists. So where a protected name does not
-// exist, an empty directory is made for as long as a sandbox needs it. Everybody who
-// uses one holds a shared lock on it, and it is removed by whoever gets an exclusive
-// one. It is a directory whatever the name is for: one that was filled meanwhile
-// cannot be removed by mistake, and git does not see it.
+// exist, an empty directory is made for as long as a sandbox needs it. Each user
+// holds a shared lock on it, and the process that gets an exclusive lock removes it.
+// It is always a directory: one that was filled in the meantime cannot be removed by
+// mistake, and git ignores it.
 
-// placeholderMode tells a placeholder from a directory that somebody made.
+// placeholderMode distinguishes a placeholder from other directories.
 const placeholderMode = fs.ModeDir | fs.ModeSticky | 0o755
 
 type placeholder struct {
@@ -25,8 +25,8 @@ type placeholder struct {
 	dir  *os.File // with the lock
 }
 
-// prepare finds what has to be held, and makes the placeholders that this needs. A
-// placeholder that it found may be gone before it is locked: then it looks again.
+// prepare finds the names to protect, and makes the placeholders for them. If a
+// placeholder disappears before it is locked, it tries again.
 func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 	for range attempts {
 		if list, err = holds(policy); err != nil {
@@ -40,8 +40,8 @@ func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 	return list, made, err
 }
 
-// placeholders makes those that a list of holds needs. Those that could not be made by
-// the program either are taken from the list.
+// placeholders makes the placeholders for a list of holds. It drops holds whose names
+// the program could not create either.
 func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 	for _, h := range list {
 		if !h.sealed || h.link {
@@ -57,7 +57,7 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 			continue
 		case err != nil:
 			for _, p := range made {
-				_ = p.dir.Close() // and leave it to the next who needs it
+				_ = p.dir.Close() // and leave it to the next user
 			}
 			return nil, nil, fmt.Errorf("keep %s from being made: %w", h.name, err)
 		}
@@ -73,8 +73,8 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 // attempts is how often a name may be seen to change before that is an error.
 const attempts = 100
 
-// occupy returns a locked placeholder, or nothing if the name is that of something
-// else. Another sandbox may be done with one at this very moment.
+// occupy returns a locked placeholder, or nil if something else has the name.
+// Another sandbox may remove its placeholder at the same time.
 func occupy(h hold) (*placeholder, error) {
 	for range attempts {
 		info, err := os.Lstat(h.name)
@@ -95,11 +95,10 @@ func occupy(h hold) (*placeholder, error) {
 			return p, err
 		}
 	}
-	return nil, errors.New("it comes and goes")
+	return nil, errors.New("it keeps appearing and disappearing")
 }
 
-// isPlaceholder reports whether a directory only stands for one that is missing. Once
-// there is something in it, it does not.
+// isPlaceholder reports whether a directory is an empty placeholder.
 func isPlaceholder(name string, info fs.FileInfo) bool {
 	if info.Mode()&^fs.ModeSetgid != placeholderMode { // which is inherited
 		return false
@@ -113,7 +112,7 @@ func isPlaceholder(name string, info fs.FileInfo) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// makePlaceholder makes one that is never seen with another mode.
+// makePlaceholder makes a placeholder atomically with its mode.
 func makePlaceholder(name string) error {
 	defer unix.Umask(unix.Umask(0))
 	return os.Mkdir(name, placeholderMode)
@@ -142,8 +141,8 @@ func lock(name string) (*placeholder, error) {
 	return nil, nil
 }
 
-// tidy removes placeholders that nobody else uses. A lock that was got too late is that
-// of a directory that is gone already, which cannot be listed.
+// tidy removes unused placeholders. If the lock came too late, the directory is already
+// removed and cannot be listed.
 func (s *script) tidy(made []placeholder) {
 	entries := make([]byte, 256)
 	s.keep = append(s.keep, entries)

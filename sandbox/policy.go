@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// lookUp finds a program as exec.Command does. A name with a slash is left for the
-// child, whose working directory it may depend on.
+// lookUp finds a program as exec.Command does. The child resolves a name with a
+// slash, because it may depend on the working directory.
 func lookUp(name string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, nil
@@ -25,9 +25,9 @@ func lookUp(name string) (string, error) {
 	return path, nil
 }
 
-// resolve checks a policy and follows the symbolic links of what may be written and of
-// what is hidden, so that a link that changes later leads nowhere. What is within others
-// is left out, and so are directories that are protected.
+// resolve checks a policy and resolves the symbolic links in Write and Hide, so that a
+// link that changes later has no effect. It drops directories inside others, and
+// protected directories.
 func resolve(p Policy) (Policy, error) {
 	if err := p.Bounds.check(); err != nil {
 		return Policy{}, err
@@ -65,7 +65,7 @@ func resolve(p Policy) (Policy, error) {
 			return Policy{}, fmt.Errorf("sandbox: Write: %w", err)
 		}
 		if !info.IsDir() {
-			return Policy{}, fmt.Errorf("sandbox: Write: %s is not a directory: name the directory that it is in", name)
+			return Policy{}, fmt.Errorf("sandbox: Write: %s is not a directory: use its parent directory", name)
 		}
 		if !slices.ContainsFunc(sealed, func(dir string) bool { return within(dir, path) || within(dir, filepath.Clean(name)) }) {
 			write = append(write, path)
@@ -82,8 +82,8 @@ func resolve(p Policy) (Policy, error) {
 	return resolved, err
 }
 
-// hidden follows the symbolic links of what is to be hidden. What is not there, or out of
-// the reach of this user, has nothing to hide.
+// hidden resolves the symbolic links in Hide. It drops names that do not exist or that
+// this user cannot reach.
 func hidden(names, write []string) ([]string, error) {
 	var paths []string
 	for _, name := range names {
@@ -97,7 +97,7 @@ func hidden(names, write []string) ([]string, error) {
 		case err != nil:
 			return nil, fmt.Errorf("sandbox: Hide: %w", err)
 		case path == string(filepath.Separator):
-			return nil, fmt.Errorf("sandbox: Hide: %s is everything: name what is in it", name)
+			return nil, fmt.Errorf("sandbox: Hide: %s is the whole file system: name directories inside it", name)
 		}
 		if i := slices.IndexFunc(write, func(dir string) bool { return within(path, dir) }); i >= 0 {
 			return nil, fmt.Errorf("sandbox: Hide: %s would hide %s, which Write names: hide what is in it, or leave it out of Write", name, write[i])
@@ -114,8 +114,7 @@ func hidden(names, write []string) ([]string, error) {
 	return hide, nil
 }
 
-// checkName refuses a name that would mean something else in another directory, or
-// that no file can have.
+// checkName rejects relative and invalid names.
 func checkName(field, name string) error {
 	switch {
 	case !filepath.IsAbs(name):
@@ -127,7 +126,7 @@ func checkName(field, name string) error {
 	}
 }
 
-// within reports whether a path is a directory or below it. Both are clean.
+// within reports whether a path is the directory or below it. Both are clean.
 func within(dir, path string) bool {
 	if dir == path || dir == string(filepath.Separator) {
 		return true

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// hold is a name in a writable directory that is to stay what it is. Whatever is
-// mounted on cannot be moved or removed, and so each is mounted on itself.
+// hold is a name in a writable directory that must not change. A mount point
+// cannot be moved or removed, so each is mounted on itself.
 type hold struct {
 	name   string
-	sealed bool // and nothing below it can be changed; else it is on the way to what is
+	sealed bool // nothing below it can be changed; false for a parent directory
 	link   bool // a symbolic link
 	absent bool // there is nothing by that name yet
 }
@@ -23,8 +23,8 @@ type hold struct {
 // maxLinks is how many symbolic links the kernel follows.
 const maxLinks = 40
 
-// holds finds what has to be held so that protected names lead where they lead now,
-// to what is there now. What is above comes before what is below.
+// holds returns the names to hold so that protected paths keep their current
+// targets. Parents come first.
 func holds(p Policy) ([]hold, error) {
 	h := &holder{write: p.Write}
 	for _, name := range p.Protect {
@@ -74,7 +74,7 @@ func (h *holder) walk(name string) error {
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		case len(rest) > 0 && !info.IsDir():
-			// Something else is in its place, as .git is a file in a worktree.
+			// It is something else, as .git is a file in a worktree.
 			h.add(hold{name: next, sealed: true})
 			return nil
 		default:
@@ -89,7 +89,7 @@ func (h *holder) walk(name string) error {
 	}
 }
 
-// add appends a hold, if it is for something that could be changed.
+// add appends a hold, if the program could change the name.
 func (h *holder) add(one hold) {
 	below := func(dir string) bool { return dir != one.name && within(dir, one.name) }
 	if !slices.ContainsFunc(h.write, below) || h.sealed(one.name) {

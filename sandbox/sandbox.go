@@ -12,68 +12,67 @@ import (
 type Kind string
 
 const (
-	// None is no containment: this machine has none, or what was asked for did not
+	// None means no sandbox: the machine has none, or the requested kinds do not
 	// work.
 	None Kind = "none"
 	// Namespaces is Landlock, within namespaces of its own for mounts, processes,
-	// IPC and, without a network, the network. It holds the most.
+	// IPC and, without a network, the network. It enforces the most limits.
 	Namespaces Kind = "landlock+namespaces"
 	// Bubblewrap is the program bwrap, which makes such namespaces. It needs no call
 	// of [Main].
 	Bubblewrap Kind = "bubblewrap"
-	// Landlock is Landlock alone, for machines where nobody may make namespaces.
+	// Landlock is only Landlock, for machines that do not allow namespaces.
 	Landlock Kind = "landlock"
 )
 
-// ErrNone is what [Sandbox.Command] answers where there is no containment.
+// ErrNone is the error of [Sandbox.Command] if there is no sandbox.
 var ErrNone = errors.New("there is no sandbox on this machine")
 
-// Policy says what a program may change, read and reach. The zero Policy may change
-// nothing, reach nothing outside and read everything.
+// Policy defines what a program may change, read and reach. With the zero Policy it
+// may change nothing, reach nothing outside, and read everything.
 type Policy struct {
-	// Write lists directories that may be changed, with all that is below them. Each
+	// Write lists directories that may be changed, including everything below. Each
 	// must exist and be absolute. Defaults to none.
 	Write []string
-	// Protect lists files and directories below those that stay as they are, by
-	// absolute names: they cannot be changed, moved or replaced, nor can a directory or
-	// a symbolic link on the way to them. Where there is nothing by such a name, nothing
-	// can be made: an empty directory is in its place, or in that of the first
-	// directory on the way that is missing, for as long as the sandbox lasts. So
-	// protecting .git/config where there is no .git keeps git init from working. Which
-	// sandboxes hold this, [Protection] and [Missing] tell. Defaults to none.
+	// Protect lists files and directories below those that stay as they are, by absolute
+	// names: they cannot be changed, moved or replaced, nor can a directory or a
+	// symbolic link on the way to them. Where there is nothing by such a name, nothing
+	// can be made: an empty directory is in its place, or in that of the first directory
+	// on the way that is missing, for as long as the sandbox lasts. So protecting
+	// .git/config where there is no .git keeps git init from working. See [Protection]
+	// and [Missing]. Defaults to none.
 	Protect []string
 	// Hide lists files and directories that can be neither read nor changed, by absolute
-	// names: a file looks empty, and a directory is empty. What they are links to is
-	// hidden, and what is not there when the program is started is not. A directory that
-	// Write names, or one above it, cannot be hidden. Which sandboxes hold this, [Hiding]
-	// tells. Defaults to none.
+	// names: a file looks empty, and a directory is empty. The targets of links are
+	// hidden. Names that do not exist when the program starts are not hidden. A
+	// directory in Write, or a parent of it, cannot be hidden. See [Hiding]. Defaults to
+	// none.
 	Hide []string
 	// Sockets lists Unix sockets of processes outside that may be used, by absolute
 	// names, such as that of an SSH agent. Defaults to none.
 	Sockets []string
-	// Network is whether the network may be used. Without it there is the loopback
-	// interface alone, and nobody from outside is on it. Defaults to false.
+	// Network is whether the network may be used. Without it there is only a
+	// private loopback interface. Defaults to false.
 	Network bool
-	// Bounds limit how much of the machine the program uses. Which sandboxes hold this,
-	// [Usage] tells. Defaults to none.
+	// Bounds limit the resources of the program. See [Usage]. Defaults to none.
 	Bounds Bounds
 }
 
 // Options are the options of [Find].
 type Options struct {
 	// Kinds lists what to try, in this order. Defaults to Namespaces, Bubblewrap,
-	// Landlock: from what holds the most to what holds the least.
+	// Landlock: from the strictest to the weakest.
 	Kinds []Kind
 }
 
-// Attempt is a kind that [Find] tried in vain, and why.
+// Attempt is a kind that does not work here, and why.
 type Attempt struct {
 	Kind Kind
 	Err  error
 }
 
-// Sandbox is what this machine can do to contain a program. It is immutable and
-// safe for concurrent use.
+// Sandbox is the sandbox of this machine. It is immutable and safe for
+// concurrent use.
 type Sandbox struct {
 	kind   Kind
 	means  means
@@ -81,18 +80,17 @@ type Sandbox struct {
 	failed []Attempt
 }
 
-// means is what the attempt that worked has found out.
+// means are the findings of the successful attempt.
 type means struct {
 	abi   int    // of Landlock
 	users bool   // a user namespace is needed to make the others
 	bwrap string // the program
-	watch bool   // this program calls Main, and so can count what others use
+	watch bool   // this program calls Main, so it can count resource use
 }
 
-// Find looks at what this machine can do, by running a child that tries to get
-// out. It takes some milliseconds: do it once, and keep what it returns. It never
-// fails; where there is no containment it returns a Sandbox of kind [None], which
-// says why.
+// Find checks what this machine supports, by running a child that tries to
+// escape. It takes some milliseconds: call it once, and keep the result. It never
+// fails; if there is no sandbox, it returns one of kind [None] with the reason.
 func Find(ctx context.Context, opts *Options) *Sandbox {
 	kinds := []Kind{Namespaces, Bubblewrap, Landlock}
 	if opts != nil && opts.Kinds != nil {
@@ -110,27 +108,27 @@ func Find(ctx context.Context, opts *Options) *Sandbox {
 	return none
 }
 
-// Kind is the way in which it contains programs.
+// Kind returns the kind of the sandbox.
 func (s *Sandbox) Kind() Kind { return s.kind }
 
-// Holds reports whether it holds a limit.
+// Holds reports whether it enforces a limit.
 func (s *Sandbox) Holds(limit Limit) bool { return slices.Contains(s.limits, limit) }
 
-// Description is what a [Sandbox] can and cannot do, to be shown.
+// Description describes what a [Sandbox] can and cannot do, for display.
 type Description struct {
 	// Kind is its kind.
 	Kind Kind
-	// Means names the parts of the machine it is made of.
+	// Means names the features of the machine that it uses.
 	Means string
-	// Holds lists the limits it holds.
+	// Holds lists the limits it enforces.
 	Holds []Limit
-	// Lacks lists those it does not hold.
+	// Lacks lists the limits it does not enforce.
 	Lacks []Limit
 	// Failed lists the kinds that were tried before it, and why they did not work.
 	Failed []Attempt
 }
 
-// Describe tells what it can and cannot do.
+// Describe returns what it can and cannot do.
 func (s *Sandbox) Describe() Description {
 	d := Description{Kind: s.kind, Means: s.means.String(), Failed: slices.Clone(s.failed)}
 	for _, limit := range Limits() {
@@ -157,15 +155,15 @@ func (m means) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Command returns the command line that runs argv under a policy, for this process
-// to start: it may name this process's own program as /proc/self/exe. A name
-// without a slash is looked up in this process's PATH. Working directory and
-// environment are those that the command line is started with, and its standard
-// input, output and error are the program's.
+// Command returns the command line that runs argv under a policy. Start it from
+// this process: it may name this program as /proc/self/exe. A name without a slash
+// is looked up in this process's PATH. Working directory and environment are those
+// that the command line is started with, and its standard input, output and error
+// are the program's.
 //
-// A policy that cannot be applied when it is started keeps the program from
-// running: the exit code is 126, or what bwrap makes of it, and standard error says
-// why. A program that is gone by then is exit code 127.
+// If the policy cannot be applied at the start, the program does not run: the exit
+// code is 126, or that of bwrap, and standard error says why. If the program no
+// longer exists, the exit code is 127.
 func (s *Sandbox) Command(policy Policy, argv []string) ([]string, error) {
 	if s.kind == None {
 		return nil, s.noneError()
@@ -184,7 +182,7 @@ func (s *Sandbox) Command(policy Policy, argv []string) ([]string, error) {
 	return s.command(resolved, program, argv)
 }
 
-// noneError says why there is no containment.
+// noneError explains why there is no sandbox.
 func (s *Sandbox) noneError() error {
 	var why []string
 	for _, a := range s.failed {

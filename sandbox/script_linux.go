@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A script is a list of system calls that is written in Go, and run where Go cannot
-// go: in a process that was forked from this one and has nothing of its runtime but the
-// memory. Between the fork and the exec that follows there may be no allocation, no
-// growing stack, no other goroutine and no pointer written. A second start of the
-// program would need none of this, and would cost what its packages take to
-// initialise, which for a large program is more than all the rest.
+// A script is a list of system calls, prepared in Go and run in a forked process, where
+// the Go runtime does not work. Between fork and exec there may be no allocation, no
+// stack growth, no other goroutine and no pointer write. Starting the program again
+// would avoid this, but would cost the initialisation of its packages, which for a
+// large program is more than all the rest.
 type script struct {
 	calls []*call
 	keep  []any // what the calls point to
@@ -31,11 +30,11 @@ type call struct {
 
 	tolerate [6]syscall.Errno // errors that are no failure
 	skip     int              // how many calls to leave out after one of these
-	must     syscall.Errno    // the error that it has to come back with
+	must     syscall.Errno    // the error that it must return
 }
 
-// do appends a call. An argument is a number, a string, a pointer, or what an earlier
-// call was told to put its result into.
+// do appends a call. An argument is a number, a string, a pointer, or the result of
+// an earlier call.
 func (s *script) do(what string, nr uintptr, args ...any) *call {
 	c := &call{what: what, nr: nr}
 	for i, arg := range args {
@@ -63,13 +62,14 @@ func (s *script) do(what string, nr uintptr, args ...any) *call {
 // is; whoever needs it there keeps the pointer.
 func address(pointer any) uintptr { return reflect.ValueOf(pointer).Pointer() }
 
-// result has the call keep its result for later ones.
+// result keeps the call's result for later calls.
 func (c *call) result() *int32 {
 	c.into = new(int32)
 	return c.into
 }
 
-// unless names errors that are no failure, after which that many calls are left out.
+// unless names errors that are not failures. After one of them, that many calls are
+// skipped.
 func (c *call) unless(skip int, errs ...syscall.Errno) {
 	c.skip = skip
 	copy(c.tolerate[:], errs)
@@ -78,12 +78,12 @@ func (c *call) unless(skip int, errs ...syscall.Errno) {
 // failure is the first call of a script that failed, and how. It is sent as it is
 // through a pipe.
 type failure struct {
-	Part  uint32 // which script, for who reads it
+	Part  uint32 // which script, for the reader
 	Index uint32
 	Errno uint32
 }
 
-// err words a failure of this script.
+// err returns the error of a failure.
 func (s *script) err(f failure) error {
 	what := s.calls[f.Index].what
 	if f.Errno == 0 { // it worked, and should not have
@@ -148,7 +148,7 @@ func fork(flags uintptr) (pid uintptr, errno syscall.Errno) {
 	return raw(unix.SYS_CLONE, flags, 0, 0, 0)
 }
 
-// raw makes a system call of which the runtime does not know.
+// raw makes a system call without informing the runtime.
 //
 //go:norace
 //go:nosplit

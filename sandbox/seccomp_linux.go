@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system call filter refuses what the rest cannot: sockets of families that are
-// outside every network namespace, such as those between a virtual machine and its
-// host; where there is no such namespace, all sockets that lead to a network; and
-// typing into a terminal that was inherited. A ring (io_uring) makes sockets past any
-// filter, and so there is none without a network.
+// The system call filter rejects what the other parts cannot: sockets of families
+// that are outside every network namespace, such as those between a virtual machine
+// and its host; where there is no such namespace, all sockets that lead to a network;
+// and typing into a terminal that was inherited. A ring (io_uring) makes sockets past
+// any filter, and so there is none without a network.
 
-// numbers are those of the system calls that the filter looks at, for one kind of
-// machine code. A processor may run several.
+// numbers are the system call numbers of one architecture that the filter checks.
+// A processor may support several.
 type numbers struct {
 	arch       uint32
 	socket     uint32
@@ -75,7 +75,7 @@ func filter(families []uint32) []unix.SockFilter {
 	load := func(at uint32) { statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, at) }
 	answer := func(k uint32) { statement(unix.BPF_RET|unix.BPF_K, k) }
 	refuse := func(errno uint32) { answer(unix.SECCOMP_RET_ERRNO | errno) }
-	// when runs a part if the test holds, and goes on behind it else.
+	// when runs a part if the test is true, and skips it otherwise.
 	when := func(test int, k uint32, part func()) {
 		at := len(program)
 		statement(unix.BPF_JMP|test|unix.BPF_K, k)
@@ -112,7 +112,7 @@ func filter(families []uint32) []unix.SockFilter {
 			answer(unix.SECCOMP_RET_ALLOW)
 		})
 	}
-	refuse(uint32(unix.ENOSYS)) // of machine code that nobody here knows
+	refuse(uint32(unix.ENOSYS)) // of an unknown architecture
 	return program
 }
 

@@ -37,8 +37,7 @@ type ending struct {
 	Left   uint32 // 1 if it left processes behind
 }
 
-// newPlan writes down what the second process does, and returns this side of what the two
-// are connected by.
+// newPlan prepares the second process, and returns this side's ends of the pipes.
 func newPlan(o order, list []hold) (*plan, *ends, error) {
 	report, theirReport, err := pipe()
 	if err != nil {
@@ -182,7 +181,7 @@ func (p *plan) second() {
 		ended := false
 		for {
 			pid, errno := raw(unix.SYS_WAIT4, ^uintptr(0), p.at.wait, unix.WNOHANG, 0)
-			if errno != 0 { // there is nobody left
+			if errno != 0 { // no process is left
 				if !told {
 					p.tell()
 				}
@@ -203,8 +202,8 @@ func (p *plan) second() {
 	}
 }
 
-// tell says how the program ended. From here on the first process may end, and
-// those that were left behind live on.
+// tell reports how the program ended. After that the first process may end, and
+// background processes continue.
 //
 //go:norace
 //go:nosplit
@@ -213,7 +212,7 @@ func (p *plan) tell() {
 	_, _ = raw(unix.SYS_WRITE, uintptr(p.status), p.at.ended, unsafe.Sizeof(p.ended), 0)
 }
 
-// fail says what failed, and ends.
+// fail reports the failure and exits.
 //
 //go:norace
 //go:nosplit

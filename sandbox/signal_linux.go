@@ -28,8 +28,8 @@ func handled(sig int) bool {
 	return errno == 0 && action.handler > ignore
 }
 
-// endAs ends this process as another one has ended: with its exit code, or by the same
-// signal.
+// endAs ends this process in the same way as another: with its exit code, or by the
+// same signal.
 func endAs(status unix.WaitStatus) {
 	if !status.Signaled() {
 		os.Exit(status.ExitStatus())
@@ -41,5 +41,5 @@ func endAs(status unix.WaitStatus) {
 	var none unix.Sigset_t
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
-	os.Exit(128 + int(sig)) // it was not deadly after all
+	os.Exit(128 + int(sig)) // the signal did not end the process
 }

@@ -13,8 +13,8 @@ import (
 // A read-only mount does not keep anyone from connecting to a socket on it, and what
 // listens there may do anything: start a container, sign with a key, run a command.
 
-// wellKnown are sockets that lead out of most sandboxes. They are looked for by name
-// since who listens may do so in another network namespace, and is then in no list.
+// wellKnown are sockets that lead out of most sandboxes. They are checked by name,
+// because a listener in another network namespace is not in the list.
 var wellKnown = []string{
 	"/run/docker.sock",
 	"/run/containerd/containerd.sock",
@@ -82,7 +82,7 @@ func mountedFiles() []string {
 	return names
 }
 
-// lines calls f for each line of a file. What cannot be read has none.
+// lines calls f for each line of a file. An unreadable file has none.
 func lines(name string, f func(string)) {
 	data, err := os.ReadFile(name)
 	if err != nil {

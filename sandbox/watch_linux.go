@@ -23,10 +23,11 @@ import (
 const (
 	// watchMarker is the first argument of a watcher.
 	watchMarker = "@belay-sandbox-watch-1"
-	// watchFirst is when a program is first looked at. Most have ended by then.
+	// watchFirst is the delay before the first check. Most programs have ended by
+	// then.
 	watchFirst = 30 * time.Millisecond
-	// watchPause is the shortest time between two looks. watchShare is how many times longer
-	// than the look itself the pause is at least: the watcher uses little of a busy machine.
+	// watchPause is the shortest time between two checks. The pause is at least watchShare
+	// times as long as the check, so that the watcher uses little CPU time.
 	watchPause = 100 * time.Millisecond
 	watchShare = 20
 )
@@ -45,18 +46,18 @@ type watcher struct {
 	// program itself but the first process of its namespace.
 	contained bool
 	// groups are the process groups and sessions that the program and its descendants have
-	// made. They tell who belongs to it when a parent has ended.
+	// made. They identify its processes when a parent has ended.
 	groups map[int]bool
-	known  map[process]bool // who belonged to it at the last look
-	// stderr is the file that the program began with as its standard error. Only to that a
-	// message is written: the program may have put any file that it can read in its place.
+	known  map[process]bool // its processes at the last check
+	// stderr is the file that the program began with as its standard error. A message is
+	// written only to that file: the program may have replaced it by another file.
 	stderr fileID
 }
 
 // fileID identifies a file.
 type fileID struct{ device, inode uint64 }
 
-// idOf identifies the file of a descriptor. Without an answer it is no file's.
+// idOf identifies the file of a descriptor. The zero value is no file.
 func idOf(fd int) fileID {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
@@ -118,7 +119,7 @@ func parseStat(pid int, data []byte) (stat, bool) {
 	return s, ok
 }
 
-// look finds the processes that are the program's.
+// look finds the processes of the program.
 func (w *watcher) look() ([]stat, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -164,8 +165,8 @@ func (w *watcher) look() ([]stat, error) {
 	return ours, nil
 }
 
-// remember notes by what those that belong to the program will be known. A number that
-// nobody uses any more is forgotten: it may come to mean another process.
+// remember records the groups and sessions of the program's processes. Unused numbers
+// are forgotten, because the kernel may reuse them.
 func (w *watcher) remember(ours []stat) {
 	known, groups := make(map[process]bool, len(ours)), map[int]bool{}
 	for i := range ours {
@@ -201,7 +202,7 @@ func (w *watcher) use(ours []stat) usage {
 	if w.bounds.Memory == 0 || u.memory <= w.bounds.Memory {
 		return u
 	}
-	// Shared memory was counted several times. To count it once is slow.
+	// Shared memory was counted several times. Counting it once is slow.
 	u.memory = 0
 	for i := range ours {
 		if s := &ours[i]; !w.contained || s.process != w.root {
@@ -270,7 +271,8 @@ func (w *watcher) kill() {
 		_ = unix.Kill(w.root.pid, unix.SIGKILL) // the kernel ends the others
 		return
 	}
-	// Whoever is stopped starts no others. So all are stopped before any is killed.
+	// A stopped process cannot start others. So all are stopped before any is
+	// killed.
 	for _, sig := range []syscall.Signal{unix.SIGSTOP, unix.SIGKILL} {
 		for seen := (map[process]bool{}); ; {
 			ours, err := w.look()
@@ -321,7 +323,7 @@ func parseWatcher(args []string) (*watcher, error) {
 	return w, nil
 }
 
-// runWatcher is what a watcher that is a process of its own does.
+// runWatcher is the main function of a watcher process.
 func runWatcher(args []string) error {
 	w, err := parseWatcher(args)
 	if err != nil {
@@ -331,7 +333,7 @@ func runWatcher(args []string) error {
 	if why == "" {
 		return nil
 	}
-	// It holds none of the program's files open, so that whoever reads them sees their end.
+	// It holds none of the program's files open, so that readers see their end.
 	stderr, err := os.OpenFile("/proc/"+strconv.Itoa(w.root.pid)+"/fd/2", os.O_WRONLY|os.O_APPEND|unix.O_NONBLOCK, 0)
 	if s, gone := readStat(w.root.pid); err == nil && gone == nil && s.process == w.root && w.stderr != (fileID{}) && idOf(int(stderr.Fd())) == w.stderr {
 		fmt.Fprintln(stderr, why)
@@ -410,7 +412,7 @@ func (s *script) forkTwice(failed *failure, report, at uintptr) (uintptr, syscal
 	return pid, errno
 }
 
-// watchThis has a watcher of its own count this process and what it starts.
+// watchThis starts a watcher for this process and its children.
 func watchThis(o order) error {
 	if !o.policy.Bounds.any() {
 		return nil

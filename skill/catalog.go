@@ -14,14 +14,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Catalog is the skills of any number of sources. Make one with [NewCatalog]. It is
-// safe for concurrent use.
+// Catalog holds the skills of any number of sources. Make one with [NewCatalog]. It
+// is safe for concurrent use.
 type Catalog struct {
 	now atomic.Pointer[set] // what is known
 
 	mu      sync.Mutex // held while sources are read or change
 	sources []*listed  // in rising precedence
-	added   []*listed  // by Add, above all others
+	added   []*listed  // added by Add, above all sources
 	due     atomic.Int64
 }
 
@@ -30,14 +30,14 @@ type listed struct {
 	source   Source
 	name     string
 	entries  []*Skill // sound, with their triggers compiled
-	given    []*Skill // as the source lists them, in the place of each of entries
+	given    []*Skill // as the source lists them, parallel to entries
 	problems []Problem
 }
 
-// NewCatalog makes a catalog of sources in rising precedence: a skill stands in
-// front of those of earlier sources that have its name or its id. The usual order is
-// what is built in, the user's, the project's, those of spaces. The sources are read
-// before it returns; [Catalog.Problems] tells what is wrong with them.
+// NewCatalog makes a catalog of sources in rising precedence: a skill hides the
+// skills of earlier sources with the same name or id. The usual order is built-in,
+// user, project, spaces. The sources are read before it returns; [Catalog.Problems]
+// reports what is wrong with them.
 func NewCatalog(ctx context.Context, sources ...Source) *Catalog {
 	c := new(Catalog)
 	for i, s := range sources {
@@ -47,7 +47,8 @@ func NewCatalog(ctx context.Context, sources ...Source) *Catalog {
 	return c
 }
 
-// Refresh reads the sources again. An agent does so by itself, before its turns.
+// Refresh reads the sources again. An agent does this automatically before its
+// turns.
 func (c *Catalog) Refresh(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,9 +62,9 @@ func (c *Catalog) refresh(ctx context.Context) {
 	c.publish()
 }
 
-// freshen reads the sources again if that was last done some time ago. While
-// another does, it does not wait. Sources that take long to read are read less
-// often: no more than a hundredth of the time goes into it.
+// freshen reads the sources again if that was last done some time ago. It does
+// not wait while another goroutine reads them. Slow sources are read less
+// often: reading takes at most one percent of the time.
 func (c *Catalog) freshen(ctx context.Context, every time.Duration) {
 	began := time.Now()
 	if every < 0 || began.UnixNano() < c.due.Load() || !c.mu.TryLock() {
@@ -80,8 +81,8 @@ func (c *Catalog) freshen(ctx context.Context, every time.Duration) {
 // patience is how long the turn of an agent waits for sources.
 const patience = 5 * time.Second
 
-// Add adds skills, all or none, which stand in front of those of every source. A
-// name or an id that another has which was added is refused.
+// Add adds skills, all or none. They hide skills of all sources with the same
+// name or id. A name or an id that was already added is an error.
 func (c *Catalog) Add(skills ...Skill) (*belay.Lease, error) {
 	l := &listed{source: Values(skills...), name: "added"}
 	l.read(context.Background())
@@ -110,8 +111,8 @@ func (c *Catalog) Add(skills ...Skill) (*belay.Lease, error) {
 	return belay.NewLease(func() { c.remove(&c.added, l) }), nil
 }
 
-// AddSource adds a source above those that there are, and below skills that were
-// added by themselves. What is wrong with it is told by Problems.
+// AddSource adds a source above the existing sources and below skills added with
+// Add. Problems reports what is wrong with it.
 func (c *Catalog) AddSource(ctx context.Context, source Source) *belay.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +130,7 @@ func (c *Catalog) remove(from *[]*listed, l *listed) {
 	c.publish()
 }
 
-// read reads a source. What it listed before stays if it fails as a whole.
+// read reads a source. If it fails completely, its last list stays.
 func (l *listed) read(ctx context.Context) {
 	given, err := l.list(ctx)
 	problems := problemsOf(err, l.name)
@@ -161,7 +162,7 @@ func (l *listed) read(ctx context.Context) {
 	l.given, l.entries, l.problems = kept, entries, problems
 }
 
-// list asks the source, which is not ours and may panic.
+// list calls the source, which is foreign code and may panic.
 func (l *listed) list(ctx context.Context) (skills []*Skill, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -171,7 +172,7 @@ func (l *listed) list(ctx context.Context) (skills []*Skill, err error) {
 	return l.source.List(ctx)
 }
 
-// compiled is a skill of which everything is filled in and compiled.
+// compiled returns a skill with defaults filled in and triggers compiled.
 func compiled(given *Skill) (*Skill, error) {
 	s := *given
 	s.ID = cmp.Or(s.ID, s.Name)
@@ -190,8 +191,8 @@ func compiled(given *Skill) (*Skill, error) {
 	return &s, nil
 }
 
-// publish makes a set of what is listed, unless nothing has changed. It is called
-// with the lock held.
+// publish makes a new set of the listed skills, if anything has changed. The
+// caller holds the lock.
 func (c *Catalog) publish() {
 	next := newSet(c.sources, c.added)
 	if old := c.now.Load(); old != nil && old.equal(next) {
@@ -219,13 +220,13 @@ func (c *Catalog) Match(task, agent string) []Match {
 	return c.now.Load().matcher().match(task, agent)
 }
 
-// Problems tells what is wrong with the sources: what could not be loaded, what
-// another skill stands in front of, and what was tolerated.
+// Problems returns what is wrong with the sources: skills that could not be
+// loaded, skills that are hidden by others, and tolerated mistakes.
 func (c *Catalog) Problems() []Problem { return slices.Clone(c.now.Load().problems) }
 
-// Read reads the body of a skill, which is named by its name or its id, or one of its
-// sections. ErrNotFound says that there is no such skill, or section; the error lists those
-// that there are, as far as the model may know them.
+// Read reads the body of a skill, by its name or id, or one of its sections. It returns
+// ErrNotFound if there is no such skill or section; the error lists those that the model
+// may see.
 func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error) {
 	o := c.now.Load().find(key)
 	if o == nil || !o.skill.content() {
@@ -234,7 +235,7 @@ func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error
 	return o.read(ctx, section)
 }
 
-// listedToRead reports whether the tool that reads lists it.
+// listedToRead reports whether the reading tool lists it.
 func (s *Skill) listedToRead() bool {
 	return s.content() && !s.callable() && !s.Hidden && !s.UserOnly
 }
@@ -243,13 +244,14 @@ func (s *Skill) listedToRead() bool {
 type owned struct {
 	skill  *Skill
 	source Source
-	from   string // where it is from, in words
+	from   string // its source, for messages
 }
 
-// read reads the skill's text, in its source if it has none with it.
+// read returns the skill's text, from its source if the skill has no text
+// itself.
 func (o *owned) read(ctx context.Context, section string) (r Reading, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the source is not ours
+		if p := recover(); p != nil { // the source is foreign code
 			err = fmt.Errorf("skill %q: reading it panicked: %v", o.skill.Name, p)
 		}
 	}()

@@ -43,10 +43,10 @@ func TestLaterSourcesStandInFront(t *testing.T) {
 	}
 	slices.Sort(shadowed)
 	wants(t, "shadowed", shadowed, []string{
-		`USER/b/SKILL.md: the skill is not used: that of PROJECT/b/SKILL.md has the same name "b"`,
-		`USER/c/SKILL.md: the skill is not used: that of PROJECT/e/SKILL.md has the same id "shared"`,
-		`USER/d2/SKILL.md: the skill is not used: that of USER/d1/SKILL.md has the same name "d"`,
-		`values in Go: the skill is not used: that of PROJECT/b/SKILL.md has the same name "b"`,
+		`USER/b/SKILL.md: the skill is not used: the one from PROJECT/b/SKILL.md has the same name "b"`,
+		`USER/c/SKILL.md: the skill is not used: the one from PROJECT/e/SKILL.md has the same id "shared"`,
+		`USER/d2/SKILL.md: the skill is not used: the one from USER/d1/SKILL.md has the same name "d"`,
+		`values in Go: the skill is not used: the one from PROJECT/b/SKILL.md has the same name "b"`,
 	})
 	if r, err := catalog.Read(t.Context(), "d", ""); err != nil || r.Text != "The body." {
 		t.Errorf("read = %+v, %v", r, err)

@@ -16,18 +16,17 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Check holds the skills of a directory, or the skill that it is, against the Agent
-// Skills specification, and returns what violates it, each with its file and line,
-// in the order of the files. Strictly it is the specification as it is written;
-// otherwise the fields that are read beyond it are allowed (id, priority, hidden,
-// triggers, agents, tags, disable-model-invocation, user-invocable), and so are skills
-// that are a file without a directory. Such a file, or a SKILL.md, can be named in the
-// place of the directory. The error is about the directory.
+// Check checks the skills of a directory, or a directory that is a skill, against the
+// Agent Skills specification. It returns violations with file and line, in the order
+// of the files. If strict is false, Belay's additional fields are allowed (id,
+// priority, hidden, triggers, agents, tags, disable-model-invocation, user-invocable),
+// and so are skills that are a single file. The path may also name such a file, or a
+// SKILL.md. The error is about the directory.
 func Check(dir string, strict bool) ([]Problem, error) {
 	file := ""
 	if info, err := os.Stat(dir); err == nil && info.Mode().IsRegular() {
 		if dir, file = filepath.Dir(dir), filepath.Base(dir); strings.EqualFold(file, skillFile) {
-			file = "" // it is the skill that its directory is
+			file = "" // its directory is the skill
 		}
 	}
 	t, err := openRoot(dir)
@@ -65,7 +64,7 @@ func Check(dir string, strict bool) ([]Problem, error) {
 	return c.problems, nil
 }
 
-// checking is a check under way.
+// checking is the state of a check.
 type checking struct {
 	t        tree
 	strict   bool
@@ -77,7 +76,7 @@ func (c *checking) addf(rel string, line int, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Kind: Violation, Path: c.t.shown(rel), Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-// entry checks what is in the directory itself.
+// entry checks an entry of the directory itself.
 func (c *checking) entry(e fs.DirEntry) {
 	name := e.Name()
 	isDir, level := e.IsDir(), 1
@@ -131,7 +130,7 @@ func (c *checking) directory(rel, name string, level int) {
 	}
 }
 
-// read reads a file, and reports why it cannot be.
+// read reads a file, and reports why that fails.
 func (c *checking) read(rel string, parse func(string) (*frontmatter.Document, error)) *frontmatter.Document {
 	c.skills++
 	text, _, _, err := readText(c.t, rel, nil)
@@ -167,7 +166,7 @@ func (c *checking) skill(rel, dir string) {
 	c.metadata(rel, doc.Field("metadata"))
 	c.fields(rel, doc, nil)
 	if v := doc.Field("allowed-tools"); v != nil && c.strict && v.Kind != frontmatter.String {
-		c.addf(rel, v.Line, "allowed-tools is %s: write a text with spaces between the tools", v.Kind)
+		c.addf(rel, v.Line, "allowed-tools is %s: write one text with spaces between the tools", v.Kind)
 	}
 	c.ours(rel, doc, dir)
 }
@@ -183,7 +182,7 @@ func (c *checking) flat(rel, ext string) {
 		return
 	}
 	if c.strict {
-		c.addf(rel, 1, "a skill is a directory with a file %s: the specification knows no other", skillFile)
+		c.addf(rel, 1, "a skill is a directory with a file %s: the specification allows no other form", skillFile)
 		return
 	}
 	if doc == nil {
@@ -209,11 +208,11 @@ func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
 	case v == nil:
 		c.addf(rel, 1, "the field name is missing: it is the name of the directory, %q", dir)
 	case v.Kind != frontmatter.String:
-		c.addf(rel, v.Line, "name is %s: write a text, with quotes around it if need be", v.Kind)
+		c.addf(rel, v.Line, "name is %s: write a text, with quotes around it if necessary", v.Kind)
 	case v.Text == "" || utf8.RuneCountInString(v.Text) > specName:
 		c.addf(rel, v.Line, "the name has %d characters: it must have 1 to %d", utf8.RuneCountInString(v.Text), specName)
 	case !specified(v.Text):
-		c.addf(rel, v.Line, "the name %q must have lower-case letters, digits and single hyphens between them, and nothing else", v.Text)
+		c.addf(rel, v.Line, "the name %q may contain only lower-case letters, digits and single hyphens between them", v.Text)
 	}
 	if v != nil && v.Text != dir {
 		c.addf(rel, v.Line, "the name %q must be that of the directory, %q", v.Text, dir)
@@ -238,7 +237,7 @@ func (c *checking) text(rel string, doc *frontmatter.Document, key string, most 
 		c.addf(rel, 1, "the field %s is missing", key)
 	case v == nil:
 	case v.Kind != frontmatter.String:
-		c.addf(rel, v.Line, "%s is %s: write a text, with quotes around it if need be", key, v.Kind)
+		c.addf(rel, v.Line, "%s is %s: write a text, with quotes around it if necessary", key, v.Kind)
 	case most > 0 && strings.TrimSpace(v.Text) == "":
 		c.addf(rel, v.Line, "%s is empty: write 1 to %d characters", key, most)
 	case most > 0 && utf8.RuneCountInString(strings.TrimSpace(v.Text)) > most:
@@ -257,12 +256,12 @@ func (c *checking) metadata(rel string, v *frontmatter.Value) {
 	}
 	for i := range v.Map {
 		if f := &v.Map[i]; f.Value.Kind != frontmatter.String {
-			c.addf(rel, f.Line, "metadata: %s is %s: write a text, with quotes around it if need be", f.Key, f.Value.Kind)
+			c.addf(rel, f.Line, "metadata: %s is %s: write a text, with quotes around it if necessary", f.Key, f.Value.Kind)
 		}
 	}
 }
 
-// fields reports fields that nobody knows.
+// fields reports unknown fields.
 func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) {
 	known := specFields
 	if !c.strict {
@@ -272,15 +271,15 @@ func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) 
 		switch {
 		case slices.Contains(known, f.Key):
 		case slices.Contains(ourFields, f.Key):
-			c.addf(rel, f.Line, "the field %q is not part of the specification, though it is read here", f.Key)
+			c.addf(rel, f.Line, "the field %q is not part of the specification, although Belay reads it", f.Key)
 		default:
 			c.addf(rel, f.Line, "the field %q is not part of the specification%s: put it below metadata", f.Key, near.Hint(f.Key, known))
 		}
 	}
 }
 
-// ours checks the fields that are read beyond the specification, by reading them as
-// they are loaded, and the variables of a template.
+// ours checks Belay's additional fields, by loading them, and the variables of a
+// template.
 func (c *checking) ours(rel string, doc *frontmatter.Document, name string) {
 	if c.strict {
 		return

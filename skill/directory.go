@@ -19,12 +19,12 @@ import (
 
 // The bounds of a directory.
 const (
-	deepest   = 4       // how far below it skills are looked for
+	deepest   = 4       // how deep skills are searched
 	mostFiles = 100_000 // how many skills it may have
 )
 
-// settled is how old a change must be for its time to be trusted: two changes
-// within one tick of a file system's clock have the same time.
+// settled is the minimum age of a change before its time is trusted: two
+// changes within one tick of a file system's clock have the same time.
 const settled = 2 * time.Second
 
 // skillFile is the file of a skill in the Agent Skills layout.
@@ -48,22 +48,22 @@ type Directory struct {
 	byID  map[string]*file
 }
 
-// Dir is a source of the skills in a directory. A directory that is not there has
-// none. Links that lead out of it are refused, those of sections and resources too.
+// Dir returns a source of the skills in a directory. A missing directory has none.
+// Links that lead out of it are rejected, also for sections and resources.
 func Dir(dir string) *Directory {
 	return &Directory{name: dir, open: func() (tree, error) { return openRoot(dir) }}
 }
 
-// FS is a source of the skills in an fs.FS, such as files that are built into a
-// program. Problems name it. Where links may lead is up to the fs.FS: that of an
-// [os.Root] refuses those that lead out, and [os.DirFS] does not.
+// FS returns a source of the skills in an fs.FS, such as embedded files.
+// Problems show its name. The fs.FS decides where links may lead: [os.Root]
+// rejects links that lead out, and [os.DirFS] does not.
 func FS(name string, files fs.FS) *Directory {
 	return &Directory{name: name, open: func() (tree, error) { return fsTree{files, name}, nil }}
 }
 
 var _ Source = (*Directory)(nil)
 
-// String is its name.
+// String returns its name.
 func (d *Directory) String() string { return d.name }
 
 // file is a file that may be a skill. It does not change.
@@ -72,7 +72,7 @@ type file struct {
 	dir     string // of a skill with a directory of its own
 	size    int64
 	changed time.Time
-	fresh   bool // it may change and keep its time
+	fresh   bool // it may still change without a new time
 	skill   *Skill
 	problem *Problem
 	outside []outsider // links beside it that lead out
@@ -114,7 +114,7 @@ func (d *Directory) List(ctx context.Context) ([]*Skill, error) {
 	return skills, joined(problems)
 }
 
-// keep makes files those that are known.
+// keep remembers files.
 func (d *Directory) keep(files []*file) {
 	byPath, byID := make(map[string]*file, len(files)), make(map[string]*file, len(files))
 	for _, f := range files {
@@ -128,8 +128,8 @@ func (d *Directory) keep(files []*file) {
 	d.files, d.byID = byPath, byID
 }
 
-// walk reads the files that are skills, by path. Directories are looked at by as
-// many goroutines as there are processors; they end before it does.
+// walk reads the files that are skills, by path. One goroutine per processor
+// reads directories; they end before walk returns.
 func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	entries, err := t.readDir(".")
 	if err != nil {
@@ -138,7 +138,7 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	d.mu.Lock()
 	known := d.files
 	d.mu.Unlock()
-	var broken []*file // a SKILL.md of the directory itself that is no skill
+	var broken []*file // the directory has a SKILL.md that is not a valid skill
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == skillFile }) {
 		whole, err := filepath.Abs(d.name)
 		if err != nil {
@@ -185,7 +185,7 @@ type visit struct {
 	buffer []byte
 }
 
-// entry looks at what is in the directory itself.
+// entry reads an entry of the directory itself.
 func (v *visit) entry(e fs.DirEntry) []*file {
 	name := e.Name()
 	if strings.HasPrefix(name, ".") || name == "node_modules" {
@@ -197,7 +197,7 @@ func (v *visit) entry(e fs.DirEntry) []*file {
 		if err != nil {
 			return []*file{v.failed(name, err)}
 		}
-		isDir, below = info.IsDir(), deepest // what is behind a link is not searched: it may lead in a circle
+		isDir, below = info.IsDir(), deepest // links are not searched: they may form a loop
 	}
 	if isDir {
 		return v.directory(name, below)
@@ -211,7 +211,7 @@ func (v *visit) entry(e fs.DirEntry) []*file {
 	return nil
 }
 
-// directory looks at a directory: it is a skill, or there may be skills below it.
+// directory reads a directory: it is a skill, or there may be skills below it.
 func (v *visit) directory(rel string, level int) []*file {
 	if f := v.skill(rel, path.Base(rel), path.Join(rel, skillFile)); f != nil {
 		return []*file{f}
@@ -243,7 +243,7 @@ func (v *visit) failed(rel string, err error) *file {
 	return &file{rel: rel, fresh: true, problem: &Problem{Kind: NotLoaded, Path: v.t.shown(rel), Line: 1, Message: fileMessage(err), Err: err}}
 }
 
-// unchanged returns what is known of a file if it is still so.
+// unchanged returns the known state of a file if it has not changed.
 func (v *visit) unchanged(rel string) *file {
 	old := v.known[rel]
 	if old == nil || old.fresh {
@@ -293,7 +293,7 @@ func (v *visit) flat(rel string) *file {
 	return f
 }
 
-// parserOf returns what reads a skill that is a file with this ending.
+// parserOf returns the parser for a skill file with this extension.
 func parserOf(ext string) func(string) (*frontmatter.Document, error) {
 	if ext == ".md" {
 		return frontmatter.Parse
@@ -312,8 +312,8 @@ func noBody(doc *frontmatter.Document, ext string) bool {
 	return body == nil || strings.TrimSpace(body.Text) == ""
 }
 
-// forReaders reports whether a file without frontmatter is about the directory and
-// no skill.
+// forReaders reports whether a file without frontmatter is a README and not a
+// skill.
 func forReaders(stem string) bool {
 	switch strings.ToLower(stem) {
 	case "readme", "license", "changelog", "contributing", "agents", "claude", "gemini", "code_of_conduct", "security", "notice", "todo", "index":
@@ -323,7 +323,7 @@ func forReaders(stem string) bool {
 }
 
 // read reads a file if it has changed, and makes a skill of it. It returns nil if
-// the file is not there.
+// the file does not exist.
 func (v *visit) read(rel, dir string, parse func(shown, text string) (*Skill, error)) *file {
 	if old := v.unchanged(rel); old != nil {
 		return old

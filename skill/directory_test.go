@@ -175,7 +175,7 @@ func TestLoadTellsWhatItToleratesAndWhatItDoesNot(t *testing.T) {
 		"badflat.md:1: the frontmatter that begins here is never closed",
 		"bomb/SKILL.md:2: anchors and aliases",
 		"bytes/SKILL.md:3: the file is not UTF-8",
-		"control/SKILL.md: skill \"a\\nb\": its name \"a\\nb\" has characters that are no text",
+		"control/SKILL.md: skill \"a\\nb\": its name \"a\\nb\" has unprintable characters",
 		"dir/SKILL.md:1: it is a directory",
 		"field/SKILL.md:5: a trigger has no field \"patern\": it has type and pattern (did you mean \"pattern\"?)",
 		"huge/SKILL.md:2: the frontmatter is",
@@ -186,7 +186,7 @@ func TestLoadTellsWhatItToleratesAndWhatItDoesNot(t *testing.T) {
 		"tabs/SKILL.md:4: YAML takes no tabs",
 		"toolong/SKILL.md:1: it is longer than 1048576 bytes",
 		"tools/SKILL.md:4: allowed-tools has a parenthesis that is never closed: Bash(git",
-		"twice/SKILL.md:4: the key \"name\" is there twice",
+		"twice/SKILL.md:4: the key \"name\" occurs twice",
 		"type/SKILL.md:6: there is no trigger of type \"glob\"",
 		"unclosed/SKILL.md:1: the frontmatter that begins here is never closed",
 		"verylong/SKILL.md: skill \"nnn",
@@ -205,9 +205,9 @@ func TestLoadTellsWhatItToleratesAndWhatItDoesNot(t *testing.T) {
 		"long/SKILL.md:3: the description has 1025 characters",
 		"long/SKILL.md:4: the compatibility has 501 characters",
 		"lower/skill.md:1: the file is called skill.md",
-		"other/SKILL.md:2: the name \"another\" is unlike its directory \"other\"",
-		"spoken name/SKILL.md: no token can spell the name \"Spoken Name\"",
-		"spoken name/SKILL.md:2: the name \"Spoken Name\" is unlike its directory",
+		"other/SKILL.md:2: the name \"another\" differs from its directory \"other\"",
+		"spoken name/SKILL.md: users cannot type the name \"Spoken Name\"",
+		"spoken name/SKILL.md:2: the name \"Spoken Name\" differs from its directory",
 		"vendor/SKILL.md:4: the field \"version\" is not read",
 		"vendor/SKILL.md:5: the field \"discription\" is not read (did you mean \"description\"?)",
 		"vendor/SKILL.md:6: the field \"model\" is not read",
@@ -244,8 +244,8 @@ func TestLinksOutOfTheDirectoryAreRefused(t *testing.T) {
 	catalog := skill.NewCatalog(t.Context(), skill.Dir(dir))
 	wants(t, "problems", told(dir, catalog.Problems()), []string{
 		"dangling.md:1:", "dirlink/SKILL.md:1: the link leads out of the directory", "file/SKILL.md:1: the link leads out of the directory", "flatlink.md:1: the link leads out of the directory",
-		"inside/SKILL.md:2: the name \"real\" is unlike its directory \"inside\"",
-		"loop/SKILL.md:1: the link leads out of the directory", "real/SKILL.md: the skill is not used: that of inside/SKILL.md has the same name",
+		"inside/SKILL.md:2: the name \"real\" differs from its directory \"inside\"",
+		"loop/SKILL.md:1: the link leads out of the directory", "real/SKILL.md: the skill is not used: the one from inside/SKILL.md has the same name",
 		"section/away.md:1: the link leads out of the directory",
 	})
 	if got, want := names(catalog.List()), []string{"real", "section"}; !slices.Equal(got, want) {

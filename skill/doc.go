@@ -1,9 +1,9 @@
-// Package skill teaches an agent what it is not born with: instructions for kinds of
-// tasks, in files or in Go, that get into a conversation when they are needed.
+// Package skill gives an agent instructions for kinds of tasks, in files or in Go,
+// that are added to a conversation when they are needed.
 //
 // # Usage
 //
-// A catalog is the skills of any number of sources, in rising precedence. An
+// A catalog holds the skills of any number of sources, in rising precedence. An
 // extension gives them to an agent:
 //
 //	catalog := skill.NewCatalog(ctx, skill.FS("built in", builtIn), skill.Dir(home+"/skills"), skill.Dir(".belay/skills"))
@@ -11,9 +11,9 @@
 //	...
 //	agent, err := belay.New(model, &belay.Options{Extensions: []belay.Extension{skills}})
 //
-// A [Skill] gets in by three ways, and may have all of them:
+// A [Skill] is used in up to three ways:
 //
-//   - content: the model is told its name and description, and reads it with the tool
+//   - content: the model sees its name and description, and reads it with the tool
 //     read_skill when a task fits, section by section if it has any;
 //   - computed: a [Handler] makes its text; the model calls an exposed one with the tool
 //     invoke_skill;
@@ -26,7 +26,7 @@
 // # Files
 //
 // [Dir] and [FS] read skills in the Agent Skills layout: a directory with a file
-// SKILL.md, with YAML between two lines --- and Markdown behind it. The other Markdown
+// SKILL.md, with YAML between two lines --- and Markdown after it. The other Markdown
 // files of the directory are its sections; files in scripts, references and assets are
 // its resources. Markdown and YAML files beside the directories are skills too; a YAML
 // file has its text below the key body, or front matter and a body as Markdown has. These
@@ -47,30 +47,31 @@
 //	tags           words for people
 //	body           its text, in a YAML file without front matter
 //
-// Loading is lenient and says what it tolerated; a file that cannot be understood is
-// reported with its line and does not hide the others. [Check] is strict.
+// Loading is lenient and reports what it tolerated. A file that cannot be parsed is
+// reported with its line; the others are loaded. [Check] is strict.
 //
 // # Limits
 //
-// A file may have 1 MiB and its YAML 64 KiB. The list of skills that the model is told
-// is cut to a budget, see [Listing]. What triggers add is cut by the limits that all
-// prompt sections have.
+// A file may have 1 MiB and its YAML 64 KiB. The list of skills for the model is cut
+// to a budget, see [Listing]. The text that triggers add is cut by the limits of
+// prompt sections.
 //
 // # Concurrency
 //
 // A [Catalog], a [Directory] and an [Extension] are safe for concurrent use, and have no
-// goroutines of their own. Sources are asked again before a turn, if that was last done
-// a second ago, by one turn while the others go on with what is known.
+// goroutines of their own. Before a turn the sources are read again if the last reading
+// is more than a second ago. One turn reads; the others use the known skills.
 //
 // # Errors
 //
-// A catalog has no errors: [Catalog.Problems] tells what could not be loaded, what
-// another skill stands in front of and what was tolerated. [ErrNotFound] says that
-// there is no such skill or section. A handler that fails ends the turn of a user who
-// named its skill; a model is told.
+// A catalog has no errors: [Catalog.Problems] returns skills that could not be
+// loaded, skills hidden by others, and tolerated mistakes. [ErrNotFound] means that
+// there is no such skill or section. If a handler fails, the turn of a user who named
+// its skill ends; a model that called it gets the error.
 //
 // # Testing
 //
-// [Catalog.Match] says which skills a task makes active, and why. Handlers are plain
-// functions. Package belaytest takes turns with an agent that has the extension.
+// [Catalog.Match] returns which skills a task makes active, and why. Handlers are
+// plain functions. Package belaytest runs turns with an agent that has the
+// extension.
 package skill

@@ -28,10 +28,10 @@ func ExampleCheck() {
 	}
 	// Output:
 	// strict: true
-	// pdf/SKILL.md:2: the name "PDF" must have lower-case letters, digits and single hyphens between them, and nothing else
+	// pdf/SKILL.md:2: the name "PDF" may contain only lower-case letters, digits and single hyphens between them
 	// pdf/SKILL.md:2: the name "PDF" must be that of the directory, "pdf"
-	// pdf/SKILL.md:4: the field "priority" is not part of the specification, though it is read here
+	// pdf/SKILL.md:4: the field "priority" is not part of the specification, although Belay reads it
 	// strict: false
-	// pdf/SKILL.md:2: the name "PDF" must have lower-case letters, digits and single hyphens between them, and nothing else
+	// pdf/SKILL.md:2: the name "PDF" may contain only lower-case letters, digits and single hyphens between them
 	// pdf/SKILL.md:2: the name "PDF" must be that of the directory, "pdf"
 }

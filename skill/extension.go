@@ -24,28 +24,28 @@ type Options struct {
 	// four characters. Defaults to ListingBudget of the model's context window.
 	Budget int
 	// ActiveBudget bounds the text of the skills that a task makes active, in such
-	// tokens: the one that exceeds it is cut, and those behind it are left out. Defaults
-	// to DefaultBudget, which is half of what all prompt sections may take by default.
+	// tokens: the first skill that exceeds it is cut, and later ones are left out.
+	// Defaults to DefaultBudget, half of the default limit of all prompt sections.
 	ActiveBudget int
 	// ToolName is the name of the tool that reads skills. Defaults to ReadTool.
 	ToolName string
-	// Suffix stands behind the list. Defaults to nothing.
+	// Suffix is added after the list. Defaults to nothing.
 	Suffix string
-	// NoNames leaves /name in the user's text alone. Defaults to putting the skill in
-	// front of the message.
+	// NoNames leaves /name in the user's text unchanged. Defaults to putting the
+	// skill in front of the message.
 	NoNames bool
-	// Project is the directory that the variables of a template tell of. Defaults to
+	// Project is the directory that the template variables describe. Defaults to
 	// none: they are empty.
 	Project string
 	// Mode is what {{mode}} stands for. Defaults to nothing.
 	Mode string
-	// Refresh is how long what the sources listed stands before a turn asks them
-	// again; negative means for ever. Sources that take long to list are asked less
-	// often. Defaults to 1 second.
+	// Refresh is how long a list of skills is used before a turn reads the sources
+	// again; negative means for ever. Slow sources are read less often. Defaults to
+	// 1 second.
 	Refresh time.Duration
-	// EnforceAllowedTools refuses the calls of a turn that the AllowedTools of a skill
-	// that is active in it do not name. Of several such skills each is a limit by
-	// itself, and none gives a tool that the agent does not have. Defaults to false.
+	// EnforceAllowedTools denies the calls of a turn that the AllowedTools of an
+	// active skill do not name. Of several active skills each is a limit of its own. A
+	// skill never adds tools to an agent. Defaults to false.
 	EnforceAllowedTools bool
 	// Patterns reads the entries of AllowedTools that have parentheses. Defaults to
 	// none: such an entry covers no call.
@@ -88,21 +88,21 @@ func New(catalog *Catalog, opts *Options) (*Extension, error) {
 	case catalog == nil:
 		return nil, errors.New("skills: there is no catalog: make one with NewCatalog")
 	case e.opts.Budget < 0:
-		return nil, errors.New("skills: budget: it is negative")
+		return nil, errors.New("skills: budget must not be negative")
 	case e.opts.ActiveBudget < 0:
-		return nil, errors.New("skills: active budget: it is negative")
+		return nil, errors.New("skills: active budget must not be negative")
 	case e.opts.ToolName == InvokeTool:
-		return nil, fmt.Errorf("skills: tool name: %s is the tool that calls computed skills: take another", InvokeTool)
+		return nil, fmt.Errorf("skills: tool name: %s is the tool that calls computed skills: use another name", InvokeTool)
 	}
 	return e, nil
 }
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (e *Extension) Name() string { return "skills" }
 
-// Hooks brings, for a task that makes skills active, their text.
+// Hooks returns the hook that adds the text of active skills to the prompt.
 func (e *Extension) Hooks() []hook.Subscription {
-	last := &hook.Options{ // what others have to say in the prompt comes first, and keeps its room
+	last := &hook.Options{ // sections of others come first and keep their space
 		Priority: math.MaxInt, NoInherit: true, Visibility: hook.VisibleInDebug, // a subagent has its own skills, or none
 	}
 	hooks := []hook.Subscription{
@@ -116,8 +116,8 @@ func (e *Extension) Hooks() []hook.Subscription {
 	return hooks
 }
 
-// compute calls the skill's handler, which is not ours and may panic. Whoever asks
-// for a computed skill, the user or the model, comes by here.
+// compute calls the skill's handler, which is foreign code and may panic. All
+// calls of computed skills, by users and models, go through it.
 func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -136,8 +136,8 @@ func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err 
 	return parts, nil
 }
 
-// mostActive is how many skills a task makes active: there is room for so many prompt
-// sections by default, and for as many of others.
+// mostActive is how many skills a task can make active. It is half of the default
+// number of prompt sections.
 const mostActive = 8
 
 // activate contributes the text of the skills that the task makes active.
@@ -151,7 +151,7 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 	}
 	for _, m := range e.in(ctx, in.Agent()).active(now, in.Text()) {
 		if named[m.Skill] {
-			continue // it is in front of the message already
+			continue // the message already contains it
 		}
 		title := "Skill: " + m.Skill.Name
 		if m.Skill.Hidden {
@@ -159,12 +159,12 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 		}
 		if room -= utf8.RuneCountInString(title); room <= 0 || len(out.Sections) == mostActive {
 			room = 0
-			out.Audit = append(out.Audit, hook.Audit{Code: "skill.left_out", Message: "skill " + m.Skill.ID + " is active and there is no room for it"})
+			out.Audit = append(out.Audit, hook.Audit{Code: "skill.left_out", Message: "skill " + m.Skill.ID + " is active but does not fit into the prompt"})
 			continue
 		}
 		r, err := now.byName[m.Skill.Name].read(ctx, "")
 		if err != nil {
-			out.Audit = append(out.Audit, hook.Audit{Code: "skill.unreadable", Message: "skill " + m.Skill.ID + " is active and cannot be read"})
+			out.Audit = append(out.Audit, hook.Audit{Code: "skill.unreadable", Message: "skill " + m.Skill.ID + " is active but cannot be read"})
 			continue
 		}
 		if strings.TrimSpace(r.Text) == "" {
@@ -180,8 +180,7 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 	return out, nil
 }
 
-// variables works out what the variables of a template stand for, as far as it has
-// them.
+// variables returns the values of the variables that a template uses.
 func (e *Extension) variables(template, agent, task string) Variables {
 	v := Variables{AgentID: agent, Mode: e.opts.Mode, Task: task}
 	if e.opts.Project == "" {
@@ -206,7 +205,7 @@ func (e *Extension) variables(template, agent, task string) Variables {
 
 func notFound(err error) belay.Result { return belay.Failed(belay.ClassNotFound, err.Error()) }
 
-// invoke answers a model that calls a computed skill.
+// invoke runs a computed skill for a model.
 func (o *owned) invoke(ctx context.Context, use *Use) (belay.Result, error) {
 	parts, err := o.compute(ctx, use)
 	if err != nil {

@@ -138,9 +138,9 @@ func TestReadSkill(t *testing.T) {
 		{"", "<skill name=\"pdf\">\n<content>\nDo <\\/content> it.\n</content>\n<sections>forms</sections>\n</skill>"},
 		{"", "<skill name=\"pdf\" section=\"forms\">\n<content>\nFill them.\n</content>\n<sections>forms</sections>\n</skill>"},
 		{belay.ClassNotFound, `skill "pdf" has no section "../x": not found. It has: forms`},
-		{belay.ClassNotFound, `there is no skill "pdg" (did you mean "pdf"?): not found. There are: git, pdf, template`},
+		{belay.ClassNotFound, `there is no skill "pdg" (did you mean "pdf"?): not found. Available skills: git, pdf, template`},
 		{"", "<skill name=\"secret\">\n<content>\nHush.\n</content>\n</skill>"}, // who knows its name may read it
-		{belay.ClassNotFound, `there is no skill "elsewhere": not found. There are: git, pdf, template`},
+		{belay.ClassNotFound, `there is no skill "elsewhere": not found. Available skills: git, pdf, template`},
 		{"", "<skill name=\"both\">\n<content>\nIts text.\n</content>\n</skill>"},
 		{"", "<skill name=\"template\">\n<content>\nIn  for main: {{task}}\n</content>\n</skill>"},
 		{belay.ClassInvalid, ""},
@@ -200,7 +200,7 @@ func TestInvokeSkill(t *testing.T) {
 	if _, ok := declared(&turn.Requests[0], "read_skill"); ok {
 		t.Error("read_skill is advertised though there is nothing to read")
 	}
-	known := "not found. There are: fails, panics, strange, weather"
+	known := "not found. Available skills: fails, panics, strange, weather"
 	calls := turn.Calls()
 	for i, want := range []struct {
 		class belay.ResultClass
@@ -480,9 +480,9 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	catalog := catalogOf(t)
 	for want, try := range map[string]func() (*skill.Extension, error){
-		"there is no catalog":     func() (*skill.Extension, error) { return skill.New(nil, nil) },
-		"budget: it is negative":  func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{Budget: -1}) },
-		"tool name: invoke_skill": func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{ToolName: "invoke_skill"}) },
+		"there is no catalog":         func() (*skill.Extension, error) { return skill.New(nil, nil) },
+		"budget must not be negative": func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{Budget: -1}) },
+		"tool name: invoke_skill":     func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{ToolName: "invoke_skill"}) },
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %q", err, want)

@@ -18,22 +18,22 @@ const (
 	specCompatibility = 500
 )
 
-// specFields are those of the Agent Skills specification, and ourFields those that
-// are read beyond it.
+// specFields are the fields of the Agent Skills specification, and ourFields the
+// additional ones of Belay.
 var (
 	specFields = []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 	ourFields  = []string{"id", "priority", "hidden", "triggers", "agents", "tags", "disable-model-invocation", "user-invocable"}
 	flatFields = []string{"body"} // of a file that is YAML as a whole
 )
 
-// reader makes a skill of the fields of a file. What is wrong and does no harm is
-// noted; what would make the skill reach further than its author meant is an error.
+// reader makes a skill of the fields of a file. Harmless mistakes are noted. A
+// mistake that would give the skill more effect than its author meant is an error.
 type reader struct {
 	path  string
 	skill *Skill
 }
 
-// fieldError is a mistake in a field that keeps a file from being a skill.
+// fieldError is a mistake in a field that makes a file unusable as a skill.
 type fieldError struct {
 	line    int
 	message string
@@ -62,7 +62,7 @@ func readSkill(path string, doc *frontmatter.Document, name string, inDirectory 
 			s.Name = strings.TrimSpace(text)
 		}
 		if inDirectory && s.Name != name {
-			r.notef(v.Line, "the name %q is unlike its directory %q", s.Name, name)
+			r.notef(v.Line, "the name %q differs from its directory %q", s.Name, name)
 		}
 	}
 	for _, n := range doc.Notes {
@@ -77,7 +77,7 @@ func readSkill(path string, doc *frontmatter.Document, name string, inDirectory 
 	return s, nil
 }
 
-// judge notes what the specification wants otherwise.
+// judge notes deviations from the specification.
 func (r *reader) judge(doc *frontmatter.Document) {
 	s := r.skill
 	line := func(field string) int {
@@ -90,7 +90,7 @@ func (r *reader) judge(doc *frontmatter.Document) {
 		r.notef(line("name"), "the name has %d characters: the specification allows %d", n, specName)
 	}
 	if s.Description == "" {
-		r.notef(line("description"), "there is no description: the model is told nothing but the name")
+		r.notef(line("description"), "there is no description: the model sees only the name")
 	}
 	if s.UserOnly && s.ModelOnly && len(s.Triggers) == 0 {
 		r.notef(line("user-invocable"), "neither the model nor users can use the skill: leave disable-model-invocation or user-invocable out")
@@ -154,11 +154,11 @@ func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 	return err
 }
 
-// text reads a text; what is a number or a truth value is taken as it is written.
+// text reads a text. Numbers, true and false are accepted as written.
 func (r *reader) text(key string, v *frontmatter.Value) (string, bool) {
 	switch v.Kind {
 	case frontmatter.String:
-		return strings.Clone(v.Text), true // the whole file would be kept with it
+		return strings.Clone(v.Text), true // a copy, so that the whole file is not kept in memory
 	case frontmatter.Null:
 		return "", true
 	case frontmatter.List, frontmatter.Map:
@@ -216,8 +216,8 @@ func words(key string, v *frontmatter.Value, between string) ([]string, error) {
 }
 
 // toolWords reads allowed-tools: a list, or a text with spaces or commas between
-// the tools, as Bash(git add:*) Read. What is in parentheses belongs together. No
-// value is an empty list: it allows nothing.
+// the tools, as Bash(git add:*) Read. Text in parentheses belongs together. A
+// missing value is an empty list, which allows nothing.
 func toolWords(key string, v *frontmatter.Value) ([]string, error) {
 	if v.Kind == frontmatter.List || v.Kind == frontmatter.Map {
 		list, err := words(key, v, "")
@@ -309,7 +309,7 @@ func (r *reader) triggers(v *frontmatter.Value) error {
 			return bad(line, "%s", err.Error())
 		}
 		if compiled.broad {
-			r.notef(line, "the trigger %q matches every task: the skill is part of every prompt", trigger.Pattern)
+			r.notef(line, "the trigger %q matches every task, so the skill is part of every prompt", trigger.Pattern)
 		}
 		trigger.compiled = compiled
 		r.skill.Triggers = append(r.skill.Triggers, trigger)

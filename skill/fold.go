@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// folded is what an ASCII letter is taken for.
+// folded maps ASCII letters to their folded form.
 var folded = func() (table [utf8.RuneSelf]byte) {
 	for i := range table {
 		table[i] = byte(foldRune(rune(i)))
@@ -14,8 +14,8 @@ var folded = func() (table [utf8.RuneSelf]byte) {
 	return table
 }()
 
-// foldRune returns the first of the runes that case does not tell apart, as RE2
-// has it: k, K and the Kelvin sign are one, and so are s, S and the long s; the
+// foldRune returns the first of the runes that are equal under case folding, as
+// in RE2: k, K and the Kelvin sign are one, and so are s, S and the long s; the
 // dotless i of Turkish is a letter of its own.
 func foldRune(r rune) rune {
 	first := r
@@ -25,9 +25,9 @@ func foldRune(r rune) rune {
 	return first
 }
 
-// appendFolded appends a text without its case. Two texts are equal but for case
-// if what is appended is equal. A byte that is no text becomes U+FFFD, as it is
-// for a regular expression.
+// appendFolded appends a text without its case. Two texts differ only in case if
+// their folded forms are equal. An invalid byte becomes U+FFFD, as in a regular
+// expression.
 func appendFolded(to []byte, text string) []byte {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
@@ -44,9 +44,9 @@ func appendFolded(to []byte, text string) []byte {
 
 func fold(text string) string { return string(appendFolded(nil, text)) }
 
-// indexFolded finds a word in a text, whatever the case of both, and returns where it is:
-// text[start:end]. It is given both without their case too. Case changes no number of
-// runes, so that a place in one is found in the other by counting them.
+// indexFolded finds a word in a text, ignoring case, and returns its position:
+// text[start:end]. It also gets the folded forms of both. Folding keeps the number of
+// runes, so a position in one form is found in the other by counting runes.
 func indexFolded(text string, folded []byte, word string) (start, end int) {
 	before, _, found := bytes.Cut(folded, []byte(word))
 	if !found {

@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// An index finds which of many texts are in another, in one pass over it. Of each
-// text it knows a few bytes that stand next to each other, those that the fewest
-// of the texts share; a pass asks at every byte whether the last few are known,
-// which a small filter nearly always denies, and compares the texts that have
-// them. Making one costs a few passes over the texts, so that it can be thrown away
+// An index finds which of many texts occur in another text, in one pass. For each
+// text it stores a few adjacent bytes, those that the fewest other texts share. A
+// pass checks at every byte whether the last few bytes are known. A small filter
+// nearly always says no; otherwise the texts with these bytes are compared.
+// Building an index takes only a few passes over the texts, so it is simply rebuilt
 // when a file changes.
 type index struct {
 	texts  []string
 	levels []level
 }
 
-// widths are how many bytes are known of a text: as many as it has, of these.
+// widths are the possible numbers of stored bytes; the largest that fits the
+// text is used.
 var widths = [...]int{8, 4, 2, 1}
 
 // level is the part of an index for the texts of one width.
 type level struct {
 	width   int
-	shift   uint // what to drop of the last 8 bytes
+	shift   uint // how many bits of the last 8 bytes to drop
 	filter  []uint64
 	heads   []int32 // the first entry of a hash, or -1
 	entries []entryOf
@@ -30,8 +31,8 @@ type level struct {
 
 // entryOf is a text in a level.
 type entryOf struct {
-	bytes  uint64 // those that are known
-	end    int32  // how many bytes of the text go up to their last
+	bytes  uint64 // the stored bytes
+	end    int32  // the end of these bytes in the text
 	text   int32  // which one
 	behind int32  // the next entry of the hash, or -1
 }
@@ -83,8 +84,7 @@ func newLevel(width int, texts []string, members []int32) level {
 	return l
 }
 
-// grams tells the bytes of a text that stand next to each other, and how many
-// bytes go up to their last.
+// grams yields the adjacent bytes of a text, and the position of their end.
 func (l *level) grams(text string, tell func(gram uint64, end int)) {
 	var last uint64
 	for i := range len(text) {
@@ -99,11 +99,12 @@ func hash(gram uint64) uint64 { return (gram ^ gram>>29) * 0x9e3779b97f4a7c15 }
 
 func (l *level) slot(h uint64) uint64 { return h >> 32 & uint64(len(l.heads)-1) }
 
-// bit is the place of a hash in the filter, which has 8 bits for each slot.
+// bit returns the position of a hash in the filter, which has 8 bits for each
+// slot.
 func (l *level) bit(h uint64) uint64 { return h >> 20 & uint64(len(l.filter)*64-1) }
 
-// find appends the numbers of the texts that are in another. A text that is in it
-// more than once may be there more than once.
+// find appends the numbers of the texts that occur in another text. A number may
+// be appended more than once.
 func (x *index) find(found []int32, in []byte) []int32 {
 	for i := range x.levels {
 		found = x.levels[i].find(found, x.texts, in)

@@ -34,17 +34,17 @@ func list(skills []*Skill, budget int) (string, listing.LeftOut) {
 	return listing.Render("skill", entries, budget)
 }
 
-// ReadDescription is the description of the tool that reads skills, with a listing,
-// and a text behind it if it is not empty.
+// ReadDescription returns the description of the tool that reads skills, with a
+// listing and an optional text after it.
 func ReadDescription(listing, suffix string) string {
 	return withSuffix("Reads a skill: instructions for a kind of task, written for you. When a task fits one of the skills below, read it before you begin, and follow it. "+
-		"A skill may have sections, which its text tells of: read those that you need.\n\n"+listing, suffix)
+		"A skill may have sections, which its text mentions: read those that you need.\n\n"+listing, suffix)
 }
 
-// InvokeDescription is the description of the tool that calls computed skills, with
-// a listing, and a text behind it if it is not empty.
+// InvokeDescription returns the description of the tool that calls computed skills,
+// with a listing and an optional text after it.
 func InvokeDescription(listing, suffix string) string {
-	return withSuffix("Invokes a skill whose text is made when it is asked for. When a task fits one of the skills below, invoke it, with what it should know as args, and use what it answers.\n\n"+listing, suffix)
+	return withSuffix("Invokes a skill whose text is computed on demand. When a task fits one of the skills below, invoke it, pass the details it needs as args, and use its answer.\n\n"+listing, suffix)
 }
 
 func withSuffix(text, suffix string) string {

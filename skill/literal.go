@@ -6,30 +6,27 @@ import (
 	"strings"
 )
 
-// The bounds of what is worked out about an expression. What is larger is of no
-// use to a filter.
+// The limits of the analysis of an expression. Larger sets are of no use to a
+// filter.
 const (
-	mostExact    = 16  // texts that an expression may be
-	mostRequired = 256 // texts of which it must hold one
+	mostExact    = 16  // texts that an expression may equal
+	mostRequired = 256 // texts of which it must contain one
 	mostClass    = 32  // runes of a class
-	mostLength   = 64  // bytes of a text that is put together
-	mostSets     = 4   // sets of which it must hold one each
+	mostLength   = 64  // bytes of a concatenated text
+	mostSets     = 4   // sets of which it must contain one text each
 )
 
-// A need is what is known about the texts that an expression matches, without
-// their case.
+// A need describes the texts that an expression matches, case-folded.
 type need struct {
-	// exact says that it matches one of these and nothing else; nil if that is not
-	// known.
+	// exact are the only texts that it matches; nil if unknown.
 	exact []string
-	// sets says that what it matches holds one of the texts of each; for what is not
-	// exact.
+	// sets, if exact is nil: every match contains one text of each set.
 	sets [][]string
 }
 
-// literals returns sets of texts: one of each set is in every text that the
-// expression matches, without their case. It returns none if nothing can be told:
-// then the expression has to be tried on everything.
+// literals returns sets of case-folded texts: every match of the expression
+// contains one text of each set. It returns none if nothing is known: then the
+// expression must be tried on every task.
 func literals(re *syntax.Regexp) [][]string {
 	sets := needOf(re).required()
 	slices.SortStableFunc(sets, func(a, b []string) int {
@@ -41,7 +38,7 @@ func literals(re *syntax.Regexp) [][]string {
 	return sets[:min(len(sets), mostSets)]
 }
 
-// required returns the sets of texts of which a match holds one each.
+// required returns the sets of which a match contains one text each.
 func (n need) required() [][]string {
 	if n.exact == nil {
 		return n.sets
@@ -82,7 +79,7 @@ func needOf(re *syntax.Regexp) need {
 	return need{}
 }
 
-// maybe is what is known of something that may be left out.
+// maybe returns the need of an optional expression.
 func maybe(n need) need {
 	if n.exact == nil || len(n.exact) >= mostExact {
 		return need{}
@@ -107,8 +104,8 @@ func classTexts(ranges []rune) []string {
 	return texts
 }
 
-// sequence is what is known of expressions one behind the other: as long as each
-// is one of a few texts they are put together.
+// sequence returns the need of a sequence of expressions. As long as each is one
+// of a few texts, they are concatenated.
 func sequence(subs []*syntax.Regexp) need {
 	var sets [][]string
 	run, whole := []string{""}, true
@@ -132,8 +129,7 @@ func sequence(subs []*syntax.Regexp) need {
 	return need{sets: append(sets, need{exact: run}.required()...)}
 }
 
-// join puts each of some texts in front of each of others, or returns nil if that
-// becomes too much.
+// join returns all concatenations of two sets, or nil if they are too many.
 func join(a, b []string) []string {
 	if len(b) == 0 || len(a)*len(b) > mostExact {
 		return nil
@@ -150,8 +146,8 @@ func join(a, b []string) []string {
 	return distinct(joined)
 }
 
-// alternatives is what is known of a choice: one of the exact texts of all, or else
-// of the best that each needs.
+// alternatives returns the need of a choice: the exact texts of all, or else the
+// best set of each.
 func alternatives(subs []*syntax.Regexp) need {
 	var exact, required []string
 	isExact, isKnown := true, true
@@ -180,8 +176,8 @@ func alternatives(subs []*syntax.Regexp) need {
 	}
 }
 
-// better reports whether a set says more than another: its shortest text is longer,
-// or its texts are fewer.
+// better reports whether a set is more selective than another: its shortest text is
+// longer, or it has fewer texts.
 func better(a, b []string) bool {
 	shortA, shortB := shortest(a), shortest(b)
 	return shortA > shortB || shortA == shortB && len(a) < len(b)
@@ -195,8 +191,7 @@ func shortest(texts []string) int {
 	return min(n, 8) // longer is not better
 }
 
-// shortened is a set without the texts that hold another of it: who has those has
-// the other too.
+// shortened returns a set without texts that contain another text of the set.
 func shortened(texts []string) []string {
 	var kept []string
 	for i, t := range texts {

@@ -15,7 +15,7 @@ type Match struct {
 	// Trigger is the first of its triggers that matches. It is zero if the text
 	// names the skill.
 	Trigger Trigger
-	// Found is what of the task it matches, or skill:ID.
+	// Found is the matching part of the task, or skill:ID.
 	Found string
 }
 
@@ -25,8 +25,8 @@ type matcher struct {
 	byID   map[string]int32
 	index  *index
 	users  [][]place               // of the texts of the index
-	always []place                 // triggers that have to be tried on everything
-	spare  atomic.Pointer[scratch] // of the last pass, for the next
+	always []place                 // triggers that must be tried on every task
+	spare  atomic.Pointer[scratch] // reused by the next pass
 }
 
 // place is a trigger of a skill.
@@ -34,7 +34,7 @@ type place struct {
 	skill, trigger int32
 }
 
-// scratch is what a pass needs.
+// scratch is the memory of a pass.
 type scratch struct {
 	folded []byte
 	texts  []int32
@@ -80,12 +80,12 @@ func newMatcher(skills []*Skill) *matcher {
 	return m
 }
 
-// rarest returns the set that finds a trigger and the fewest others: a word that
-// many triggers have would let all of them through.
+// rarest returns the set that selects a trigger and the fewest others: a word of
+// many triggers would select all of them.
 func rarest(sets [][]string, shared map[string]int) []string {
 	var best []string
 	fewest := 0
-	for _, set := range sets { // the one that says most comes first
+	for _, set := range sets { // the most selective set comes first
 		n := 0
 		for _, text := range set {
 			n += shared[text]
@@ -118,7 +118,7 @@ func (m *matcher) match(task, agent string) []Match {
 	}
 	slices.SortFunc(s.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.skill, b.skill), cmp.Compare(a.trigger, b.trigger)) })
 	var matches []Match
-	last := int32(-1) // the skill that has matched
+	last := int32(-1) // the last skill that matched
 	for _, at := range slices.Compact(s.places) {
 		skill := m.skills[at.skill]
 		if at.skill == last || !skill.isFor(agent) {
@@ -141,11 +141,11 @@ func (m *matcher) match(task, agent string) []Match {
 	return matches
 }
 
-// idPrefix is what stands in front of an id in a text.
+// idPrefix precedes an id in a text.
 const idPrefix = "skill:"
 
-// named adds the skills whose ids a text names, as skill:ID. The id goes as far as
-// its characters do; the punctuation of a sentence behind it is not part of it.
+// named adds the skills whose ids a text names, as skill:ID. An id ends before the
+// first character that ids cannot have; punctuation at its end is not part of it.
 func (m *matcher) named(s *scratch, text string) {
 	for at := 0; ; {
 		next := strings.Index(text[at:], idPrefix)
@@ -155,7 +155,7 @@ func (m *matcher) named(s *scratch, text string) {
 		start := at + next
 		at = start + len(idPrefix)
 		if before, _ := utf8.DecodeLastRuneInString(text[:start]); start > 0 && idRune(before) {
-			continue // it is the end of another word
+			continue // it is part of a longer word
 		}
 		id := text[at:]
 		if end := strings.IndexFunc(id, func(r rune) bool { return !idRune(r) }); end >= 0 {
@@ -174,8 +174,8 @@ func (m *matcher) named(s *scratch, text string) {
 	}
 }
 
-// find looks an id up. What is longer than an id may be is not hashed: a text may have a
-// million characters of punctuation in this place.
+// find looks up an id. A text longer than any id is not hashed: a message may have a
+// million characters of punctuation here.
 func (m *matcher) find(id string) (int32, bool) {
 	if len(id) > nameLength {
 		return 0, false

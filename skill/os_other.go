@@ -2,6 +2,6 @@
 
 package skill
 
-// nonblocking keeps the opening of a pipe from waiting for its other end, where
-// there are pipes among files.
+// nonblocking is the flag that keeps open from blocking on a pipe. This system
+// needs none.
 const nonblocking = 0

@@ -4,5 +4,5 @@ package skill
 
 import "syscall"
 
-// nonblocking keeps the opening of a pipe from waiting for its other end.
+// nonblocking is the flag that keeps open from blocking on a pipe.
 const nonblocking = syscall.O_NONBLOCK

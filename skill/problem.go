@@ -5,39 +5,39 @@ import (
 	"fmt"
 )
 
-// Problem tells what is wrong with a skill, a file or a source, and where. It is
-// for people: it names hidden skills too.
-type Problem struct { //nolint:errname // it is told far more often than returned
+// Problem describes what is wrong with a skill, a file or a source, and where.
+// It is for people: it also names hidden skills.
+type Problem struct { //nolint:errname // it is mostly data, rarely an error
 	Kind ProblemKind
-	// Path and Line are the file and the place in it; the path of something that is
-	// no file is the name of its source.
+	// Path and Line are the file and the line. Without a file, Path is the name of
+	// the source.
 	Path string
 	Line int
 	// Skill is the skill's name, if it is known.
 	Skill string
-	// Message says what is wrong, and what to do.
+	// Message explains what is wrong and what to do.
 	Message string
-	// Err is the error behind it, if there is one.
+	// Err is the underlying error, if any.
 	Err error
 }
 
-// ProblemKind says what became of what has a problem.
+// ProblemKind is the consequence of a problem.
 type ProblemKind string
 
 // The kinds of problems.
 const (
-	// NotLoaded is a file that is no skill, or a source that could not be read. The
-	// others are there.
+	// NotLoaded is a file that is not a skill, or a source that could not be read.
+	// The others are loaded.
 	NotLoaded ProblemKind = "not_loaded"
-	// Shadowed is a skill that another of its name or id stands in front of.
+	// Shadowed is a skill that is hidden by another with the same name or id.
 	Shadowed ProblemKind = "shadowed"
-	// Tolerated is a skill that is there, with something wrong about it.
+	// Tolerated is a skill that is loaded in spite of a mistake.
 	Tolerated ProblemKind = "tolerated"
-	// Violation is what [Check] finds.
+	// Violation is a finding of [Check].
 	Violation ProblemKind = "violation"
 )
 
-// Error is the problem in a line: path:line: message.
+// Error returns the problem in one line: path:line: message.
 func (p *Problem) Error() string {
 	switch {
 	case p.Path != "" && p.Line > 0:
@@ -49,15 +49,15 @@ func (p *Problem) Error() string {
 	}
 }
 
-// Unwrap returns the error behind it.
+// Unwrap returns the underlying error.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// problemsOf takes the problems out of an error, and makes one of what is none.
+// problemsOf returns the problems in an error. Other errors become problems.
 func problemsOf(err error, source string) []Problem {
 	if err == nil {
 		return nil
 	}
-	if p, ok := err.(*Problem); ok { //nolint:errorlint // what wraps a problem says more than it
+	if p, ok := err.(*Problem); ok { //nolint:errorlint // an error that wraps a problem says more
 		return []Problem{*p}
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

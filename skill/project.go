@@ -10,32 +10,33 @@ import (
 	"strings"
 )
 
-// marker is a file that tells which language a project is written in.
+// marker is a file that identifies the language of a project.
 type marker struct {
 	// file is its name, or a pattern of path.Match.
 	file     string
 	language string
-	// unless has other languages for projects that have a further file.
+	// unless maps further files to other languages.
 	unless []otherwise
-	// frameworks are told by what the file holds, the first that is found. If the
-	// file names none, further files are looked at.
+	// frameworks are recognized by the content of the file; the first match wins.
+	// If there is none, further files are checked.
 	frameworks []framework
 	further    []string
 }
 
-// otherwise is a language that a further file tells.
+// otherwise is a language identified by a further file.
 type otherwise struct {
 	file, language string
 }
 
-// framework is told by a sign in a file: the name of a package, or a text.
+// framework is recognized by a sign in a file: the name of a package, or a
+// text.
 type framework struct {
 	sign, name string
 }
 
-// markers are in the order in which they are looked for: a project of several
-// languages is one of the first. Those that often come along with another language,
-// for its pages or its tools, are behind it.
+// markers are in the order in which they are looked for: the first match is the
+// language of the project. Languages that often accompany another one, for web
+// pages or tools, come after it.
 var markers = []marker{
 	{file: "go.mod", language: "Go", frameworks: []framework{
 		{"github.com/gin-gonic/gin", "Gin"}, {"github.com/labstack/echo", "Echo"}, {"github.com/gofiber/fiber", "Fiber"}, {"github.com/go-chi/chi", "chi"}, {"github.com/spf13/cobra", "Cobra"},
@@ -97,7 +98,7 @@ var (
 )
 
 // Detect returns the language of a project and its framework, from the files that
-// package tools and compilers want in its directory. What cannot be determined is empty.
+// package tools and compilers need in its directory. Unknown results are empty.
 func Detect(project fs.FS) (language, frame string) {
 	entries, err := fs.ReadDir(project, ".")
 	if err != nil {
@@ -128,7 +129,7 @@ func Detect(project fs.FS) (language, frame string) {
 	return "", ""
 }
 
-// readSome reads the beginning of a file of a project, or nothing.
+// readSome returns the beginning of a file of a project, or "".
 func readSome(project fs.FS, file string) string {
 	if info, err := fs.Stat(project, file); err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -145,7 +146,7 @@ func readSome(project fs.FS, file string) string {
 	return string(data)
 }
 
-// comments finds what is no part of a file of packages.
+// comments matches comments in package files.
 var comments = regexp.MustCompile(`(?m)(?:^|\s)(?:#|//).*$`)
 
 // framework finds a sign in the text of a file.

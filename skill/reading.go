@@ -15,14 +15,14 @@ import (
 // resourceDirs are where the files of a skill are.
 var resourceDirs = []string{"scripts", "references", "assets"}
 
-// The bounds of what is told about the files of a skill.
+// The limits of the file lists of a skill.
 const (
 	mostResources   = 256
 	deepestResource = 3
 )
 
 // Read reads the body of a skill, one of its sections, or one of its resources by
-// its path. Names are those that its directory has: no other file is opened.
+// its path. It opens only files in the skill's directory.
 func (d *Directory) Read(_ context.Context, id, section string) (Reading, error) {
 	d.mu.Lock()
 	f := d.byID[id]
@@ -67,7 +67,7 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	return r, nil
 }
 
-// notice has a file read again that has other links than when it was read.
+// notice schedules a file for reading again if its links have changed.
 func (d *Directory) notice(f *file, outside []outsider) {
 	if slices.EqualFunc(f.outside, outside, func(a, b outsider) bool { return a.rel == b.rel }) {
 		return
@@ -76,7 +76,7 @@ func (d *Directory) notice(f *file, outside []outsider) {
 	again.fresh = true
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.files[f.rel] == f { // the map is shared with a listing under way: it is replaced
+	if d.files[f.rel] == f { // the map is shared with a running listing, so it is replaced
 		d.files = maps.Clone(d.files)
 		d.files[f.rel] = &again
 	}
@@ -86,7 +86,7 @@ func (d *Directory) notice(f *file, outside []outsider) {
 func bodyOf(rel, text string, isSkill bool) (string, error) {
 	if !isSkill { // it is shown as it is
 		if !utf8.ValidString(text) {
-			return "", errors.New("the file is not UTF-8: it is no text")
+			return "", errors.New("the file is not UTF-8 text")
 		}
 		return strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")), nil
 	}
@@ -104,7 +104,7 @@ func bodyOf(rel, text string, isSkill bool) (string, error) {
 	return strings.TrimSpace(doc.Body), nil
 }
 
-// beside is what the directory of a skill has besides its file.
+// beside holds the other files of a skill's directory.
 type beside struct {
 	sections, resources []string
 	outside             []outsider
@@ -119,13 +119,13 @@ type outsider struct {
 
 func (o outsider) message() string {
 	if errors.Is(o.err, fs.ErrNotExist) {
-		return "the link leads nowhere: take it out"
+		return "the link leads nowhere: remove it"
 	}
 	return fileMessage(o.err)
 }
 
-// besides finds the sections and the resources of a skill in its directory. A directory
-// that cannot be read has none.
+// besides returns the sections and the resources in a skill's directory. An unreadable
+// directory has none.
 func besides(t tree, dir, own string) *beside {
 	b := new(beside)
 	entries, err := t.readDir(dir)

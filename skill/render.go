@@ -9,19 +9,18 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Tokens returns the names that a text has with a slash in front: those that users
-// type to name a directive or a skill. A token begins at the start of the text or
-// behind a space, with a slash and an ASCII letter; letters, digits, _ and - may
-// follow, and then a space or the end.
+// Tokens returns the /names in a text, by which users name a directive or a skill.
+// A token begins at the start of the text or after a space, with a slash and an
+// ASCII letter; letters, digits, _ and - may follow, and then a space or the end.
 func Tokens(text string) []Token { return scan.Tokens(text) }
 
 // Token is a name with a slash in front: text[Start:End] is the token.
 type Token = scan.Token
 
-// placeholders finds what stands for names that were typed: of directives, and of skills.
+// placeholders matches the placeholders of typed names, of directives and skills.
 var placeholders = regexp.MustCompile(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
 
-// taskOf is a message without the placeholders in it: what there is to do.
+// taskOf returns the task: a message without its placeholders.
 func taskOf(text string) string {
 	if !strings.Contains(text, "[invoked_extension__") {
 		return text
@@ -48,10 +47,10 @@ func (s *set) named(text string) []*Skill {
 	return skills
 }
 
-// closes finds what a model could take for the end of an element.
+// closes matches text that a model could read as the end of an element.
 var closes = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)
 
-// contained is a text that cannot end the element it is in.
+// contained returns a text that cannot end its enclosing element.
 func contained(text string) string {
 	if !strings.Contains(text, "<") {
 		return text
@@ -59,7 +58,7 @@ func contained(text string) string {
 	return closes.ReplaceAllString(text, `<$1\/$2`)
 }
 
-// Element renders what was read as a model reads it.
+// Element renders a reading for a model.
 func (r Reading) Element() string {
 	return r.open() + contained(r.Text) + r.shut()
 }
@@ -99,9 +98,9 @@ func (r Reading) shut() string {
 	return b.String()
 }
 
-// Message is the message that a user puts in front of theirs by naming a skill: the
-// element around the parts that a handler answered, or around what was read if there
-// are none.
+// Message returns the message that is put before the user's message when it names a
+// skill: an element around the parts that a handler returned, or around the reading
+// if there are none.
 func (r Reading) Message(parts ...belay.Part) belay.Injection {
 	if len(parts) == 0 {
 		parts = []belay.Part{belay.Text(r.Text)}

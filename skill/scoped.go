@@ -12,38 +12,38 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// kind is what Options.Resources of an agent calls skills.
+// kind is the key of skills in Options.Resources of an agent.
 const kind = "skills"
 
-// Resources are skills: Options.Resources of an agent can name those that it may use, by
-// their names, their ids or patterns of them.
+// Resources returns the kind of resource, skills: Options.Resources of an agent can
+// limit the skills, by names, ids or patterns.
 func (e *Extension) Resources() []string { return []string{kind} }
 
-// For returns the extension with nothing but the skills that an agent may use.
+// For returns the extension with only the skills that an agent may use.
 func (e *Extension) For(reach belay.Reach) belay.Extension { return &scoped{e, reach} } //nolint:ireturn // see the interface
 
-// StepTools are the tools of an agent that may use all skills.
+// StepTools returns the tools of an agent that may use all skills.
 func (e *Extension) StepTools(agent string) []belay.Tool { return e.forAll(agent).StepTools(agent) }
 
 // Binds reports whether /name is a skill of the agent's, by its name or its id.
 func (e *Extension) Binds(agent, name string) bool { return e.forAll(agent).Binds(agent, name) }
 
-// TypedNames are the skills that users of an agent can name.
+// TypedNames returns the skills that users of an agent can name.
 func (e *Extension) TypedNames(agent string) []belay.TypedName {
 	return e.forAll(agent).TypedNames(agent)
 }
 
 func (e *Extension) forAll(agent string) *scoped { return &scoped{e, belay.Reach{Agent: agent}} }
 
-// in is the extension for the turn of an agent that a hook is asked in.
+// in returns the extension for the agent and turn of a hook's input.
 func (e *Extension) in(ctx context.Context, agent string) *scoped {
 	reach := belay.ReachOf(ctx)
 	reach.Agent = agent
 	return &scoped{e, reach}
 }
 
-// scoped is the extension as an agent may use it in a turn. Whatever lists, reads, invokes,
-// types or activates a skill for an agent asks it which ones there are.
+// scoped is the extension limited to the skills that an agent may use in a turn. All code
+// that lists, reads, invokes or activates a skill for an agent uses it.
 type scoped struct {
 	*Extension
 
@@ -91,7 +91,7 @@ func (s *scoped) TypedNames(string) []belay.TypedName {
 		if one.ModelOnly || !s.has(one) {
 			continue
 		}
-		var spelled []string // the name and the id, as far as they find it and can be typed
+		var spelled []string // the name and the id, if they find this skill and can be typed
 		for _, key := range []string{one.Name, one.ID} {
 			if scan.Valid(key) && now.find(key).skill == one && !slices.Contains(spelled, key) {
 				spelled = append(spelled, key)
@@ -104,7 +104,7 @@ func (s *scoped) TypedNames(string) []belay.TypedName {
 	return names
 }
 
-// madeTools are the tools that an agent was given, and what they were made of.
+// madeTools are the tools of an agent, and the lists they were made from.
 type madeTools struct {
 	of    *set
 	lists []toolList
@@ -127,18 +127,18 @@ var (
 	_ belay.ListingTool = (*tool)(nil)
 )
 
-// Traits say that reading a skill twice does no harm.
+// Traits returns that reading a skill twice is harmless.
 func (t *tool) Traits() belay.ToolTraits { return t.traits }
 
-// LeftOut tells the user which part of the list did not fit.
+// LeftOut returns which part of the list did not fit, for the user.
 func (t *tool) LeftOut() string { return t.leftOut }
 
-// keptReaches is for how many agents, and how many parents of theirs, tools are kept: names
-// of agents can be made up without end.
+// keptReaches is the number of agents, with their parents, whose tools are cached: the
+// number of agent names is unlimited.
 const keptReaches = 256
 
-// StepTools are the tools that there are skills for. Without any the request to the
-// model is the one of an agent without the extension. They follow the catalog.
+// StepTools returns the tools for the current skills of the catalog. Without skills
+// it returns none, so the model request is that of an agent without the extension.
 func (s *scoped) StepTools(string) []belay.Tool {
 	now := s.catalog.now.Load()
 	s.mu.Lock()
@@ -165,15 +165,15 @@ func (s *scoped) StepTools(string) []belay.Tool {
 var (
 	readSchema = json.RawMessage(`{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"the skill's name"},` +
-		`"section":{"type":"string","description":"one of its sections; leave it out for the skill itself"}},` +
+		`"section":{"type":"string","description":"one of its sections; omit it to read the skill itself"}},` +
 		`"required":["name"],"additionalProperties":false}`)
 	invokeSchema = json.RawMessage(`{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"the skill's name"},` +
-		`"args":{"type":"string","description":"what the skill should know"}},` +
+		`"args":{"type":"string","description":"details that the skill needs"}},` +
 		`"required":["name"],"additionalProperties":false}`)
 )
 
-// lists returns the tools that the agent has, each with its list.
+// lists returns the tools of the agent, each with its list.
 func (s *scoped) lists(now *set) []toolList {
 	var read, invoke []*Skill
 	for _, one := range now.skills {
@@ -239,7 +239,7 @@ func (s *scoped) call(ctx context.Context, call *belay.Invocation) (belay.Result
 		return belay.Result{}, err
 	}
 	if o.skill.template() && in.Section == "" {
-		v := s.variables(r.Text, call.Agent, "{{task}}") // what there is to do is not told to a tool
+		v := s.variables(r.Text, call.Agent, "{{task}}") // a tool does not know the task
 		r.Text = v.Expand(r.Text)
 	}
 	render, err := json.Marshal(r)

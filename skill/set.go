@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// set is the skills of a catalog at a moment. It does not change, so that what is
-// made of it is made once.
+// set holds the skills of a catalog at one moment. It never changes, so derived
+// data is computed once.
 type set struct {
 	skills   []*Skill // by priority, then name
 	byName   map[string]*owned
@@ -21,7 +21,7 @@ type set struct {
 	matcher  func() *matcher
 }
 
-// newSet lays sources over each other. Those that were added are above all others.
+// newSet merges sources by precedence. Added skills are above all sources.
 func newSet(sources, added []*listed) *set {
 	most := 0
 	for _, l := range slices.Concat(sources, added) {
@@ -44,7 +44,7 @@ func newSet(sources, added []*listed) *set {
 			if !scan.Valid(skill.Name) {
 				s.problems = append(s.problems, Problem{
 					Kind: Tolerated, Path: o.from, Skill: skill.Name,
-					Message: fmt.Sprintf("no token can spell the name %q: /name does not work for it. Use letters, digits, _ and -, a letter first", skill.Name),
+					Message: fmt.Sprintf("users cannot type the name %q as /name: use letters, digits, _ and -, a letter first", skill.Name),
 				})
 			}
 		}
@@ -53,7 +53,7 @@ func newSet(sources, added []*listed) *set {
 		if other := s.byName[skill.ID]; other != nil && other.skill != skill {
 			s.problems = append(s.problems, Problem{
 				Kind: Tolerated, Path: s.byID[skill.ID].from, Skill: skill.Name,
-				Message: fmt.Sprintf("the id %q is the name of another skill, that of %s: /%s and look-ups find that one. Give it another id", skill.ID, other.from, skill.ID),
+				Message: fmt.Sprintf("the id %q is the name of another skill, from %s: /%s and lookups find that one. Choose another id", skill.ID, other.from, skill.ID),
 			})
 		}
 	}
@@ -72,8 +72,8 @@ func (s *set) find(key string) *owned {
 	return s.byID[key]
 }
 
-// shadowedBy says that another skill, of the same name or else of the same id,
-// stands in front of one.
+// shadowedBy returns the problem that a skill is hidden by another with the
+// same name or id.
 func (o *owned) shadowedBy(byName, byID *owned) Problem {
 	front, what := byName, fmt.Sprintf("name %q", o.skill.Name)
 	if front == nil {
@@ -81,7 +81,7 @@ func (o *owned) shadowedBy(byName, byID *owned) Problem {
 	}
 	return Problem{
 		Kind: Shadowed, Path: o.from, Skill: o.skill.Name,
-		Message: fmt.Sprintf("the skill is not used: that of %s has the same %s", front.from, what),
+		Message: fmt.Sprintf("the skill is not used: the one from %s has the same %s", front.from, what),
 	}
 }
 
@@ -95,8 +95,8 @@ func (s *set) equal(o *set) bool {
 // mostKnown is how many names an error lists.
 const mostKnown = 50
 
-// missing says that there is no skill of a name, and which there are of those that
-// may be told.
+// missing returns the error of an unknown name. It lists the skills that the
+// caller may see.
 func (s *set) missing(name string, told func(*Skill) bool) error {
 	var known []string
 	for _, skill := range s.skills {
@@ -111,5 +111,5 @@ func (s *set) missing(name string, told func(*Skill) bool) error {
 	if n := len(known) - mostKnown; n > 0 {
 		known, more = known[:mostKnown], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("there is no skill %q%s: %w. There are: %s%s", name, hint, ErrNotFound, strings.Join(known, ", "), more)
+	return fmt.Errorf("there is no skill %q%s: %w. Available skills: %s%s", name, hint, ErrNotFound, strings.Join(known, ", "), more)
 }

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Source is where skills come from: a directory ([Dir]), an fs.FS ([FS]), values
-// in Go ([Values]), a database, a service. A source that is a fmt.Stringer is named
-// by it where a problem is told.
+// Source is where skills come from: a directory ([Dir]), an fs.FS ([FS]), values in
+// Go ([Values]), a database, a service. If a source is a fmt.Stringer, problems
+// show that name.
 type Source interface {
-	// List returns the skills that there are now, the first of a name standing for
-	// those behind it. Bodies and sections may be left to Read. It is called from
-	// time to time, by one goroutine at a time: the skill that it returned before
-	// says that nothing has changed, and must not be changed itself.
+	// List returns the current skills. The first of several with the same name
+	// wins. Bodies and sections may be left to Read. List is called from time to
+	// time, by one goroutine at a time. Returning the same *Skill means that it has
+	// not changed; do not modify returned skills.
 	//
-	// An error tells what could not be listed, best as one or several joined
-	// *Problem values; what is returned with it counts. If the list is nil too, what
-	// was listed before is kept.
+	// An error describes what could not be listed, ideally as joined *Problem
+	// values; the returned skills are used anyway. If the list is nil, the last list
+	// is kept.
 	List(ctx context.Context) ([]*Skill, error)
 	// Read returns the text of the skill with an id, or of one of its sections; ""
-	// is its body. ErrNotFound says that there is none.
+	// is its body. It returns ErrNotFound if there is none.
 	Read(ctx context.Context, id, section string) (Reading, error)
 }
 
@@ -29,10 +29,10 @@ type Reading struct {
 	// Name is the skill's, and Section the section's; empty for the body.
 	Name    string `json:"name"`
 	Section string `json:"section,omitempty"`
-	// Path is the directory that its files are in, or its file. It is empty for what
+	// Path is the directory that its files are in, or its file. It is empty if there
 	// is no file.
 	Path string `json:"path,omitempty"`
-	// Text is what was read.
+	// Text is the text.
 	Text string `json:"content"`
 	// Sections are the names of the skill's sections, and Resources the files that
 	// come with it, relative to Path.
@@ -65,7 +65,7 @@ func (v values) Read(_ context.Context, id, section string) (Reading, error) {
 	return Reading{}, fmt.Errorf("skill %q: %w", id, ErrNotFound)
 }
 
-// read reads a skill that has its text with it.
+// read reads a skill that contains its text.
 func (s *Skill) read(section string) (Reading, error) {
 	r := Reading{Name: s.Name, Path: s.Path, Section: section, Text: s.Body}
 	for _, sec := range s.Sections {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// mostBytes is the longest file that is read.
+// mostBytes is the maximum size of a file.
 const mostBytes = 1 << 20
 
 // A tree is the files below a directory. Its paths have slashes and are relative to
@@ -19,14 +19,14 @@ const mostBytes = 1 << 20
 type tree interface {
 	open(rel string) (fs.File, error)
 	readDir(rel string) ([]fs.DirEntry, error)
-	// stat follows links, wherever they lead. It is for telling whether a file has
-	// changed, and what a link leads to.
+	// stat follows links, also out of the directory. It is only for checking
+	// whether a file has changed and what a link leads to.
 	stat(rel string) (fs.FileInfo, error)
-	// inside follows a link too, and fails if it leads out of the directory.
+	// inside also follows links, and fails if one leads out of the directory.
 	inside(rel string) (fs.FileInfo, error)
-	// shown is the path of a file as people are told it.
+	// shown returns the path of a file for people.
 	shown(rel string) string
-	// place is the path of a file as the model is told it, or nothing.
+	// place returns the path of a file for the model, or "".
 	place(rel string) string
 	close()
 }
@@ -87,13 +87,13 @@ func (t fsTree) stat(rel string) (fs.FileInfo, error) {
 	return fs.Stat(t.FS, rel) //nolint:wrapcheck // the caller names the file
 }
 
-func (t fsTree) inside(rel string) (fs.FileInfo, error) { return t.stat(rel) } // what it opens is the FS's choice
+func (t fsTree) inside(rel string) (fs.FileInfo, error) { return t.stat(rel) } // the FS decides what it opens
 func (t fsTree) shown(rel string) string                { return path.Join(t.name, rel) }
-func (t fsTree) place(string) string                    { return "" } // nobody else could open it
+func (t fsTree) place(string) string                    { return "" } // no other program could open it
 func (t fsTree) close()                                 {}
 
-// readText reads a file, and returns what is known about it too. The buffer is for
-// reading, and is returned for the next file.
+// readText reads a file and returns its text and FileInfo. The buffer is reused
+// for the next file.
 func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo, _ []byte, err error) {
 	f, err := t.open(rel)
 	if err != nil {
@@ -103,7 +103,7 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 	info, err = f.Stat()
 	switch {
 	case err != nil:
-		return "", info, buffer, err //nolint:wrapcheck // told by fileMessage
+		return "", info, buffer, err //nolint:wrapcheck // fileMessage explains it
 	case info.IsDir():
 		return "", info, buffer, errors.New("it is a directory: make it a file")
 	case !info.Mode().IsRegular():
@@ -113,7 +113,7 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 		buffer = make([]byte, max(need, 8<<10))
 	}
 	n, err := io.ReadFull(f, buffer[:cap(buffer)])
-	for err == nil && n <= mostBytes { // it is longer than it said
+	for err == nil && n <= mostBytes { // it has grown
 		buffer = append(buffer[:cap(buffer)], make([]byte, cap(buffer))...)
 		var more int
 		more, err = io.ReadFull(f, buffer[n:])
@@ -121,15 +121,15 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 	}
 	switch {
 	case n > mostBytes:
-		return "", info, buffer, fmt.Errorf("it is longer than %d bytes: put what is long into sections", mostBytes)
+		return "", info, buffer, fmt.Errorf("it is longer than %d bytes: move long parts into sections", mostBytes)
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return "", info, buffer, err
 	}
 	return string(buffer[:n]), info, buffer, nil
 }
 
-// fileMessage says why a file cannot be read, without its path, which is told with
-// it.
+// fileMessage returns why a file cannot be read, without its path, which the
+// caller adds.
 func fileMessage(err error) string {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		err = inner.Err

@@ -14,15 +14,15 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// TriggerType says how a trigger reads its pattern.
+// TriggerType is the kind of a trigger's pattern.
 type TriggerType string
 
 // The types of triggers.
 const (
-	// Keyword is a text that is part of the task, whatever the case of both.
+	// Keyword matches if the task contains the text, ignoring case.
 	Keyword TriggerType = "keyword"
-	// Regex is a regular expression as package regexp reads it. Case does not count
-	// unless it says so, with (?-i).
+	// Regex is a regular expression of package regexp. Case is ignored unless it
+	// has (?-i).
 	Regex TriggerType = "regex"
 )
 
@@ -36,32 +36,32 @@ type Trigger struct {
 	compiled *condition // nil until a catalog or a file is read
 }
 
-// patternLength is the most bytes of a pattern.
+// patternLength is the maximum length of a pattern in bytes.
 const patternLength = 4096
 
-// condition is a trigger that can be tried.
+// condition is a compiled trigger.
 type condition struct {
 	keyword bool
 	pattern string
-	// filter has sets of texts, without their case: one of each is in every text
-	// that matches. None means that it has to be tried on everything.
+	// filter has sets of case-folded texts: every match contains one text of each
+	// set. An empty filter means that every task must be tried.
 	filter [][]string
-	// broad says that it matches everything it was tried on.
+	// broad means that it matched all probes.
 	broad bool
 
 	expression func() *regexp.Regexp // compiled when it is first tried
 }
 
-// compile reads the trigger.
+// compile compiles the trigger.
 func (t *Trigger) compile() (*condition, error) {
 	if t.compiled != nil {
 		return t.compiled, nil
 	}
 	switch {
 	case strings.TrimSpace(t.Pattern) == "":
-		return nil, errors.New("a trigger has no pattern, and would match every task: say what it is about")
+		return nil, errors.New("a trigger has no pattern and would match every task: give it one")
 	case len(t.Pattern) > patternLength:
-		return nil, fmt.Errorf("the pattern of a trigger has %d bytes: at most %d are taken", len(t.Pattern), patternLength)
+		return nil, fmt.Errorf("the pattern of a trigger has %d bytes: at most %d are allowed", len(t.Pattern), patternLength)
 	case !utf8.ValidString(t.Pattern):
 		return nil, errors.New("the pattern of a trigger is not UTF-8")
 	}
@@ -87,8 +87,8 @@ func compileRegex(pattern string) (*condition, error) {
 	return c, nil
 }
 
-// regexError says what is wrong with an expression, without the flag that was put
-// in front of it.
+// regexError returns what is wrong with an expression, without the flag that
+// Belay adds.
 func regexError(err error) error {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		if at := strings.TrimPrefix(e.Expr, "(?i)"); at != "" {
@@ -99,7 +99,7 @@ func regexError(err error) error {
 	return err
 }
 
-// instead says what to write in the place of what RE2 does not have.
+// instead suggests replacements for syntax that RE2 does not support.
 func instead(pattern string) string {
 	for _, look := range []struct{ sign, name string }{{"(?=", "look-ahead"}, {"(?!", "negative look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "negative look-behind"}} {
 		if strings.Contains(pattern, look.sign) {
@@ -120,12 +120,13 @@ func instead(pattern string) string {
 // probes are texts that have little in common.
 var probes = []string{"a", "Fix the bug in main.go, please.", "42", "?!", "日本語", "größe\nШ"}
 
-// matchesAll reports whether an expression matches whatever it is tried on.
+// matchesAll reports whether an expression matches all probes.
 func matchesAll(re *regexp.Regexp) bool {
 	return !slices.ContainsFunc(probes, func(probe string) bool { return !re.MatchString(probe) })
 }
 
-// possible reports whether a text, without its case, has what the trigger needs.
+// possible reports whether a case-folded text contains the texts that the
+// trigger needs.
 func (c *condition) possible(folded []byte) bool {
 	for _, set := range c.filter {
 		if !slices.ContainsFunc(set, func(text string) bool { return bytes.Contains(folded, []byte(text)) }) {
@@ -135,8 +136,8 @@ func (c *condition) possible(folded []byte) bool {
 	return true
 }
 
-// finds returns what of a text the trigger matches. It is given the text without its case
-// too.
+// finds returns the part of a text that the trigger matches. It also gets the case-folded
+// text.
 func (c *condition) finds(text string, folded []byte) (found string, ok bool) {
 	if !c.keyword {
 		at := c.expression().FindStringIndex(text)

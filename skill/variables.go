@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// Variables are what {{name}} stands for in the body of a skill with triggers:
+// Variables are the values of {{name}} in the body of a skill with triggers:
 //
 //	{{project_name}} {{project_path}} {{language}} {{framework}} {{agent_id}} {{mode}} {{task}}
 //
-// Spaces within the braces do not count.
+// Spaces within the braces are ignored.
 type Variables struct {
 	ProjectName, ProjectPath string
 	Language, Framework      string
@@ -17,7 +17,7 @@ type Variables struct {
 
 var variableNames = []string{"project_name", "project_path", "language", "framework", "agent_id", "mode", "task"}
 
-// value returns what a name stands for.
+// value returns the value of a name.
 func (v Variables) value(name string) (string, bool) {
 	switch name {
 	case "project_name":
@@ -38,8 +38,8 @@ func (v Variables) value(name string) (string, bool) {
 	return "", false
 }
 
-// Expand puts the values into a template. What stands for nothing stays as it is,
-// and values are not looked at again: what a user types cannot name a variable.
+// Expand puts the values into a template. Unknown names stay as they are. Values
+// are not expanded again, so a user's text cannot name a variable.
 func (v Variables) Expand(template string) string {
 	var b strings.Builder
 	at := 0
@@ -59,7 +59,7 @@ func (v Variables) Expand(template string) string {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// variablesOf tells the variables of a template, and where they are.
+// variablesOf yields the variables of a template and their positions.
 func variablesOf(template string) func(yield func(string, span) bool) {
 	return func(yield func(string, span) bool) {
 		for at := 0; ; {
@@ -87,8 +87,8 @@ func variablesOf(template string) func(yield func(string, span) bool) {
 	}
 }
 
-// unknownVariables returns the names in a template that stand for nothing, with
-// their lines, counted from 1.
+// unknownVariables returns the unknown names in a template with their lines,
+// counted from 1.
 func unknownVariables(template string) (names []string, lines []int) {
 	var none Variables
 	line, counted := 1, 0

@@ -69,7 +69,7 @@ func TestABadYAMLFileIsReportedAndHidesNoOther(t *testing.T) {
 		t.Errorf("skills = %q, want good", got)
 	}
 	wants(t, "problems", told(dir, catalog.Problems()), []string{
-		"empty.yaml:1: there is no body", "list.yaml:2: it is a list", `twice.yaml:3: the key "description" is there twice`, "two.yaml:4: a second document",
+		"empty.yaml:1: there is no body", "list.yaml:2: it is a list", `twice.yaml:3: the key "description" occurs twice`, "two.yaml:4: a second document",
 	})
 }
 

@@ -18,43 +18,45 @@ import (
 	"unicode/utf8"
 )
 
-// parts are what of a directory can make something run, or change what it does. Skills
-// are text for the model: what it makes of them the floor judges.
+// parts are the files of a directory that can run something or change its behaviour.
+// Skills are not included: they are text for the model, and the floor checks the
+// model's calls.
 var parts = []string{manifestFile, "hooks", "agents", mcpFile, "mcp"}
 
-// The most that these may have together.
+// The limits of these files in total.
 const (
 	mostFiles = 4096
 	mostBytes = 64 << 20
 	mostDepth = 16
 )
 
-// contents are the files of a directory that trust is about, by their paths below it.
+// contents are the files of a directory that trust covers, by their relative paths.
 type contents map[string]content
 
 // content is a file.
 type content struct {
 	stamp stamp
-	// what tells files apart: what it is, whether it can be executed, and its text or
-	// where it leads.
+	// identifies the file: its type, whether it is executable, and its text or link
+	// target
 	sum string
-	// young says that the file changed so shortly before it was looked at that another
-	// change might leave the same stamp.
+	// young means that the file changed so recently that another change might have the
+	// same stamp.
 	young bool
 }
 
-// stamp is what changes about a file when somebody changes it.
+// stamp is the metadata that changes when a file changes.
 type stamp struct {
 	mode     fs.FileMode
 	size     int64
 	modified int64
-	// changed is when anything about the file changed, and cannot be set; inode tells
-	// it from another that took its place. Not every system has them: known says.
+	// changed is the time of the last change of the file or its metadata, which
+	// programs cannot set. inode distinguishes it from a file that replaced it. Not
+	// every system has them: then known is false.
 	changed, inode int64
 	known          bool
 }
 
-// hash is one for all files.
+// hash returns one hash over all files.
 func (c contents) hash() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -63,11 +65,11 @@ func (c contents) hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// youth is how long a change must be ago for the time of it to tell it from others.
+// youth is the minimum age of a change before its time is trusted to identify it.
 const youth = 2 * time.Second
 
-// readContents reads the files of a directory. Those of before that have not changed
-// are not read again. Left out are the files that skip names: what hooks write.
+// readContents reads the files of a directory. Files that have not changed since
+// before are not read again. Files in skip, which hooks write, are left out.
 func readContents(dir string, skip map[string]bool, before contents) (contents, error) {
 	w := &walk{dir: dir, skip: skip, before: before, found: make(contents), now: time.Now()}
 	for _, part := range parts {
@@ -87,7 +89,7 @@ type walk struct {
 	now    time.Time
 }
 
-// look takes in a file, or a directory with all that is in it.
+// look reads a file, or a directory with its contents.
 func (w *walk) look(name string, depth int) error {
 	full := filepath.Join(w.dir, filepath.FromSlash(name))
 	info, err := os.Lstat(full)
@@ -108,7 +110,7 @@ func (w *walk) look(name string, depth int) error {
 		return &Problem{full, 0, reason(err)}
 	}
 	for _, e := range entries {
-		// A file that goes while others are looked at is gone.
+		// A file that disappears during the reading counts as missing.
 		if err := w.look(path.Join(name, e.Name()), depth+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -118,10 +120,10 @@ func (w *walk) look(name string, depth int) error {
 
 func (w *walk) file(name, full string, info fs.FileInfo) error {
 	if w.bytes += info.Size(); len(w.found) == mostFiles || w.bytes > mostBytes {
-		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: keep what hooks do not need elsewhere", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
+		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: move files that hooks do not need elsewhere", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
 	}
 	now := stampOf(info)
-	// Where a link leads may change, and the link does not.
+	// The target of a link may change without the link.
 	if old, ok := w.before[name]; ok && !old.young && now.known && old.stamp == now && info.Mode()&fs.ModeSymlink == 0 {
 		w.found[name] = old
 		return nil
@@ -134,7 +136,7 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 	return nil
 }
 
-// sumOf tells a file from others.
+// sumOf returns the identity of a file's content.
 func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -144,7 +146,7 @@ func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 		}
 		return " link " + leads, nil
 	case !info.Mode().IsRegular():
-		return "", &Problem{full, 0, "it is not a regular file: take it out"}
+		return "", &Problem{full, 0, "it is not a regular file: remove it"}
 	}
 	f, err := os.Open(full)
 	if err != nil {
@@ -161,8 +163,8 @@ func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 	return fmt.Sprintf(" %t %x", info.Mode()&0o111 != 0, h.Sum(nil)), nil
 }
 
-// staysBelow tells where a link leads, which must not be out of the directory: nobody
-// would see what changes there.
+// staysBelow returns the target of a link. It must not be outside of the directory,
+// because changes there would not be noticed.
 func staysBelow(dir, link string) (string, error) {
 	target, err := os.Readlink(link)
 	if err != nil {
@@ -174,7 +176,7 @@ func staysBelow(dir, link string) (string, error) {
 	}
 	end, err := filepath.EvalSymlinks(link)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &Problem{link, 0, "it leads nowhere: take it out"} // something may appear there
+		return "", &Problem{link, 0, "it leads nowhere: remove it"} // something may appear there
 	}
 	if err != nil {
 		return "", &Problem{link, 0, reason(err)}
@@ -184,12 +186,12 @@ func staysBelow(dir, link string) (string, error) {
 		return "", &Problem{link, 0, fmt.Sprintf("it leads out of %s: put a copy there instead", dir)}
 	}
 	if !inParts(rel) {
-		return "", &Problem{link, 0, "it leads to a file that trust is not about: put a copy here instead"}
+		return "", &Problem{link, 0, "it leads to a file that trust does not cover: put a copy here instead"}
 	}
 	return target, nil
 }
 
-// inParts reports whether trust is about a file, by its path below the directory.
+// inParts reports whether trust covers a file, by its relative path.
 func inParts(rel string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return rel == part || strings.HasPrefix(rel, part+string(filepath.Separator)) })
 }
@@ -204,7 +206,8 @@ func (c contents) same(o contents) bool {
 	return true
 }
 
-// seal compares a directory with what it was. It is cheap as long as nothing changes.
+// seal compares a directory with its earlier state. It is cheap as long as nothing
+// changes.
 type seal struct {
 	dir  string
 	skip map[string]bool
@@ -213,7 +216,7 @@ type seal struct {
 	last contents
 }
 
-// now is the hash of the directory as it is.
+// now returns the current hash of the directory.
 func (s *seal) now() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +228,7 @@ func (s *seal) now() (string, error) {
 	return found.hash(), nil
 }
 
-// textOf is the text of a file, to show what changed in it; empty if it is none, or too
+// textOf returns the text of a file, to show changes; empty if it is not text or too
 // long.
 func textOf(dir, name string) string {
 	text, err := readAtMost(filepath.Join(dir, filepath.FromSlash(name)), 64<<10)

@@ -62,11 +62,11 @@ func TestFilesThatCannotBeReadAreNotTrusted(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(p.dir, "hooks", "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the files of project cannot be read, so nobody knows what they say: ")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the files of project cannot be read, so they are not trusted: ")
 	if !lease.Changed() {
 		t.Error("the files count as what was installed")
 	}
-	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "what was loaded before stays") {
+	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "the loaded version stays") {
 		t.Errorf("reload: %v", err)
 	}
 }
@@ -144,7 +144,7 @@ func TestAReloadThatFailsLateTakesNothingAway(t *testing.T) {
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: closed}\n  - id: taken\n    phase: tool.pre\n    action: {deny: twice}\n")
 	p.put("agents/helper.md", "---\ndescription: helps otherwise\n---\nHelp.\n")
 	p.trusted(hook.OriginSpace) // without the grant
-	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "what was loaded before stays") {
+	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "the loaded version stays") {
 		t.Fatalf("reload: %v", err)
 	}
 	if got := agent.host.Grants(acme); got != granted {

@@ -1,6 +1,5 @@
-// Package space loads directories of hooks, skills, agents and MCP servers: installs them
-// into an agent while it runs, reloads them when their files change, and unloads them without a
-// trace.
+// Package space loads directories of hooks, skills, agents and MCP servers. It installs them
+// into a running agent, reloads them when their files change, and unloads them completely.
 //
 // # Usage
 //
@@ -12,8 +11,8 @@
 //	agents/*          agents: see package subagent
 //	mcp.json, mcp/    MCP servers, with their programs: see package mcptool
 //
-// [Load] reads one and runs nothing. A [Host] has the operator's word on what spaces may
-// do, and installs what was loaded:
+// [Load] reads one and runs nothing. A [Host] has the operator's settings on what spaces
+// may do, and installs them:
 //
 //	host := space.NewHost(&space.Options{Trust: trust})
 //	agent, err := belay.New(model, &belay.Options{Runtime: &hook.RuntimeOptions{Grants: host.Grants}, …})
@@ -26,28 +25,28 @@
 //	...
 //	err = lease.Unload(ctx)
 //
-// The directory .belay of a project and that of a user's or a system's settings are laid
-// out the same, without a manifest: they have the origins project and operator.
+// The directory .belay of a project and that of a user's or a system's settings have the
+// same layout, without a manifest, and the origins project and operator.
 //
 // # Who may do what
 //
-// What Go code and the operator install may do everything. What a project or a space
-// brings may look on, deny, ask and add context. Its commands, workers and servers run
-// once a person has trusted the directory, as it is: [Trust] records a hash over every file that
-// can make a difference. Rewriting, answering, approving, webhooks and the network each
-// need a grant besides, by name, which goes with the trust. When a file changes both are
-// gone: gates are closed and say so, other hooks do not run. [Lease.Notes] lists those.
+// Hooks from Go code and from the operator may do everything. Hooks of a project or a space may
+// observe, deny, ask and add context. Their commands, workers and servers run only after a
+// person has trusted the directory in its current state: [Trust] records a hash over every file
+// that can affect what runs. Rewriting, answering, approving, webhooks and the network each
+// need a named grant in addition, which is part of the trust. When a file changes, trust and
+// grants are void: gates deny and say why, other hooks do not run. [Lease.Notes] lists them.
 //
 // # Concurrency
 //
-// A [Host], a [Trust] and a [Lease] are safe for concurrent use. Turns that are under way
-// keep the hooks that they began with; reloading does not wait for them, unloading does.
+// A [Host], a [Trust] and a [Lease] are safe for concurrent use. Running turns keep the
+// hooks that they started with; reloading does not wait for them, unloading does.
 //
 // # Errors
 //
 // The error of [Load] joins a [Problem] for each mistake, with file and line. Nothing of a
-// directory with mistakes is installed: what cannot be read may be a gate. A reload that
-// fails leaves in force what was there.
+// directory with mistakes is installed: the unreadable part may be a gate. If a reload
+// fails, the installed state stays.
 //
 // # Testing
 //

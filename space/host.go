@@ -18,26 +18,26 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Options are the operator's word on what directories may do. A nil *Options is valid.
+// Options are the operator's settings on what directories may do. A nil *Options is
+// valid.
 type Options struct {
-	// Trust is the record of trusted directories. Defaults to none: nothing of a project
-	// or a space runs a program.
+	// Trust is the record of trusted directories. Defaults to none: no project or space
+	// can run a program.
 	Trust *Trust
-	// Disable keeps hooks from running: all of those that files declare. Gates that ask
-	// a person stay.
+	// Disable switches off all hooks that files declare. Gates that ask a person stay.
 	Disable bool
-	// DisableIDs does so for hooks by their ids, as listings have them.
+	// DisableIDs switches off hooks by their ids, as shown in listings.
 	DisableIDs []string
-	// NoCommands keeps commands and workers from running, whoever declares them. Gates
-	// are closed.
+	// NoCommands switches off all commands and workers, whoever declares them. Their
+	// gates deny.
 	NoCommands bool
-	// Declare are the options of declared hooks: the project, the environment, what is
-	// secret, where webhooks may go, the logger. The environment holds for MCP servers of
-	// projects and spaces too. Its Prefix and Trust are the host's;
-	// Confine is asked about what projects and spaces run, and told by [Confined] what
-	// was granted.
+	// Declare are the options of declared hooks: the project, the environment, secrets,
+	// the webhook allowlist, the logger. MCP servers of projects and spaces get the same
+	// environment. The host sets Prefix and Trust. Confine is called for programs of
+	// projects and spaces; [Confined] tells it what was granted.
 	Declare declare.Options
-	// Every is how often [Lease.Watch] looks for changes. Defaults to a second.
+	// Every is the interval at which [Lease.Watch] checks for changes. Defaults to
+	// a second.
 	Every time.Duration
 }
 
@@ -68,15 +68,15 @@ func NewHost(opts *Options) *Host {
 	return h
 }
 
-// Grants tells what an origin may contribute: put it into [hook.RuntimeOptions] of the
-// agents that the host installs into.
+// Grants returns what an origin may contribute: put it into [hook.RuntimeOptions] of
+// the agents that the host installs into.
 func (h *Host) Grants(o hook.Origin) hook.Capability {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return hook.DefaultGrants(o) | h.grants[origin{o.Kind, o.Name}]
 }
 
-// Target is what a space is installed into.
+// Target is the agent that a space is installed into.
 type Target struct {
 	// Hooks is the hook runtime of an agent.
 	Hooks *hook.Runtime
@@ -87,35 +87,37 @@ type Target struct {
 	// Subagents is the agent's extension. Defaults to none: agents are left out.
 	Subagents *subagent.Extension
 	// Build makes an agent of a declaration, with the extension that has its own hooks.
-	// It is required where there are Subagents.
+	// It is required if Subagents is set.
 	Build func(ctx context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error)
-	// Idle leaves workers to be started by their first call, for whoever only looks.
+	// Idle starts workers with their first call only, for programs that just list
+	// hooks.
 	Idle bool
 }
 
-// Note says that a hook or an MCP server does not run, or not all of it, and why.
+// Note explains why a hook or an MCP server does not run, or only in part.
 type Note struct {
 	// ID and Phase are those of the hook. A server has no phase, and its name is the ID.
 	ID    string `json:"id"`
 	Phase string `json:"phase,omitempty"`
-	// File and Line are where it stands.
+	// File and Line are its position.
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Closed says that it is a gate, which denies. Limited says that it runs, and may
-	// not say all that it wants to: then it denies too.
+	// Closed means that it is a gate, which now denies. Limited means that it runs
+	// with fewer capabilities than it asks for; if it needs a missing one, it denies.
 	Closed  bool `json:"closed,omitempty"`
 	Limited bool `json:"limited,omitempty"`
-	// Reason says why, and what to do.
+	// Reason explains why, and what to do.
 	Reason string `json:"reason"`
 }
 
-// Standing is what a directory may do at present.
+// Standing is what a directory may do now.
 type Standing struct {
-	// Trusted says that its programs may run. What the operator has is trusted as it is.
+	// Trusted means that its programs may run. Directories of the operator are always
+	// trusted.
 	Trusted bool
 	// Record is what was trusted, if anything was.
 	Record *Record
-	// Reason says why it is not trusted, and what to do.
+	// Reason explains why it is not trusted, and what to do.
 	Reason string
 }
 
@@ -127,14 +129,14 @@ func (s *Space) trustCommand() string {
 	return "belay trust"
 }
 
-// Standing tells what a directory may do at present.
+// Standing returns what a directory may do now.
 func (h *Host) Standing(s *Space) (Standing, error) {
 	if s.Origin.Kind == hook.OriginHost || s.Origin.Kind == hook.OriginOperator {
 		return Standing{Trusted: true}, nil
 	}
 	command := s.trustCommand()
 	if h.opts.Trust == nil {
-		return Standing{Reason: "nothing of a project or a space is trusted here"}, nil
+		return Standing{Reason: "this host trusts no projects or spaces"}, nil
 	}
 	r, err := h.opts.Trust.Lookup(s.Dir)
 	if err != nil {
@@ -152,7 +154,7 @@ func (h *Host) Standing(s *Space) (Standing, error) {
 	return st, nil
 }
 
-// grants are what was granted, in order.
+// grants returns the granted names, in order.
 func (st *Standing) grants() []string {
 	if !st.Trusted || st.Record == nil {
 		return nil
@@ -168,7 +170,7 @@ func (st *Standing) may(kind hook.OriginKind, grant string) bool {
 	return slices.Contains(st.grants(), grant)
 }
 
-// capabilities are those that were granted.
+// capabilities returns the granted capabilities.
 func (st *Standing) capabilities() hook.Capability {
 	var all hook.Capability
 	for _, name := range st.grants() {
@@ -179,7 +181,7 @@ func (st *Standing) capabilities() hook.Capability {
 	return all
 }
 
-// plan is what would become of the hooks of a space.
+// plan is the decision about each hook of a space.
 type plan struct {
 	space    *Space
 	standing Standing
@@ -200,7 +202,7 @@ func (h *Host) plan(s *Space) (*plan, error) {
 	}
 	if r := standing.Record; r.holds(s) && !standing.Trusted && !h.opts.Disable {
 		if lost := r.lost(s); len(lost) > 0 {
-			return nil, fmt.Errorf("%s was trusted with the gate %s, which is gone: `%s --diff` shows what has changed, and `%s` accepts it", s.Label(), strings.Join(lost, ", "), s.trustCommand(), s.trustCommand())
+			return nil, fmt.Errorf("%s was trusted with the gate %s, which no longer exists: `%s --diff` shows what has changed, and `%s` accepts it", s.Label(), strings.Join(lost, ", "), s.trustCommand(), s.trustCommand())
 		}
 	}
 	p := &plan{space: s, standing: standing, own: make(map[string][]*declare.Declaration)}
@@ -220,8 +222,8 @@ func (h *Host) plan(s *Space) (*plan, error) {
 	return p, nil
 }
 
-// untie takes away what orders hooks against those that do not run though their files say
-// so: the rest runs without them.
+// untie removes order constraints on hooks that are declared but do not run, so that the
+// other hooks run without them.
 func (p *plan) untie(judged, declared []*declare.Declaration) {
 	off := make(map[string]bool)
 	for i, d := range judged {
@@ -241,8 +243,8 @@ func (p *plan) untie(judged, declared []*declare.Declaration) {
 	}
 }
 
-// unstarted takes down that workers did not start: gates stay, and fail when they are asked;
-// other hooks do not run.
+// unstarted records workers that did not start: their gates stay and fail when called; other
+// hooks do not run.
 func (p *plan) unstarted(err error) {
 	why := make(map[*declare.Declaration]error)
 	for _, e := range joined(err) {
@@ -270,7 +272,7 @@ func (p *plan) unstarted(err error) {
 	p.untie(p.hooks, p.space.Hooks)
 }
 
-// joined are the errors that one joins, or it alone.
+// joined returns the errors that an error joins, or the error itself.
 func joined(err error) []error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return all.Unwrap()
@@ -278,7 +280,8 @@ func joined(err error) []error {
 	return []error{err}
 }
 
-// judge decides about a hook. It returns the declaration, or a changed copy.
+// judge decides whether a hook runs. It returns the declaration, or a changed
+// copy.
 func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	kind, id := p.space.Origin.Kind, label(d, p.space.Prefix())
 	note := func(closed bool, format string, args ...any) {
@@ -298,7 +301,7 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 		note(false, "it is switched off by the operator")
 		return off()
 	case slices.Contains(h.opts.DisableIDs, id):
-		note(false, "it asks a person, so it stays though it is switched off")
+		note(false, "it asks a person, so it stays active although it is switched off")
 	}
 	gate := isGate(d) && !d.Options.Shadow
 	runs := d.Kind == hook.HandlerCommand || d.Kind == hook.HandlerWorker
@@ -322,11 +325,11 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	if !gate {
 		return off()
 	}
-	limited, _ := h.limit(p, d) // it stays, and is closed
+	limited, _ := h.limit(p, d) // it stays and denies
 	return limited
 }
 
-// unlisted says that a webhook must not be called where it is.
+// unlisted returns why a webhook's URL must not be called, or "".
 func (h *Host) unlisted(d *declare.Declaration) error {
 	if ok, err := declare.Allowed(h.opts.Declare.Allowlist, d.Webhook.URL); err != nil || ok {
 		return err
@@ -335,18 +338,18 @@ func (h *Host) unlisted(d *declare.Declaration) error {
 	if u, err := url.Parse(host); err == nil {
 		host = u.Host
 	}
-	return fmt.Errorf("its address is not on the operator's allowlist: put %s on hooks.webhook_allowlist of your own settings, or into BELAY_WEBHOOK_ALLOWLIST", host)
+	return fmt.Errorf("its URL is not on the operator's allowlist: add %s to hooks.webhook_allowlist in your own settings, or to BELAY_WEBHOOK_ALLOWLIST", host)
 }
 
 const noCommands = "the operator has switched commands off"
 
-// missing says that a grant is missing, and how to give it.
+// missing returns that a grant is missing, and how to give it.
 func (h *Host) missing(p *plan, grant string) string {
 	return fmt.Sprintf("it needs the grant %s: look at it, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
 }
 
-// limit takes from a hook what was not granted: an answer beyond that fails, and a gate
-// whose answer fails denies.
+// limit removes capabilities that were not granted. An answer that uses one fails, and
+// a gate whose answer fails denies.
 func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declaration, extra []string) {
 	have := hook.DefaultGrants(p.space.Origin) | p.standing.capabilities()
 	beyond := d.Options.Capabilities &^ have &^ hook.NoCapability
@@ -363,7 +366,7 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 	return &c, beyond.Names()
 }
 
-// isGate reports whether a hook stands in the way of something, and denies when it fails.
+// isGate reports whether a hook can block something and denies when it fails.
 func isGate(d *declare.Declaration) bool {
 	for _, p := range belay.Phases() {
 		if p.Name() == d.Phase {
@@ -373,7 +376,7 @@ func isGate(d *declare.Declaration) bool {
 	return false
 }
 
-// set makes subscriptions of hooks of a space.
+// set makes subscriptions of a space's hooks.
 func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash string) (*declare.Set, error) {
 	opts := h.opts.Declare
 	opts.Prefix = s.Prefix()
@@ -390,7 +393,8 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 	return declare.New(hooks, s.Origin, &opts)
 }
 
-// confine is asked about what a directory runs; nil means that it is not confined.
+// confine returns the Confine function for a directory's programs; nil means that
+// they are not confined.
 func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	confine := h.opts.Declare.Confine
 	if confine == nil || s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost {
@@ -407,16 +411,16 @@ func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *de
 
 type confinedKey struct{}
 
-// Confined tells a Confine function what was granted to the directory of the hook that
-// it is asked about.
+// Confined returns what was granted to the directory of the current hook, for use in a
+// Confine function.
 func Confined(ctx context.Context) (grants []string) {
 	grants, _ = ctx.Value(confinedKey{}).([]string)
 	return grants
 }
 
-// trusted says why a program of a directory may not run, or an address not be called, each
-// time that it would, with the grant that is needed for it, if any is. What was changed
-// since then is not trusted, even if nobody has noticed yet.
+// trusted returns why a program of a directory may not run, or a URL may not be called. It
+// is called each time, with the grant that is needed, if any. Files that have changed are
+// not trusted, even if the change was not noticed yet.
 func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant string) error {
 	if h.opts.NoCommands && runs {
 		return errors.New(noCommands)
@@ -426,7 +430,7 @@ func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant stri
 	}
 	now, err := check.now()
 	if err != nil {
-		return fmt.Errorf("the files of %s cannot be read, so nobody knows what they say: %s", s.Label(), reason(err))
+		return fmt.Errorf("the files of %s cannot be read, so they are not trusted: %s", s.Label(), reason(err))
 	}
 	seen := *s
 	seen.Hash = now
@@ -436,7 +440,7 @@ func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant stri
 		return err
 	case !st.Trusted:
 		return errors.New(st.Reason)
-	case now != hash: // what was loaded and what would run do not belong together
+	case now != hash: // the loaded files differ from the files that would run
 		return errors.New("its files have changed since they were loaded: load them again")
 	case grant != "" && !st.may(s.Origin.Kind, grant):
 		return errors.New(h.missing(&plan{space: s}, grant))

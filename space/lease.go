@@ -29,8 +29,8 @@ type Lease struct {
 	now      *installed
 	ending   bool // unloading has begun
 	unloaded bool
-	leaving  sync.WaitGroup // what was replaced and is held by turns
-	leftover []error        // of what was replaced
+	leaving  sync.WaitGroup // replaced states that turns still use
+	leftover []error        // errors of replaced states
 }
 
 // installed is one state of a directory in an agent.
@@ -45,15 +45,15 @@ type installed struct {
 	servers *belay.Lease
 }
 
-// Install installs a directory, all of it or nothing. Workers of trusted hooks are
-// started before anything is seen. What does not run is told by [Lease.Notes]: of hooks whose
-// worker does not start, gates are closed and the others are left out.
+// Install installs a directory, all of it or nothing. It starts the workers of trusted hooks
+// before anything becomes visible. [Lease.Notes] lists hooks that do not run: if a worker
+// does not start, its gates deny and its other hooks are left out.
 func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, error) {
 	if into == nil || into.Hooks == nil {
 		return nil, errors.New("install a space: there is no hook runtime to install it into")
 	}
 	if into.Subagents != nil && into.Build == nil {
-		return nil, errors.New("install a space: Target.Build is missing, which makes agents of declarations")
+		return nil, errors.New("install a space: Target.Build is missing: it is needed to make agents")
 	}
 	l := &Lease{host: h, into: *into, over: make(chan struct{})}
 	next, err := l.prepare(ctx, s)
@@ -71,8 +71,9 @@ func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, err
 	return l, nil
 }
 
-// enter takes down that a directory is installed, and what it was granted. Two spaces
-// cannot have one id, nor two projects one host: grants are an origin's.
+// enter records that a directory is installed, and its grants. Two spaces cannot
+// share an id, and two projects cannot share a host, because grants belong to an
+// origin.
 func (h *Host) enter(s *Space, p *plan) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,9 +81,9 @@ func (h *Host) enter(s *Space, p *plan) error {
 	switch other := h.dirs[o]; {
 	case s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost || other == "" || other == s.Dir:
 	case s.Origin.Kind == hook.OriginSpace:
-		return fmt.Errorf("install a space: %s and %s both call themselves %q: change the id in one manifest", other, s.Dir, s.Manifest.ID)
+		return fmt.Errorf("install a space: %s and %s both have the id %q: change the id in one manifest", other, s.Dir, s.Manifest.ID)
 	default:
-		return fmt.Errorf("install a project: %s is installed already: make another host for %s", other, s.Dir)
+		return fmt.Errorf("install a project: %s is already installed: use another host for %s", other, s.Dir)
 	}
 	h.dirs[o] = s.Dir
 	h.count[o]++
@@ -101,9 +102,9 @@ func (h *Host) leave(s *Space) {
 	}
 }
 
-// prepare makes everything that can go wrong go wrong before anything is seen.
-// What is installed for the first time does without the workers that do not start; what
-// would take the place of something that works does not.
+// prepare does everything that can fail before anything becomes visible. A first
+// installation works without workers that do not start. A reload fails instead, and the
+// installed state stays.
 func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	p, err := l.host.plan(s)
 	if err != nil {
@@ -127,8 +128,8 @@ func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	return next, nil
 }
 
-// without prepares a directory again that has workers which do not start. The others start
-// with their first call.
+// without prepares a directory again without the workers that do not start. The others
+// start with their first call.
 func (l *Lease) without(next *installed, failed error) (*installed, error) {
 	next.plan.unstarted(failed)
 	if err := next.set.Close(); err != nil {
@@ -141,7 +142,7 @@ func (l *Lease) without(next *installed, failed error) (*installed, error) {
 	return next, nil
 }
 
-// tryOwn makes the hooks that agents declare, to see that they can be made.
+// tryOwn checks the hooks that agents declare by making them.
 func (l *Lease) tryOwn(next *installed) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(next.plan.own)) {
@@ -155,8 +156,8 @@ func (l *Lease) tryOwn(next *installed) error {
 	return errors.Join(problems...)
 }
 
-// bring makes what was prepared visible, in the place of what was there. If something
-// fails, what was there is there again.
+// bring makes the prepared state visible and removes the old one. If something fails,
+// it restores the old state.
 func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	s := next.plan.space
 	var undo []func()
@@ -171,7 +172,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	if l.into.Subagents != nil {
 		if old != nil && old.agents != nil {
 			_ = old.agents.Close()                                                                    // never fails
-			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were there a moment ago
+			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were valid a moment ago
 		}
 		if made := l.subagents(next); len(made) > 0 {
 			if next.agents, err = l.into.Subagents.Add(made...); err != nil {
@@ -193,7 +194,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 				_ = next.servers.Close() // never fails
 				return
 			}
-			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were there a moment ago
+			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were valid a moment ago
 		})
 	}
 	if old != nil {
@@ -235,10 +236,10 @@ func (l *Lease) subagents(in *installed) []subagent.Subagent {
 	return all
 }
 
-// AgentHooks is an extension with the hooks that an agent of the directory declares, for
-// whoever makes the agent: with it they are closed. It is an error if there is a mistake in
-// one of them, for the agent would do without.
-func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note, error) { //nolint:ireturn // it is put among extensions
+// AgentHooks returns an extension with the hooks that an agent of the directory declares.
+// Add it to the agent; they are closed together. A mistake in one of the hooks is an error,
+// because the agent would run without that hook.
+func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note, error) { //nolint:ireturn // callers need the interface
 	p, err := h.plan(s)
 	if err != nil {
 		return nil, nil, err
@@ -268,16 +269,16 @@ type ownHooks struct {
 	set   *declare.Set
 }
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (o *ownHooks) Name() string { return "hooks of " + o.agent }
 
-// Hooks are the subscriptions.
+// Hooks returns the subscriptions.
 func (o *ownHooks) Hooks() []hook.Subscription { return o.set.Subscriptions() }
 
-// Close ends their workers.
+// Close stops their workers.
 func (o *ownHooks) Close(context.Context) error { return o.set.Close() }
 
-// prefixed is a source whose skills have ids that begin with the space's.
+// prefixed is a source that prefixes skill ids with the id of the space.
 type prefixed struct {
 	skill.Source
 	space string
@@ -312,14 +313,14 @@ func (p prefixed) List(ctx context.Context) ([]*skill.Skill, error) {
 	return all, err
 }
 
-// Space is what is installed.
+// Space returns the installed space.
 func (l *Lease) Space() *Space {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now.plan.space
 }
 
-// Notes lists the hooks that do not run, or not all of them, and why.
+// Notes lists the hooks that do not run, or only in part, and why.
 func (l *Lease) Notes() []Note {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -329,9 +330,9 @@ func (l *Lease) Notes() []Note {
 // ErrUnloaded is the error of a lease that was unloaded.
 var ErrUnloaded = errors.New("the space was unloaded")
 
-// Reload reads the directory again: what is there is validated and its workers are
-// started, then it takes the place of what was installed. On an error that stays as it
-// is. Turns that are under way keep it until they end; Reload does not wait for them.
+// Reload reads the directory again, validates it, starts its workers, and then
+// replaces the installed state. On an error the installed state stays. Running turns
+// keep the old state until they end; Reload does not wait for them.
 func (l *Lease) Reload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -341,27 +342,27 @@ func (l *Lease) Reload(ctx context.Context) error {
 	old := l.now
 	s, err := Load(old.plan.space.Dir, old.plan.space.Origin.Kind)
 	if err != nil {
-		return fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err)
+		return fmt.Errorf("reload %s: the loaded version stays: %w", old.plan.space.Label(), err)
 	}
 	if s.Manifest.ID != old.plan.space.Manifest.ID {
-		return fmt.Errorf("reload %s: what was loaded before stays: it calls itself %q now: unload it, and load it again", old.plan.space.Label(), s.Manifest.ID)
+		return fmt.Errorf("reload %s: the loaded version stays: its id is %q now: unload it, and load it again", old.plan.space.Label(), s.Manifest.ID)
 	}
 	next, err := l.prepare(ctx, s)
 	if err != nil {
-		return fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err)
+		return fmt.Errorf("reload %s: the loaded version stays: %w", old.plan.space.Label(), err)
 	}
 	if gone := missing(old.plan.space.Gates(), s.Gates()); len(gone) > 0 && !next.plan.standing.Trusted {
-		return errors.Join(fmt.Errorf("reload %s: what was loaded before stays: the gate %s is gone, and nobody has trusted that: `%s`", s.Label(), strings.Join(gone, ", "), s.trustCommand()), next.set.Close())
+		return errors.Join(fmt.Errorf("reload %s: the loaded version stays: the gate %s was removed, and that change is not trusted: `%s`", s.Label(), strings.Join(gone, ", "), s.trustCommand()), next.set.Close())
 	}
 	before := l.host.grant(s, next.plan.standing.capabilities())
 	if err := l.bring(ctx, next, old); err != nil {
 		l.host.grant(s, before)
-		return errors.Join(fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err), next.set.Close())
+		return errors.Join(fmt.Errorf("reload %s: the loaded version stays: %w", old.plan.space.Label(), err), next.set.Close())
 	}
 	l.mu.Lock()
 	l.now = next
 	l.mu.Unlock()
-	l.leaving.Go(func() { // until the last turn that holds it has ended
+	l.leaving.Go(func() { // until the last turn that uses it has ended
 		err := errors.Join(old.hooks.Drain(context.WithoutCancel(ctx)), old.set.Close())
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -378,8 +379,8 @@ func (h *Host) grant(s *Space, c hook.Capability) (before hook.Capability) {
 	return before
 }
 
-// Changed reports whether the directory is no more what was installed, or what it may do
-// is not what it was.
+// Changed reports whether the directory, or what it may do, differs from the installed
+// state.
 func (l *Lease) Changed() bool {
 	l.mu.Lock()
 	now := l.now
@@ -393,7 +394,7 @@ func (l *Lease) Changed() bool {
 	return err == nil && (st.Trusted != now.plan.standing.Trusted || !slices.Equal(st.grants(), now.plan.standing.grants()))
 }
 
-// looks tells one state of the directory from another, and what it may do in it.
+// looks identifies a state of the directory together with its permissions.
 func (l *Lease) looks() string {
 	l.mu.Lock()
 	now := l.now
@@ -409,9 +410,9 @@ func (l *Lease) looks() string {
 }
 
 // Watch reloads when files have changed and then stay the same for a while, until ctx is done or
-// the lease is unloaded. It calls told after each reload, with its error. A reload that failed is
-// tried again after the next change. If the files become what was installed before, which needs no
-// reload, told is called with nil.
+// the lease is unloaded. It calls told after each reload with its error. A failed reload is tried
+// again after the next change. If the files return to the installed state, no reload is needed and
+// told is called with nil.
 func (l *Lease) Watch(ctx context.Context, told func(error)) {
 	tick := time.NewTicker(l.host.opts.Every)
 	defer tick.Stop()
@@ -432,7 +433,7 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 			continue
 		}
 		now := l.looks()
-		if now == failed || now != before { // whoever writes may not be done yet
+		if now == failed || now != before { // the writer may not be done yet
 			before = now
 			continue
 		}
@@ -447,9 +448,9 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 	}
 }
 
-// Unload takes back everything and waits until no turn holds any of it: then no hook,
-// skill, agent, server, worker or process of it is left. If ctx is done before, nothing that
-// begins finds it any more, but processes may be left: call it again.
+// Unload removes everything and waits until no turn uses it. Then no hook, skill, agent,
+// server, worker or process of it is left. If ctx is done first, new turns no longer see it,
+// but processes may be left: call Unload again.
 func (l *Lease) Unload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -476,14 +477,14 @@ func (l *Lease) Unload(ctx context.Context) error {
 		}
 	}
 	gone := make(chan struct{})
-	go func() { // until what was replaced is gone too
+	go func() { // until replaced states are also gone
 		l.leaving.Wait()
 		close(gone)
 	}()
 	select {
 	case <-gone:
 	case <-ctx.Done():
-		return fmt.Errorf("unload %s: turns still hold what was reloaded: %w", now.plan.space.Label(), context.Cause(ctx))
+		return fmt.Errorf("unload %s: running turns still use an older version: %w", now.plan.space.Label(), context.Cause(ctx))
 	}
 	err := now.set.Close()
 	if !l.unloaded {

@@ -201,7 +201,7 @@ func TestAReloadThatFailsKeepsTheOldOneWorking(t *testing.T) {
 			lease := agent.install(t, p.trusted(hook.OriginSpace))
 			before := agent.trace(t)
 			harm(t, p)
-			if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "what was loaded before stays") {
+			if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "the loaded version stays") {
 				t.Fatalf("the error is %v", err)
 			}
 			if got := agent.trace(t); got != before {
@@ -346,7 +346,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-told; err == nil || !strings.Contains(err.Error(), "the gate tool.pre project/no is gone, and nobody has trusted that") {
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "the gate tool.pre project/no was removed, and that change is not trusted") {
 		t.Errorf("told: %v", err)
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
@@ -380,7 +380,7 @@ func TestAGateThatIsGoneIsMissed(t *testing.T) {
 			}
 			wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "")
 			again := p.newAgent(nil)
-			if _, err := again.host.Install(t.Context(), p.load(hook.OriginProject), again.target); err == nil || !strings.Contains(err.Error(), "was trusted with the gate tool.pre project/no, which is gone") {
+			if _, err := again.host.Install(t.Context(), p.load(hook.OriginProject), again.target); err == nil || !strings.Contains(err.Error(), "was trusted with the gate tool.pre project/no, which no longer exists") {
 				t.Errorf("starting again: %v", err)
 			}
 			p.trusted(hook.OriginProject)
@@ -594,12 +594,12 @@ func TestMistakesInSpaces(t *testing.T) {
 		"a misspelt key":   {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n \"vresion\": \"1\"}") }, []string{`manifest.json:2: unknown key "vresion" (did you mean "version"?)`}},
 		"a lying type":     {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n\n \"version\": 1}") }, []string{`manifest.json:3: "version" must be a text`}},
 		"null":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": null}`) }, []string{`"id" must be a text`}},
-		"twice":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a", "id": "b"}`) }, []string{`"id" is there twice`}},
+		"twice":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a", "id": "b"}`) }, []string{`"id" occurs twice`}},
 		"no id":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"name": "a"}`) }, []string{`"id" is missing`}},
 		"a bad id":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" must be 1 to 64`}},
-		"an origin's name": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"stands for something else"}},
+		"an origin's name": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"is reserved"}},
 		"not JSON":         {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"it is not JSON"}},
-		"more behind":      {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is more behind the object"}},
+		"more behind":      {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is text after the object"}},
 		"100 MiB":          {func(_ *testing.T, p *place) { p.put("manifest.json", strings.Repeat(" ", 100<<20)) }, []string{"the file is too long"}},
 		"100 MiB of hooks": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
@@ -613,7 +613,7 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("bin/x.sh", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, command: [../bin/x.sh]}\n")
-		}, []string{"a.yaml:2: it runs", "which trust is not about"}},
+		}, []string{"a.yaml:2: it runs", "which trust does not cover"}},
 		"a written place": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/d.jsonl/x.sh", "#!/bin/sh\n")

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Manifest is what a space says about itself.
+// Manifest describes a space.
 type Manifest struct {
 	// ID is 1 to 64 lower-case letters, digits and single hyphens. The ids of the
 	// space's hooks begin with it.
@@ -30,15 +30,15 @@ type Manifest struct {
 // manifestFile is the name of the file with it.
 const manifestFile = "manifest.json"
 
-// mostManifest is the most bytes that a manifest may have.
+// mostManifest is the maximum size of a manifest in bytes.
 const mostManifest = 64 << 10
 
-// mostText is the most characters that a field of a manifest may have.
+// mostText is the maximum length of a field in characters.
 const mostText = 1024
 
 var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// reserved are ids that would be mistaken for origins.
+// reserved are ids that could be confused with origins.
 var reserved = []string{"host", "operator", "project", "space", "belay"}
 
 // readManifest reads the manifest of a directory.
@@ -92,7 +92,7 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 		case into == nil:
 			p.addf(file, at, "unknown key %q%s: a manifest has %s", key, near.Hint(key, names), strings.Join(names, ", "))
 		case seen[key]:
-			p.addf(file, at, "%q is there twice: keep one", key)
+			p.addf(file, at, "%q occurs twice: keep one", key)
 		case json.Unmarshal(value, into) != nil || string(value) == "null":
 			p.addf(file, at, "%q must be a text", key)
 		case utf8.RuneCountInString(*into) > mostText:
@@ -105,7 +105,7 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 		return
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		p.addf(file, line(), "there is more behind the object: take it out")
+		p.addf(file, line(), "there is text after the object: remove it")
 	}
 	if len(p.list) > before {
 		return
@@ -118,7 +118,7 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 	default:
 		for _, name := range reserved {
 			if m.ID == name {
-				p.addf(file, 1, "id %q stands for something else: choose another", m.ID)
+				p.addf(file, 1, "id %q is reserved: choose another", m.ID)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 
 // readAtMost reads a regular file that has at most so many bytes.
 func readAtMost(file string, most int64) ([]byte, error) {
-	info, err := os.Stat(file) // before it is opened: a pipe would wait for its other end
+	info, err := os.Stat(file) // before it is opened: opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func readAtMost(file string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// reason is what went wrong, without the path that is named anyway.
+// reason returns the error without the path, which the caller adds.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()

@@ -12,9 +12,10 @@ import (
 	"github.com/belay-run/belay/declare"
 )
 
-// Misplaced are the files, as absolute paths, that look like hooks and are not read,
-// because they are not in hooks/ itself: hooks.yaml beside it, a directory hook, and
-// directories in hooks/. Each may have a gate that somebody counts on.
+// Misplaced returns the absolute paths of files that look like hooks and are not
+// read, because they are not directly in hooks/: hooks.yaml beside it, a directory
+// hook, and subdirectories of hooks/. Each may contain a gate that somebody relies
+// on.
 func (s *Space) Misplaced() []string {
 	var found []string
 	for _, name := range []string{"hooks", "hook"} {
@@ -44,21 +45,22 @@ func (s *Space) Misplaced() []string {
 	return found
 }
 
-// endings are those of files that declare hooks.
+// endings are the extensions of hook files.
 var endings = []string{".yaml", ".yml", ".json"}
 
 func isDeclaring(name string) bool {
 	return slices.Contains(endings, strings.ToLower(filepath.Ext(name)))
 }
 
-// hooksKey is the key hooks where a YAML file has it, and phaseKey that of a hook.
+// hooksKey matches the key hooks of a YAML file, and phaseKey the key phase of a
+// hook.
 var (
 	hooksKey = regexp.MustCompile(`(?m)^["']?hooks["']?[ \t]*:`)
 	phaseKey = regexp.MustCompile(`(?m)^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?["']?phase["']?[ \t]*:`)
 )
 
-// declares reports whether a file looks like one with hooks: scripts have other files
-// beside them. One that is too long to look at might be.
+// declares reports whether a file looks like a hook file: scripts may have other
+// files beside them. A file that is too long to read counts as one.
 func declares(file string) bool {
 	text, err := readAtMost(file, declare.Limit)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 )
 
 // Problem is a mistake in a file of a space, and where it is.
-type Problem struct { //nolint:errname // it is told far more often than returned
+type Problem struct { //nolint:errname // it is mostly data, rarely an error
 	Path string
 	// Line counts from 1; 0 means the file as a whole.
 	Line int
-	// Message says what is wrong, and what to do.
+	// Message explains what is wrong and what to do.
 	Message string
 }
 
-// Error is the problem in a line: path:line: message.
+// Error returns the problem in one line: path:line: message.
 func (p *Problem) Error() string {
 	if p.Line == 0 {
 		return p.Path + ": " + p.Message
@@ -42,14 +42,14 @@ func Problems(err error) []*Problem {
 	return nil
 }
 
-// problems collects what is wrong with a directory.
+// problems collects the problems of a directory.
 type problems struct{ list []*Problem }
 
 func (p *problems) addf(path string, line int, format string, args ...any) {
 	p.list = append(p.list, &Problem{path, line, fmt.Sprintf(format, args...)})
 }
 
-// add takes over an error about a directory.
+// add adds an error about a directory.
 func (p *problems) add(dir string, err error) {
 	if problem, ok := errors.AsType[*Problem](err); ok {
 		p.list = append(p.list, problem)
@@ -58,8 +58,8 @@ func (p *problems) add(dir string, err error) {
 	p.addf(dir, 0, "%s", reason(err))
 }
 
-// declared takes over the faults of declared hooks. An error that is none of them is
-// about the directory.
+// declared adds the mistakes in declared hooks. Any other error is about the
+// directory.
 func (p *problems) declared(dir string, err error) {
 	faults := declare.Faults(err)
 	for _, f := range faults {
@@ -70,7 +70,7 @@ func (p *problems) declared(dir string, err error) {
 	}
 }
 
-// servers takes over the faults of a file of MCP servers.
+// servers adds the mistakes in a file of MCP servers.
 func (p *problems) servers(file string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

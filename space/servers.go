@@ -37,9 +37,8 @@ func (s *Space) loadServers(p *problems) {
 	}
 }
 
-// serverFiles finds the files of the directory that a server names, which must be among
-// those that trust is about. Arguments that begin with ./ are files beside mcp.json, if
-// there are such.
+// serverFiles returns the files of the directory that a server uses. Trust must cover
+// them. Arguments that begin with ./ are files beside mcp.json, if they exist.
 func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 	for i, arg := range server.Args {
 		if !strings.HasPrefix(filepath.ToSlash(arg), "./") {
@@ -56,12 +55,12 @@ func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 	}
 	rel, err := filepath.Rel(s.Dir, server.Command)
 	if err != nil || !filepath.IsLocal(rel) {
-		return // it is the machine's
+		return // it belongs to the machine
 	}
 	info, err := os.Stat(server.Command)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.addf(server.File, server.Line, "server %q: there is no %s: paths begin at the directory of this file", server.Name, rel)
+		p.addf(server.File, server.Line, "server %q: there is no %s: paths are relative to the directory of this file", server.Name, rel)
 	case err != nil:
 		p.addf(server.File, server.Line, "server %q: %s: %s", server.Name, rel, reason(err))
 	case !info.Mode().IsRegular():
@@ -73,7 +72,7 @@ func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 	}
 }
 
-// executables says that files are marked as executable or not.
+// executables reports whether the system marks files as executable.
 const executables = filepath.Separator == '/'
 
 func (s *Space) serverFile(server *mcptool.Server, file string, p *problems) {
@@ -81,13 +80,13 @@ func (s *Space) serverFile(server *mcptool.Server, file string, p *problems) {
 		file = actual
 	}
 	if rel, err := filepath.Rel(s.Dir, file); err != nil || !inParts(rel) {
-		p.addf(server.File, server.Line, "server %q: it runs %s, which trust is not about: put it into mcp/", server.Name, file)
+		p.addf(server.File, server.Line, "server %q: it runs %s, which trust does not cover: put it into mcp/", server.Name, file)
 	}
 }
 
-// Servers are the MCP servers of a directory that may run, and notes about those that may
-// not. Those of a project or a space run only while their files are as they were trusted,
-// with what the operator lets hooks know of the environment, and confined as hooks are.
+// Servers returns the MCP servers of a directory that may run, and notes about those that
+// may not. Servers of a project or a space run only while their files are unchanged since
+// they were trusted. They get the same environment as hooks and are confined like hooks.
 func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 	p, err := h.plan(s)
 	if err != nil {
@@ -97,7 +96,7 @@ func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 	return h.servers(p, &seal{dir: s.Dir, skip: s.written, last: s.read}), notes, nil
 }
 
-// judgeServers notes which servers do not run.
+// judgeServers records which servers do not run.
 func (h *Host) judgeServers(p *plan) {
 	for i := range p.space.Servers {
 		server := &p.space.Servers[i]
@@ -119,7 +118,7 @@ func (h *Host) judgeServers(p *plan) {
 	}
 }
 
-// servers are those of a plan, as they may run.
+// servers returns the servers of a plan that may run.
 func (h *Host) servers(p *plan, check *seal) []mcptool.Server {
 	all := slices.Clone(p.servers)
 	s := p.space

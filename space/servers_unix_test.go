@@ -370,7 +370,7 @@ func TestMistakesOfServers(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "./mcp/none.sh"}}}`:                                `mcp.json:1: server "acme-a": there is no mcp/none.sh`,
 		`{"mcpServers": {"a": {"command": "./mcp/plain"}}}`:                                  "is not executable: chmod +x mcp/plain",
 		`{"mcpServers": {"a": {"command": "./mcp"}}}`:                                        "is not a file",
-		`{"mcpServers": {"a": {"command": "./tools/run.sh"}}}`:                               "which trust is not about: put it into mcp/",
+		`{"mcpServers": {"a": {"command": "./tools/run.sh"}}}`:                               "which trust does not cover: put it into mcp/",
 		"{\"mcpServers\": {\n\"a\": {\"command\": \"sh\", \"args\": [\"./tools/run.sh\"]}}}": "mcp.json:2: server \"acme-a\": it runs",
 		`{"mcpServers": []}`: "mcp.json:1: ",
 	} {

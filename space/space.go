@@ -18,17 +18,18 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// mcpFile is the name of the file with servers of tools.
+// mcpFile is the name of the file with MCP servers.
 const mcpFile = "mcp.json"
 
-// Space is a directory that was read. It is data: nothing of it runs before a [Host]
+// Space is a loaded directory. It is data: nothing of it runs before a [Host]
 // installs it.
 type Space struct {
-	// Manifest is what it says about itself. What is not a space has none.
+	// Manifest describes the space. Directories of projects and operators have
+	// none.
 	Manifest Manifest
 	// Dir is the directory, as an absolute path without links.
 	Dir string
-	// Origin says whose it is. Its name is the id of a space.
+	// Origin is its owner. The name of the origin is the id of a space.
 	Origin hook.Origin
 	// Hooks are those of hooks/.
 	Hooks []*declare.Declaration
@@ -37,23 +38,23 @@ type Space struct {
 	// Servers are the MCP servers of mcp.json, under the names that agents know them by:
 	// acme-files for the server files of the space acme.
 	Servers []mcptool.Server
-	// Hash is over everything that can make a difference to what runs.
+	// Hash covers all files that can affect what runs.
 	Hash string
 
 	skills  string                            // the directory, or empty
-	unread  []skill.Problem                   // what of it could not be loaded
+	unread  []skill.Problem                   // skills that could not be loaded
 	own     map[string][]*declare.Declaration // the hooks that agents declare, by agent
-	broken  map[string]error                  // what is wrong with them
+	broken  map[string]error                  // the mistakes in them
 	written map[string]bool                   // by save_json
 	faults  error
 	read    contents
 }
 
-// Load reads a directory and runs nothing. A space must have a manifest; what a project or
-// the operator has in such a directory needs none.
+// Load reads a directory and runs nothing. A space must have a manifest; directories of
+// projects and operators need none.
 //
-// The error joins a [Problem] for each mistake. What is without mistakes is returned with
-// it, to be listed; a host does not install it.
+// The error joins a [Problem] for each mistake. The parts without mistakes are returned
+// with it for listings; a host does not install them.
 func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	p := new(problems)
 	s := &Space{Dir: dir, Origin: hook.Origin{Kind: kind}, own: make(map[string][]*declare.Declaration), broken: make(map[string]error), written: make(map[string]bool)}
@@ -76,7 +77,8 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 		s.Manifest = readManifest(full, p)
 		s.Origin.Name = s.Manifest.ID
 	}
-	// What is hashed must be what is read, so it is looked at before and afterwards.
+	// The hash must match the files that were read, so it is computed before and
+	// after.
 	before, err := readContents(full, nil, nil)
 	if err != nil {
 		p.add(full, err)
@@ -96,13 +98,14 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	return s.faulty(p)
 }
 
-// faulty keeps what is wrong with it: it is not installed then, nor trusted.
+// faulty records the mistakes. A space with mistakes cannot be installed or
+// trusted.
 func (s *Space) faulty(p *problems) (*Space, error) {
 	s.faults = p.err()
 	return s, s.faults
 }
 
-// Empty reports whether there is nothing in it.
+// Empty reports whether it contains nothing.
 func (s *Space) Empty() bool {
 	return len(s.Hooks) == 0 && len(s.Agents) == 0 && s.skills == "" && len(s.Servers) == 0
 }
@@ -113,7 +116,7 @@ func (s *Space) Label() string {
 	return o.String()
 }
 
-// Prefix is what the ids of its hooks begin with.
+// Prefix returns the prefix of its hook ids.
 func (s *Space) Prefix() string {
 	switch s.Origin.Kind {
 	case hook.OriginSpace:
@@ -125,8 +128,7 @@ func (s *Space) Prefix() string {
 	}
 }
 
-// Needs are the names of what its hooks and servers need a grant for and cannot do without one, in
-// order.
+// Needs returns the names of the grants that its hooks and servers need, in order.
 func (s *Space) Needs() []string {
 	var names []string
 	for _, d := range s.all() {
@@ -143,7 +145,8 @@ func (s *Space) Needs() []string {
 	return slices.Compact(names)
 }
 
-// Skills are those of skills/, or nil. The ids of a space's begin with its own.
+// Skills returns the skills of skills/, or nil. In a space, their ids begin
+// with the id of the space.
 func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
 	switch {
 	case s.skills == "":
@@ -155,14 +158,14 @@ func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
 	}
 }
 
-// SkillProblems tells what of a space's skills could not be loaded. It keeps nothing else
-// of the space from being installed: a skill is text for the model, and never a gate.
+// SkillProblems returns which skills could not be loaded. The rest of the space can still
+// be installed: a skill is text for the model, never a gate.
 func (s *Space) SkillProblems() []skill.Problem { return slices.Clone(s.unread) }
 
-// AgentHooks are those that one of its agents declares.
+// AgentHooks returns the hooks that one of its agents declares.
 func (s *Space) AgentHooks(agent string) []*declare.Declaration { return slices.Clone(s.own[agent]) }
 
-// all are its hooks with those of its agents.
+// all returns its hooks, including those of its agents.
 func (s *Space) all() []*declare.Declaration {
 	all := slices.Clone(s.Hooks)
 	for _, a := range s.Agents {
@@ -171,12 +174,14 @@ func (s *Space) all() []*declare.Declaration {
 	return all
 }
 
-// Programs are those of its hooks, agents' own too, that run a program or call a webhook.
+// Programs returns the hooks, including those of agents, that run a program or call a
+// webhook.
 func (s *Space) Programs() []*declare.Declaration {
 	return slices.DeleteFunc(s.all(), func(d *declare.Declaration) bool { return d.Kind == hook.HandlerAction })
 }
 
-// within is a path below the directory, if it is one and no link leads out.
+// within returns a path below the directory. It fails if the path, or a link in
+// it, leads out.
 func (s *Space) within(name string, p *problems) (string, bool) {
 	full := filepath.Join(s.Dir, name)
 	info, err := os.Lstat(full)
@@ -187,13 +192,13 @@ func (s *Space) within(name string, p *problems) (string, bool) {
 		return "", false
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		p.addf(full, 0, "it is a link: put what it leads to here instead")
+		p.addf(full, 0, "it is a link: put a copy here instead")
 		return "", false
 	}
 	return full, true
 }
 
-// directory is one below the directory, if there is one.
+// directory returns a subdirectory, if it exists.
 func (s *Space) directory(name string, p *problems) (string, bool) {
 	full, ok := s.within(name, p)
 	if !ok {
@@ -228,7 +233,7 @@ func (s *Space) loadHooks(p *problems) {
 	s.note(s.Hooks, p)
 }
 
-// Gates are the hooks that deny when they fail, as "phase id", in order.
+// Gates returns the hooks that deny when they fail, as "phase id", in order.
 func (s *Space) Gates() []string {
 	var gates []string
 	for _, d := range s.Hooks {
@@ -247,7 +252,7 @@ func (s *Space) loadAgents(p *problems) {
 	}
 	declared, found := subagent.LoadDir(dir)
 	s.Agents = declared
-	if s.Origin.Kind == hook.OriginSpace { // elsewhere an agent with a mistake is not had, and the rest is
+	if s.Origin.Kind == hook.OriginSpace { // outside of a space, an agent with a mistake is left out and the rest is loaded
 		p.agents(found)
 	}
 	for _, a := range declared {
@@ -266,7 +271,7 @@ func (s *Space) loadAgents(p *problems) {
 	}
 }
 
-// note takes down what hooks write.
+// note records the files that hooks write.
 func (s *Space) note(hooks []*declare.Declaration, p *problems) {
 	for _, d := range hooks {
 		if d.Action == nil || d.Action.Name != "save_json" {
@@ -281,27 +286,27 @@ func (s *Space) note(hooks []*declare.Declaration, p *problems) {
 	}
 }
 
-// checkScripts refuses programs that cannot be trusted: those that hooks write, and those
-// that trust is not about.
+// checkScripts rejects programs that cannot be trusted: files that hooks write, and files
+// that trust does not cover.
 func (s *Space) checkScripts(p *problems) {
 	for _, d := range s.all() {
 		for _, script := range d.Scripts {
 			rel, err := filepath.Rel(s.Dir, script)
 			if err != nil || !inParts(rel) {
-				p.addf(d.File, d.Line, "it runs %s, which trust is not about: put it into hooks/", script)
+				p.addf(d.File, d.Line, "it runs %s, which trust does not cover: put it into hooks/", script)
 				continue
 			}
 			for name := filepath.ToSlash(rel); name != "."; name = path.Dir(name) {
 				if s.written[name] {
-					p.addf(d.File, d.Line, "it runs %s, which save_json writes: nobody could trust it", filepath.Base(script))
+					p.addf(d.File, d.Line, "it runs %s, which save_json writes, so it cannot be trusted: run another file", filepath.Base(script))
 				}
 			}
 		}
 	}
 }
 
-// loadSkills looks for the directory of the skills. What is wrong with them is kept apart
-// from the mistakes that refuse a space.
+// loadSkills finds the directory of the skills. Mistakes in skills are kept separate from
+// mistakes that make a space unusable.
 func (s *Space) loadSkills() {
 	p := new(problems)
 	dir, ok := s.directory("skills", p)
@@ -312,7 +317,7 @@ func (s *Space) loadSkills() {
 		return
 	}
 	s.skills = dir
-	if s.Origin.Kind != hook.OriginSpace { // elsewhere they are read by whoever knows the other places
+	if s.Origin.Kind != hook.OriginSpace { // outside of a space, the program reads skills from all its places
 		return
 	}
 	for _, f := range skill.NewCatalog(context.Background(), skill.Dir(dir)).Problems() {
@@ -322,7 +327,7 @@ func (s *Space) loadSkills() {
 	}
 }
 
-// needs are the grants that a hook cannot do without.
+// needs returns the grants that a hook needs.
 func needs(d *declare.Declaration) []string {
 	var names []string
 	if d.Kind == hook.HandlerWebhook {

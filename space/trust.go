@@ -22,9 +22,9 @@ import (
 
 // What a grant may name besides the capabilities of hooks.
 const (
-	// GrantWebhook lets webhooks be called, where the operator's allowlist has them.
+	// GrantWebhook allows webhooks whose URLs are on the operator's allowlist.
 	GrantWebhook = "webhook"
-	// GrantNetwork lets commands use the network where they are confined.
+	// GrantNetwork allows confined commands to use the network.
 	GrantNetwork = "network"
 )
 
@@ -34,12 +34,12 @@ func GrantNames() []string {
 	return append(all.Names(), GrantWebhook, GrantNetwork)
 }
 
-// CheckGrants refuses names that no grant has.
+// CheckGrants returns an error for unknown names.
 func CheckGrants(names []string) error {
 	var problems []error
 	for _, name := range names {
 		if !slices.Contains(GrantNames(), name) {
-			problems = append(problems, fmt.Errorf("there is no grant %q%s: there are %s", name, near.Hint(name, GrantNames()), strings.Join(GrantNames(), ", ")))
+			problems = append(problems, fmt.Errorf("unknown grant %q%s: valid grants are %s", name, near.Hint(name, GrantNames()), strings.Join(GrantNames(), ", ")))
 		}
 	}
 	return errors.Join(problems...)
@@ -60,28 +60,28 @@ type knownRecord struct {
 	record *Record
 }
 
-// OpenTrust opens the records in a directory, which need not exist yet. It should be the
-// operator's alone.
+// OpenTrust opens the records in a directory, which need not exist yet. Only the
+// operator should be able to write it.
 func OpenTrust(dir string) *Trust { return &Trust{dir: dir, known: make(map[string]knownRecord)} }
 
-// Record is what a person trusts.
+// Record describes a trusted directory.
 type Record struct {
 	// Dir is the directory.
 	Dir string `json:"dir"`
-	// Origin is what it was trusted as: a project cannot pass for a space.
+	// Origin is the kind it was trusted as: a project does not count as a space.
 	Origin hook.OriginKind `json:"origin"`
 	// Space is the id, if it is a space.
 	Space string `json:"space,omitempty"`
-	// Hash is over its files.
+	// Hash covers its files.
 	Hash string `json:"hash"`
-	// Grants are the names of what it may do besides running programs.
+	// Grants are its additional permissions, besides running programs.
 	Grants []string `json:"grants,omitempty"`
-	// By and At say who trusted it, and when.
+	// By and At are who trusted it, and when.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`
-	// Gates are those that it had, as [Space.Gates] has them.
+	// Gates are its gates at that time, see [Space.Gates].
 	Gates []string `json:"gates,omitempty"`
-	// Files are what it had.
+	// Files are its files at that time.
 	Files []FileRecord `json:"files"`
 }
 
@@ -89,17 +89,17 @@ type Record struct {
 type FileRecord struct {
 	Name string `json:"name"`
 	Sum  string `json:"sum"`
-	// Text is empty where it is not text or too long.
+	// Text is empty if the file is not text or too long.
 	Text string `json:"text,omitempty"`
 }
 
-// file is where the record of a directory is.
+// file returns the path of a directory's record.
 func (t *Trust) file(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
-// Lookup finds the record of a directory; nil if there is none.
+// Lookup returns the record of a directory; nil if there is none.
 func (t *Trust) Lookup(dir string) (*Record, error) {
 	file := t.file(dir)
 	info, err := os.Stat(file)
@@ -112,7 +112,7 @@ func (t *Trust) Lookup(dir string) (*Record, error) {
 	now := stampOf(info)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// A record is never written in place: another one is another file.
+	// A record is never written in place: a new record is a new file.
 	if k, ok := t.known[file]; ok && now.known && k.stamp == now {
 		return k.record, nil
 	}
@@ -150,11 +150,11 @@ func (t *Trust) Records() ([]*Record, error) {
 	return all, nil
 }
 
-// Add records that a person trusts what was loaded, with grants by name. It takes the
-// place of an earlier record.
+// Add records that a person trusts what was loaded, with grants by name. It replaces
+// an earlier record.
 func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	if s.faults != nil {
-		return nil, fmt.Errorf("trust: what has mistakes cannot be trusted: %w", s.faults)
+		return nil, fmt.Errorf("trust: a directory with mistakes cannot be trusted: %w", s.faults)
 	}
 	if err := CheckGrants(grants); err != nil {
 		return nil, err
@@ -163,9 +163,9 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.read)) {
 		r.Files = append(r.Files, FileRecord{Name: name, Sum: s.read[name].sum, Text: textOf(s.Dir, name)})
 	}
-	// The texts were read after the sums: what changed in between is not trusted.
+	// The texts were read after the sums, so a change in between is an error.
 	if now, err := readContents(s.Dir, s.written, nil); err != nil || now.hash() != s.Hash {
-		return nil, fmt.Errorf("trust: %s is changing: look at it again", s.Dir)
+		return nil, fmt.Errorf("trust: %s is changing: check it again, then repeat", s.Dir)
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -180,7 +180,7 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	return r, nil
 }
 
-// Remove takes trust back. It reports whether there was any.
+// Remove revokes trust. It reports whether there was any.
 func (t *Trust) Remove(dir string) (bool, error) {
 	err := os.Remove(t.file(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,17 +192,18 @@ func (t *Trust) Remove(dir string) (bool, error) {
 	return true, nil
 }
 
-// holds reports whether the record is about the directory as what it was loaded.
+// holds reports whether the record matches the loaded directory and its origin.
 func (r *Record) holds(s *Space) bool {
 	return r != nil && r.Origin == s.Origin.Kind && r.Space == s.Manifest.ID
 }
 
-// lost are the gates of the record that the directory does not have, or not as gates.
+// lost returns the gates of the record that the directory no longer has, or that are
+// no longer gates.
 func (r *Record) lost(s *Space) []string {
 	return missing(r.Gates, s.Gates())
 }
 
-// missing are those of a list that another does not have.
+// missing returns the entries of a list that another list does not have.
 func missing(want, have []string) []string {
 	return slices.DeleteFunc(slices.Clone(want), func(one string) bool { return slices.Contains(have, one) })
 }
@@ -211,14 +212,14 @@ func missing(want, have []string) []string {
 type Change struct {
 	// Name is the file.
 	Name string
-	// Before and After are its texts. A file that is new or gone has one of them.
+	// Before and After are its texts. A new or removed file has only one.
 	Before, After string
-	// New, Gone and Opaque say that it was not there, that it is no more, and that its
+	// New means that the file was added, Gone that it was removed, and Opaque that its
 	// texts cannot be shown.
 	New, Gone, Opaque bool
 }
 
-// Changes tells what is different from a record. Without a record everything is new.
+// Changes returns the differences from a record. Without a record everything is new.
 func (s *Space) Changes(r *Record) []Change {
 	before := make(map[string]FileRecord)
 	if r.holds(s) {

@@ -219,7 +219,7 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It has the grant now, and the allowlist does not have its address: it is closed for that.
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "put 127.0.0.1:9 on hooks.webhook_allowlist")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "add 127.0.0.1:9 to hooks.webhook_allowlist")
 	if n := noteAbout(t, lease.Notes(), "project/out"); !n.Closed || !strings.Contains(n.Reason, "not on the operator's allowlist") {
 		t.Errorf("noted as %+v", n)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// tool is one of the tools of an extension. What a call of it that was given up has left
-// open is ended.
+// tool is one of the tools of an extension. When a call of it is abandoned, its open
+// children are ended.
 type tool struct {
 	belay.Tool
 
@@ -24,10 +24,11 @@ var (
 	_ belay.ListingTool = (*tool)(nil)
 )
 
-// Traits are those of both tools.
+// Traits returns the traits of both tools.
 func (t *tool) Traits() belay.ToolTraits { return *unbounded }
 
-// LeftOut tells the user which part of the list of subagents did not fit.
+// LeftOut returns which part of the list of subagents did not fit, for the
+// user.
 func (t *tool) LeftOut() string { return t.leftOut }
 
 // Abandon ends the children of a call.
@@ -52,7 +53,7 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 	}
 	done := make([]*answer, len(in.Tasks))
 	if call.Wait != "" {
-		_ = recall(ctx, call, done) // what is not on record is looked at
+		_ = recall(ctx, call, done) // tasks without a record are checked
 	}
 	var problems []error
 	for i, t := range in.Tasks {
@@ -63,11 +64,11 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 	return errors.Join(problems...)
 }
 
-// end ends the child of a task that will not go on, if it is still open: else its
-// session would wait for ever, and so would whoever looks at what it asks.
+// end ends the child of a task that will not continue, if it is still open.
+// Otherwise its session and its open questions would wait for ever.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
-	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // what began is ended, whatever the agent may call now
+	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // a child that was started is ended, even if the agent may not call it any more
 	if s == nil {
 		s = &Subagent{Name: in.Name, Factory: gone}
 	}
@@ -90,16 +91,16 @@ func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nt
 		}
 	})
 	if child, ok := errors.AsType[*belay.ChildError](err); ok && child.Status == belay.ChildAborted && ctx.Err() == nil {
-		return nil // as it should be
+		return nil // it has already ended
 	}
 	return err
 }
 
-// isOpen reports whether a task that was given up may still be open. One that was parked
-// and has nothing in the store may be open elsewhere.
+// isOpen reports whether an abandoned task may still be open. A parked task without a
+// session in the store may be open in another service.
 func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	known := false
-	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // which makes no session, as opening does
+	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // unlike opening, this creates no session
 		if err != nil && !errors.Is(err, belay.ErrNotFound) {
 			return false, fmt.Errorf("subagent %q: %w", d.subagent.Name, err)
 		}
@@ -116,8 +117,8 @@ func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	return stored.State.Turn != nil, nil
 }
 
-// endRun has what the factory makes end the task. Where it makes nothing, a session in
-// the store is ended without it: by an agent that has its name and nothing else.
+// endRun ends the task with the runner of its factory. If the factory makes none, an
+// agent with only the subagent's name ends the session in the store.
 func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 	runner, err := d.subagent.Factory(ctx, d.task)
 	if err != nil || isNil(runner) {
@@ -125,10 +126,10 @@ func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 			return nil, err
 		}
 	}
-	defer func() { _ = closeRunner(ctx, runner) }() // what it ended stays ended
+	defer func() { _ = closeRunner(ctx, runner) }() // the session has ended; closing may fail
 	a, ok := runner.(AbandonRunner)
 	if !ok {
-		return nil, nil //nolint:nilnil // it keeps nothing open, or cannot end it
+		return nil, nil //nolint:nilnil // it has nothing open, or cannot end it
 	}
 	turn, err := a.Abandon(ctx)
 	if errors.Is(err, belay.ErrNoTurn) || turn != nil && turn.Reason == belay.EndAborted {
@@ -137,7 +138,7 @@ func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 	return turn, err
 }
 
-// bare is a session of the task without an agent of its own.
+// bare returns a session of the task with a minimal agent.
 func (d *dispatch) bare() (Runner, error) { //nolint:ireturn // see Factory
 	agent, err := belay.New(noModel{}, &belay.Options{Name: d.subagent.Name, Store: d.task.Store})
 	if err != nil {
@@ -146,18 +147,18 @@ func (d *dispatch) bare() (Runner, error) { //nolint:ireturn // see Factory
 	return &agentRunner{Session: agent.Session(d.task.Session), close: agent.Close}, nil
 }
 
-var errGone = errors.New("there is no such subagent any more")
+var errGone = errors.New("the subagent no longer exists")
 
 func gone(context.Context, *Task) (Runner, error) { return nil, errGone } //nolint:ireturn // it is a Factory
 
-// noModel is the model of an agent that takes no turns.
+// noModel is the model of an agent that runs no turns.
 type noModel struct{}
 
 func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{}, errGone) }
 }
 
-// newTask is a task of a call, with the session that it has whenever it is made.
+// newTask makes a task of a call. Its session id is the same each time.
 func (e *Extension) newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
 	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != "", owner: e}
 	t.Store = t.Controls.Store()
@@ -167,5 +168,5 @@ func (e *Extension) newTask(call *belay.Invocation, s *Subagent, prompt string, 
 	return t
 }
 
-// task is what a model writes for one.
+// task is the model's input for one task.
 type task struct{ Name, Prompt string }

@@ -134,7 +134,7 @@ func TestMistakesInDeclarations(t *testing.T) {
 		rule, file, text string
 		want             []string
 	}{
-		{"an unknown key", "a.yaml", "name: a\n\ntol: [x]\n", []string{`a.yaml:3: unknown key "tol" (did you mean "tools"?): there are name, description`}},
+		{"an unknown key", "a.yaml", "name: a\n\ntol: [x]\n", []string{`a.yaml:3: unknown key "tol" (did you mean "tools"?): valid keys are name, description`}},
 		{"an unknown key in frontmatter", "a.md", "---\nname: a\nprompts: x\n---\n", []string{`a.md:3: unknown key "prompts" (did you mean "prompt"?)`}},
 		{"an unknown key in JSON", "a.json", "{\n  \"name\": \"a\",\n  \"modell\": \"x\"\n}", []string{`a.json:3: unknown key "modell" (did you mean "model"?)`}},
 		{"all mistakes", "a.yaml", "name: -a\nmodel: 5\nmode: [x]\ntools:\nskills: [1, \"\"]\n", []string{
@@ -151,9 +151,9 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{"a hook that is none", "a.yaml", "hooks:\n  - x\n", []string{"a.yaml:2: hooks: it is a text: write a mapping"}},
 		{"an unknown bucket", "a.yaml", "hooks:\n  onToolCal: [{id: x}]\n", []string{`a.yaml:2: hooks: unknown phase "onToolCal" (did you mean "onToolCall"?)`}},
 		{"hooks in the form of another program", "a.md", "---\nname: a\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: command, command: ./check.sh}]\n---\n", []string{
-			`a.md:4: hooks: unknown phase "PreToolUse": hooks in the form of another program are not read here: write a list of hooks, each with its phase`,
+			`a.md:4: hooks: unknown phase "PreToolUse": this is the format of another program: write a list of hooks, each with its phase`,
 		}},
-		{"a phase in a bucket", "a.yaml", "hooks:\n  onError:\n    - {id: x, phase: error}\n", []string{"a.yaml:3: hooks: the hook has a phase, and is below onError"}},
+		{"a phase in a bucket", "a.yaml", "hooks:\n  onError:\n    - {id: x, phase: error}\n", []string{"a.yaml:3: hooks: the hook has a phase and is below onError"}},
 		{"two prompts", "a.md", "---\nprompt: x\n---\nAnd this.\n", []string{"a.md:2: there is a prompt here and another below"}},
 		{"Markdown without frontmatter", "a.md", "You review.\n", []string{"a.md:1: there is no frontmatter"}},
 		{"frontmatter that is never closed", "a.md", "---\nname: a\n", []string{"a.md:1: the frontmatter that begins here is never closed"}},
@@ -169,8 +169,8 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{"bytes that are no text", "a.json", "{\"name\": \"\xff\"}", []string{"a.json:1: the file is not UTF-8"}},
 		{"too much YAML", "a.yaml", "description: " + strings.Repeat("x", frontmatter.Limit), []string{"a.yaml:1: the frontmatter is"}},
 		{"too much JSON", "a.json", `{"description": "` + strings.Repeat("x", frontmatter.Limit) + `"}`, []string{"a.json:1: it is"}},
-		{"too much", "a.md", strings.Repeat("x", 1<<20+1), []string{"a.md: it is longer than 1048576 bytes"}},
-		{"a name that is taken", "b.yaml", "name: good\n", []string{`b.yaml: there is an agent "good" already, in a-good.md`}},
+		{"too much", "a.md", strings.Repeat("x", 1<<20+1), []string{"a.md: it is longer than the maximum of 1048576 bytes"}},
+		{"a name that is taken", "b.yaml", "name: good\n", []string{`b.yaml: the agent "good" is already declared in a-good.md`}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -195,7 +195,7 @@ func TestMistakesInDeclarations(t *testing.T) {
 
 func TestParseRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
-	if _, problems := subagent.Parse("a.toml", nil); len(problems) != 1 || !strings.Contains(problems[0].Message, "none of the endings") {
+	if _, problems := subagent.Parse("a.toml", nil); len(problems) != 1 || !strings.Contains(problems[0].Message, "its extension must be") {
 		t.Errorf("problems = %v", problems)
 	}
 }

@@ -19,18 +19,19 @@ import (
 // fields are the keys of a declaration.
 var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget", "enforce_allowed_tools"}
 
-// ignored are keys that Claude Code knows beside, and that bound nothing. Those that do,
-// such as disallowedTools, are not ignored: without them the agent might do more.
+// ignored are keys of Claude Code that restrict nothing. Keys that restrict an agent,
+// such as disallowedTools, are not ignored: without them it could do more.
 var ignored = []string{"color", "effort", "memory", "background"}
 
-// isClaude reports whether a file is where Claude Code has the agents of a project.
+// isClaude reports whether a file is in the directory of Claude Code's project
+// agents.
 func isClaude(file string) bool {
 	dir := filepath.Dir(file)
 	return filepath.Base(dir) == "agents" && filepath.Base(filepath.Dir(dir)) == ".claude"
 }
 
-// Parse reads the text of a file, whose ending says in which format it is. It returns
-// every mistake; with any, the declaration is not to be used.
+// Parse reads the text of a file, in the format of its extension. It returns every
+// mistake; if there is any, do not use the declaration.
 func Parse(file string, text []byte) (*Declaration, []Problem) {
 	name := filepath.Base(file)
 	r := &reading{d: &Declaration{Path: file, Name: strings.TrimSuffix(name, filepath.Ext(name))}}
@@ -48,7 +49,7 @@ func Parse(file string, text []byte) (*Declaration, []Problem) {
 	}
 	if body := strings.TrimSpace(doc.Body); body != "" {
 		if doc.Field("prompt") != nil {
-			r.wrongf(doc.Field("prompt").Line, "there is a prompt here and another below the frontmatter: leave one")
+			r.wrongf(doc.Field("prompt").Line, "there is a prompt here and another below the frontmatter: remove one")
 		}
 		r.d.Prompt = body
 	}
@@ -75,7 +76,7 @@ func document(format, text string) (*frontmatter.Document, error) {
 		}
 		return doc, err
 	default:
-		return nil, errors.New("its name has none of the endings .yaml, .yml, .json and .md")
+		return nil, errors.New("its extension must be .yaml, .yml, .json or .md")
 	}
 }
 
@@ -119,7 +120,7 @@ func (r *reading) field(f *frontmatter.Field) {
 			r.d.Ignored = append(r.d.Ignored, f.Key)
 			return
 		}
-		r.wrongf(f.Line, "unknown key %q%s: there are %s", f.Key, near.Hint(f.Key, fields), strings.Join(fields, ", "))
+		r.wrongf(f.Line, "unknown key %q%s: valid keys are %s", f.Key, near.Hint(f.Key, fields), strings.Join(fields, ", "))
 	}
 }
 
@@ -130,8 +131,8 @@ func (r *reading) text(f *frontmatter.Field) string {
 	return f.Value.Text
 }
 
-// names reads a list of names, or a text with commas between them. Nothing at all might
-// mean none or all, so it means neither.
+// names reads a list of names, or a text with commas between them. An empty value could
+// mean none or all, so it is a mistake.
 func (r *reading) names(f *frontmatter.Field) []string {
 	names := []string{}
 	add := func(line int, name string) {
@@ -159,11 +160,11 @@ func (r *reading) names(f *frontmatter.Field) []string {
 	return names
 }
 
-// buckets are the names that others give to phases. Package declare knows what they mean.
+// buckets are short names for phases. Package declare maps them.
 var buckets = []string{"onStart", "onToolCall", "onToolEnd", "onModelCall", "onModelEnd", "onComplete", "onError"}
 
-// hooks checks the outer form of hooks: a list of them, or a mapping from phases, or from
-// buckets that mean them, to such lists. Package declare reads the rest.
+// hooks checks the outer form of hooks: a list, or a mapping from phases or buckets to
+// lists. Package declare reads the rest.
 func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 	switch f.Value.Kind {
 	case frontmatter.List:
@@ -171,8 +172,8 @@ func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 	case frontmatter.Map:
 		known := phaseNames()
 		for _, bucket := range f.Value.Map {
-			if first, _ := utf8.DecodeRuneInString(bucket.Key); unicode.IsUpper(first) { // PreToolUse, say
-				r.wrongf(bucket.Line, "hooks: unknown phase %q: hooks in the form of another program are not read here: write a list of hooks, each with its phase, such as tool.pre", bucket.Key)
+			if first, _ := utf8.DecodeRuneInString(bucket.Key); unicode.IsUpper(first) { // such as PreToolUse
+				r.wrongf(bucket.Line, "hooks: unknown phase %q: this is the format of another program: write a list of hooks, each with its phase, such as tool.pre", bucket.Key)
 				continue
 			}
 			if !slices.Contains(known, bucket.Key) {
@@ -199,7 +200,7 @@ func (r *reading) hookList(v frontmatter.Value, bucket string) {
 		case hook.Kind != frontmatter.Map:
 			r.wrongf(hook.Line, "hooks: it is %s: write a mapping", hook.Kind)
 		case bucket != "" && slices.ContainsFunc(hook.Map, func(f frontmatter.Field) bool { return f.Key == "phase" }):
-			r.wrongf(hook.Line, "hooks: the hook has a phase, and is below %s: leave one", bucket)
+			r.wrongf(hook.Line, "hooks: the hook has a phase and is below %s: remove one", bucket)
 		}
 	}
 }
@@ -231,7 +232,7 @@ func (r *reading) budget(f *frontmatter.Field) {
 		switch {
 		case !isTokens && !isDollars:
 			known := []string{"turn_tokens", "turn_cost", "session_tokens", "session_cost"}
-			r.wrongf(bound.Line, "budget: unknown key %q%s: there are %s", bound.Key, near.Hint(bound.Key, known), strings.Join(known, ", "))
+			r.wrongf(bound.Line, "budget: unknown key %q%s: valid keys are %s", bound.Key, near.Hint(bound.Key, known), strings.Join(known, ", "))
 		case !number || err != nil || !(n > 0) || math.IsInf(n, 0):
 			r.wrongf(bound.Line, "budget: %s: write a number above 0, or leave the key out for no bound", bound.Key)
 		case isDollars:

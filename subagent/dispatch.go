@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// dispatch is one task on its way to a subagent.
+// dispatch is the state of one task.
 type dispatch struct {
 	extension *Extension
 	subagent  *Subagent
@@ -21,12 +21,12 @@ type dispatch struct {
 	task      *Task
 }
 
-// answer is what came of a task. Its JSON is what the model is told.
+// answer is the result of a task. The model gets its JSON.
 type answer struct {
 	Subagent string  `json:"subagent"`
 	Content  *string `json:"content,omitempty"`
 	Error    string  `json:"error,omitempty"`
-	// Class says what sort of error it is.
+	// Class is the class of the error.
 	Class belay.ResultClass `json:"class,omitempty"`
 
 	parked string // what it waits for
@@ -36,17 +36,17 @@ func failed(name string, class belay.ResultClass, format string, args ...any) an
 	return answer{Subagent: name, Class: class, Error: fmt.Sprintf(format, args...)}
 }
 
-// ask hands a task to a subagent and waits for what comes of it.
+// ask gives a task to a subagent and waits for the result.
 func (s *scoped) ask(ctx context.Context, call *belay.Invocation, name, prompt string, nth int) answer {
 	one, names := s.find(name)
 	controls := call.Controls()
 	switch {
 	case one == nil && len(names) == 0:
-		return failed(name, belay.ClassNotFound, "there is no subagent %q, and no other", name)
+		return failed(name, belay.ClassNotFound, "there is no subagent %q: none is available", name)
 	case one == nil:
-		return failed(name, belay.ClassNotFound, "there is no subagent %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
+		return failed(name, belay.ClassNotFound, "there is no subagent %q%s: available are %s", name, near.Hint(name, names), strings.Join(names, ", "))
 	case strings.TrimSpace(prompt) == "":
-		return failed(name, belay.ClassInvalid, "the prompt is empty: a subagent sees nothing of this conversation, so tell it all that it needs")
+		return failed(name, belay.ClassInvalid, "the prompt is empty: a subagent sees nothing of this conversation, so include everything it needs")
 	case controls == nil:
 		return failed(name, belay.ClassFailed, "subagents work below a turn, and this call is outside of one")
 	}
@@ -67,12 +67,12 @@ func (s *scoped) ask(ctx context.Context, call *belay.Invocation, name, prompt s
 	}
 }
 
-// timeoutError is why a task is cancelled that took too long.
+// timeoutError is the error of a task that took too long.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("it did not answer within %s", e.after) }
 
-// failed is what the model is told of a task that gave no answer.
+// failed returns the result for the model of a task without an answer.
 func (d *dispatch) failed(ctx context.Context, err error) answer {
 	class, text := belay.ClassFailed, err.Error()
 	var said string
@@ -84,17 +84,17 @@ func (d *dispatch) failed(ctx context.Context, err error) answer {
 		case belay.ChildAborted:
 			class = belay.ClassAborted
 			if late, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok {
-				class, text = belay.ClassTimeout, fmt.Sprintf("subagent %q: %v and was cancelled. Whether it had an effect is not known.", d.subagent.Name, late)
+				class, text = belay.ClassTimeout, fmt.Sprintf("subagent %q: %v and was cancelled. It is unknown whether it had an effect.", d.subagent.Name, late)
 			}
 		}
 	}
 	if said != "" {
-		text += "\n\nIt said last:\n" + said
+		text += "\n\nIts last message:\n" + said
 	}
 	return failed(d.subagent.Name, class, "%s", text)
 }
 
-// take does the task, on a goroutine of its own.
+// take runs the task in its own goroutine.
 func (d *dispatch) take(ctx context.Context) iter.Seq2[belay.Event, error] {
 	return func(yield func(belay.Event, error) bool) {
 		if err := d.run(ctx, yield); err != nil {
@@ -103,9 +103,9 @@ func (d *dispatch) take(ctx context.Context) iter.Seq2[belay.Event, error] {
 	}
 }
 
-// run does the task when it is its turn to be done.
+// run waits for the task's turn and runs it.
 func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool) error {
-	stale := false // an earlier task was parked, and given up
+	stale := false // an earlier task was parked and abandoned
 	if d.subagent.Durable {
 		leave, err := d.extension.queue.enter(ctx, d.task.Session)
 		if err != nil {
@@ -120,24 +120,24 @@ func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool)
 		}
 		open := stored.State.Turn
 		switch {
-		case d.task.Resumed && open == nil && stored.Last > 0: // somebody else went on with it
+		case d.task.Resumed && open == nil && stored.Last > 0: // another process has continued it
 			d.extension.waiting.clear(d.task.Session)
 			d.tell(belay.Event{Kind: belay.EventTurnEnd, End: ended(stored)}, yield)
 			return nil
 		case !d.task.Resumed && open != nil && d.extension.waiting.in(d.task.Session, d.call.Turn):
-			return errors.New("an earlier task of it waits for someone: ask it again when that is done")
+			return errors.New("an earlier task of it waits for a person: call it again when that task is done")
 		}
 		stale = open != nil && open.Parked
 	}
 	return d.work(ctx, stale, yield)
 }
 
-// work has the subagent do the task.
+// work runs the task with the subagent.
 func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event, error) bool) error {
 	runner, err := d.subagent.Factory(ctx, d.task)
 	switch {
 	case err != nil:
-		return fmt.Errorf("it could not be made: %w", err)
+		return fmt.Errorf("its factory failed: %w", err)
 	case isNil(runner):
 		return errNoRunner
 	}
@@ -175,18 +175,18 @@ func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event,
 		}
 	}
 	closed = true
-	if failure := closeRunner(ctx, runner); failure != nil { // what it has answered stands
+	if failure := closeRunner(ctx, runner); failure != nil { // the answer stays valid
 		d.tell(belay.Event{Kind: belay.EventError, Text: fmt.Sprintf("subagent %q: close: %v", d.subagent.Name, failure)}, yield)
 	}
 	return err
 }
 
-// begin has the runner begin, or go on.
+// begin starts or resumes the runner.
 func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.Seq2[belay.Event, error], error) {
 	if d.task.Resumed {
 		r, ok := runner.(ResumeRunner)
 		if !ok {
-			return nil, errors.New("it was parked, and what its factory made cannot go on with a task: it has no Resume")
+			return nil, errors.New("it was parked and cannot be resumed: its runner has no Resume method")
 		}
 		return r.Resume(ctx), nil
 	}
@@ -198,7 +198,7 @@ func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.S
 	return runner.Run(ctx, d.task.Prompt), nil
 }
 
-// tell hands on an event, with what its runner left out.
+// tell passes on an event and fills in missing fields.
 func (d *dispatch) tell(event belay.Event, yield func(belay.Event, error) bool) bool {
 	if event.Time.IsZero() {
 		event.Time = time.Now()
@@ -215,7 +215,7 @@ func (d *dispatch) tell(event belay.Event, yield func(belay.Event, error) bool) 
 // closingTime bounds the closing of a runner.
 const closingTime = 10 * time.Second
 
-// closeRunner closes what a factory made, also when the task was cancelled.
+// closeRunner closes a runner, also when the task was cancelled.
 func closeRunner(ctx context.Context, runner Runner) error {
 	c, ok := runner.(CloseRunner)
 	if !ok {
@@ -226,7 +226,7 @@ func closeRunner(ctx context.Context, runner Runner) error {
 	return c.Close(ctx)
 }
 
-// isNil reports whether a factory made nothing, be it a pointer of some type.
+// isNil reports whether a factory returned nil, also as a typed nil pointer.
 func isNil(runner Runner) bool {
 	if runner == nil {
 		return true

@@ -1,5 +1,5 @@
-// Package subagent lets an agent hand tasks to others: agents with a model, tools and
-// sessions of their own, functions in Go, services elsewhere.
+// Package subagent lets an agent give tasks to subagents: agents with their own
+// model, tools and sessions, Go functions, or other services.
 //
 // # Usage
 //
@@ -18,25 +18,26 @@
 // The tool is advertised only while there are subagents, and lists them. With
 // Options.Delegate there is a second one, delegate, which takes a list of tasks.
 //
-// The factory is called for every task and returns anything with a Run method: a
-// [belay.Session] has one. [Agent] makes an agent with a session for each task, [Built] has
-// a function make an agent for each, [Canned] is a function that answers, and a proxy to
-// another service is a type with one method. A child sees the prompt and nothing else of the conversation.
+// The factory is called for every task and returns anything with a Run method: a [belay.Session] has one.
+// [Agent] makes an agent with a session for each task, [Built] calls a function that makes an agent for
+// each, and [Canned] answers with a function. A proxy to another service is a type with one method. A
+// child sees only the prompt, nothing else of the conversation.
 //
 // [Load] reads agents that are declared in files, in YAML, JSON, or Markdown with
-// frontmatter. How a model's name and the names of tools become an agent the program
-// says, see [Declaration.Factory].
+// frontmatter. The program decides how the names of a model and of tools become an
+// agent, see [Declaration.Factory].
 //
 // # Families
 //
-// Between subagent_invoked and subagent_completed, which come in pairs whatever
-// happens, those who watch the parent see everything that the child tells, with its
-// run, its parent and its depth. In a child that is an agent of this runtime the parent's
-// hooks, floor, scope, resources and budget hold, and what needs a person is asked where the
-// parent asks, unless the subagent is isolated. What the child takes is counted for the parent.
+// Watchers of the parent see all events of the child, with its run, its parent and its depth,
+// between subagent_invoked and subagent_completed, which always come in pairs. If the child is
+// a Belay agent, the parent's hooks, floor, scope, resources and budget apply to it. Its
+// questions go where the parent's questions go, unless the subagent is isolated. The child's
+// usage counts for the parent.
 //
-// A child that is parked parks the parent: the call waits. When the parent is resumed
-// the factory is called again, over the same child session, and both go on.
+// A child that is parked parks the parent: the call waits. When the parent is
+// resumed, the factory is called again with the same child session, and both
+// continue.
 //
 // # Sessions
 //
@@ -47,19 +48,18 @@
 // # Concurrency
 //
 // An [Extension] is safe for concurrent use, and has no goroutines of its own. Several
-// agents may share one, children too: what its factories made is closed with the last of
-// the parents. Subagents that are called in one message run at the
-// same time.
+// agents may share one, also children. Its agents are closed with the last of the
+// parents. Subagents that are called in one message run at the same time.
 //
 // # Errors
 //
-// Nothing that a child does ends its parent's turn. An unknown name, a factory that
-// fails or panics, a run that fails, times out or ends otherwise than by itself are error
-// results, which tell the model what happened and what the child said last. Mistakes in
-// files are a [Problem] each, with path and line, and do not hide other files.
+// Nothing that a child does ends its parent's turn. An unknown name, a factory that fails
+// or panics, and a run that fails, times out or is stopped become error results. They
+// tell the model what happened, with the child's last message. Each mistake in a file is
+// a [Problem] with path and line; other files are loaded.
 //
 // # Testing
 //
-// [Canned] stands in for a subagent. Package belaytest takes turns with an agent that
-// has the extension; the events of children are among those of the turn.
+// Use [Canned] in place of a subagent. Package belaytest runs turns with an agent
+// that has the extension; the events of the turn include those of children.
 package subagent

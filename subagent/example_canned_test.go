@@ -30,5 +30,5 @@ func ExampleCanned() {
 	must(agent.Session("demo").Turn(ctx, "Who can shout or sing?"))
 	fmt.Println(model.Requests()[1].Messages[2].Parts[0].Result.Text)
 	// Output:
-	// [{"subagent":"shouter","content":"HELLO"},{"subagent":"singer","error":"there is no subagent \"singer\": there are shouter","class":"not_found"}]
+	// [{"subagent":"shouter","content":"HELLO"},{"subagent":"singer","error":"there is no subagent \"singer\": available are shouter","class":"not_found"}]
 }

@@ -45,6 +45,6 @@ func ExampleLoad() {
 	must(agent.Session("demo").Turn(ctx, "Have it reviewed."))
 	fmt.Println(main.Requests()[1].Messages[2].Parts[0].Result.Text)
 	// Output:
-	// writer.yaml:2: unknown key "modell" (did you mean "model"?): there are name, description, model, prompt, tools, skills, hooks, mode, budget, enforce_allowed_tools
+	// writer.yaml:2: unknown key "modell" (did you mean "model"?): valid keys are name, description, model, prompt, tools, skills, hooks, mode, budget, enforce_allowed_tools
 	// {"subagent":"reviewer","content":"Looks good."}
 }

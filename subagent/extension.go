@@ -18,10 +18,10 @@ const (
 
 // Options are the settings of an extension. A nil *Options is valid.
 type Options struct {
-	// Subagents are there from the beginning. Defaults to none.
+	// Subagents are the initial subagents. Defaults to none.
 	Subagents []Subagent
 	// Delegate adds the tool delegate, which takes a list of tasks. Defaults to
-	// invoke_subagent alone: calling it several times in one message does the same.
+	// false: several calls of invoke_subagent in one message do the same.
 	Delegate bool
 	// Budget bounds the list of subagents in the description of invoke_subagent, in tokens
 	// of four characters: first the names of all, then descriptions while they fit. Defaults
@@ -59,10 +59,10 @@ func New(opts *Options) (*Extension, error) {
 		e.opts.Parallel = 16
 	}
 	if e.opts.Parallel < 0 {
-		return nil, errors.New("subagents: parallel: it is negative")
+		return nil, errors.New("subagents: parallel must not be negative")
 	}
 	if e.opts.Budget < 0 {
-		return nil, errors.New("subagents: budget: it is negative")
+		return nil, errors.New("subagents: budget must not be negative")
 	}
 	e.now.Store(&set{})
 	if _, err := e.Add(e.opts.Subagents...); err != nil {
@@ -71,11 +71,11 @@ func New(opts *Options) (*Extension, error) {
 	return e, nil
 }
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (e *Extension) Name() string { return "subagents" }
 
-// Add adds subagents, all or none. Agents see them from their next model request on, and
-// no more once the lease is closed; tasks under way go on.
+// Add adds subagents, all or none. Agents see them in their next model request. Closing
+// the lease removes them; running tasks continue.
 func (e *Extension) Add(subagents ...Subagent) (*belay.Lease, error) {
 	e.adding.Lock()
 	defer e.adding.Unlock()
@@ -89,7 +89,7 @@ func (e *Extension) Add(subagents ...Subagent) (*belay.Lease, error) {
 		case err != nil:
 			problems = append(problems, err)
 		case slices.ContainsFunc(all, func(o *Subagent) bool { return o.Name == s.Name }):
-			problems = append(problems, fmt.Errorf("subagent %q: name: there is another of that name", s.Name))
+			problems = append(problems, fmt.Errorf("subagent %q: name: it is already used", s.Name))
 		default:
 			added = append(added, &s)
 			all = append(all, &s)
@@ -118,7 +118,7 @@ func (e *Extension) List() []Subagent {
 	return list
 }
 
-// Lookup returns the subagent of a name.
+// Lookup returns the subagent with a name.
 func (e *Extension) Lookup(name string) (Subagent, bool) {
 	for _, s := range e.now.Load().all {
 		if s.Name == name {

@@ -12,13 +12,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Agent is a factory of sessions of an agent, which is made of a model when the first
-// task comes. It has the subagent's name and the parent's store, unless the options have
-// others. Each task has a session of its own. What runs behind its back when a task is
-// over, as hooks that nobody waits for, is given a few seconds.
+// Agent returns a factory that makes one agent with the first task, and a session for
+// each task. The agent has the subagent's name and the parent's store, unless the
+// options have others. When a task is over, its background work, such as hooks that
+// nobody waits for, gets a few seconds to finish.
 //
-// The agent is closed, with its extensions, when the last [Extension] is that asked the
-// factory for one. What others have too should be among them in a form that is not closed.
+// The agent and its extensions are closed when the last [Extension] that uses the factory
+// is closed. If an extension is shared with other agents, pass it in a form that is not
+// closed with this one.
 func Agent(model belay.Model, opts *belay.Options) Factory {
 	m := &maker{model: model}
 	if opts != nil {
@@ -35,14 +36,14 @@ func Agent(model belay.Model, opts *belay.Options) Factory {
 	}
 }
 
-// maker makes an agent, and keeps it: making one costs more than a short turn. Parents
-// with stores of their own are rare, so that only the last one is kept.
+// maker makes an agent and caches it: making one costs more than a short turn. Parents
+// with different stores are rare, so only the last agent is cached.
 type maker struct {
 	model belay.Model
 	opts  belay.Options
 
 	mu     sync.Mutex
-	owners map[*Extension]bool // whose tasks it makes agents for
+	owners map[*Extension]bool // the extensions that it makes agents for
 	last   *madeAgent
 }
 
@@ -52,14 +53,14 @@ type madeAgent struct {
 	name  string
 	store belay.Store
 
-	// What follows the maker's lock guards.
+	// The maker's lock guards the following fields.
 
-	tasks int                             // that it does
-	end   func(ctx context.Context) error // what the last of them calls, of one that is taken for no more
+	tasks int                             // running tasks
+	end   func(ctx context.Context) error // called after the last task, once the agent is retired
 }
 
-// take returns the agent for a task, which is to be released when that is over. What was
-// wrong with the end of an agent in whose place it is, is no matter of the task.
+// take returns the agent for a task. Release it when the task is over. An error from
+// closing the replaced agent does not concern the task.
 func (m *maker) take(ctx context.Context, task *Task) (made *madeAgent, trouble, err error) {
 	made, old, err := m.choose(task)
 	if err != nil || old == nil {
@@ -93,7 +94,7 @@ func (m *maker) choose(task *Task) (made, old *madeAgent, err error) {
 	return m.last, old, nil
 }
 
-// own notes for whom agents are made.
+// own records an extension that uses the maker.
 func (m *maker) own(e *Extension) {
 	if e == nil || m.owners[e] {
 		return
@@ -105,7 +106,7 @@ func (m *maker) own(e *Extension) {
 	e.notes(m)
 }
 
-// disown is told that an extension is closed. If it was the last, so is the agent.
+// disown removes a closed extension. If it was the last, the agent is closed.
 func (m *maker) disown(ctx context.Context, e *Extension) error {
 	m.mu.Lock()
 	delete(m.owners, e)
@@ -119,7 +120,8 @@ func (m *maker) disown(ctx context.Context, e *Extension) error {
 	return m.finish(ctx, last, last.agent.Close)
 }
 
-// finish ends an agent that is taken for no more tasks, when those are over that it does.
+// finish ends an agent that is taken for no more tasks, when those are over running
+// tasks.
 func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx context.Context) error) error {
 	m.mu.Lock()
 	made.end = end
@@ -131,7 +133,7 @@ func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx contex
 	return end(ctx)
 }
 
-// release is told that a task is over.
+// release records that a task is over.
 func (m *maker) release(ctx context.Context, made *madeAgent) error {
 	m.mu.Lock()
 	made.tasks--
@@ -146,13 +148,14 @@ func (m *maker) release(ctx context.Context, made *madeAgent) error {
 	return end(ctx)
 }
 
-// sameStore reports whether two stores are one, as far as can be told.
+// sameStore reports whether two stores are the same, if they can be compared.
 func sameStore(a, b belay.Store) bool {
 	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// Built is a factory of agents that a function makes, one for each task. It should give
-// them the task's store. They are closed, with their extensions, when the task is over.
+// Built returns a factory that calls a function to make an agent for each task. The
+// function should use the task's store. They are closed, with their extensions, when
+// the task is over.
 func Built(build func(ctx context.Context, task *Task) (*belay.Agent, error)) Factory {
 	return func(ctx context.Context, task *Task) (Runner, error) {
 		agent, err := build(ctx, task)
@@ -160,7 +163,7 @@ func Built(build func(ctx context.Context, task *Task) (*belay.Agent, error)) Fa
 			return nil, err
 		}
 		if agent == nil {
-			return nil, errors.New("there is no agent, and no error that says why")
+			return nil, errors.New("the function returned neither an agent nor an error")
 		}
 		return &agentRunner{Session: agent.Session(task.Session), close: agent.Close}, nil
 	}
@@ -182,12 +185,12 @@ func (r *agentRunner) Close(ctx context.Context) error {
 	return errors.Join(r.Session.Close(ctx), r.close(ctx))
 }
 
-// Canned is a factory of a responder: a function answers, and no model is asked. It
-// keeps no session.
+// Canned returns a factory whose tasks are answered by a function, without a model.
+// It keeps no session.
 func Canned(respond func(ctx context.Context, prompt string) (string, error)) Factory {
 	return func(context.Context, *Task) (Runner, error) {
 		if respond == nil {
-			return nil, errors.New("there is no function that answers")
+			return nil, errors.New("the function is nil")
 		}
 		return canned(respond), nil
 	}
@@ -195,11 +198,11 @@ func Canned(respond func(ctx context.Context, prompt string) (string, error)) Fa
 
 type canned func(ctx context.Context, prompt string) (string, error)
 
-// Run answers as an agent does that says one thing.
+// Run yields the events of an agent that gives one answer.
 func (c canned) Run(ctx context.Context, text string, parts ...belay.Part) iter.Seq2[belay.Event, error] {
 	return func(yield func(belay.Event, error) bool) {
 		if len(parts) > 0 {
-			yield(belay.Event{}, fmt.Errorf("a canned responder takes text alone, and was given %d parts more", len(parts)))
+			yield(belay.Event{}, fmt.Errorf("a canned responder accepts only text, and got %d other parts", len(parts)))
 			return
 		}
 		said, err := c(ctx, text)

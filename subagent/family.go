@@ -8,20 +8,20 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// family is whom an extension serves, and what was made for it.
+// family holds the agents that use an extension, and the agents made for it.
 type family struct {
 	mu      sync.Mutex
-	parents map[string]bool // the agents that have it, by id
+	parents map[string]bool // the agents that use it, by id
 	making  map[string]int  // the names of children that are being made
-	makers  map[*maker]bool // which have agents for it
+	makers  map[*maker]bool // that have agents for it
 }
 
-// Register is told of an agent that has the extension.
+// Register records an agent that uses the extension.
 func (e *Extension) Register(_ context.Context, agent belay.AgentConfig) error {
 	f := &e.family
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.making[agent.Name] > 0 { // a child that has it too is closed with it, and not the other way round
+	if f.making[agent.Name] > 0 { // a child that also uses it does not keep it open
 		return nil
 	}
 	if f.parents == nil {
@@ -31,7 +31,7 @@ func (e *Extension) Register(_ context.Context, agent belay.AgentConfig) error {
 	return nil
 }
 
-// Unregister is told that such an agent is gone.
+// Unregister removes a closed agent.
 func (e *Extension) Unregister(_ context.Context, agent belay.AgentConfig) error {
 	e.family.mu.Lock()
 	defer e.family.mu.Unlock()
@@ -39,9 +39,9 @@ func (e *Extension) Unregister(_ context.Context, agent belay.AgentConfig) error
 	return nil
 }
 
-// Close closes the agents that the factories of [Agent] made for the extension. As long as
-// an agent has the extension it does nothing: the last one's end closes them. A task that
-// comes later has them made anew.
+// Close closes the agents that the factories of [Agent] made for the extension. While an
+// agent uses the extension, it does nothing: closing the last agent closes them. A later
+// task makes new ones.
 func (e *Extension) Close(ctx context.Context) error {
 	f := &e.family
 	f.mu.Lock()

@@ -50,7 +50,7 @@ func TestAFailureAtDepthThree(t *testing.T) {
 		want    string // in what the main agent hears, by way of all the others
 	}{
 		{"success", answers("forty-two"), "success", `level1 heard {\"subagent\":\"level2\"`},
-		{"a factory that fails", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, errors.New("no key") }, "error", "could not be made: no key"},
+		{"a factory that fails", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, errors.New("no key") }, "error", "its factory failed: no key"},
 		{"a factory that panics", func(context.Context, *subagent.Task) (subagent.Runner, error) { panic("oops") }, "error", "panicked: oops"},
 		{"a run that panics between events", func(context.Context, *subagent.Task) (subagent.Runner, error) {
 			return runner(func(context.Context, string) iter.Seq2[belay.Event, error] {

@@ -101,7 +101,7 @@ func TestAnErrorNamesOnlyTheSubagentsOfTheResources(t *testing.T) {
 		Resources:  map[string][]string{"subagents": {"reader"}},
 	})
 	take(t, agent.Session("s").Run(t.Context(), "go"))
-	if text := results(model.Requests()[1].Messages)[0]; !strings.Contains(text, `there is no subagent "writr": there are reader`) {
+	if text := results(model.Requests()[1].Messages)[0]; !strings.Contains(text, `there is no subagent "writr": available are reader`) {
 		t.Errorf("the result is %s", text)
 	}
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// kind is what Options.Resources of an agent calls subagents.
+// kind is the key of subagents in Options.Resources of an agent.
 const kind = "subagents"
 
-// Resources are subagents: Options.Resources of an agent can name those that it may call, by
-// their names or patterns of them.
+// Resources returns the kind of resource, subagents: Options.Resources of an agent can limit
+// the subagents, by names or patterns.
 func (e *Extension) Resources() []string { return []string{kind} }
 
-// For returns the extension with nothing but the subagents that an agent may call.
+// For returns the extension with only the subagents that an agent may call.
 func (e *Extension) For(reach belay.Reach) belay.Extension { return &scoped{e, reach} } //nolint:ireturn // see the interface
 
-// StepTools are the tools of an agent that may call all subagents.
+// StepTools returns the tools of an agent that may call all subagents.
 func (e *Extension) StepTools(agent string) []belay.Tool {
 	return (&scoped{e, belay.Reach{Agent: agent}}).StepTools(agent)
 }
 
-// scoped is the extension as an agent may use it in a turn. Whatever lists or calls a
-// subagent for an agent asks it which ones there are.
+// scoped is the extension limited to the subagents that an agent may call in a turn.
+// All code that lists or calls subagents for an agent uses it.
 type scoped struct {
 	*Extension
 
@@ -47,7 +47,8 @@ func (s *scoped) all(now *set) []*Subagent {
 	return own
 }
 
-// find returns a subagent of the agent, or nil and the names of those it has.
+// find returns a subagent of the agent, or nil and the names of the available
+// ones.
 func (s *scoped) find(name string) (*Subagent, []string) {
 	own := s.all(s.now.Load())
 	names := make([]string, len(own))
@@ -60,12 +61,12 @@ func (s *scoped) find(name string) (*Subagent, []string) {
 	return nil, names
 }
 
-// set is the subagents at one time. It is never changed.
+// set holds the subagents at one moment. It never changes.
 type set struct {
 	all []*Subagent // by name
 
 	mu    sync.Mutex
-	tools map[belay.Reach][]belay.Tool // made when they are first asked for
+	tools map[belay.Reach][]belay.Tool // made on first use
 }
 
 func newSet(all []*Subagent) *set {
@@ -73,12 +74,12 @@ func newSet(all []*Subagent) *set {
 	return &set{all: all}
 }
 
-// keptReaches is for how many agents, and how many parents of theirs, a set keeps its tools:
-// names of agents can be made up without end.
+// keptReaches is the number of agents, with their parents, whose tools are cached: the
+// number of agent names is unlimited.
 const keptReaches = 256
 
-// StepTools are the tools of the agent's next step: the same ones as long as the subagents
-// are.
+// StepTools returns the tools of the agent's next step: the same values as long as the
+// subagents do not change.
 func (s *scoped) StepTools(string) []belay.Tool {
 	now := s.now.Load()
 	if len(now.all) == 0 {

@@ -12,12 +12,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// longestID bounds the ids of sessions: those of children grow with their depth, and
-// stores have them in an index.
+// longestID bounds the ids of sessions: ids of children grow with their depth, and
+// stores index them.
 const longestID = 256
 
-// freshSession is the id of the session for one task of a call: the same when the call
-// is resumed, by whatever process. The nth task of a call that has several counts from 1.
+// freshSession returns the session id for one task of a call. It is the same when another
+// process resumes the call. Tasks of a call are numbered from 1.
 func freshSession(call *belay.Invocation, nth int) string {
 	own := fmt.Sprintf("%s.%d.%s", call.Turn, call.Step, call.ID)
 	if nth > 0 {
@@ -26,8 +26,8 @@ func freshSession(call *belay.Invocation, nth int) string {
 	return below(call.Session, own)
 }
 
-// durableSession is the id of the session that a subagent has for a parent's. No dot is
-// in a name, so that it is never a fresh one's.
+// durableSession returns the id of a subagent's session for a parent session. Names
+// contain no dot, so it never equals a fresh id.
 func durableSession(call *belay.Invocation, name string) string { return below(call.Session, name) }
 
 func below(parent, own string) string {
@@ -39,7 +39,8 @@ func below(parent, own string) string {
 	return hex.EncodeToString(sum[:16]) + "/" + own
 }
 
-// look reads how a session stands. Nobody else may hold it.
+// look reads the state of a session. It fails if another holder has the
+// session.
 func look(ctx context.Context, store belay.Store, session string) (*belay.Stored, error) {
 	stored, err := store.Open(ctx, session)
 	if err != nil {
@@ -51,8 +52,8 @@ func look(ctx context.Context, store belay.Store, session string) (*belay.Stored
 	return stored, nil
 }
 
-// ended is the turn that a session ended with: what was parked has been finished
-// elsewhere.
+// ended returns the last turn of a session: another process has finished the
+// parked turn.
 func ended(stored *belay.Stored) *belay.Turn {
 	end := &belay.Turn{Reason: stored.State.Last}
 	for _, m := range slices.Backward(stored.Messages) {
@@ -64,7 +65,7 @@ func ended(stored *belay.Stored) *belay.Turn {
 	return end
 }
 
-// queue has the tasks of one durable session wait for one another.
+// queue runs the tasks of one durable session one after the other.
 type queue struct {
 	mu    sync.Mutex
 	lines map[string]*line
@@ -72,10 +73,10 @@ type queue struct {
 
 type line struct {
 	slot chan struct{}
-	in   int // those who wait or have the slot
+	in   int // tasks that wait or hold the slot
 }
 
-// enter waits until the session is free. Leave it when the task is over.
+// enter waits until the session is free. Call leave when the task is over.
 func (q *queue) enter(ctx context.Context, session string) (leave func(), err error) {
 	q.mu.Lock()
 	l := q.lines[session]
@@ -104,10 +105,10 @@ func (q *queue) enter(ctx context.Context, session string) (leave func(), err er
 	}
 }
 
-// parked remembers, for durable sessions, the turn of the parent in which a child was
-// parked: as long as that turn waits, the child's does, and another task must not end it.
-// Another process need not know. There the parent's turn is resumed before it makes new
-// calls, or was given up.
+// parked remembers, for durable sessions, the parent's turn in which a child was parked.
+// As long as that turn waits, the child waits too, and another task must not end it.
+// Other processes do not need this: there the parent's turn is resumed before it makes
+// new calls, or it was abandoned.
 type parked struct {
 	mu    sync.Mutex
 	turns map[string]string

@@ -332,7 +332,7 @@ func TestADurableChildThatWaitsIsNotDisturbed(t *testing.T) {
 		allow(t, agent, h)
 		h = take(t, agent.Session("s").Resume(t.Context()))
 		h.ended(t, belay.EndTurn)
-		if d.ran.Load() != 1 || !strings.Contains(h.end.Text, "deployed 1") || !strings.Contains(h.end.Text, "an earlier task of it waits for someone") {
+		if d.ran.Load() != 1 || !strings.Contains(h.end.Text, "deployed 1") || !strings.Contains(h.end.Text, "an earlier task of it waits for a person") {
 			t.Errorf("the tool ran %d times, and the main agent heard %s", d.ran.Load(), h.end.Text)
 		}
 	})
@@ -394,7 +394,7 @@ func TestDelegate(t *testing.T) {
 		h.ended(t, belay.EndTurn)
 		want := `[{"subagent":"counted","content":"did one 1"},{"subagent":"deployer","content":"child heard deployed 1"},` +
 			`{"subagent":"counted","error":"subagent \"counted\": it cannot be done","class":"failed"},` +
-			`{"subagent":"nobody","error":"there is no subagent \"nobody\": there are counted, deployer","class":"not_found"},{"subagent":"counted","content":"did two 1"}]`
+			`{"subagent":"nobody","error":"there is no subagent \"nobody\": available are counted, deployer","class":"not_found"},{"subagent":"counted","content":"did two 1"}]`
 		if diff := cmp.Diff(want, h.results()[0].Text); diff != "" || h.results()[0].IsError {
 			t.Errorf("the answers (-want +got), an error: %t:\n%s", h.results()[0].IsError, diff)
 		}

@@ -18,15 +18,15 @@ var unbounded = &belay.ToolTraits{Timeout: -1}
 var (
 	invokeSchema = json.RawMessage(`{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"the subagent's name"},` +
-		`"prompt":{"type":"string","description":"the task, with everything that the subagent has to know"}},` +
+		`"prompt":{"type":"string","description":"the task, with everything that the subagent needs to know"}},` +
 		`"required":["name","prompt"],"additionalProperties":false}`)
 	delegateSchema = json.RawMessage(`{"type":"object","properties":{` +
-		`"tasks":{"type":"array","minItems":1,"description":"the tasks, which are done at the same time","items":` + string(invokeSchema) + `}},` +
+		`"tasks":{"type":"array","minItems":1,"description":"the tasks, which run in parallel","items":` + string(invokeSchema) + `}},` +
 		`"required":["tasks"],"additionalProperties":false}`)
 )
 
-// invokeTool makes the tool that hands over one task. A change of the subagents needs a new
-// one: the list is part of its declaration.
+// invokeTool makes the tool that runs one task. If the subagents change, a new tool is
+// made: the list is part of its declaration.
 func (s *scoped) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	list, leftOut := s.list(own)
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
@@ -49,10 +49,10 @@ func (s *scoped) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a 
 }
 
 // description begins the description of invoke_subagent. The list of subagents follows.
-const description = "Hands a task to a subagent, which does it by itself and answers with what came of it. It sees nothing of this conversation: put everything that it has to know into the prompt. " +
-	"Calls in one message are done at the same time.\n\n"
+const description = "Gives a task to a subagent, which works on its own and returns the result. It sees nothing of this conversation: put everything it needs to know into the prompt. " +
+	"Calls in one message run in parallel.\n\n"
 
-// list renders subagents, in the order given, and says what does not fit.
+// list renders subagents, in the order given, and returns what does not fit.
 func (s *scoped) list(own []*Subagent) (text, leftOut string) {
 	entries := make([]listing.Entry, len(own))
 	for i, one := range own {
@@ -63,7 +63,7 @@ func (s *scoped) list(own []*Subagent) (text, leftOut string) {
 	return text, left.Message("subagent", budget)
 }
 
-// encoded is a result that is JSON.
+// encoded returns a result with JSON text.
 func encoded(value any) (belay.Result, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -72,10 +72,10 @@ func encoded(value any) (belay.Result, error) {
 	return belay.Result{Text: string(text)}, nil
 }
 
-const delegateDescription = "Hands several tasks to subagents, those of " + InvokeTool + ", which do them at the same time, and answers with a list of what came of each, in the order of the tasks. " +
-	"A task that fails has an error in its place and does not keep the others from being done."
+const delegateDescription = "Gives several tasks to subagents, those of " + InvokeTool + ", which run them in parallel, and returns a list of the results in the order of the tasks. " +
+	"A failed task has an error in its place and does not stop the others."
 
-// delegateTool is the tool that hands over several tasks.
+// delegateTool makes the tool that runs several tasks.
 func (s *scoped) delegateTool() belay.Tool { //nolint:ireturn // see invokeTool
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
 		Name: DelegateTool, Description: delegateDescription, InputSchema: delegateSchema,
@@ -86,8 +86,8 @@ type delegated struct {
 	Tasks []task
 }
 
-// delegate does tasks at the same time. If some of them have to wait, what came of the
-// others is kept until the call is resumed.
+// delegate runs tasks in parallel. If some of them have to wait, the answers of the
+// others are stored until the call is resumed.
 func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in delegated
 	if err := call.Decode(&in); err != nil {
@@ -134,7 +134,8 @@ func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Re
 	return result, err
 }
 
-// classOf is the class that all failed tasks share, or failed if they differ.
+// classOf returns the class that all failed tasks share, or failed if they
+// differ.
 func classOf(all []*answer) belay.ResultClass {
 	class := belay.ClassFailed
 	for i, a := range all {

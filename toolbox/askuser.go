@@ -15,36 +15,36 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// AskUserTool is the name of the tool that [AskUser] brings.
+// AskUserTool is the name of the tool of [AskUser].
 const AskUserTool = "ask_user"
 
-// LongestAnswer is how many characters an answer has at most: as many as stores keep
-// of what is said with a decision.
+// LongestAnswer is the maximum length of an answer in characters: the length that
+// stores keep of a decision's reason.
 const LongestAnswer = 512
 
-// ErrAnswer says that an answer will not do: it is empty, too long, or none of the
+// ErrAnswer means that an answer is invalid: it is empty, too long, or none of the
 // options. The question is still open.
-var ErrAnswer = errors.New("toolbox: the answer will not do")
+var ErrAnswer = errors.New("toolbox: the answer is not valid")
 
-// AskUser brings the tool ask_user, by which the model asks the person a question: in
-// words, or with options to choose from.
+// AskUser returns an extension with the tool ask_user, by which the model asks the
+// user a question: with a free answer, or with options to choose from.
 //
-// A question is an approval, and its answer a yes with the words as its reason. So
-// whatever holds for approvals holds for questions: each call has an id of its own and is
-// answered once, by the [belay.Approver] while the turn waits, see [Answering], or by
-// [Answer] and [belay.Agent.Decide] when it is parked, from any process. What nobody
-// answers expires, and a no is told to the model as one.
-func AskUser() belay.Extension { //nolint:ireturn // which interfaces it has is its own matter
+// A question is an approval, and its answer an approval with the text as its reason. So
+// the rules for approvals apply to questions: each call has its own id and is answered
+// once, by the [belay.Approver] while the turn waits, see [Answering], or by [Answer] and
+// [belay.Agent.Decide] from any process when it is parked. A question without an answer
+// expires. A denial is reported to the model.
+func AskUser() belay.Extension { //nolint:ireturn // its concrete type is private
 	return &askUser{answers: make(map[asked]string)}
 }
 
-// asked names the call that a question came with.
+// asked identifies the call of a question.
 type asked struct{ session, turn, call string }
 
 // askUser is the extension. It is safe for concurrent use.
 type askUser struct {
 	mu      sync.Mutex
-	answers map[asked]string // of calls that are about to run
+	answers map[asked]string // answers of calls that have not run yet
 	order   []asked          // the oldest first
 }
 
@@ -53,34 +53,35 @@ var (
 	_ belay.HookExtension = (*askUser)(nil)
 )
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (*askUser) Name() string { return AskUserTool }
 
-// Tools brings ask_user. It only fetches what was answered, and may do so twice.
+// Tools returns ask_user. It only fetches the answer, so it may run twice.
 func (e *askUser) Tools() []belay.Tool {
 	return []belay.Tool{newTool(AskUserTool,
-		"Asks the user a question and returns the answer. Ask only what you cannot find out by yourself and cannot go on without. One question a call: make several calls to ask several. "+
-			"With options the user chooses one of them; without, the answer is free text. An error means that nobody answered: go on as well as you can without.",
+		"Asks the user a question and returns the answer. Ask only what you cannot find out yourself and need to continue. Ask one question per call. "+
+			"With options the user chooses one of them; without options the answer is free text. An error means that nobody answered: continue as well as you can without an answer.",
 		`{"type": "object", "additionalProperties": false, "required": ["question"], "properties": {
-			"question": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "The question, with what the user must know to answer it."},
+			"question": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "The question, with the information the user needs to answer it."},
 			"options": {"type": "array", "minItems": 2, "maxItems": 20, "uniqueItems": true, "items": {"type": "string", "minLength": 1, "maxLength": 200},
-				"description": "The answers to choose from. Leave it out for free text."}}}`,
+				"description": "The answers to choose from. Omit it for free text."}}}`,
 		lookOnly, e.fetch)}
 }
 
-// Hooks bring the gate that puts the question, and the observer that hears the answer.
+// Hooks returns the gate that asks the question, and the observer that receives the
+// answer.
 func (e *askUser) Hooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.ToolPre.On(AskUserTool, e.put, &hook.Options{
-			Description: "puts the questions of ask_user to a person", Match: hook.Match{Tools: []string{AskUserTool}}, Capabilities: hook.CanAsk | hook.CanBlock,
+			Description: "asks a person the questions of ask_user", Match: hook.Match{Tools: []string{AskUserTool}}, Capabilities: hook.CanAsk | hook.CanBlock,
 		}),
 		belay.ApprovalDecided.On(AskUserTool+".answer", e.hear, &hook.Options{
-			Description: "hears the answers to ask_user", Match: hook.Match{Tools: []string{AskUserTool}},
+			Description: "receives the answers to ask_user", Match: hook.Match{Tools: []string{AskUserTool}},
 		}),
 	}
 }
 
-// put leaves the call to a person: the question is the reason.
+// put asks a person about the call, with the question as the reason.
 func (*askUser) put(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var q UserQuestion
 	if err := call.Decode(&q); err != nil {
@@ -101,38 +102,38 @@ func (e *askUser) hear(_ context.Context, o belay.ApprovalOutcome) (belay.Note, 
 	defer e.mu.Unlock()
 	of := asked{o.Session(), o.Turn(), o.Call()}
 	e.answers[of] = o.Reason()
-	if e.order = append(e.order, of); len(e.order) > rememberedAnswers { // of turns that were aborted in between
+	if e.order = append(e.order, of); len(e.order) > rememberedAnswers { // the oldest belong to aborted turns
 		delete(e.answers, e.order[0])
 		e.order = e.order[1:]
 	}
 	return belay.Note{}, nil
 }
 
-// rememberedAnswers is how many answers wait for their calls at most.
+// rememberedAnswers is the maximum number of answers that wait for their calls.
 const rememberedAnswers = 1_000
 
-// fetch is the tool: a call that runs was answered.
+// fetch implements the tool: a call runs only after it was answered.
 func (e *askUser) fetch(ctx context.Context, call *belay.Invocation, q *UserQuestion) (belay.Result, error) {
 	said, answered, err := e.heard(ctx, call)
 	switch {
 	case err != nil:
 		return belay.Result{}, err
 	case !answered, strings.HasPrefix(said, grantedBefore):
-		return belay.Result{}, failf(belay.ClassUnavailable, "Nobody answered the question. Go on as well as you can without an answer.")
+		return belay.Result{}, failf(belay.ClassUnavailable, "Nobody answered the question. Continue as well as you can without an answer.")
 	}
 	answer, err := q.resolve(said)
 	if err != nil {
-		return belay.Result{}, failf(belay.ClassFailed, "The user said %q, and %s. Ask again, or go on without an answer.", said, strings.TrimPrefix(err.Error(), ErrAnswer.Error()+": "))
+		return belay.Result{}, failf(belay.ClassFailed, "The user answered %q, but %s. Ask again, or continue without an answer.", said, strings.TrimPrefix(err.Error(), ErrAnswer.Error()+": "))
 	}
 	return belay.Result{Text: answer}, nil
 }
 
-// grantedBefore begins the reason of a yes that a grant gave: a yes to whatever is
-// asked answers no question.
+// grantedBefore is the beginning of the reason of an approval by a grant. Such an
+// approval does not answer a question.
 const grantedBefore = "allowed before, with approval "
 
-// heard is what was said to a call: as it was just heard or, if that was in a process
-// that has ended, as the store has it.
+// heard returns the answer to a call: as just received or, if another process
+// received it, from the store.
 func (e *askUser) heard(ctx context.Context, call *belay.Invocation) (said string, answered bool, err error) {
 	of := asked{call.Session, call.Turn, call.ID}
 	e.mu.Lock()
@@ -166,8 +167,8 @@ type UserQuestion struct {
 	Options []string `json:"options,omitempty"`
 }
 
-// ReadQuestion is what the person is asked by an approval of ask_user. It is not ok if
-// the approval is about another call.
+// ReadQuestion returns the question of an approval of ask_user. ok is false if the
+// approval is for another tool.
 func ReadQuestion(asked belay.Question) (question UserQuestion, ok bool) {
 	if asked.Tool != AskUserTool {
 		return UserQuestion{}, false
@@ -179,7 +180,7 @@ func ReadQuestion(asked belay.Question) (question UserQuestion, ok bool) {
 	return question, true
 }
 
-// fault says why the question cannot be asked, or nothing.
+// fault returns why the question cannot be asked, or "".
 func (q UserQuestion) fault() string {
 	if strings.TrimSpace(q.Question) == "" {
 		return "the question is empty"
@@ -190,13 +191,13 @@ func (q UserQuestion) fault() string {
 			return fmt.Sprintf("option %d is empty", i+1)
 		}
 		if slices.ContainsFunc(q.Options[:i], func(other string) bool { return strings.EqualFold(strings.TrimSpace(other), option) }) {
-			return fmt.Sprintf("option %d, %q, is there twice", i+1, option)
+			return fmt.Sprintf("option %d, %q, occurs twice", i+1, option)
 		}
 	}
 	return ""
 }
 
-// String is the question with its options, numbered, a line each.
+// String returns the question with its numbered options, one per line.
 func (q UserQuestion) String() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(q.Question))
@@ -206,15 +207,15 @@ func (q UserQuestion) String() string {
 	return b.String()
 }
 
-// resolve is the answer that is meant by what was said: an option, by its words or its
-// number, or the words themselves.
+// resolve returns the meant answer: an option, by its text or its number, or the text
+// itself.
 func (q UserQuestion) resolve(said string) (string, error) {
 	said = strings.TrimSpace(said)
 	switch {
 	case said == "":
 		return "", fmt.Errorf("%w: it is empty", ErrAnswer)
 	case !utf8.ValidString(said), utf8.RuneCountInString(said) > LongestAnswer:
-		return "", fmt.Errorf("%w: it is not text of at most %d characters: put what is longer into a file, and name that", ErrAnswer, LongestAnswer)
+		return "", fmt.Errorf("%w: it must be text of at most %d characters: put a longer text into a file, and name the file", ErrAnswer, LongestAnswer)
 	case len(q.Options) == 0:
 		return said, nil
 	}
@@ -230,8 +231,8 @@ func (q UserQuestion) resolve(said string) (string, error) {
 }
 
 // Answer makes the decision that answers a question of ask_user, for [belay.Agent.Decide]
-// or a store's Decide: by whom, and what they said. An option can be named by its number.
-// ErrAnswer: the answer will not do.
+// or a store's Decide, with the person's name and answer. An option can be named by its
+// number. It returns ErrAnswer if the answer is invalid.
 func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	question, ok := ReadQuestion(asked)
 	if !ok {
@@ -244,10 +245,9 @@ func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	return belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: by, Reason: answer}, nil
 }
 
-// Answering is an approver that has the questions of ask_user answered in words, by a
-// person of that name, and leaves everything else to another approver, which may be nil:
-// then everything else is denied. An empty answer is none, and a no. One that will not do
-// is told, and the question put again, twice at most.
+// Answering returns an approver that asks a person the questions of ask_user. All other
+// approvals go to another approver; if that is nil, they are denied. An empty answer is a
+// denial. After an invalid answer the question is asked again, at most twice.
 func Answering(person string, asker belay.Asker, others belay.Approver) belay.Approver { //nolint:ireturn // an approver is used through the interface
 	return &answering{person, asker, others}
 }
@@ -258,15 +258,15 @@ type answering struct {
 	others belay.Approver
 }
 
-// mostAsked is how often a question is put.
+// mostAsked is how often a question is asked.
 const mostAsked = 3
 
-// Approve puts a question, or has another approver asked.
+// Approve asks a question, or calls the other approver.
 func (a *answering) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	question, ok := ReadQuestion(q)
 	switch {
 	case !ok && a.others == nil:
-		return belay.Decision{}, errors.New("nobody decides about calls here")
+		return belay.Decision{}, errors.New("no approver is configured for tool calls")
 	case !ok:
 		return a.others.Approve(ctx, q)
 	}
@@ -285,5 +285,5 @@ func (a *answering) Approve(ctx context.Context, q belay.Question) (belay.Decisi
 		}
 		in.Text = strings.TrimPrefix(err.Error(), "toolbox: ") + "\n" + question.String()
 	}
-	return belay.Decision{By: a.person, Reason: "the user gave no answer that will do"}, nil
+	return belay.Decision{By: a.person, Reason: "the user gave no valid answer"}, nil
 }

@@ -112,7 +112,7 @@ func (a *answers) Ask(_ context.Context, in belay.Inquiry) (string, error) {
 func TestAskUserIsAnsweredInGo(t *testing.T) {
 	t.Parallel()
 	const options = "Where to?\n  1. staging\n  2. production"
-	const none = "the answer will not do: it is none of the options: staging, production, or a number from 1 to 2\n" + options
+	const none = "the answer is not valid: it is none of the options: staging, production, or a number from 1 to 2\n" + options
 	for _, test := range []struct {
 		rule  string
 		input string
@@ -125,11 +125,11 @@ func TestAskUserIsAnsweredInGo(t *testing.T) {
 		{"an option by its words", where, answers{says: []string{"Staging"}}, []string{options}, "staging"},
 		{"an option that is a number is meant by its words", `{"question": "How many?", "options": ["2", "1"]}`, answers{says: []string{"1"}}, []string{"How many?\n  1. 2\n  2. 1"}, "1"},
 		{"what is none of the options is told, and asked again", where, answers{says: []string{"the moon", "1"}}, []string{options, none}, "staging"},
-		{"but not for ever", where, answers{says: []string{"0", "3", "-1"}}, []string{options, none, none}, `denied: Denied by "ann": the user gave no answer that will do`},
+		{"but not for ever", where, answers{says: []string{"0", "3", "-1"}}, []string{options, none, none}, `denied: Denied by "ann": the user gave no valid answer`},
 		{"an empty answer is none", when, answers{says: []string{" "}}, []string{"When shall it go out?"}, `denied: Denied by "ann": the user gave no answer`},
 		{"an asker that fails is no answer", when, answers{err: errors.New("the line is dead")}, []string{"When shall it go out?"}, `denied: Denied by "belay": the approver could not be asked: no answer: the line is dead`},
 		{"nobody is asked an empty question", `{"question": " "}`, answers{}, nil, `denied: Denied by "ask_user": the question is empty`},
-		{"nobody is asked to choose among the same", `{"question": "Sure?", "options": ["yes", "Yes "]}`, answers{}, nil, `denied: Denied by "ask_user": option 2, "Yes", is there twice`},
+		{"nobody is asked to choose among the same", `{"question": "Sure?", "options": ["yes", "Yes "]}`, answers{}, nil, `denied: Denied by "ask_user": option 2, "Yes", occurs twice`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -350,9 +350,9 @@ func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 	yes(turn.Waits[0], "the moon", belay.ScopeSession)
 	ends(t, belay.EndTurn)(belay.Await(session.Resume(t.Context())))
 	wantTold(t, session,
-		`failed: The user said "", and it is empty. Ask again, or go on without an answer.`,
-		`failed: The user said "the moon", and it is none of the options: staging, production, or a number from 1 to 2. Ask again, or go on without an answer.`,
-		`unavailable: Nobody answered the question. Go on as well as you can without an answer.`)
+		`failed: The user answered "", but it is empty. Ask again, or continue without an answer.`,
+		`failed: The user answered "the moon", but it is none of the options: staging, production, or a number from 1 to 2. Ask again, or continue without an answer.`,
+		`unavailable: Nobody answered the question. Continue as well as you can without an answer.`)
 }
 
 // failing is a store that takes nothing any more when it is told so, as a process that

@@ -9,27 +9,28 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Directives are the stock directives of an agent, for its Options.Directives:
+// Directives returns the standard directives of an agent, for its
+// Options.Directives:
 //
-//	/help           list what can be typed with a slash in front
-//	/compact        sum the conversation up, to make room
-//	/model NAME     have another model answer from now on; - is the agent's own again; without a name, tell which one does
-//	/stop           end the turn without asking the model
+//	/help           list the available commands
+//	/compact        summarize the conversation to free space
+//	/model NAME     use another model from now on; - returns to the agent's own; without a name, show the current one
+//	/stop           end the turn without calling the model
 //
-// They count at the beginning of a message: elsewhere they are words like others. In
-// front of a longer message /compact and /model do their work and the message goes on; a
-// message that is nothing else is answered without the model.
+// They work only at the beginning of a message; elsewhere they are plain text. Before a
+// longer message /compact and /model do their work and the rest is sent to the model. A
+// message with nothing else is answered without the model.
 func Directives() []belay.Directive {
 	return []belay.Directive{
-		{Name: "help", Description: "list what can be typed with a slash in front", Run: leading(help)},
-		{Name: "compact", Description: "sum the conversation up, to make room", Run: leading(compact)},
-		{Name: "model", Description: "have another model answer from now on: /model NAME, or - for the agent's own again", Run: leading(model)},
-		{Name: "stop", Description: "end the turn without asking the model", Run: leading(stop)},
+		{Name: "help", Description: "list the available commands", Run: leading(help)},
+		{Name: "compact", Description: "summarize the conversation to free space", Run: leading(compact)},
+		{Name: "model", Description: "use another model: /model NAME, or - for the agent's own", Run: leading(model)},
+		{Name: "stop", Description: "end the turn without calling the model", Run: leading(stop)},
 	}
 }
 
-// leading makes a directive count at the beginning of a message, behind other names at
-// most. Elsewhere the name is put back as it was typed.
+// leading makes a directive work only at the beginning of a message, or after other
+// names. Elsewhere the name is kept as it was typed.
 func leading(run func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error)) func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	return func(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		own := belay.Placeholder(use.Name, false)
@@ -52,7 +53,7 @@ func onlyNames(text string) bool {
 	return true
 }
 
-// reply answers in the model's place.
+// reply answers instead of the model.
 func reply(format string, args ...any) belay.DirectiveOutcome {
 	return belay.DirectiveOutcome{Reply: &belay.Reply{Text: fmt.Sprintf(format, args...)}}
 }
@@ -60,13 +61,13 @@ func reply(format string, args ...any) belay.DirectiveOutcome {
 func help(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	var b strings.Builder
 	for _, d := range use.Controls.TypedNames() {
-		fmt.Fprintf(&b, "/%s: %s\n", d.Name, cmp.Or(d.Description, "(it says nothing about itself)"))
+		fmt.Fprintf(&b, "/%s: %s\n", d.Name, cmp.Or(d.Description, "(no description)"))
 	}
 	return reply("%s", strings.TrimSuffix(b.String(), "\n")), nil
 }
 
 func stop(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
-	return reply("Stopped: the model was not asked."), nil
+	return reply("Stopped: the model was not called."), nil
 }
 
 func compact(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
@@ -80,7 +81,7 @@ func compact(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutco
 	}
 	switch {
 	case empty && use.Alone():
-		return reply("There is nothing to sum up yet."), nil
+		return reply("There is nothing to summarize yet."), nil
 	case empty:
 		return belay.DirectiveOutcome{}, nil
 	}
@@ -88,7 +89,7 @@ func compact(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutco
 		return belay.DirectiveOutcome{}, err
 	}
 	if use.Alone() {
-		return reply("The conversation was summed up."), nil
+		return reply("The conversation was summarized."), nil
 	}
 	return belay.DirectiveOutcome{}, nil
 }
@@ -96,7 +97,7 @@ func compact(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutco
 func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	name, _, _ := strings.Cut(strings.Join(strings.Fields(use.Rest), " "), " ")
 	if name == "" || strings.HasPrefix(name, "/") {
-		return reply("%s answers. Another one: /model NAME", cmp.Or(use.Controls.Model().Name, "A model without a name")), nil
+		return reply("The current model is %s. To change it: /model NAME", cmp.Or(use.Controls.Model().Name, "a model without a name")), nil
 	}
 	wanted := name
 	if wanted == "-" {
@@ -116,13 +117,12 @@ func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome
 	}
 	use.Text = withoutWord(use.Text, belay.Placeholder(use.Name, false), name)
 	if use.Alone() {
-		return reply("%s answers from now on.", use.Controls.Model().Name), nil
+		return reply("The model is %s from now on.", use.Controls.Model().Name), nil
 	}
 	return belay.DirectiveOutcome{Text: &use.Text}, nil
 }
 
-// withoutWord takes a word away that stands behind another, in the first place where
-// it does.
+// withoutWord removes the first occurrence of a word that follows another word.
 func withoutWord(text, behind, word string) string {
 	for at := 0; ; {
 		i := strings.Index(text[at:], behind)

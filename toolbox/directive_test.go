@@ -27,20 +27,20 @@ func TestDirectives(t *testing.T) {
 		want  []string // what each is answered
 		asked int      // how often the agent's own model was asked, for answers and summaries
 	}{
-		{"help lists all of them", []string{"/help"}, []string{"/compact: sum the conversation up, to make room\n/help: "}, 0},
+		{"help lists all of them", []string{"/help"}, []string{"/compact: summarize the conversation to free space\n/help: "}, 0},
 		{"stop ends the turn", []string{"/stop never mind"}, []string{"Stopped"}, 0},
 		{"a name in the middle is a word", []string{"explain /stop and /help", "what does the /model endpoint do?", "and /compact?"}, []string{"own", "own", "own"}, 3},
-		{"compact has nothing to do yet", []string{"/compact"}, []string{"nothing to sum up"}, 0},
+		{"compact has nothing to do yet", []string{"/compact"}, []string{"nothing to summarize"}, 0},
 		{"compact in front of a first message", []string{"/compact hello"}, []string{"own"}, 1},
-		{"compact alone is answered", []string{"hello", "/compact"}, []string{"own", "summed up"}, 2},
+		{"compact alone is answered", []string{"hello", "/compact"}, []string{"own", "summarized"}, 2},
 		{"compact in front of a message", []string{"hello", "/compact go on"}, []string{"own", "own"}, 3},
-		{"model without a name tells", []string{"/model"}, []string{"test/own answers"}, 0},
-		{"model swaps", []string{"hello", "/model test/other", "hello"}, []string{"own", "test/other answers from now on.", "other"}, 1},
+		{"model without a name tells", []string{"/model"}, []string{"test/own"}, 0},
+		{"model swaps", []string{"hello", "/model test/other", "hello"}, []string{"own", "The model is test/other from now on.", "other"}, 1},
 		{"model in front of a message", []string{"/model test/other hello"}, []string{"other"}, 0},
-		{"model and compact", []string{"hello", "/model\ntest/other /compact"}, []string{"own", "summed up"}, 1},
-		{"model and back", []string{"/model test/other", "/model test/own", "hello"}, []string{"other answers", "own answers", "own"}, 1},
-		{"a dash is the agent's own", []string{"/model test/other", "/model -", "hello"}, []string{"other answers", "test/own answers from now on.", "own"}, 1},
-		{"a dash in front of a message", []string{"/model test/other", "/model - hello"}, []string{"other answers", "own"}, 1},
+		{"model and compact", []string{"hello", "/model\ntest/other /compact"}, []string{"own", "summarized"}, 1},
+		{"model and back", []string{"/model test/other", "/model test/own", "hello"}, []string{"other from now on", "own from now on", "own"}, 1},
+		{"a dash is the agent's own", []string{"/model test/other", "/model -", "hello"}, []string{"test/other from now on", "The model is test/own from now on.", "own"}, 1},
+		{"a dash in front of a message", []string{"/model test/other", "/model - hello"}, []string{"other from now on", "own"}, 1},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

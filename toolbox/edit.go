@@ -18,7 +18,7 @@ type editInput struct {
 
 func (f *files) editTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
 	return newTool("edit", "Replaces text in a file of the project, which must have been read before. "+
-		"The old text must be in the file exactly once, white space included and without the line numbers that read shows; give as many lines around it as that takes.", `{
+		"The old text must occur exactly once in the file, including white space and without the line numbers that read shows; add surrounding lines to make it unique.", `{
 		"type": "object", "additionalProperties": false, "required": ["path", "old_string", "new_string"], "properties": {
 			"path": {"type": "string", "description": "the file, relative to the project"},
 			"old_string": {"type": "string", "description": "the text to replace, exactly as it is in the file"},
@@ -64,7 +64,7 @@ func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInpu
 		changeView(at.shown, "edited", before, after))
 }
 
-// replaceIn does what an edit asks for, and returns the lines where it did.
+// replaceIn makes the replacements of an edit, and returns their lines.
 func replaceIn(name, text string, in *editInput) (after string, lines []int, err error) {
 	old, fresh := in.OldString, in.NewString
 	if endsInCRLF(text) {
@@ -75,7 +75,7 @@ func replaceIn(name, text string, in *editInput) (after string, lines []int, err
 	case len(lines) == 0:
 		return "", nil, failf(belay.ClassInvalid, "old_string is not in %q, so nothing was changed.%s", name, nearest(text, in.OldString))
 	case len(lines) > 1 && !in.ReplaceAll:
-		return "", nil, failf(belay.ClassInvalid, "old_string is %d times in %q, at %s, so nothing was changed. Give more of the lines around the one you mean, or set replace_all.",
+		return "", nil, failf(belay.ClassInvalid, "old_string occurs %d times in %q, at %s, so nothing was changed. Add surrounding lines to make it unique, or set replace_all.",
 			len(lines), name, atLines(lines))
 	}
 	return strings.ReplaceAll(text, old, fresh), lines, nil
@@ -91,7 +91,8 @@ func toCRLF(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// linesOf returns the line, counted from 1, of each place where a text has a part.
+// linesOf returns the line, counted from 1, of each occurrence of a part in a
+// text.
 func linesOf(text, part string) []int {
 	var lines []int
 	line := 1

@@ -207,7 +207,7 @@ func TestWriteDropsTheRightToRunAsAnother(t *testing.T) {
 			k.ok("read", in{"path": tool})
 			has(t, k.ok(tool, map[string]in{
 				"edit": {"path": tool, "old_string": "old", "new_string": "new"}, "write": {"path": tool, "content": "new\n"},
-			}[tool]), "It was setuid or setgid, and is not any more.")
+			}[tool]), "Its setuid or setgid bit was removed.")
 			if info, err := os.Stat(name); err != nil || info.Mode() != 0o755 {
 				t.Errorf("%s: mode = %v, %v, want it without %v", tool, info.Mode(), err, bit)
 			}

@@ -29,13 +29,13 @@ type globInput struct {
 }
 
 func (f *files) globTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
-	return newTool("glob", "Finds files of the project by name, the last changed first. "+
-		"* and ? stand for anything but a slash, ** for any directories, {a,b} for either. A pattern without a slash is matched against file names at any depth. What .gitignore leaves out is left out.", `{
+	return newTool("glob", "Finds files of the project by name, the most recently changed first. "+
+		"* and ? stand for anything but a slash, ** for any directories, {a,b} for either. A pattern without a slash is matched against file names at any depth. Files excluded by .gitignore are skipped.", `{
 		"type": "object", "additionalProperties": false, "required": ["pattern"], "properties": {
 			"pattern": {"type": "string", "description": "such as *.go or src/**/*_test.ts"},
-			"path": {"type": "string", "description": "the directory that the pattern is relative to; the project itself if left out"},
-			"limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "how many files to name; 100 if left out"},
-			"all": {"type": "boolean", "description": "find what .gitignore leaves out too"}
+			"path": {"type": "string", "description": "the directory that the pattern is relative to; default the project"},
+			"limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "maximum number of files; default 100"},
+			"all": {"type": "boolean", "description": "include files excluded by .gitignore"}
 		}}`, lookOnly, f.doGlob)
 }
 
@@ -84,12 +84,12 @@ func (f *files) doGlob(ctx context.Context, _ *belay.Invocation, in *globInput) 
 	case found.total == 0:
 		text = fmt.Sprintf("No file matches %s.", in.Pattern)
 	case found.total > len(view.Files):
-		text += fmt.Sprintf("\n[the %d last changed of %d files]", len(view.Files), found.total)
+		text += fmt.Sprintf("\n[the %d most recently changed of %d files]", len(view.Files), found.total)
 	}
 	return answer(text, view)
 }
 
-// below is a path of a place, relative to a directory of it.
+// below returns a path of a place relative to one of its directories.
 func below(dir, rel string) string {
 	if dir == "." {
 		return rel
@@ -148,7 +148,7 @@ type globbed struct {
 	changed time.Time
 }
 
-// newest keeps the files that were changed last, and no more than it must.
+// newest keeps the most recently changed files, up to the limit.
 type newest struct {
 	files []globbed // a heap, the one changed first on top
 	most  int
@@ -177,7 +177,7 @@ func (n *newest) sorted() []string {
 	return names
 }
 
-// compareGlobbed orders by time, the last changed first, then by name.
+// compareGlobbed orders by time, the most recently changed first, then by name.
 func compareGlobbed(a, b globbed) int {
 	return cmp.Or(b.changed.Compare(a.changed), cmp.Compare(a.name, b.name))
 }

@@ -15,8 +15,8 @@ import (
 const (
 	defaultMatches = 200
 	maxMatches     = 1_000
-	// maxSearchers is how many files are searched at a time, and searchQueue how
-	// many may wait to be, or to be told of.
+	// maxSearchers is how many files are searched in parallel, and searchQueue how
+	// many may wait to be searched or reported.
 	maxSearchers = 8
 	searchQueue  = 64
 )
@@ -34,17 +34,17 @@ type grepInput struct {
 }
 
 func (f *files) grepTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
-	return newTool("grep", "Searches the files of the project for a regular expression (RE2), line by line. Binary files and what .gitignore leaves out are left out.", `{
+	return newTool("grep", "Searches the files of the project for a regular expression (RE2), line by line. Binary files and files excluded by .gitignore are skipped.", `{
 		"type": "object", "additionalProperties": false, "required": ["pattern"], "properties": {
 			"pattern": {"type": "string", "minLength": 1, "description": "the expression; there are no look-arounds and no back-references"},
-			"path": {"type": "string", "description": "the directory or file to search; the project itself if left out"},
+			"path": {"type": "string", "description": "the directory or file to search; default the project"},
 			"glob": {"type": "string", "description": "search only files that match, such as *.go or src/**/*.ts"},
 			"literal": {"type": "boolean", "description": "take the pattern as plain text"},
 			"ignore_case": {"type": "boolean"},
 			"context": {"type": "integer", "minimum": 0, "maximum": 20, "description": "how many lines to show around each match"},
-			"mode": {"enum": ["lines", "files", "count"], "description": "show matching lines (if left out), or only which files match, or how many lines of each"},
-			"limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "how many matches to show, or files; 200 if left out"},
-			"all": {"type": "boolean", "description": "search what .gitignore leaves out too"}
+			"mode": {"enum": ["lines", "files", "count"], "description": "lines (default): show matching lines; files: only names of matching files; count: number of matching lines per file"},
+			"limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "maximum number of matches or files; default 200"},
+			"all": {"type": "boolean", "description": "include files excluded by .gitignore"}
 		}}`, lookOnly, f.doGrep)
 }
 
@@ -66,7 +66,7 @@ func (f *files) doGrep(ctx context.Context, _ *belay.Invocation, in *grepInput) 
 	case "count":
 		s.noLines, s.maxLines = true, int(^uint(0)>>1)
 	default:
-		s.around, s.maxLines = in.Context, r.limit+1 // one more tells that there are more
+		s.around, s.maxLines = in.Context, r.limit+1 // one more shows that there are more
 	}
 	at, err := f.directory(in.Path)
 	file, isFile := errors.AsType[notDirectoryError](err)
@@ -92,21 +92,21 @@ func (f *files) doGrep(ctx context.Context, _ *belay.Invocation, in *grepInput) 
 	return r.result(in.Pattern)
 }
 
-// job is a file to search, and where to put what it has.
+// job is a file to search, and its result.
 type job struct {
 	at   spot
 	done chan *found // nil if it could not be read
 }
 
-// tree searches a directory with several goroutines and tells of the files in their
-// order, until tell has enough. All goroutines have ended when it returns.
+// tree searches a directory with several goroutines and reports the files in order,
+// until tell returns false. All goroutines have ended when it returns.
 func (s *search) tree(ctx context.Context, top spot, only *glob, all bool, tell func(string, *found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	queue := make(chan job, searchQueue) // to be searched
-	order := make(chan job, searchQueue) // to be told of
+	order := make(chan job, searchQueue) // to be reported
 	for range min(runtime.GOMAXPROCS(0), maxSearchers) {
 		wg.Go(func() {
 			buf := make([]byte, searchBlock)
@@ -151,7 +151,7 @@ func (s *search) tree(ctx context.Context, top spot, only *glob, all bool, tell 
 	return walked
 }
 
-// open searches a file that was met on the way. One that cannot be read is left out.
+// open searches a file found by the walk. Unreadable files are skipped.
 func (s *search) open(ctx context.Context, at spot, buf []byte) *found {
 	file, _, err := at.open()
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *search) open(ctx context.Context, at spot, buf []byte) *found {
 	return f
 }
 
-// report is what is told of a search.
+// report is the output of a search.
 type report struct {
 	mode           string
 	limit, context int
@@ -173,7 +173,7 @@ type report struct {
 	view           GrepView
 }
 
-// add tells of a file. It reports whether there is room for more.
+// add adds a file. It reports whether there is room for more.
 func (r *report) add(name string, f *found) bool {
 	if f.count == 0 {
 		return true
@@ -203,7 +203,7 @@ func (r *report) add(name string, f *found) bool {
 	return !r.view.Cut
 }
 
-// lines tells of a file's lines.
+// lines adds a file's lines.
 func (r *report) lines(file *GrepFile, f *found) {
 	if r.text.Len() > 0 {
 		r.text.WriteByte('\n')

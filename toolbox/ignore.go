@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ignores are the rules of one .gitignore file and, behind it, of those above. A
-// nil *ignores ignores nothing.
+// ignores holds the rules of one .gitignore file, linked to those of the parent
+// directories. A nil *ignores ignores nothing.
 type ignores struct {
 	above *ignores
 	dir   string // that the file is in; "." is the top
@@ -21,14 +21,13 @@ type ignoreRule struct {
 	negated  bool
 	dirOnly  bool
 	anchored bool           // matched against the path below the file's directory, not the name
-	literal  string         // what must be equal, if the pattern has no special characters
-	suffix   string         // what must come last, if the pattern is "*" and that
+	literal  string         // the exact text, if the pattern has no special characters
+	suffix   string         // the suffix, if the pattern is "*" and a suffix
 	re       *regexp.Regexp // if it is neither
 }
 
-// ignored reports whether a path is left out. The nearest file decides, and in it the
-// last rule that matches. That a directory above it is left out is for the caller to
-// have noticed.
+// ignored reports whether a path is excluded. The nearest file decides, and in it the
+// last rule that matches. The caller must check parent directories.
 func (g *ignores) ignored(name string, isDir bool) bool {
 	for ; g != nil; g = g.above {
 		rel := name
@@ -122,7 +121,7 @@ func parseIgnoreLine(line string) (ignoreRule, bool) {
 	return r, true
 }
 
-// trimTrailingSpaces cuts spaces off the end, except one behind a backslash.
+// trimTrailingSpaces removes trailing spaces, except one after a backslash.
 func trimTrailingSpaces(line string) string {
 	end := len(line)
 	for end > 0 && line[end-1] == ' ' {

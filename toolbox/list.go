@@ -24,15 +24,15 @@ type listInput struct {
 }
 
 func (f *files) listTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
-	return newTool("list", "Shows what is in a directory of the project, as a tree. Directories end in a slash. What .gitignore leaves out is left out.", `{
+	return newTool("list", "Lists a directory of the project as a tree. Directories end in a slash. Files excluded by .gitignore are skipped.", `{
 		"type": "object", "additionalProperties": false, "properties": {
-			"path": {"type": "string", "description": "the directory, relative to the project; the project itself if left out"},
-			"depth": {"type": "integer", "minimum": 1, "maximum": 20, "description": "how many levels to show; 2 if left out"},
-			"all": {"type": "boolean", "description": "show what .gitignore leaves out too"}
+			"path": {"type": "string", "description": "the directory, relative to the project; default the project"},
+			"depth": {"type": "integer", "minimum": 1, "maximum": 20, "description": "how many levels to show; default 2"},
+			"all": {"type": "boolean", "description": "include files excluded by .gitignore"}
 		}}`, lookOnly, f.doList)
 }
 
-// tree is a listing under way.
+// tree is the state of a listing.
 type tree struct {
 	top   spot
 	depth int
@@ -47,7 +47,7 @@ var errEnough = errors.New("enough")
 func (f *files) doList(ctx context.Context, _ *belay.Invocation, in *listInput) (belay.Result, error) {
 	at, err := f.directory(in.Path)
 	if file, ok := errors.AsType[notDirectoryError](err); ok {
-		return belay.Result{}, failf(belay.ClassInvalid, "%q is a file of %s and not a directory: see what it says with read.", file.at.shown, size(file.info.Size()))
+		return belay.Result{}, failf(belay.ClassInvalid, "%q is a file of %s and not a directory: use read to see its content.", file.at.shown, size(file.info.Size()))
 	}
 	if err != nil {
 		return belay.Result{}, err
@@ -64,7 +64,7 @@ func (f *files) doList(ctx context.Context, _ *belay.Invocation, in *listInput) 
 	if t.count == 0 {
 		t.text.WriteString("[it is empty]")
 		if !in.All {
-			t.text.WriteString(" [or .gitignore leaves out what is in it: all shows that]")
+			t.text.WriteString(" [or .gitignore excludes its content: set all to see it]")
 		}
 	}
 	if t.count >= maxListed {

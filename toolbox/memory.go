@@ -12,10 +12,10 @@ import (
 // The one not used for longest is forgotten first.
 const rememberedFiles = 10_000
 
-// sum stands for the content of a file.
+// sum is a hash of a file's content.
 type sum [sha256.Size]byte
 
-// memory knows which content of which file a session has seen. It is safe for
+// memory records which content of which file a session has seen. It is safe for
 // concurrent use.
 type memory struct {
 	mu    sync.Mutex
@@ -35,7 +35,7 @@ func newMemory(most int) *memory {
 	return &memory{files: map[seenBy]*list.Element{}, order: list.New(), most: most}
 }
 
-// saw notes that a session knows a file's content.
+// saw records that a session has seen a file's content.
 func (m *memory) saw(session string, at spot, content sum) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,8 @@ func (m *memory) saw(session string, at spot, content sum) {
 	}
 }
 
-// check returns a failure unless the session knows the content that a file has.
+// check returns a failure unless the session has seen the current content of a
+// file.
 func (m *memory) check(session string, at spot, content sum) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +63,7 @@ func (m *memory) check(session string, at spot, content sum) error {
 	case !ok:
 		return failf(belay.ClassDenied, "%q was not read in this session, so nothing was changed. Read it first, then make the call again.", at.shown)
 	case e.Value.(seenFile).sum != content:
-		return failf(belay.ClassDenied, "%q has changed since it was read, so nothing was changed. Read it again, then make the call that fits what it says now.", at.shown)
+		return failf(belay.ClassDenied, "%q has changed since it was read, so nothing was changed. Read it again, then adapt the call to the new content.", at.shown)
 	}
 	m.order.MoveToFront(e)
 	return nil

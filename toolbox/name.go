@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// inText is a name of a file as texts have it. One that could pass for something
-// else there is quoted: it has a line end, an escape sequence or another character
-// that does not print, begins or ends with a space, or begins with a quote.
+// inText returns a file name for use in texts. Names that could be misread are
+// quoted: those with a line end, an escape sequence or another unprintable
+// character, with a space at the beginning or end, or with a leading quote.
 func inText(name string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 	if strings.ContainsFunc(name, odd) || strings.HasPrefix(name, `"`) || strings.TrimSpace(name) != name {

@@ -16,20 +16,20 @@ const (
 
 var numbered = regexp.MustCompile(`^ *\d+\t`)
 
-// nearest says what a file has that is like a text it does not have.
+// nearest describes the text of a file that is most similar to a missing text.
 func nearest(text, old string) string {
 	want := strings.Split(strings.TrimSuffix(old, "\n"), "\n")
 	if numbered.MatchString(want[0]) {
-		return " It begins with a line number, as read shows it: leave the numbers and the tabs behind them out."
+		return " It begins with a line number, as read shows it: remove the numbers and the tabs after them."
 	}
-	key, at := "", 0 // the longest line tells most
+	key, at := "", 0 // the longest line is the most specific
 	for i, line := range want {
 		if line = strings.TrimSpace(line); len(line) > len(key) {
 			key, at = line, i
 		}
 	}
 	if key == "" {
-		return " It is nothing but white space."
+		return " It is only white space."
 	}
 	lines := strings.SplitN(text, "\n", maxCompared+1)
 	lines = lines[:min(len(lines), maxCompared)]
@@ -40,25 +40,25 @@ func nearest(text, old string) string {
 		}
 	}
 	if len(found) == 0 {
-		return " Nothing in the file is like it: read the file again."
+		return " Nothing in the file is similar: read the file again."
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
 	if best := found[0]; best.sameBut(lines, want) {
 		end := min(best.start+len(want), best.start+maxQuoted)
-		return fmt.Sprintf(" At line %d is the same with other white space:\n%s", best.start+1, quoted(lines, best.start, end))
+		return fmt.Sprintf(" Line %d has the same text with different white space:\n%s", best.start+1, quoted(lines, best.start, end))
 	}
 	found = found[:min(len(found), 3)]
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.line, b.line) })
 	var b strings.Builder
-	b.WriteString(" The nearest in the file:\n")
+	b.WriteString(" The most similar text in the file:\n")
 	for _, c := range found {
 		b.WriteString(quoted(lines, c.line, c.line+1))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// candidate is a place that is like what was looked for: where it would begin, and
-// the line that is like its longest.
+// candidate is a place similar to the missing text: where it would begin, and the
+// line that is similar to its longest line.
 type candidate struct {
 	start, line int
 	score       float64
@@ -90,8 +90,8 @@ func quoted(lines []string, from, to int) string {
 	return b.String()
 }
 
-// similarity is how much of two texts is the same, from 0 to 1: the share of pairs
-// of neighbouring bytes that both have.
+// similarity returns how similar two texts are, from 0 to 1: the share of byte
+// pairs that both contain.
 func similarity(a, b string) float64 {
 	a, b = a[:min(len(a), maxComparedAt)], b[:min(len(b), maxComparedAt)]
 	switch {

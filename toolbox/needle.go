@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxNeedles is how many words are looked for at a time.
+// maxNeedles is how many words are searched for at a time.
 const maxNeedles = 16
 
 // needle is plain text that a match must contain. Looking for it is many times
@@ -17,8 +17,8 @@ type needle struct {
 	fold bool // in any case; the text is in lower case then
 }
 
-// needlesOf returns texts of which every match of an expression contains one, or
-// nothing if it cannot tell.
+// needlesOf returns texts such that every match of an expression contains one of
+// them, or nil if unknown.
 func needlesOf(pattern string) []needle {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -60,8 +60,9 @@ func needlesIn(re *syntax.Regexp) []needle {
 	return nil
 }
 
-// literalNeedle returns the longest part of a text that has one spelling in bytes, case
-// aside. K and S have relatives beyond ASCII, and U+FFFD stands for bytes that are not UTF-8.
+// literalNeedle returns the longest part of a text that has only one spelling in bytes,
+// ignoring case. K and S also match characters outside ASCII, and U+FFFD stands for invalid
+// bytes.
 func literalNeedle(text []rune, fold bool) []needle {
 	best := ""
 	for _, part := range strings.FieldsFunc(string(text), func(r rune) bool {
@@ -80,7 +81,8 @@ func literalNeedle(text []rune, fold bool) []needle {
 	return []needle{{[]byte(best), fold}}
 }
 
-// shortestOf is the length of the shortest needle, which says how much they tell.
+// shortestOf returns the length of the shortest needle, a measure of how
+// selective they are.
 func shortestOf(needles []needle) int {
 	if len(needles) == 0 {
 		return 0
@@ -92,7 +94,7 @@ func shortestOf(needles []needle) int {
 	return least
 }
 
-// index returns where a needle is first, or -1.
+// index returns the position of the first needle, or -1.
 func (n needle) index(data []byte) int {
 	if !n.fold {
 		return bytes.Index(data, n.text)
@@ -102,7 +104,7 @@ func (n needle) index(data []byte) int {
 	if 'a' <= low && low <= 'z' {
 		high -= 'a' - 'A'
 	}
-	nextLow, nextHigh := -1, -1 // where they are next; -1 is not known, len(data) is nowhere
+	nextLow, nextHigh := -1, -1 // the next positions; -1 is unknown, len(data) is none
 	for at := 0; at+len(n.text) <= len(data); at++ {
 		if nextLow < at {
 			nextLow = indexByte(data, at, low)
@@ -125,7 +127,7 @@ func indexByte(data []byte, from int, c byte) int {
 	return len(data)
 }
 
-// equalFold compares with a text in lower case, which has no letters but those of ASCII.
+// equalFold compares with a lower-case text that has only ASCII letters.
 func equalFold(data, lower []byte) bool {
 	for i, c := range data {
 		if 'A' <= c && c <= 'Z' {
@@ -138,11 +140,11 @@ func equalFold(data, lower []byte) bool {
 	return true
 }
 
-// haystack is where needles are looked for. It remembers where each is next, so that one
-// that is rare is not looked for again and again.
+// haystack is the data to search. It remembers the next position of each needle, so that
+// a rare needle is not searched for repeatedly.
 type haystack struct {
 	needles []needle
-	next    []int // where each is next, at or behind the last place asked for
+	next    []int // the next position of each, at or after the last requested position
 }
 
 func newHaystack(needles []needle) *haystack {
@@ -151,14 +153,14 @@ func newHaystack(needles []needle) *haystack {
 	return h
 }
 
-// forget is called when there is other data.
+// forget is called when the data has changed.
 func (h *haystack) forget() {
 	for i := range h.next {
 		h.next[i] = -1
 	}
 }
 
-// from returns where the first needle is, at or behind a place, or -1.
+// from returns the position of the first needle at or after a position, or -1.
 func (h *haystack) from(data []byte, at int) int {
 	first := len(data)
 	for i, n := range h.needles {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// nonblocking keeps the opening of a pipe from waiting for its other end.
+	// nonblocking is the flag that keeps open from blocking on a pipe.
 	nonblocking = syscall.O_NONBLOCK
-	// directoryOnly keeps anything else from being opened.
+	// directoryOnly is the flag that makes open fail for anything but a directory.
 	directoryOnly = syscall.O_DIRECTORY
 )
 
 // keepOwner gives a new file the owner and the group of the one it replaces. It
-// reports whether it has the group: an owner may not be of the group of their file. An
-// owner that cannot be kept is an error.
+// reports whether the group was kept: an owner need not be in the group of their file.
+// If the owner cannot be kept, it returns an error.
 func keepOwner(f *os.File, old fs.FileInfo) (group bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -37,7 +37,7 @@ func keepOwner(f *os.File, old fs.FileInfo) (group bool, err error) {
 	return false, nil
 }
 
-// otherNames is how many further names a file has.
+// otherNames returns how many other hard links a file has.
 func otherNames(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
 		return int(s.Nlink) - 1

@@ -88,7 +88,7 @@ func TestWriteKeepsTheOwner(t *testing.T) {
 		}
 	})
 	results["theirs"] = change("theirs")
-	for name, part := range map[string]string{"readable": "may not be written by the user", "shared": "belongs to another user"} {
+	for name, part := range map[string]string{"readable": "is not writable by the current user", "shared": "belongs to another user"} {
 		for _, r := range results[name] {
 			if r.Class != belay.ClassDenied || !strings.Contains(r.Text, part) {
 				t.Errorf("%s = %s %q, want it denied: %s", name, r.Class, r.Text, part)
@@ -98,7 +98,7 @@ func TestWriteKeepsTheOwner(t *testing.T) {
 	k.owned("readable", "old\n", 0, 0, 0o644)
 	k.owned("shared", "old\n", 0, 0, 0o666)
 	// Members of the group that it has now were among the others.
-	has(t, results["group"][0].Text, "Its group could not be kept; its mode is -rw-r--r-- now.")
+	has(t, results["group"][0].Text, "Its group could not be kept, so its mode is now -rw-r--r--.")
 	k.owned("group", "newer\n", someone, someone, 0o644)
 	k.owned("theirs", "newer\n", other, other, 0o640)
 	if entries, err := os.ReadDir(k.dir); err != nil || len(entries) != 4 {

@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// errPattern says that a pattern of paths makes no sense.
-var errPattern = errors.New("a bracket or a brace is not closed, or a range is upside down")
+// errPattern means that a pattern of paths is invalid.
+var errPattern = errors.New("a bracket or a brace is not closed, or a range is reversed")
 
-// compilePath makes an expression of a pattern of paths: * and ? stand for anything but a
-// slash, ** between slashes for any directories, [a-z] and [!a-z] for one character, and
-// a backslash takes the meaning away. With braces, {a,b} stands for either. Matching takes
-// time in proportion to the name, whatever the pattern: those of a project, or of a model,
-// may have been written to hold us up.
+// compilePath makes a regular expression of a path pattern: * and ? match anything but a
+// slash, ** between slashes matches any directories, [a-z] and [!a-z] match one character,
+// and a backslash escapes. With braces, {a,b} matches either. Matching takes linear time
+// for any pattern: a malicious project or model cannot slow it down.
 func compilePath(pattern string, braces bool) (*regexp.Regexp, error) {
 	t := &translation{rest: pattern, braces: braces}
 	t.out.WriteString(`(?s)\A(?:`)
@@ -35,13 +34,13 @@ func compilePath(pattern string, braces bool) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// translation is a pattern on its way to an expression.
+// translation is the state of translating a pattern.
 type translation struct {
 	rest   string
 	braces bool
 	out    strings.Builder
 	depth  int  // of braces
-	inPart bool // within a part of a path: a slash or a brace has not just gone by
+	inPart bool // inside a path element: the last character was not a slash or a brace
 }
 
 func (t *translation) step() error {
@@ -84,19 +83,19 @@ func (t *translation) step() error {
 	return nil
 }
 
-// take replaces n bytes of the pattern.
+// take consumes n bytes of the pattern and adds their translation.
 func (t *translation) take(n int, by string) {
 	t.rest = t.rest[n:]
 	t.out.WriteString(by)
 }
 
-// literal takes one character as it is.
+// literal consumes one character as it is.
 func (t *translation) literal() {
 	_, n := utf8.DecodeRuneInString(t.rest)
 	t.take(n, regexp.QuoteMeta(t.rest[:n]))
 }
 
-// class takes a bracket.
+// class consumes a bracket expression.
 func (t *translation) class() error {
 	body := t.rest[1:]
 	var out strings.Builder
@@ -121,7 +120,7 @@ func (t *translation) class() error {
 			out.WriteString("[:" + name + ":]")
 			body = body[len(name)+4:]
 			continue
-		case body[0] == '-': // of a range, or at an edge
+		case body[0] == '-': // part of a range, or at an edge
 			out.WriteByte('-')
 			body = body[1:]
 			continue

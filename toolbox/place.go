@@ -46,23 +46,23 @@ func (p *place) inside(name string) (string, bool) {
 // spot is a path in a place.
 type spot struct {
 	place *place
-	rel   string // without symbolic links, as it was when it was looked at; "." is the place
-	shown string // as messages have it
+	rel   string // without symbolic links, when it was resolved; "." is the place
+	shown string // for messages
 }
 
-// id stands for the file, whatever name it went by.
+// id identifies the file, whatever path was used.
 func (s spot) id() string { return s.place.also + "\x00" + s.rel }
 
-// within returns the spot of a path below this one, without looking.
+// within returns the spot of a path below this one, without file access.
 func (s spot) within(rel string) spot {
 	return spot{s.place, path.Join(s.rel, rel), path.Join(s.shown, rel)}
 }
 
-// maxLinks is how many symbolic links a path may lead through.
+// maxLinks is the maximum number of symbolic links in a path.
 const maxLinks = 40
 
-// locate finds what a path means. It decides what is opened, and what it says may
-// be out of date when that happens: it is the root that holds.
+// locate resolves a path. The result may be out of date when the file is opened;
+// os.Root guarantees that nothing outside is opened.
 func (f *files) locate(name string) (spot, error) {
 	if name == "" {
 		return spot{}, failf(belay.ClassInvalid, "The path is empty.")
@@ -103,14 +103,14 @@ func (f *files) locate(name string) (spot, error) {
 // errEscapes stands for a symbolic link that leads out.
 var errEscapes = errors.New("path escapes from parent")
 
-// escapes reports whether an error says that a path leads out of its root. Package
-// os has no name for that error.
+// escapes reports whether an error means that a path leads out of its root.
+// Package os exports no such error.
 func escapes(err error) bool {
 	return errors.Is(err, errEscapes) || err != nil && strings.HasSuffix(err.Error(), errEscapes.Error())
 }
 
-// resolve follows the symbolic links of a clean path, as far as it exists. Unlike
-// os.Root it follows an absolute link that leads back into the place.
+// resolve follows the symbolic links of a clean path, as far as the path exists.
+// Unlike os.Root it follows an absolute link that leads back into the place.
 func (p *place) resolve(rel string) (string, error) {
 	done := "."
 	todo := strings.Split(rel, "/")
@@ -158,15 +158,15 @@ func (p *place) resolve(rel string) (string, error) {
 	return done, nil
 }
 
-// outside is the answer to a path that leads out. It names the project and not
-// where it is.
+// outside returns the failure for a path that leads out. It shows the name of
+// the project but not its location.
 func (f *files) outside(name string) error {
 	return failf(belay.ClassDenied, "%q is outside the project %q. This tool works inside the project only: give a path relative to it, such as \"docs/notes.md\".",
 		name, filepath.Base(f.project.dir))
 }
 
-// open opens a file for reading. A pipe or a device does not hold it up, and is
-// refused like everything that is not a file.
+// open opens a file for reading. It does not block on a pipe or a device; it
+// rejects everything that is not a regular file.
 func (s spot) open() (*os.File, fs.FileInfo, error) {
 	f, err := s.place.root.OpenFile(s.rel, os.O_RDONLY|nonblocking, 0)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s spot) open() (*os.File, fs.FileInfo, error) {
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = failf(belay.ClassInvalid, "%q is a directory: see what is in it with list.", s.shown)
+		err = failf(belay.ClassInvalid, "%q is a directory: use list to see its content.", s.shown)
 	case !info.Mode().IsRegular():
 		err = failf(belay.ClassInvalid, "%q is not a regular file but a %s.", s.shown, kindOf(info.Mode()))
 	}
@@ -187,8 +187,7 @@ func (s spot) open() (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// openDir opens a directory. What is not one, or is not any more, does not hold it
-// up and is refused.
+// openDir opens a directory. It rejects anything else without blocking.
 func (p *place) openDir(rel string) (*os.File, error) {
 	f, err := p.root.OpenFile(rel, os.O_RDONLY|nonblocking|directoryOnly, 0)
 	if err != nil {
@@ -210,15 +209,14 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-// resembling names files beside one that does not exist, if there are any with a
-// name like it.
+// resembling suggests files with a name similar to one that does not exist.
 func (s spot) resembling() string {
 	dir, err := s.place.openDir(path.Dir(s.rel))
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = dir.Close() }()         // it was only read
-	names, _ := dir.Readdirnames(maxResembled) // an error leaves what was read
+	names, _ := dir.Readdirnames(maxResembled) // on an error the entries read so far are used
 	found := near.Names(path.Base(s.rel), names, 3)
 	if len(found) == 0 {
 		return ""

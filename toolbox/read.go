@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// maxWhole is the size up to which a file is read to its end: its lines are
+	// maxWhole is the size up to which a file is read completely: its lines are
 	// counted, and it may be changed.
 	maxWhole = 32 << 20
-	// maxImage is what models take.
+	// maxImage is the largest image that models accept.
 	maxImage = 5 << 20
-	// maxText is how much of a file one call shows, in bytes. It is less than what
-	// the loop cuts by default, so that the model can read on instead.
+	// maxText is how much of a file one call shows, in bytes. It is below the
+	// loop's default limit for results, so that the model can continue reading
+	// instead.
 	maxText = 40_000
 	// maxLine is how much of a line is shown, in bytes.
 	maxLine = 2_000
-	// sniffed is how much of a file tells text from the rest.
+	// sniffed is how much of a file is read to detect its type.
 	sniffed = 8_000
-	// defaultLines is how many lines are shown unless the call says.
+	// defaultLines is the default limit of lines.
 	defaultLines = 2_000
 )
 
@@ -42,12 +43,12 @@ type readInput struct {
 }
 
 func (f *files) readTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
-	return newTool("read", "Reads a file of the project. Each line of text comes behind its number and a tab. Images are shown. "+
-		"A long file is shown in part: read on with offset.", `{
+	return newTool("read", "Reads a file of the project. Each line starts with its number and a tab. Images are shown. "+
+		"A long file is shown in parts: continue with offset.", `{
 		"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
 			"path": {"type": "string", "description": "the file, relative to the project"},
 			"offset": {"type": "integer", "minimum": 1, "description": "the first line to show, counted from 1"},
-			"limit": {"type": "integer", "minimum": 1, "description": "how many lines to show; 2000 if left out"}
+			"limit": {"type": "integer", "minimum": 1, "description": "how many lines to show; default 2000"}
 		}}`, lookOnly, f.doRead)
 }
 
@@ -105,7 +106,7 @@ func showBinary(at spot, file *os.File, start []byte, info fs.FileInfo) (belay.R
 		return belay.Result{}, sum{}, failf(belay.ClassInvalid, "%q is a binary file (%s, %s): this tool shows text in UTF-8 and images.", at.shown, mime, size(info.Size()))
 	}
 	if info.Size() > maxImage {
-		return belay.Result{}, sum{}, failf(belay.ClassInvalid, "%q is an image of %s: the most that can be shown is %s.", at.shown, size(info.Size()), size(maxImage))
+		return belay.Result{}, sum{}, failf(belay.ClassInvalid, "%q is an image of %s: the maximum is %s.", at.shown, size(info.Size()), size(maxImage))
 	}
 	rest, err := io.ReadAll(io.LimitReader(file, maxImage))
 	if err != nil {
@@ -123,23 +124,22 @@ type excerpt struct {
 	from, most int
 
 	text    strings.Builder
-	line    int  // the number of the line under way, from 1; 0 before the first
+	line    int  // the number of the current line, from 1; 0 before the first
 	to      int  // the last line that was shown
-	lines   int  // in all, if the text was read to its end
+	lines   int  // in total, if the text was read to its end
 	crlf    bool // some line shown ended in CRLF
 	unclear bool // some line shown is not UTF-8
 	full    bool // there is no room for more
 }
 
-// take reads a text, to its end if it is to be read whole, and returns what stands
-// for its content then.
+// take reads a text. If it reads the whole text, it returns a hash of the content.
 func (x *excerpt) take(ctx context.Context, from io.Reader, whole bool) (sum, error) {
 	hash := sha256.New()
 	if whole {
-		from = io.TeeReader(io.LimitReader(from, 2*maxWhole), hash) // it may grow meanwhile
+		from = io.TeeReader(io.LimitReader(from, 2*maxWhole), hash) // it may be growing
 	}
 	r := bufio.NewReaderSize(from, 64<<10)
-	var line []byte // as much of the line under way as may be shown
+	var line []byte // the part of the current line that may be shown
 	long := false
 	for begun := false; ; {
 		part, err := r.ReadSlice('\n')
@@ -180,12 +180,12 @@ func (x *excerpt) take(ctx context.Context, from io.Reader, whole bool) (sum, er
 	}
 }
 
-// wants reports whether the line under way is to be shown.
+// wants reports whether to show the current line.
 func (x *excerpt) wants() bool {
 	return !x.full && x.line >= x.from && x.line < x.from+x.most
 }
 
-// show adds a line, if it is wanted and there is room for it.
+// show adds the current line, if it is wanted and fits.
 func (x *excerpt) show(line []byte, long bool) {
 	if !x.wants() {
 		return
@@ -201,7 +201,7 @@ func (x *excerpt) show(line []byte, long bool) {
 	}
 	if long || len(line) > maxLine {
 		line = cutEnd(line, maxLine)
-		line = append(line, " [... the line goes on]"...)
+		line = append(line, " [... the line continues]"...)
 	}
 	if !utf8.Valid(line) {
 		line, x.unclear = bytes.ToValidUTF8(line, []byte("\ufffd")), true
@@ -214,7 +214,7 @@ func (x *excerpt) show(line []byte, long bool) {
 	x.to = x.line
 }
 
-// cutEnd cuts bytes off at most, and not within a character.
+// cutEnd cuts a text to a number of bytes, not within a character.
 func cutEnd(p []byte, most int) []byte {
 	if len(p) <= most {
 		return p
@@ -238,11 +238,11 @@ func (x *excerpt) result(at spot, info fs.FileInfo, whole bool) (belay.Result, e
 	case counted && (x.from > 1 || x.to < x.lines):
 		note := fmt.Sprintf("lines %d-%d of %d", x.from, x.to, x.lines)
 		if x.to < x.lines {
-			note += fmt.Sprintf("; go on with offset %d", x.to+1)
+			note += fmt.Sprintf("; continue with offset %d", x.to+1)
 		}
 		notes = append(notes, note)
 	case !counted:
-		notes = append(notes, fmt.Sprintf("lines %d-%d of a file of %s; go on with offset %d, or search it with grep", x.from, x.to, size(info.Size()), x.to+1))
+		notes = append(notes, fmt.Sprintf("lines %d-%d of a file of %s; continue with offset %d, or search it with grep", x.from, x.to, size(info.Size()), x.to+1))
 	}
 	if x.crlf {
 		notes = append(notes, "lines end in CRLF; edit keeps that")

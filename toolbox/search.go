@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// searchBlock is how much of a file is looked at in one go. A longer line is
-	// taken for several.
+	// searchBlock is how much of a file is searched at a time. A longer line is
+	// treated as several lines.
 	searchBlock = 256 << 10
 	// maxHitLine is how much of a line is shown, in bytes.
 	maxHitLine = 400
 )
 
-// search looks for a regular expression in the lines of files. It is safe for
+// search searches the lines of files for a regular expression. It is safe for
 // concurrent use.
 type search struct {
 	re       *regexp.Regexp
 	needles  []needle // a line that has none of them cannot match
 	around   int      // lines to show on both sides of a match
 	noLines  bool     // only count
-	maxLines int      // lines to match in a file before it is left
+	maxLines int      // maximum number of matching lines per file
 }
 
 // newSearch compiles an expression, for lines without their ends.
@@ -57,12 +57,12 @@ type found struct {
 	hits  []hit
 }
 
-// block is a part of a file: lines that were looked at and may still be shown, then
-// lines to look at, then the beginning of a line.
+// block is a part of a file: searched lines that may still be shown, then lines to
+// search, then the beginning of a line.
 type block struct {
 	data []byte
-	pos  int // the first line to look at
-	end  int // behind the last
+	pos  int // the first line to search
+	end  int // after the last
 	line int // the number of the one at pos
 }
 
@@ -71,7 +71,7 @@ func (s *search) in(ctx context.Context, from io.Reader, buf []byte) (*found, er
 	b := &block{data: buf[:0], line: 1}
 	f := &found{}
 	hay := newHaystack(s.needles)
-	pending := 0 // lines to show behind the last match
+	pending := 0 // lines to show after the last match
 	for first := true; ; first = false {
 		last, err := b.fill(from)
 		hay.forget()
@@ -104,7 +104,7 @@ func (s *search) in(ctx context.Context, from io.Reader, buf []byte) (*found, er
 	}
 }
 
-// fill reads on until there are lines to look at. It reports whether they are the
+// fill reads until there are lines to search. It reports whether they are the
 // last.
 func (b *block) fill(from io.Reader) (last bool, err error) {
 	for {
@@ -133,8 +133,8 @@ func (b *block) fill(from io.Reader) (last bool, err error) {
 	}
 }
 
-// shift makes room behind what was looked at. It keeps some lines of that, to be
-// shown before a match.
+// shift drops searched lines to make room. It keeps some, to show them before a
+// match.
 func (b *block) shift(keep int) {
 	start := b.end
 	for ; keep > 0 && start > 0 && b.end-start < cap(b.data)/2; keep-- {
@@ -147,8 +147,8 @@ func (b *block) shift(keep int) {
 	b.data = append(b.data[:0], b.data[start:]...)
 }
 
-// step moves on behind the end of a line, which is a newline unless the line goes on
-// in the next block.
+// step moves past the end of a line, which is a newline unless the line continues in
+// the next block.
 func (b *block) step(end, most int) {
 	b.pos = most
 	if end < most {
@@ -158,7 +158,7 @@ func (b *block) step(end, most int) {
 }
 
 // next finds the next line that matches, without its end. If there is none, start is
-// the end of the block. Lines before it are left for follow to count.
+// the end of the block. follow counts the lines before it.
 func (s *search) next(b *block, hay *haystack) (start, end int, ok bool) {
 	for start = b.pos; start < b.end; start = end + 1 {
 		if len(s.needles) > 0 {
@@ -179,8 +179,8 @@ func (s *search) next(b *block, hay *haystack) (start, end int, ok bool) {
 	return b.end, b.end, false
 }
 
-// follow moves on to a line and shows as many on the way as are pending. It returns
-// how many still are.
+// follow moves to a line and shows pending context lines on the way. It returns how
+// many are still pending.
 func (f *found) follow(b *block, to, pending int) int {
 	for b.pos < to {
 		end := to
@@ -199,13 +199,13 @@ func (f *found) follow(b *block, to, pending int) int {
 	return pending
 }
 
-// add notes a match at the block's position, and the lines before it.
+// add records a match at the block's position, and the lines before it.
 func (f *found) add(s *search, b *block, start, end int) {
 	f.count++
 	if s.noLines {
 		return
 	}
-	shown := 0 // the last line that was
+	shown := 0 // the last recorded line
 	if n := len(f.hits); n > 0 {
 		shown = f.hits[n-1].line
 	}
@@ -232,7 +232,7 @@ func (f *found) add(s *search, b *block, start, end int) {
 	f.hits = append(f.hits, hit{b.line, shorten(text, at), true})
 }
 
-// shorten makes a line fit to be shown: what is around a place in it.
+// shorten cuts a long line to the part around a position.
 func shorten(line []byte, at int) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) > maxHitLine {

@@ -6,8 +6,8 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// looksSecret reports whether a variable seems to hold a secret: its name says so,
-// or its value is a URL with a password in it.
+// looksSecret reports whether a variable looks like a secret: by its name, or
+// because its value is a URL with a password.
 func looksSecret(name, value string) bool {
 	return urlPassword.MatchString(value) || redact.Name(name)
 }

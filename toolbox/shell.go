@@ -19,63 +19,62 @@ import (
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	// maxOutput is how much of a command's output is kept. The model is shown less
-	// of it, and the rest is in the file that the loop makes of a long result.
+	// maxOutput is how much of a command's output is kept. The model sees less of
+	// it; the loop writes a long result to a file.
 	maxOutput = 1 << 20
-	// maxShown is how much of it the model is shown, in characters.
+	// maxShown is how much of it the model sees, in characters.
 	maxShown = 30_000
 )
 
 // ShellOptions are the options of [Shell].
 type ShellOptions struct {
-	// Dir is where commands start. Defaults to the working directory of the
-	// process, and in [All] to the project.
+	// Dir is the working directory of commands. Defaults to the working directory
+	// of the process, and in [All] to the project.
 	Dir string
 	// Shell is the program that gets -c and the command. Defaults to bash if there
 	// is one, else to sh.
 	Shell string
-	// Env is the whole environment of commands, as KEY=value. Defaults to that of
-	// the process without what looks like a secret: a variable whose value has a URL
-	// with a password in it, or whose name has, between underscores, the word PAT or
-	// one that ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD,
-	// CREDENTIAL, CRED, AUTH, AUTHORIZATION, COOKIE or DSN, be it in the plural or with
-	// a number. PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are not taken for one.
-	// PAGER, GIT_PAGER, GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for
-	// a person. Variables with which a shell starts in another state than a fresh one,
-	// such as BASH_ENV and exported functions, are removed in any case: whoever reads a
-	// command to judge it could not know what its words mean.
+	// Env is the whole environment of commands, as KEY=value. Defaults to that of the
+	// process without what looks like a secret: a variable whose value has a URL with a
+	// password in it, or whose name has, between underscores, the word PAT or one that
+	// ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD, CREDENTIAL,
+	// CRED, AUTH, AUTHORIZATION, COOKIE or DSN, also in the plural or with a number.
+	// PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are exceptions. PAGER, GIT_PAGER,
+	// GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for a person.
+	// Variables that change how a shell starts, such as BASH_ENV and exported
+	// functions, are always removed: otherwise a permission check could not know what
+	// the words of a command mean.
 	Env []string
-	// Keep names variables that are passed on though they look like secrets, as
-	// path.Match takes them: GITHUB_TOKEN, NPM_*. Defaults to none.
+	// Keep names variables that are passed on although they look like secrets, as
+	// names or patterns of path.Match: GITHUB_TOKEN, NPM_*. Defaults to none.
 	Keep []string
-	// Timeout is how long a command may take that does not say. Defaults to 2
-	// minutes.
+	// Timeout is the default timeout of a command. Defaults to 2 minutes.
 	Timeout time.Duration
-	// MaxTimeout is how long a command may ask for. Defaults to 10 minutes, or to
-	// Timeout if that is longer.
+	// MaxTimeout is the longest timeout that a command may ask for. Defaults to 10
+	// minutes, or to Timeout if that is longer.
 	MaxTimeout time.Duration
 	// MaxOutput is how many bytes of output are kept: the first and the last half of
 	// that. Defaults to 1 MiB.
 	MaxOutput int
-	// Confine says how a command is confined. It is asked before each one and changes
-	// what is about to run, such as to the command line of a sandbox that runs it. An
-	// error keeps the command from running: its text is the result, of class denied.
-	// Defaults to running commands as they are.
+	// Confine puts a command into a sandbox. It is called before each command and may
+	// change the command line. If it returns an error, the command does not run, and
+	// the error is the result, of class denied. Defaults to running commands as they
+	// are.
 	Confine func(ctx context.Context, call *belay.Invocation, run *ShellRun) error
 }
 
-// ShellRun is a command that is about to run.
+// ShellRun is a command before it runs.
 type ShellRun struct {
 	// Argv is the command line: the shell, -c and the command.
 	Argv []string
-	// Env is the whole environment, as KEY=value. Of a variable that is there twice
-	// the last one counts.
+	// Env is the whole environment, as KEY=value. If a variable occurs twice, the
+	// last value counts.
 	Env []string
-	// Note is told to the model behind the output of a command that fails, so that it
-	// knows what stood in the way. Defaults to nothing.
+	// Note is added after the output of a command that fails, to tell the model about
+	// restrictions. Defaults to nothing.
 	Note string
-	// Settle is called when the command has ended, however it did. What it returns is
-	// told to the model behind the output. Defaults to nothing.
+	// Settle is called when the command has ended, in any way. Its text is added
+	// after the output. Defaults to nothing.
 	Settle func() string
 }
 
@@ -85,13 +84,13 @@ type shellInput struct {
 	Description    string `json:"description"`
 }
 
-// Shell makes the tool that runs commands. Each runs in a process group of its own,
-// without a terminal and with nothing to read. When its time is up or the turn is
-// aborted the group gets SIGTERM, and two seconds later SIGKILL. A process that it
-// leaves in the background does not delay the answer, and is not ended. Where there
-// is no shell, as may be on Windows, the tool is unavailable and says so. If the
-// process of the agent is killed while a command runs, on Linux the shell is killed
-// with it, and what the shell has started goes on; elsewhere both go on.
+// Shell makes the tool that runs commands. Each command runs in a process group of
+// its own, without a terminal and with empty input. At the timeout, or when the
+// turn is aborted, the group gets SIGTERM, and two seconds later SIGKILL. A
+// background process does not delay the result and is not killed. Without a shell,
+// for example on Windows, the tool is unavailable and says so. If the agent's
+// process is killed while a command runs, Linux kills the shell too, but not the
+// programs that the shell has started; on other systems all of them continue.
 func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	s := &shell{}
 	if opts != nil {
@@ -113,25 +112,25 @@ func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used t
 		}
 	}
 	return newTool("shell", fmt.Sprintf("Runs a command with %s -c in the project's directory and returns its output, standard error included. "+
-		"Each command starts anew: cd and variables do not last. There is nobody to answer questions. A command that takes longer than its timeout is ended. "+
-		"What goes on in the background must not write to the output: redirect it to a file. Variables that look like secrets are not there.", path.Base(s.opts.Shell)),
+		"Each command starts in a new shell: cd and variables do not persist. Nobody can answer prompts. A command that exceeds its timeout is killed. "+
+		"Background processes must not write to the output: redirect it to a file. Variables that look like secrets are removed.", path.Base(s.opts.Shell)),
 		fmt.Sprintf(`{
 		"type": "object", "additionalProperties": false, "required": ["command"], "properties": {
 			"command": {"type": "string", "minLength": 1},
-			"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": %d, "description": "how long it may take; %d if left out"},
-			"description": {"type": "string", "description": "what it is for, in a few words, for the person who watches"}
+			"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": %d, "description": "how long it may take; default %d"},
+			"description": {"type": "string", "description": "what the command is for, in a few words, for the user"}
 		}}`, max(int(s.opts.MaxTimeout/time.Second), 1), int(s.opts.Timeout/time.Second)),
 		belay.ToolTraits{Serial: true, Timeout: s.opts.MaxTimeout + time.Minute, MaxResult: maxShown}, s.run)
 }
 
 type shell struct{ opts ShellOptions }
 
-// errTimeIsUp ends a command whose time is up.
+// errTimeIsUp is the cause when a command times out.
 var errTimeIsUp = errors.New("time is up")
 
 func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput) (belay.Result, error) {
 	if strings.ContainsRune(in.Command, 0) {
-		return belay.Result{}, failf(belay.ClassInvalid, "The command has a zero byte in it.")
+		return belay.Result{}, failf(belay.ClassInvalid, "The command contains a zero byte.")
 	}
 	timeout := s.opts.Timeout
 	if in.TimeoutSeconds > 0 {
@@ -177,8 +176,8 @@ type ran struct {
 	view    ShellView
 }
 
-// result tells how a command ended. The text does not say how long it took, so that
-// the same outcome reads the same and a loop is noticed.
+// result describes how a command ended. The text does not contain the duration, so
+// that equal outcomes have equal texts and a loop is detected.
 func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	head, forgotten, tail := output.Ends()
 	r.view.Bytes, r.view.Forgotten = int64(len(head))+forgotten+int64(len(tail)), forgotten
@@ -190,13 +189,13 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	switch {
 	case errors.Is(r.exit.Stopped, errTimeIsUp):
 		class, r.view.TimedOut = belay.ClassTimeout, true
-		notes = append(notes, fmt.Sprintf("it was ended after %s, its timeout; what it had done by then is done", r.timeout))
+		notes = append(notes, fmt.Sprintf("it was killed after its timeout of %s; its effects until then remain", r.timeout))
 	case r.exit.Stopped != nil:
 		class, r.view.Aborted = belay.ClassAborted, true
-		notes = append(notes, "it was ended because the turn was aborted; what it had done by then is done")
+		notes = append(notes, "it was killed because the turn was aborted; its effects until then remain")
 	case r.exit.Signal != nil:
 		class = belay.ClassFailed
-		notes = append(notes, "it was ended by a signal: "+r.view.Signal)
+		notes = append(notes, "it was killed by a signal: "+r.view.Signal)
 	case r.exit.Code != 0:
 		class = belay.ClassFailed
 		notes = append(notes, fmt.Sprintf("exit code %d", r.exit.Code))
@@ -208,7 +207,7 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 		notes = append(notes, r.settled)
 	}
 	if r.exit.Held && r.exit.Stopped == nil {
-		notes = append(notes, "a process that it left in the background goes on; what that writes is lost, unless it is redirected to a file")
+		notes = append(notes, "a background process is still running; its output is lost unless it is redirected to a file")
 	}
 	text := joinEnds(head, forgotten, tail)
 	if text == "" && len(notes) == 0 {
@@ -225,7 +224,7 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	return result, err
 }
 
-// joinEnds makes text of what a window kept.
+// joinEnds joins the kept beginning and end of an output.
 func joinEnds(head []byte, forgotten int64, tail []byte) string {
 	if forgotten == 0 {
 		return strings.ToValidUTF8(string(head)+string(tail), "\ufffd")
@@ -256,8 +255,8 @@ func (s *shell) environment() []string {
 	return append(env, quiet...)
 }
 
-// startsShells reports whether a variable, KEY=value, has a shell run something before
-// the command, or take its words for something else than a fresh shell would.
+// startsShells reports whether a variable, KEY=value, makes a shell run something
+// before the command, or changes the meaning of its words.
 func startsShells(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	switch name {

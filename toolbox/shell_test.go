@@ -33,7 +33,7 @@ func TestShell(t *testing.T) {
 		{"no output is told", "true", "[no output]", "", 0},
 		{"a code is told", "echo oh; exit 3", "oh\n[exit code 3]", belay.ClassFailed, 3},
 		{"a code comes on a line of its own", "printf oh; exit 1", "oh\n[exit code 1]", belay.ClassFailed, 1},
-		{"a signal is told", "kill -9 $$", "[it was ended by a signal: killed]", belay.ClassFailed, -1},
+		{"a signal is told", "kill -9 $$", "[it was killed by a signal: killed]", belay.ClassFailed, -1},
 		{"it starts in the project", "pwd -P | xargs basename", "demo\n", "", 0},
 		{"there is nothing to read", "cat; echo end", "end\n", "", 0},
 		{"there is nobody to ask", "(: </dev/tty) 2>/dev/null || echo none", "none\n", "", 0},
@@ -59,7 +59,7 @@ func TestShellTimesOut(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{Timeout: 100 * time.Millisecond}})
 	r := k.call("shell", in{"command": "echo begun; sleep 3600; echo never"})
-	if r.Class != belay.ClassTimeout || !strings.HasPrefix(r.Text, "begun\n[it was ended after 100ms, its timeout") {
+	if r.Class != belay.ClassTimeout || !strings.HasPrefix(r.Text, "begun\n[it was killed after its timeout of 100ms") {
 		t.Errorf("result = %s %q", r.Class, r.Text)
 	}
 	if v := view[toolbox.ShellView](t, r); !v.TimedOut || v.Aborted {
@@ -80,7 +80,7 @@ func TestShellDoesNotWaitForWhatItLeavesBehind(t *testing.T) {
 		t.Fatal(r.Text)
 	}
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
-	if has(t, r.Text, "left in the background goes on"); r.IsError || !view[toolbox.ShellView](t, r).LeftRunning {
+	if has(t, r.Text, "background process is still running"); r.IsError || !view[toolbox.ShellView](t, r).LeftRunning {
 		t.Errorf("result = %+v", r)
 	}
 	if err := syscall.Kill(pid, 0); err != nil {
@@ -243,7 +243,7 @@ func TestShellIsEndedWhenTheTurnIsAborted(t *testing.T) {
 			}
 		}
 	}
-	if result == nil || result.Class != belay.ClassAborted || !strings.HasPrefix(result.Text, "begun\n[it was ended because the turn was aborted") {
+	if result == nil || result.Class != belay.ClassAborted || !strings.HasPrefix(result.Text, "begun\n[it was killed because the turn was aborted") {
 		t.Errorf("result = %+v, want what it had written, and that it was aborted", result)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "pid"))

@@ -16,13 +16,12 @@ import (
 
 // Options are the options of [All].
 type Options struct {
-	// ReadOnly leaves out write, edit and shell. Defaults to having them.
+	// ReadOnly leaves out write, edit and shell. Defaults to false.
 	ReadOnly bool
-	// NoShell leaves out shell. Defaults to having it.
+	// NoShell leaves out shell. Defaults to false.
 	NoShell bool
 	// Extra are further directories for the file tools, such as that of
-	// belay.Options.SpillDir. What is in them goes by its absolute path. Defaults
-	// to none.
+	// belay.Options.SpillDir. Files in them have absolute paths. Defaults to none.
 	Extra []*os.Root
 	// Shell has the options of the shell. Its Dir defaults to the project.
 	// Defaults to the defaults of ShellOptions.
@@ -30,8 +29,8 @@ type Options struct {
 }
 
 // Files makes the file tools of a project: read, write, edit, list, glob and
-// grep. The root stays the caller's: it is to be closed when the tools are not
-// used any more.
+// grep. The caller owns the root and closes it when the tools are no longer
+// used.
 func Files(root *os.Root) []belay.Tool { return All(root, &Options{NoShell: true}) }
 
 // All makes all tools of a project.
@@ -62,15 +61,15 @@ func All(root *os.Root, opts *Options) []belay.Tool {
 	return append(tools, Shell(&shell))
 }
 
-// files is what the file tools share.
+// files is the state that the file tools share.
 type files struct {
 	project *place
 	extra   []*place
 	read    *memory
-	change  sync.Mutex // held by whoever changes a file
+	change  sync.Mutex // held while a file is changed
 }
 
-// failure is a result for the model on its way up.
+// failure is an error that becomes a result for the model.
 type failure struct {
 	class belay.ResultClass
 	text  string
@@ -82,21 +81,21 @@ func failf(class belay.ResultClass, format string, args ...any) error {
 	return &failure{class, fmt.Sprintf(format, args...)}
 }
 
-// lookOnly are the traits of tools that change nothing.
+// lookOnly are the traits of read-only tools.
 var lookOnly = belay.ToolTraits{Idempotent: true}
 
-// newTool makes a tool of a function that takes its decoded input, and makes
-// results of its failures.
+// newTool makes a tool of a function. It decodes the input and turns failures
+// into results.
 func newTool[In any](name, description, schema string, traits belay.ToolTraits, run func(context.Context, *belay.Invocation, *In) (belay.Result, error)) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: description, InputSchema: json.RawMessage(schema)},
 		func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 			var in In
 			if err := call.Decode(&in); err != nil {
-				return belay.Failed(belay.ClassInvalid, "input: "+err.Error()), nil //nolint:nilerr // the result tells
+				return belay.Failed(belay.ClassInvalid, "input: "+err.Error()), nil //nolint:nilerr // the result contains the error
 			}
 			result, err := run(ctx, call, &in)
 			if err != nil && ctx.Err() != nil {
-				return belay.Result{}, context.Cause(ctx) // the loop knows what that means
+				return belay.Result{}, context.Cause(ctx) // the loop handles it
 			}
 			if f, ok := errors.AsType[*failure](err); ok {
 				return belay.Failed(f.class, f.text), nil
@@ -114,7 +113,7 @@ func answer(text string, view any) (belay.Result, error) {
 	return belay.Result{Text: text, Render: render}, nil
 }
 
-// explain makes a failure of what the operating system said about a path.
+// explain turns an error of the operating system about a path into a failure.
 func (f *files) explain(at spot, err error) error {
 	if _, ok := errors.AsType[*failure](err); ok {
 		return err
@@ -138,7 +137,7 @@ func (f *files) explain(at spot, err error) error {
 	return failf(belay.ClassFailed, "%q: %v.", at.shown, err)
 }
 
-// plural counts things: 1 line, 2 lines.
+// plural returns a count with its noun: 1 line, 2 lines.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -146,7 +145,7 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// size says how much n bytes are.
+// size returns n bytes in words.
 func size(n int64) string {
 	switch {
 	case n < 1<<10:

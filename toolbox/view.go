@@ -1,7 +1,7 @@
 package toolbox
 
-// The View types are the render data of results, for whoever shows them to
-// people. Kind is the first key of each, so that one can tell them apart.
+// The View types are the render data of results, for programs that show them to
+// people. Kind is the first key of each and names the type.
 
 // ReadView is the render data of read.
 type ReadView struct {
@@ -11,9 +11,9 @@ type ReadView struct {
 	// none were.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Lines is how many the file has, and 0 if it is too large to count.
+	// Lines is the number of lines in the file, or 0 if it is too large to count.
 	Lines int `json:"lines"`
-	// MIME is that of an image.
+	// MIME is the type of an image.
 	MIME string `json:"mime,omitempty"`
 }
 
@@ -23,7 +23,7 @@ type ChangeView struct {
 	Path string `json:"path"`
 	// Action is created, overwritten, edited or unchanged.
 	Action string `json:"action"`
-	// Diff is in the unified format. It is cut if Cut says so.
+	// Diff is in the unified format. Cut means that it is not complete.
 	Diff string `json:"diff"`
 	Cut  bool   `json:"cut,omitempty"`
 	// Added and Removed count lines.
@@ -36,7 +36,7 @@ type ListView struct {
 	Kind    string `json:"kind"` // "list"
 	Path    string `json:"path"`
 	Entries int    `json:"entries"`
-	// Cut says that there are more entries than were listed.
+	// Cut means that there are more entries than were listed.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type ListView struct {
 type GlobView struct {
 	Kind    string `json:"kind"` // "glob"
 	Pattern string `json:"pattern"`
-	// Files are those that were listed, the last changed first, out of Total.
+	// Files are the listed files, the most recently changed first, out of Total.
 	Files []string `json:"files"`
 	Total int      `json:"total"`
 }
@@ -53,11 +53,11 @@ type GlobView struct {
 type GrepView struct {
 	Kind    string `json:"kind"` // "grep"
 	Pattern string `json:"pattern"`
-	// Files has those with a match, in the order of the text.
+	// Files are the files with a match, in the order of the text.
 	Files []GrepFile `json:"files"`
 	// Matches counts the lines that matched.
 	Matches int `json:"matches"`
-	// Cut says that the search ended at its limit.
+	// Cut means that the search ended at its limit.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type GrepFile struct {
 	Path string `json:"path"`
 	// Count is how many lines matched.
 	Count int `json:"count"`
-	// Lines are the matches, without those around them.
+	// Lines are the matching lines, without context.
 	Lines []GrepLine `json:"lines,omitempty"`
 }
 
@@ -80,12 +80,12 @@ type GrepLine struct {
 type ShellView struct {
 	Kind    string `json:"kind"` // "shell"
 	Command string `json:"command"`
-	// Description is what the model says the command is for.
+	// Description is the model's description of the command.
 	Description string `json:"description,omitempty"`
 	// ExitCode is -1 if a signal ended the command, and Signal is that signal.
 	ExitCode int    `json:"exit_code"`
 	Signal   string `json:"signal,omitempty"`
-	// TimedOut and Aborted say that it was made to end.
+	// TimedOut and Aborted mean that it was killed.
 	TimedOut bool `json:"timed_out,omitempty"`
 	Aborted  bool `json:"aborted,omitempty"`
 	// Milliseconds is how long it took.
@@ -93,6 +93,6 @@ type ShellView struct {
 	// Bytes is how much it wrote, and Forgotten how much of that is lost.
 	Bytes     int64 `json:"bytes"`
 	Forgotten int64 `json:"forgotten,omitempty"`
-	// LeftRunning says that it left a process behind that held its output open.
+	// LeftRunning means that a background process still holds its output open.
 	LeftRunning bool `json:"left_running,omitempty"`
 }

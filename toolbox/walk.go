@@ -12,26 +12,26 @@ import (
 	"syscall"
 )
 
-// walker goes through a directory of a project, one directory at a time, sorted by
-// name, without following symbolic links. It leaves out .git, and unless all is
-// set what .gitignore files leave out. A directory that cannot be read is left out.
+// walker walks a directory of a project, one directory at a time, sorted by name,
+// without following symbolic links. It skips .git, unreadable directories and,
+// unless all is set, files excluded by .gitignore.
 type walker struct {
 	place *place
 	all   bool
-	// enter reports whether to look into a directory. Defaults to all of them.
+	// enter reports whether to enter a directory. Defaults to all of them.
 	enter func(dir string) bool
-	// visit is told of each entry, directories before what is in them.
+	// visit is called for each entry, directories before their content.
 	visit func(entry) error
 }
 
-// entry is what a walker comes across.
+// entry is an entry found by a walker.
 type entry struct {
 	rel  string // in the place
 	mode fs.FileMode
 }
 
-// walk goes through a directory. The directory itself is not visited, and is gone
-// through even if it is ignored: it was asked for.
+// walk walks a directory. The directory itself is not visited. It is walked even
+// if it is ignored, because the call named it.
 func (w *walker) walk(ctx context.Context, dir string) error {
 	var rules *ignores
 	if !w.all {
@@ -57,8 +57,8 @@ func parents(dir string) func(yield func(string) bool) {
 	}
 }
 
-// rulesOf reads an ignore file, if there is one that can be read. A link is not
-// followed, as git does not.
+// rulesOf reads an ignore file, if it exists and is readable. Like git, it does
+// not follow a link.
 func (w *walker) rulesOf(name, dir string, above *ignores) *ignores {
 	if info, err := w.place.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return above
@@ -106,14 +106,14 @@ func (w *walker) in(ctx context.Context, dir string, rules *ignores) error {
 	return nil
 }
 
-// unusable reports whether an error means that a directory, met on the way, is gone,
-// is something else by now, or is not for us.
+// unusable reports whether an error means that a directory was removed, was
+// replaced, or cannot be read.
 func unusable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrPermission) || escapes(err)
 }
 
-// entries reads one directory. Their Info is not to be used: it goes by the name of
-// the directory and not through the root.
+// entries reads one directory. Do not use Info of the entries: it uses the
+// directory's name and bypasses the root.
 func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
 	f, err := w.place.openDir(dir)
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// directory finds the directory that a call is about; the project if it names none.
+// directory returns the directory of a call; the project if the call names none.
 func (f *files) directory(name string) (spot, error) {
 	at, err := f.locate(cmp.Or(name, "."))
 	if err != nil {
@@ -144,7 +144,8 @@ func (f *files) directory(name string) (spot, error) {
 	return at, nil
 }
 
-// notDirectoryError carries the file that was named in a directory's place.
+// notDirectoryError is the error for a file that was named instead of a
+// directory.
 type notDirectoryError struct {
 	at   spot
 	info fs.FileInfo

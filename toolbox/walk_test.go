@@ -30,7 +30,7 @@ func TestList(t *testing.T) {
 	has(t, k.ok("list", in{"all": true}), "  out/\n    x.bin\n")
 	has(t, k.ok("list", in{"path": "out"}), "x.bin") // it was asked for
 	k.put("logs/.gitignore", "*\n")
-	has(t, k.ok("list", in{"path": "logs"}), "it is empty", "all shows that")
+	has(t, k.ok("list", in{"path": "logs"}), "it is empty", "set all to see it")
 	k.fails(belay.ClassInvalid, "list", in{"path": "b.txt"}, "is a file of 1 byte")
 	k.fails(belay.ClassNotFound, "list", in{"path": "none"}, "does not exist")
 }
@@ -75,8 +75,8 @@ func TestGlob(t *testing.T) {
 		{"two stars are any directories", in{"pattern": "a/**/*.{ts,js}"}, "a/b/y.js a/b/y.ts"},
 		{"two stars are no directory too", in{"pattern": "**/main.go"}, "main.go"},
 		{"a pattern is relative to path", in{"pattern": "b/*", "path": "a"}, "a/b/y.js a/b/y.ts"},
-		{"what is ignored can be asked for", in{"pattern": "*.go", "all": true, "limit": 1}, "a/{odd}.go [the 1 last changed of 5 files]"},
-		{"a limit keeps the last changed", in{"pattern": "**/*.go", "limit": 2}, "a/{odd}.go a/x_test.go [the 2 last changed of 4 files]"},
+		{"what is ignored can be asked for", in{"pattern": "*.go", "all": true, "limit": 1}, "a/{odd}.go [the 1 most recently changed of 5 files]"},
+		{"a limit keeps the last changed", in{"pattern": "**/*.go", "limit": 2}, "a/{odd}.go a/x_test.go [the 2 most recently changed of 4 files]"},
 		{"an absolute pattern inside is relative", in{"pattern": k.dir + "/a/*_test.go"}, "a/x_test.go"},
 		{"a dot is nothing", in{"pattern": "./main.*"}, "main.go"},
 		{"nothing is said", in{"pattern": "*.rs"}, "No file matches *.rs."},

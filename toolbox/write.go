@@ -22,11 +22,11 @@ type writeInput struct {
 }
 
 func (f *files) writeTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
-	return newTool("write", "Writes a whole file of the project, and makes the directories it needs. "+
-		"A file that exists must have been read before. To change a part of a file, edit is better.", `{
+	return newTool("write", "Writes a whole file of the project and creates missing directories. "+
+		"An existing file must have been read before. To change a part of a file, use edit.", `{
 		"type": "object", "additionalProperties": false, "required": ["path", "content"], "properties": {
 			"path": {"type": "string", "description": "the file, relative to the project"},
-			"content": {"type": "string", "description": "all that the file is to hold"}
+			"content": {"type": "string", "description": "the whole content of the file"}
 		}}`, belay.ToolTraits{Serial: true}, f.doWrite)
 }
 
@@ -52,7 +52,7 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 		return belay.Result{}, f.explain(at, err)
 	case string(old.data) == in.Content:
 		f.read.saw(call.Session, at, old.sum())
-		return answer(fmt.Sprintf("%s holds exactly this already: nothing was changed.", inText(at.shown)),
+		return answer(fmt.Sprintf("%s already has this content: nothing was changed.", inText(at.shown)),
 			ChangeView{Kind: "change", Path: at.shown, Action: "unchanged"})
 	default:
 		if err := f.read.check(call.Session, at, old.sum()); err != nil {
@@ -76,7 +76,7 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 	return answer(text, changeView(at.shown, action, before, in.Content))
 }
 
-// current is a file as it is.
+// current is the current state of a file.
 type current struct {
 	data []byte
 	info fs.FileInfo
@@ -84,13 +84,13 @@ type current struct {
 
 func (c *current) sum() sum { return sha256.Sum256(c.data) }
 
-// namesake says what becomes of the other names of a file that was replaced.
+// namesake returns a note about other hard links of a replaced file.
 func (c *current) namesake() string {
 	if c == nil {
 		return ""
 	}
 	if n := otherNames(c.info); n > 0 {
-		return fmt.Sprintf(" It had %s by hard links: what they name was not changed.", plural(n, "other name", "other names"))
+		return fmt.Sprintf(" It had %s by hard links, which still have the old content.", plural(n, "other name", "other names"))
 	}
 	return ""
 }
@@ -102,7 +102,7 @@ func (s spot) load() (*current, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	tooLarge := failf(belay.ClassInvalid, "%q is larger than %s: that is too much for this tool. Use the shell.", s.shown, size(maxWhole))
+	tooLarge := failf(belay.ClassInvalid, "%q is larger than %s, which is too large for this tool. Use the shell.", s.shown, size(maxWhole))
 	if info.Size() > maxWhole {
 		return nil, tooLarge
 	}
@@ -116,12 +116,11 @@ func (s spot) load() (*current, error) {
 	return &current{data, info}, nil
 }
 
-// errOtherOwner says that a new file cannot be given the owner of the old one.
-var errOtherOwner = errors.New("it belongs to someone else")
+// errOtherOwner means that a new file cannot get the owner of the old one.
+var errOtherOwner = errors.New("it belongs to another user")
 
-// replace puts new content in the place of a file, all at once: whoever reads it
-// sees the old or the new. old is nil for a file that is not there yet. It returns
-// what else there is to say about it.
+// replace replaces the content of a file atomically: readers see the old or the
+// new content. old is nil for a new file. It returns notes for the model.
 func (s spot) replace(old *current, content []byte) (remark string, err error) {
 	root, dir := s.place.root, path.Dir(s.rel)
 	mode := fs.FileMode(0o666) // as the umask leaves it
@@ -161,15 +160,15 @@ func (s spot) replace(old *current, content []byte) (remark string, err error) {
 	return old.namesake() + remark, nil
 }
 
-// writable returns a failure if a file is not to be written, although its directory
-// may allow to replace it. To open it tells, and changes nothing.
+// writable returns a failure if a file is not writable, even if its directory would
+// allow replacing it. It opens the file to find out, which changes nothing.
 func (s spot) writable(old *current) error {
 	if old.info.Mode().Perm()&0o200 == 0 {
 		return failf(belay.ClassDenied, "%q is read-only (mode %s), so nothing was changed.", s.shown, old.info.Mode().Perm())
 	}
 	file, err := s.place.root.OpenFile(s.rel, os.O_WRONLY|nonblocking, 0)
 	if errors.Is(err, fs.ErrPermission) {
-		return failf(belay.ClassDenied, "%q may not be written by the user that this runs as, so nothing was changed.", s.shown)
+		return failf(belay.ClassDenied, "%q is not writable by the current user, so nothing was changed.", s.shown)
 	}
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -179,8 +178,7 @@ func (s spot) writable(old *current) error {
 }
 
 // fill gives a new file its content, and the owner and permissions of the old one. It
-// does not get the right to run as its owner or group (setuid, setgid): that was given
-// to other content.
+// does not keep setuid and setgid, which were given to other content.
 func (s spot) fill(file *os.File, old *current, content []byte) (remark string, err error) {
 	if _, err := file.Write(content); err != nil {
 		return "", fmt.Errorf("write: %w", err)
@@ -189,20 +187,20 @@ func (s spot) fill(file *os.File, old *current, content []byte) (remark string, 
 		mode := old.info.Mode().Perm()
 		group, err := keepOwner(file, old.info)
 		if errors.Is(err, errOtherOwner) {
-			return "", failf(belay.ClassDenied, "%q belongs to another user and would not any more if it was replaced, so nothing was changed. It can be written in place, with the shell.", s.shown)
+			return "", failf(belay.ClassDenied, "%q belongs to another user, and replacing it would change its owner, so nothing was changed. The shell can write it in place.", s.shown)
 		}
 		if err != nil {
 			return "", fmt.Errorf("keep the owner: %w", err)
 		}
-		if !group { // its new group was among the others
+		if !group { // the group permissions were meant for another group
 			mode = mode&^0o070 | mode&0o007<<3
-			remark = fmt.Sprintf(" Its group could not be kept; its mode is %s now.", mode)
+			remark = fmt.Sprintf(" Its group could not be kept, so its mode is now %s.", mode)
 		}
 		if err := file.Chmod(mode); err != nil {
 			return "", fmt.Errorf("keep the mode: %w", err)
 		}
 		if old.info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-			remark += " It was setuid or setgid, and is not any more."
+			remark += " Its setuid or setgid bit was removed."
 		}
 	}
 	if err := file.Sync(); err != nil {
@@ -211,7 +209,7 @@ func (s spot) fill(file *os.File, old *current, content []byte) (remark string, 
 	return remark, nil
 }
 
-// unchanged returns a failure if someone else was quicker.
+// unchanged returns a failure if another program has changed the file.
 func (s spot) unchanged(old *current) error {
 	info, err := s.place.root.Lstat(s.rel)
 	switch {
@@ -222,5 +220,5 @@ func (s spot) unchanged(old *current) error {
 	case old != nil && err == nil && os.SameFile(info, old.info) && info.Size() == old.info.Size() && info.ModTime().Equal(old.info.ModTime()):
 		return nil
 	}
-	return failf(belay.ClassDenied, "%q was changed by someone else at this very moment, so nothing was changed. Read it again, then make the call that fits what it says now.", s.shown)
+	return failf(belay.ClassDenied, "%q was just changed by another program, so nothing was changed. Read it again, then adapt the call to the new content.", s.shown)
 }

@@ -95,7 +95,7 @@ func TestWriteYieldsToWhoeverIsQuicker(t *testing.T) {
 			k.put(name, "old\n")
 		}
 		err := toolbox.Replace(root, name, "ours\n", func() { k.put(name, "theirs\n") })
-		if err == nil || !strings.Contains(err.Error(), "was changed by someone else") || k.content(name) != "theirs\n" {
+		if err == nil || !strings.Contains(err.Error(), "was just changed by another program") || k.content(name) != "theirs\n" {
 			t.Errorf("%s: err = %v, content = %q", name, err, k.content(name))
 		}
 	}
@@ -197,10 +197,10 @@ func TestEditFails(t *testing.T) {
 		parts    []string
 	}{
 		{"two occurrences are told with their lines", "x\ny\nx\n", "x", "z", belay.ClassInvalid, []string{"2 times", "lines 1 and 3", "replace_all"}},
-		{"none is told with the nearest lines", "func Alpha() {\n}\nfunc Beta() {\n}\n", "func Betta() {", "z", belay.ClassInvalid, []string{"is not in", "nearest", `     3: "func Beta() {"`}},
-		{"other white space is told", "if x {\n\treturn 1\n}\n", "if x {\n    return 1\n}", "z", belay.ClassInvalid, []string{"other white space", `     2: "\treturn 1"`}},
+		{"none is told with the nearest lines", "func Alpha() {\n}\nfunc Beta() {\n}\n", "func Betta() {", "z", belay.ClassInvalid, []string{"is not in", "most similar", `     3: "func Beta() {"`}},
+		{"other white space is told", "if x {\n\treturn 1\n}\n", "if x {\n    return 1\n}", "z", belay.ClassInvalid, []string{"different white space", `     2: "\treturn 1"`}},
 		{"line numbers are told", "alpha\n", "     1\talpha", "z", belay.ClassInvalid, []string{"line number"}},
-		{"nothing like it is told", "alpha\n", "qqqqqqq", "z", belay.ClassInvalid, []string{"Nothing in the file is like it"}},
+		{"nothing like it is told", "alpha\n", "qqqqqqq", "z", belay.ClassInvalid, []string{"Nothing in the file is similar"}},
 		{"white space alone is told", "alpha\n", "\t\t\t", "z", belay.ClassInvalid, []string{"white space"}},
 		{"nothing to look for", "alpha\n", "", "z", belay.ClassInvalid, []string{"old_string is empty"}},
 		{"nothing to change", "alpha\n", "a", "a", belay.ClassInvalid, []string{"the same"}},

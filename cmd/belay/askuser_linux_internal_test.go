@@ -39,7 +39,7 @@ func TestQuestionsAreAskedAtATerminal(t *testing.T) {
 	}
 	for _, want := range []string{
 		"? the agent asks: Where to?\n    1. staging\n    2. production\n  your answer, or enter for none: the moon\n",
-		"? the agent asks: the answer will not do: it is none of the options: staging, production, or a number from 1 to 2\n  Where to?\n    1. staging\n",
+		"? the agent asks: the answer is not valid: it is none of the options: staging, production, or a number from 1 to 2\n  Where to?\n    1. staging\n",
 		"answered by ada (belay): production", "To production.\n",
 	} {
 		if !strings.Contains(seen, want) {
@@ -149,7 +149,7 @@ func TestQuestionsAreAskedInAChat(t *testing.T) {
 	c.await("2. production")
 	c.await("your answer, or enter for none: ")
 	c.types("the moon")
-	c.await("the answer will not do")
+	c.await("the answer is not valid")
 	c.await("your answer, or enter for none: ")
 	c.types("Production")
 	c.await("To production.")

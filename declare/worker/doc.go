@@ -1,11 +1,9 @@
-// Package worker is for hooks that are programs of their own, written in Go. A
-// worker is started once and answers many calls: a hook costs a pipe where a
-// command costs a process.
+// Package worker helps to write hooks as separate programs in Go. A worker is
+// started once and answers many calls, so a call needs no new process.
 //
 // # Usage
 //
-// Handlers are those that a program with Belay inside would have, on the same
-// phases and with the same types:
+// Handlers have the same phases and types as in a program that embeds Belay:
 //
 //	func main() {
 //		worker.Main(worker.On(belay.ToolPre, noProd))
@@ -20,15 +18,15 @@
 //	    phase: tool.pre
 //	    worker: [./no-prod]
 //
-// The same program works as a command: with command in the place of worker it is
-// started for each call.
+// The same program also works as a command: write command instead of worker, and
+// it is started for each call.
 //
 // # The protocol
 //
-// A worker in another language has to do this much. Each line on standard input is a
-// JSON-RPC 2.0 message, and so is each line on standard output, of at most 1 MiB. What
-// is written to standard error goes to the log. The first call is a handshake, and
-// answers with the version of the protocol that the worker speaks:
+// A worker in another language must implement this protocol. Each line on standard
+// input is a JSON-RPC 2.0 message, and so is each line on standard output, of at most
+// 1 MiB. What is written to standard error goes to the log. The first call is a
+// handshake. The worker answers with its protocol version:
 //
 //	> {"jsonrpc":"2.0","id":1,"method":"hello","params":{"v":1}}
 //	< {"jsonrpc":"2.0","id":1,"result":{"v":1}}
@@ -41,23 +39,23 @@
 //	< {"jsonrpc":"2.0","id":2,"result":{"decision":"deny","reason":"production is off limits"}}
 //	< {"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"the database is gone"}}
 //
-// Calls may overlap, and may be answered in any order. One that nobody waits for any
-// more is cancelled by a notification, which a worker may ignore:
+// Calls may overlap, and may be answered in any order. A call is cancelled by a
+// notification, which a worker may ignore:
 //
 //	> {"jsonrpc":"2.0","method":"cancel","params":{"id":2}}
 //
-// Standard input ends when the worker is to end. A line on standard output that is
-// none of this ends the worker: print to standard error.
+// When standard input ends, the worker must end. Any other line on standard output
+// makes Belay stop the worker: print messages to standard error.
 //
 // # Concurrency
 //
-// Each call runs on a goroutine of its own. Its context ends when nobody waits for the
-// answer any more.
+// Each call runs on a goroutine of its own. Its context ends when the call is
+// cancelled.
 //
 // # Errors
 //
 // The error of a handler fails that run, and so does a panic; both leave the worker
-// running. [Serve] returns an error when it cannot understand what it reads or cannot
+// running. [Serve] returns an error when its input is invalid or when it cannot
 // write.
 //
 // # Testing

@@ -31,16 +31,16 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// The codes of errors: those of JSON-RPC, and one for a handler's own.
+// The error codes: those of JSON-RPC, and one for errors of handlers.
 const (
 	codeMethod  = -32601
 	codeParams  = -32602
 	codeHandler = -32000
 )
 
-// server is one Serve under way. One goroutine at a time leads: it reads. When it has
-// read a call, it lets another lead and runs the call itself, at once, which saves the
-// call from waiting for a goroutine to begin. Each ends with its call.
+// server is the state of one Serve. One goroutine at a time leads: it reads. When it
+// has read a call, it starts another leader and runs the call itself, so the call does
+// not wait for a goroutine to start. Each goroutine ends with its call.
 type server struct {
 	handlers []Handler
 	reader   *bufio.Reader // of the goroutine that leads
@@ -117,7 +117,7 @@ func (s *server) once(ctx context.Context, line []byte) error {
 	return s.write(result)
 }
 
-// take does what a line asks for, or returns what does.
+// take handles a line, or returns a function that does.
 func (s *server) take(ctx context.Context, line []byte) (call func(), err error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil || m.JSONRPC != "2.0" {

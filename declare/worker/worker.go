@@ -14,8 +14,8 @@ import (
 // Version is the version of the protocol, and of the envelope.
 const Version = 1
 
-// Envelope is what a hook outside Go is given: a phase's input, and where it
-// belongs.
+// Envelope is the input of a hook outside Go: a phase's input with its session,
+// turn and origin.
 type Envelope struct {
 	// V is the version of this form.
 	V int `json:"v"`
@@ -34,13 +34,13 @@ type Envelope struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// Origin is where a hook came from, as it is told itself.
+// Origin is where the hook came from.
 type Origin struct {
 	Kind hook.OriginKind `json:"kind"`
 	Name string          `json:"name,omitempty"`
 }
 
-// Scope is where in a conversation the input belongs.
+// Scope names the session and turn of the input.
 func (e *Envelope) Scope() hook.Scope {
 	return hook.Scope{Session: e.Session, Turn: e.Turn, Step: e.Step, Agent: e.Agent}
 }
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers ...Handler
 	return s.serve(ctx, in)
 }
 
-// answer asks the handler of the envelope's phase. A panic is its error.
+// answer calls the handler of the envelope's phase. A panic becomes an error.
 func (s *server) answer(ctx context.Context, e *Envelope) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,7 +90,7 @@ func (s *server) answer(ctx context.Context, e *Envelope) (result any, err error
 		}
 	}()
 	if e.V != Version {
-		return nil, fmt.Errorf("the envelope has version %d, and this worker reads %d", e.V, Version)
+		return nil, fmt.Errorf("the envelope has version %d, but this worker supports only %d", e.V, Version)
 	}
 	i := slices.IndexFunc(s.handlers, func(h Handler) bool { return h.phase == e.Phase })
 	if i < 0 {

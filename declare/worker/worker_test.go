@@ -72,7 +72,7 @@ func TestServeSpeaksTheProtocol(t *testing.T) {
 	ask(`{"jsonrpc":"2.0","id":7,"method":"run","params":`+strings.Replace(run("deny"), "tool.pre", "turn.stop", 1)+`}`,
 		`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"this worker has no handler for turn.stop"}}`)
 	ask(`{"jsonrpc":"2.0","id":8,"method":"run","params":`+strings.Replace(run("deny"), `"v":1`, `"v":2`, 1)+`}`,
-		`{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"message":"the envelope has version 2, and this worker reads 1"}}`)
+		`{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"message":"the envelope has version 2, but this worker supports only 1"}}`)
 	ask(`{"jsonrpc":"2.0","id":9,"method":"run","params":[]}`, `{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"the envelope: json: cannot unmarshal array into Go value of type worker.Envelope"}}`)
 	ask(`{"jsonrpc":"2.0","id":10,"method":"nod"}`, `{"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"there is no method \"nod\""}}`)
 	ask(`{"jsonrpc":"2.0","method":"nod"}`, "") // a notification has no answer

@@ -17,8 +17,8 @@ import (
 )
 
 // docs:begin agent
-// contained makes an agent that works in a project. What a person must be asked about is
-// denied here: give it an Approver, or OnAsk: belay.AskPark.
+// contained makes an agent that works in a project. Questions to a person are denied
+// here: give it an Approver, or OnAsk: belay.AskPark.
 func contained(ctx context.Context, model belay.Model, project *os.Root) (*belay.Agent, error) {
 	dir := project.Name()
 	box := sandbox.Find(ctx, nil) // needs sandbox.Main() as the first line of main
@@ -31,7 +31,7 @@ func contained(ctx context.Context, model belay.Model, project *os.Root) (*belay
 	}
 	confine := func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) (err error) {
 		judged := floor.Explain(ctx, call.Tool, call.Input)
-		if box.Kind() == sandbox.None || judged.Outside(nil) { // it was understood to change the machine, and somebody let it
+		if box.Kind() == sandbox.None || judged.Outside(nil) { // it is known to change the machine, and was allowed
 			return nil
 		}
 		run.Argv, err = box.Command(sandbox.Policy{

@@ -39,10 +39,10 @@ type Entry struct {
 	By      string    `json:"by,omitempty"`
 }
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (*Audit) Name() string { return "audit" }
 
-// Hooks are one subscription for each thing that is written down.
+// Hooks returns one subscription for each kind of entry.
 func (a *Audit) Hooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.ToolPost.On("audit.call", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {

@@ -22,11 +22,11 @@ type CostCap struct {
 
 var _ belay.HookExtension = (*CostCap)(nil)
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (*CostCap) Name() string { return "cost-cap" }
 
-// Hooks count what responses cost, and refuse to go on when it is too much: a turn that is
-// under way ends at its next call, and no other begins.
+// Hooks count the cost of responses, and deny when it is too high: a running turn ends at
+// its next call, and no other starts.
 func (c *CostCap) Hooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.ModelPost.On("cost-cap.count", func(_ context.Context, r belay.ModelResponse) (belay.Note, error) {

@@ -25,10 +25,10 @@ var (
 	_ belay.PromptExtension = Hours{}
 )
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (Hours) Name() string { return "hours" }
 
-// Prompt tells the model beforehand, which saves it a try.
+// Prompt tells the model in advance, which saves a failed call.
 func (h Hours) Prompt(belay.AgentConfig) (fragment, resources string) {
 	return fmt.Sprintf("%v can be called from %s to %s.", h.Tools, clock(h.From), clock(h.To)), ""
 }

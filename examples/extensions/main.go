@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// run takes turns until the money is spent. It tells what the model is told; the audit goes
+// run runs turns until the budget is used up. It prints what the model sees; the audit goes
 // elsewhere.
 func run(ctx context.Context, out, audit io.Writer, now func() time.Time) error {
 	model := scripted.New([]scripted.Step{ // a real one has a price: each step costs 20 cents here

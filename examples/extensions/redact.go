@@ -16,7 +16,7 @@ type Redact struct{ Patterns []*regexp.Regexp }
 
 var _ belay.HookExtension = Redact{}
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (Redact) Name() string { return "redact" }
 
 // Hooks bring a rewriter. Rewriters run before all others, and what cannot be redacted is

@@ -28,7 +28,7 @@ func (p proxy) Run(ctx context.Context, text string, _ ...belay.Part) iter.Seq2[
 	return func(yield func(belay.Event, error) bool) {
 		answer, err := p.post(ctx, text)
 		if err != nil {
-			yield(belay.Event{}, err) // the model is told
+			yield(belay.Event{}, err) // the model gets the error
 			return
 		}
 		yield(belay.Event{Kind: belay.EventTextDelta, Text: answer}, nil)
@@ -74,7 +74,7 @@ func translate(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such phrase", http.StatusNotFound)
 		return
 	}
-	_, _ = io.WriteString(w, translated) // whoever asked may be gone
+	_, _ = io.WriteString(w, translated) // the caller may be gone
 }
 
 func main() {

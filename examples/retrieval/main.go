@@ -1,6 +1,6 @@
-// Command retrieval has an agent whose memories are behind a subagent: the agent has none
-// of the tools for them, and its context stays free of what was not asked for. A small
-// model looks things up and answers with what matters.
+// Command retrieval is an agent that keeps its memories behind a subagent: the agent has
+// no memory tools, and its context stays small. A small model searches and answers with
+// the relevant facts.
 package main
 
 import (

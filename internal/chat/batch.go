@@ -6,7 +6,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// batchMost is how many events may wait for the loop before their turn does.
+// batchMost is how many events may wait for the loop before the turn is
+// blocked.
 const batchMost = 4096
 
 // batch joins the events that come while the loop is busy, so that a turn does
@@ -24,7 +25,7 @@ func newBatch() *batch {
 	return b
 }
 
-// put adds an event. It waits only if far too many wait already.
+// put adds an event. It blocks only if too many are waiting.
 func (b *batch) put(e belay.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +36,7 @@ func (b *batch) put(e belay.Event) {
 	b.changed.Broadcast()
 }
 
-// take waits for events and takes them all. It returns nil when there are none to
+// take waits for events and returns them all. It returns nil when no more will
 // come.
 func (b *batch) take() []belay.Event {
 	b.mu.Lock()

@@ -23,9 +23,9 @@ type call struct {
 	part    *belay.CallPart
 	run     string    // of a subagent's call
 	agent   string    // likewise
-	since   time.Time // zero if nobody told when it began
-	waits   bool      // for a person's word
-	news    string    // how far it is, in its tool's words
+	since   time.Time // zero if the start time is unknown
+	waits   bool      // for a person's decision
+	news    string    // progress, in the tool's words
 	result  *belay.Result
 	elapsed time.Duration
 }
@@ -41,8 +41,8 @@ func (m *model) used(e *belay.Event) *call {
 	return c
 }
 
-// held reports whether a call has not begun: none does before all are decided, and
-// a serial one runs alone, when those before it are answered.
+// held reports whether a call has not started: calls start only after all are
+// decided, and a serial call runs alone, after the calls before it.
 func (m *model) held(c *call) bool {
 	earlier := true
 	for _, other := range m.calls {
@@ -57,7 +57,8 @@ func (m *model) held(c *call) bool {
 	return c.waits
 }
 
-// find is the open call with an id, of a run: those of subagents may have the same.
+// find returns the open call with an id in a run: calls of subagents may have the
+// same id.
 func (m *model) find(run string, part *belay.CallPart) *call {
 	for _, c := range m.calls {
 		if part != nil && c.run == run && c.part.ID == part.ID && c.result == nil {
@@ -67,8 +68,8 @@ func (m *model) find(run string, part *belay.CallPart) *call {
 	return nil
 }
 
-// answered shows what came of a call. Calls are printed in the order they were
-// made, however they end.
+// answered shows the result of a call. Calls are printed in the order they were
+// made.
 func (m *model) answered(e *belay.Event) {
 	c := m.find(e.Run, e.Call)
 	if c == nil { // of a turn that was resumed
@@ -77,7 +78,7 @@ func (m *model) answered(e *belay.Event) {
 	}
 	for _, other := range m.calls {
 		if other != c && other.result == nil && m.held(other) {
-			other.since = e.Time // it may begin now, and not sooner
+			other.since = e.Time // it may start now
 		}
 	}
 	c.result, c.waits = e.Result, false
@@ -90,8 +91,7 @@ func (m *model) answered(e *belay.Event) {
 	}
 }
 
-// drop prints the calls that are not waited for any more, and what there is to say
-// about those without an answer.
+// drop prints the open calls, with a remark for those without an answer.
 func (m *model) drop(remark string) {
 	for _, c := range m.calls {
 		if c.result != nil {
@@ -103,8 +103,8 @@ func (m *model) drop(remark string) {
 	m.calls = nil
 }
 
-// line is a line about something that happened, with a remark behind it that is
-// never cut.
+// line returns a line about an event, with a remark at its end that is never
+// cut.
 func (m *model) line(mark, title, remark string) string {
 	if remark != "" {
 		remark = " · " + remark
@@ -121,13 +121,13 @@ func (m *model) title(c *call) string {
 	return title
 }
 
-// openLine shows a call that is not over.
+// openLine shows a running call.
 func (m *model) openLine(c *call) string {
 	if c.waits {
-		return m.line(m.look.warn.Render("?"), m.title(c), "waits for your answer")
+		return m.line(m.look.warn.Render("?"), m.title(c), "waiting for your answer")
 	}
 	if m.held(c) {
-		return m.line(m.look.dim.Render("∙"), m.title(c), "waits its turn")
+		return m.line(m.look.dim.Render("∙"), m.title(c), "waiting")
 	}
 	remark := ""
 	if d := m.now.Sub(c.since); d >= time.Second {
@@ -139,7 +139,7 @@ func (m *model) openLine(c *call) string {
 	return m.line(m.look.accent.Render(m.spinner()), m.title(c), remark)
 }
 
-// doneLines show a call that is over, with the beginning of its result.
+// doneLines shows a finished call, with the beginning of its result.
 func (m *model) doneLines(c *call) []string {
 	mark, most, remark := m.look.good.Render("✓"), resultLines, ""
 	if !c.since.IsZero() {
@@ -215,8 +215,8 @@ func (m *model) diff(text string) []string {
 	return lines
 }
 
-// gist is a tool's input in a few words: what tells most comes first, and a value
-// that is the only one stands alone.
+// gist returns a tool's input in a few words: the most important field first, and
+// a single value without its key.
 func gist(input json.RawMessage) string {
 	fields, ok := label.Fields(input)
 	if !ok {

@@ -15,36 +15,33 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Questions about a chat that callers ask with errors.Is.
+// Errors that callers check with errors.Is.
 var (
-	// ErrNoTerminal says that there is no terminal to talk in.
-	ErrNoTerminal = errors.New("chat needs a terminal: without one, `belay run \"task\"` does a task and ends")
-	// ErrForced says that the person left while a turn was being aborted. It may
-	// still be ending.
-	ErrForced = errors.New("chat: left before the turn had ended")
+	// ErrNoTerminal means that there is no terminal.
+	ErrNoTerminal = errors.New("chat needs a terminal: without one, use `belay run \"task\"`")
+	// ErrForced means that the user left while a turn was being aborted. The turn
+	// may still be ending.
+	ErrForced = errors.New("chat: quit before the turn had ended")
 )
 
 // Options are the settings of a chat. A nil *Options is valid.
 type Options struct {
-	// Directives are the words behind a slash that the agent knows, to complete.
-	// Defaults to none.
+	// Directives are the agent's slash commands, for completion. Defaults to none.
 	Directives []Directive
-	// History is the file that keeps what was typed. Defaults to keeping nothing.
+	// History is the file of the input history. Defaults to keeping nothing.
 	History string
-	// Store tells how a session stands when it is opened: what it used, and
-	// whether a turn waits or was interrupted. Defaults to what the transcript
-	// shows.
+	// Store gives the state of a session when it is opened: its usage, and whether
+	// a turn waits or was interrupted. Defaults to what the transcript shows.
 	Store belay.ListStore
-	// Tools are those of the agent, for what they say about themselves: a call of
-	// a serial one is shown to wait its turn. Defaults to none that is serial.
+	// Tools are those of the agent. The chat shows a call of a serial tool as
+	// waiting until it runs. Defaults to no serial tools.
 	Tools []belay.Tool
-	// Model is the name to show until a response says which model answered.
-	// Defaults to none.
+	// Model is the name to show until a response names the model. Defaults to none.
 	Model string
-	// Person is who decides, for the record. Defaults to "you".
+	// Person is the name recorded with decisions. Defaults to "you".
 	Person string
-	// Advise says more about a call that the person is asked about. It is called before
-	// the question is shown. Defaults to saying nothing.
+	// Advise returns more information about a call for the approval question. It is
+	// called before the question is shown. Defaults to none.
 	Advise func(ctx context.Context, question belay.Question) Advice
 	// In and Out are the terminal. Default to standard input and output.
 	In, Out *os.File
@@ -78,7 +75,7 @@ type Chat struct {
 	order Order // of questions
 
 	mu        sync.Mutex
-	asker     asker // nil while nobody is at the terminal
+	asker     asker // nil while Run is not active
 	inquiries int   // how many there were
 }
 
@@ -87,7 +84,7 @@ var (
 	_ belay.Asker    = (*Chat)(nil)
 )
 
-// asker puts a question to the person, or tells them something.
+// asker shows a question or a note to the user.
 type asker interface {
 	ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error)
 	note(text string)
@@ -111,9 +108,8 @@ func New(opts *Options) *Chat {
 	return c
 }
 
-// Approve asks the person at the terminal, and waits. While Run is not under way
-// there is nobody to ask, which is an error and denies. Several questions are
-// asked one after another.
+// Approve asks the person at the terminal, and waits. While Run is not active it
+// returns an error, which denies. Several questions are asked one after another.
 func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Decision, error) {
 	c.mu.Lock()
 	a := c.asker
@@ -128,8 +124,8 @@ func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Deci
 	return a.ask(ctx, question, advice)
 }
 
-// Ask puts a question to the person at the terminal, and waits for the answer. An empty
-// one is none. While Run is not under way there is nobody to ask, which is an error.
+// Ask asks the person at the terminal a question, and waits for the answer. An empty
+// answer means none. While Run is not active it returns an error.
 func (c *Chat) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	c.mu.Lock()
 	a := c.asker
@@ -145,32 +141,33 @@ func (c *Chat) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	return d.Reason, err
 }
 
-// Advice is what helps a person to decide about a call.
+// Advice is information that helps a person to decide about a call.
 type Advice struct {
-	// Reach says how far the call reaches, and Run how it would run, if there is more
-	// than one way.
+	// Reach describes the effect of the call, and Run how it would run, if there is
+	// more than one way.
 	Reach, Run string
-	// Pattern stands for this call and others like it, if there is one that does.
+	// Pattern covers this call and similar ones, if there is such a pattern.
 	Pattern string
-	// Check says why another pattern cannot stand in its place. Defaults to no
-	// objection.
+	// Check returns why another pattern cannot be used instead. Defaults to
+	// accepting all.
 	Check func(pattern string) error
 
-	words bool // it is no call but a question, which wants words for an answer
+	words bool // it is not a call but a question that needs a text answer
 }
 
-// InOrder has an approver that asks by way of this chat asked in the order of calls.
+// InOrder wraps an approver that asks through this chat, so that it is called in the
+// order of calls.
 func (c *Chat) InOrder(of belay.Approver) belay.Approver { return c.order.Approver(of) } //nolint:ireturn // see Order
 
-// at says who talks to the person from now on.
+// at sets the asker.
 func (c *Chat) at(a asker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asker = a
 }
 
-// Note shows a warning in the conversation that belongs to no turn. It reports whether anybody
-// is at the terminal: Run is under way.
+// Note shows a warning in the conversation that belongs to no turn. It reports whether Run is
+// active.
 func (c *Chat) Note(text string) bool {
 	c.mu.Lock()
 	a := c.asker
@@ -181,9 +178,9 @@ func (c *Chat) Note(text string) bool {
 	return a != nil
 }
 
-// Run has a conversation in a session of the agent, until the person leaves or
-// ctx is done. A turn that is under way then is aborted and waited for. The agent
-// is the caller's to close.
+// Run runs a conversation in a session of the agent until the user quits or ctx
+// is done. It then aborts a running turn and waits for its end. The caller closes
+// the agent.
 func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) error {
 	in, out := c.opts.In, c.opts.Out
 	if !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
@@ -204,7 +201,7 @@ func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) erro
 	return c.screen(ctx, s, o, in, out)
 }
 
-// screen has the conversation on a terminal that can move its cursor.
+// screen runs the conversation on a terminal that can move its cursor.
 func (c *Chat) screen(ctx context.Context, s *belay.Session, o *opening, in, out *os.File) error {
 	r := newRunner(ctx, c, s, o)
 	profile := colorprofile.Detect(out, c.opts.Environ)

@@ -2,7 +2,7 @@ package chat
 
 import "unicode/utf8"
 
-// whole is a text without the beginning of a character at its end, which the next
+// whole returns a text without an incomplete character at its end, which the next
 // delta will complete.
 func whole(text string) string {
 	for i := 1; i <= utf8.UTFMax && i <= len(text); i++ {

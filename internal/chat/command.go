@@ -9,31 +9,31 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// Directive is a word that begins with a slash and that the agent, or this chat,
-// knows.
+// Directive is a slash command of the agent or of this chat.
 type Directive struct {
 	// Name is the word, without its slash.
 	Name string
-	// About says in a line what it does.
+	// About describes it in one line.
 	About string
 }
 
-// own are the chat's own commands. They count only where they are all that was
-// typed; everything else is for the agent.
+// own are the chat's own commands. They work only if nothing else was typed;
+// everything else is for the agent.
 var own = []Directive{
-	{"help", "keys and commands"},
-	{"resume", "go on with a turn that was interrupted or that waits"},
-	{"abandon", "give such a turn up"},
-	{"compact", "sum the conversation up, to make room"},
-	{"copy", "put the last answer on the clipboard, as markdown"},
+	{"help", "show keys and commands"},
+	{"resume", "resume an interrupted or waiting turn"},
+	{"abandon", "abandon an interrupted or waiting turn"},
+	{"compact", "summarize the conversation to free space"},
+	{"copy", "copy the last answer to the clipboard, as markdown"},
 	{"clear", "clear the screen; the session keeps everything"},
-	{"quit", "leave; you can resume the session later"},
+	{"quit", "quit; you can continue the session later"},
 }
 
-// Commands are the chat's own commands, which come before all other names.
+// Commands returns the chat's own commands, which come before all other names.
 func Commands() []Directive { return slices.Clone(own) }
 
-// known are all words to complete: the chat's own, and those of the agent.
+// known returns all commands for completion: the chat's own, and those of the
+// agent.
 func known(more []Directive) []Directive {
 	all := slices.Clone(own)
 	for _, d := range more {
@@ -59,7 +59,7 @@ func isOwn(text string) bool {
 	return ok && slices.ContainsFunc(own, func(d Directive) bool { return d.Name == name })
 }
 
-// command does what a command of the chat says.
+// command runs a command of the chat.
 func (m *model) command(text string) tea.Cmd {
 	switch text {
 	case "/help":
@@ -77,19 +77,19 @@ func (m *model) command(text string) tea.Cmd {
 		m.note(m.look.dim.Render("∙"), "the last answer is on the clipboard, if your terminal allows it")
 		return tea.SetClipboard(m.answer)
 	case "/resume":
-		return m.begin("goes on", m.host.resume)
+		return m.begin("resuming", m.host.resume)
 	case "/abandon":
-		return m.begin("is given up", m.host.abandon)
+		return m.begin("abandoning", m.host.abandon)
 	case "/compact":
-		return m.begin("sums up", m.host.compact)
+		return m.begin("summarizing", m.host.compact)
 	}
 	return nil
 }
 
-// begin starts what only one can be under way of.
+// begin starts an activity; only one can run at a time.
 func (m *model) begin(doing string, start func(n int)) tea.Cmd {
 	if m.working {
-		m.note(m.look.warn.Render("∙"), "wait until the turn is over, or abort it with ctrl+c")
+		m.note(m.look.warn.Render("∙"), "wait for the end of the turn, or abort it with ctrl+c")
 		return nil
 	}
 	m.work(doing)
@@ -101,21 +101,21 @@ func (m *model) begin(doing string, start func(n int)) tea.Cmd {
 var keyHelp = []Directive{
 	{"enter", "send"},
 	{"alt+enter, ctrl+j", "new line"},
-	{"up, down", "what was typed before"},
+	{"up, down", "input history"},
 	{"tab", "complete a command"},
-	{"ctrl+t", "show thinking in full, or in one line"},
-	{"ctrl+c", "abort the turn; when idle, twice leaves"},
-	{"ctrl+d", "leave, if nothing is typed"},
+	{"ctrl+t", "show or hide thinking"},
+	{"ctrl+c", "abort the turn; when idle, press twice to quit"},
+	{"ctrl+d", "quit, if nothing is typed"},
 }
 
 func (m *model) help() {
 	m.say(kindText, m.table(keyHelp, "", m.width)...)
 	m.append(kindText, "")
 	m.append(kindText, m.table(m.known, "/", m.width)...)
-	m.append(kindText, "", m.look.dim.Render(short("Any other text, with or without a slash, is for the agent.", m.width-1)))
+	m.append(kindText, "", m.look.dim.Render(short("Any other text goes to the agent, with or without a slash.", m.width-1)))
 }
 
-// table sets names and what they are about in columns of a width.
+// table renders names and descriptions in columns.
 func (m *model) table(rows []Directive, prefix string, width int) []string {
 	widest := 0
 	for _, d := range rows {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// spelled is an input as lines that people can read: a line for each field, and
-// text of many lines as such. It leaves nothing out.
+// spelled returns an input as readable lines: one line per field, and
+// multi-line text as lines. It leaves nothing out.
 func spelled(input json.RawMessage) []string {
 	fields, ok := label.Fields(input)
 	if !ok {
@@ -34,17 +34,17 @@ func spelled(input json.RawMessage) []string {
 	return lines
 }
 
-// comparedLine is a line that stays (' '), comes ('+') or goes ('-').
+// comparedLine is a line that is kept (' '), added ('+') or removed ('-').
 type comparedLine struct {
 	mark rune
 	text string
 }
 
-// compareMost bounds the work of a comparison: its product of lines.
+// compareMost bounds the work of a comparison: the product of the line counts.
 const compareMost = 250_000
 
-// compared tells two lists of lines apart, as diff does. Without a first one all
-// lines come.
+// compared compares two lists of lines, as diff does. Without a first list all
+// lines are added.
 func compared(before, after []string) []comparedLine {
 	var out []comparedLine
 	if len(before) == 0 || len(before)*len(after) > compareMost {

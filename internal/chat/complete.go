@@ -9,14 +9,14 @@ import (
 // popupLines is how many completions are shown at a time.
 const popupLines = 6
 
-// popup are the commands that what was typed may become.
+// popup holds the completions of the typed text.
 type popup struct {
 	matches []Directive
 	chosen  int
-	closed  string // the text it was closed at
+	closed  string // the text for which it was closed
 }
 
-// suggest looks up what the typed text may become.
+// suggest updates the completions of the typed text.
 func (m *model) suggest() {
 	typed := m.editor.area.Value()
 	p := &m.popup

@@ -4,8 +4,7 @@
 // # Usage
 //
 // A [Chat] is made first, because it is also the agent's approver: it asks the
-// person at the terminal. Then the agent is made, and [Chat.Run] has the
-// conversation.
+// person at the terminal. Then make the agent, and call [Chat.Run].
 //
 //	c := chat.New(&chat.Options{History: file})
 //	agent, err := belay.New(model, &belay.Options{Approver: c})
@@ -14,28 +13,28 @@
 //
 // # How it is built
 //
-// What is finished is printed once and scrolls away with the rest of the
-// terminal, so that scrolling back, searching and copying are the terminal's own.
-// Only what still changes is drawn again: the block of text that the model is
-// writing, the calls that run, the questions, the input. An alternate screen
-// would take the scrollback away for no gain.
+// Finished output is printed once and scrolls with the terminal, so that
+// scrolling, searching and copying work as usual. Only the changing part is
+// redrawn: the block of text that the model is writing, the calls that run, the
+// questions, the input. An alternate screen would lose the scrollback for no
+// gain.
 //
-// The model (model.go) is a state that changes with messages and does nothing by
-// itself: what it wants done it returns as a command. The view is a function of
-// it. The runner (runner.go) takes turns and turns their events into messages.
+// The model (model.go) is the state. Messages change it, and it returns
+// commands; it does nothing itself. The view is a function of the state. The
+// runner (runner.go) runs turns and converts their events into messages.
 //
-// Text of models and tools is cleaned before it is shown: what a terminal would
-// take for a command is made visible instead.
+// Text of models and tools is cleaned before it is shown: control characters
+// are made visible.
 //
 // # Concurrency
 //
-// Each turn has a goroutine that reads its events and one that hands them to the
-// loop, several at a time if the loop is slower. The loop waits for neither. When
-// Run returns, they have ended, unless the person forced their way out.
+// Each turn has a goroutine that reads its events and one that passes them to the
+// loop, in batches if the loop is slower. The loop waits for neither. When Run
+// returns, they have ended, unless the user forced the exit.
 //
 // # Errors
 //
-// What goes wrong in a turn is shown, and the conversation goes on. Run returns
-// [ErrNoTerminal] where there is none, [ErrForced] if the person did not wait for
-// a turn to end, and the cause if its context was cancelled.
+// Errors of a turn are shown, and the conversation continues. Run returns
+// [ErrNoTerminal] without a terminal, [ErrForced] if the user did not wait for
+// the end of a turn, and the cause if its context was cancelled.
 package chat

@@ -10,7 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A paste that is longer is shown as one word, and sent as it is.
+// A longer paste is shown as one word, and sent in full.
 const (
 	pasteLines = 12
 	pasteBytes = 4000
@@ -19,7 +19,7 @@ const (
 // editor is where the person types.
 type editor struct {
 	area   textarea.Model
-	pastes map[string]string // what stands for a long paste, and the paste
+	pastes map[string]string // placeholders of long pastes, and the pastes
 }
 
 func newEditor() editor {
@@ -29,7 +29,7 @@ func newEditor() editor {
 	area.MaxHeight = 8
 	area.MaxContentHeight = 1000
 	area.MaxWidth = 0
-	area.Placeholder = "say something, or / for commands"
+	area.Placeholder = "type a message, or / for commands"
 	area.SetPromptFunc(2, func(p textarea.PromptInfo) string {
 		if p.LineNumber == 0 {
 			return "› "
@@ -40,14 +40,14 @@ func newEditor() editor {
 	plain := textarea.StyleState{Placeholder: lipgloss.NewStyle().Faint(true)}
 	area.SetStyles(textarea.Styles{Focused: plain, Blurred: plain})
 	area.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "ctrl+j", "shift+enter"))
-	// Pasting is the terminal's: it arrives as a message. Copying is too.
+	// The terminal handles pasting, which arrives as a message, and copying.
 	area.KeyMap.Paste.SetEnabled(false)
 	area.KeyMap.CopySelection.SetEnabled(false)
-	_ = area.Focus() // makes a cursor blink that the terminal draws itself
+	_ = area.Focus() // the terminal draws a blinking cursor
 	return editor{area: area, pastes: make(map[string]string)}
 }
 
-// text is what was typed, with the long pastes in their places.
+// text returns the typed text, with long pastes expanded.
 func (e *editor) text() string {
 	text := e.area.Value()
 	for word, paste := range e.pastes {
@@ -56,7 +56,7 @@ func (e *editor) text() string {
 	return strings.TrimSpace(text)
 }
 
-// set puts another text in.
+// set replaces the text.
 func (e *editor) set(text string) {
 	e.area.Reset()
 	clear(e.pastes)
@@ -64,7 +64,7 @@ func (e *editor) set(text string) {
 	e.area.MoveToEnd()
 }
 
-// insert puts a text in at the cursor.
+// insert inserts a text at the cursor.
 func (e *editor) insert(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\uFFFD")
 	lines := strings.Count(text, "\n") + 1
@@ -76,7 +76,7 @@ func (e *editor) insert(text string) {
 	e.area.InsertString(text)
 }
 
-// press hands a key to the editor.
+// press passes a key to the editor.
 func (e *editor) press(msg tea.KeyPressMsg) {
 	e.area, _ = e.area.Update(msg)
 }

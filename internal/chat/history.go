@@ -20,17 +20,16 @@ const (
 	historyBytes   = 64 << 10
 )
 
-// history is what was typed, oldest first, and the place in it that the person
-// looks at.
+// history holds the entries, oldest first, and the current position.
 type history struct {
 	entries []string
-	at      int    // len(entries): what is being typed
-	draft   string // what was being typed when they went back
+	at      int    // len(entries): the current input
+	draft   string // the input before going back
 }
 
 func newHistory(entries []string) history { return history{entries: entries, at: len(entries)} }
 
-// add takes an entry, and reports whether it is worth keeping in a file.
+// add adds an entry, and reports whether to store it in the file.
 func (h *history) add(text string) bool {
 	fresh := len(h.entries) == 0 || h.entries[len(h.entries)-1] != text
 	if fresh {
@@ -55,7 +54,7 @@ func (h *history) older(typed string) (string, bool) {
 	return h.entries[h.at], true
 }
 
-// newer goes forward by one, and at last to what was being typed.
+// newer goes forward by one, at the end back to the current input.
 func (h *history) newer() (string, bool) {
 	if h.at == len(h.entries) {
 		return "", false
@@ -67,7 +66,7 @@ func (h *history) newer() (string, bool) {
 }
 
 // readHistory reads the newest entries of a history file: a JSON string in each
-// line. A line that is none is passed over, and a file that is not there is empty.
+// line. Invalid lines are skipped, and a missing file is empty.
 func readHistory(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
@@ -94,8 +93,7 @@ func readHistory(path string) ([]string, error) {
 	return entries[max(len(entries)-historyEntries, 0):], nil
 }
 
-// writeHistory puts a shorter history in the place of the file, whole or not at
-// all.
+// writeHistory replaces the file by a shorter history, atomically.
 func writeHistory(path string, entries []string) error {
 	var text bytes.Buffer
 	for _, entry := range entries {
@@ -109,8 +107,8 @@ func writeHistory(path string, entries []string) error {
 	return nil
 }
 
-// appendHistory adds an entry to a history file. What people type is theirs: the
-// file is for nobody else to read.
+// appendHistory adds an entry to a history file. Only the owner can read the
+// file.
 func appendHistory(path, text string) error {
 	if path == "" {
 		return nil
@@ -128,12 +126,13 @@ func appendHistory(path, text string) error {
 	return nil
 }
 
-// writeEntry writes an entry in one piece, so that two chats do not mix theirs.
+// writeEntry writes an entry with one call, so that entries of two chats do not
+// mix.
 func writeEntry(w io.Writer, text string) error {
 	data, err := json.Marshal(text)
 	if err != nil {
 		return err
 	}
 	_, err = w.Write(append(data, '\n'))
-	return err //nolint:wrapcheck // the callers say what it is about
+	return err //nolint:wrapcheck // the callers add context
 }

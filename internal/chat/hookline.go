@@ -10,15 +10,15 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// deeds say what a hook did, by the kind of what it contributed.
+// deeds describe what a hook did, by the kind of contribution.
 var deeds = map[string]string{
-	"deny": "blocked it", "halt": "halted the turn", "ask": "asked you", "allow": "approved it",
-	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered in the model's place",
+	"deny": "blocked it", "halt": "halted the turn", "ask": "asks for approval", "allow": "approved it",
+	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered instead of the model",
 	"context": "reminded the model", "prompt_context": "added context", "section": "added to the prompt", "policy": "set the turn's policy",
-	"bundle": "added tools", "continue": "made the turn go on", "instruction": "told how to sum up",
+	"bundle": "added tools", "continue": "continued the turn", "instruction": "changed the summary",
 }
 
-// deed says what a hook did, or nothing if it had nothing to say.
+// deed returns what a hook did, or "" if it did nothing.
 func deed(run *hook.Run) string {
 	var did []string
 	for _, part := range run.Contributed {
@@ -34,7 +34,7 @@ func deed(run *hook.Run) string {
 		}
 		did = append([]string{word}, did...)
 	case hook.Backgrounded:
-		did = append(did, "goes on in the background")
+		did = append(did, "continues in the background")
 	default:
 	}
 	if len(did) > 0 && run.Shadow {
@@ -49,23 +49,23 @@ func (m *model) hooked(e *belay.Event) {
 		return
 	}
 	if did := deed(e.HookRun); did != "" {
-		m.blocks(m.step.text.flush()) // runs are told when the response is whole
+		m.blocks(m.step.text.flush()) // runs are reported when the response is complete
 		m.note(m.look.warn.Render("⚑"), fmt.Sprintf("hook %s at %s: %s", e.HookRun.Subscription, e.HookRun.Phase, did))
 	}
 }
 
-// hookSaid shows what a hook says to people, or that it has the turn go on.
+// hookSaid shows a hook's message for people, or that it continues the turn.
 func (m *model) hookSaid(agent string, e *belay.Event) {
 	m.blocks(m.step.text.flush())
 	if e.Kind == belay.EventTurnContinued {
-		m.note(m.look.warn.Render("⚑"), "goes on: "+agent+e.By+": "+e.Text)
+		m.note(m.look.warn.Render("⚑"), "continues: "+agent+e.By+": "+e.Text)
 		return
 	}
 	text := visible.Clean("hook " + agent + e.By + ": " + strings.TrimSpace(e.Text))
 	m.say(kindLine, each(m.look.dim, indented(text, "⚑ ", m.width-1))...)
 }
 
-// hookFailed shows that a hook failed, and why. What is below the first line of it is shown once.
+// hookFailed shows that a hook failed, and why. The lines after the first are shown once.
 func (m *model) hookFailed(agent string, e *belay.Event) {
 	d := e.Diagnostic
 	if d == nil {
@@ -84,12 +84,12 @@ func (m *model) hookFailed(agent string, e *belay.Event) {
 	m.note(m.look.warn.Render("⚑"), text)
 }
 
-// note prints a line about something that happened, as long as it needs to be.
+// note prints a line about an event, in full length.
 func (m *model) note(mark, text string) {
 	m.say(kindLine, indented(visible.Clean(text), mark+" ", m.width-1)...)
 }
 
-// diagnosed shows what went wrong in a turn and was not shown when it came up.
+// diagnosed shows problems of a turn that were not shown when they occurred.
 func (m *model) diagnosed(diagnostics []hook.Diagnostic) {
 	const most = 5
 	diagnostics = slices.DeleteFunc(slices.Clone(diagnostics), func(d hook.Diagnostic) bool { return m.failures[d.String()] })

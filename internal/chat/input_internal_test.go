@@ -76,7 +76,7 @@ func TestHistoryThatCannotBeKeptIsTold(t *testing.T) {
 	b := newBench(t, nil)
 	b.fail = errors.New("no room")
 	b.keys("x", "enter")
-	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "what you type is not kept: no room")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "the input history is not saved: no room")
 }
 
 func TestHistoryFile(t *testing.T) {
@@ -177,7 +177,7 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &Options{Directives: []Directive{{"review", "look at the change"}}})
 	b.keys("/help", "enter")
-	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "alt+enter, ctrl+j", "/resume", "/quit", "/review", "is for the agent")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "alt+enter, ctrl+j", "/resume", "/quit", "/review", "goes to the agent")
 	for _, name := range []string{"resume", "abandon", "compact"} {
 		b.keys("/"+name, "enter")
 		if got := b.did[len(b.did)-1]; got != name {

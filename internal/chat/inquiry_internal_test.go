@@ -67,7 +67,7 @@ func TestInquiriesWaitTheirTurn(t *testing.T) {
 	b.send(withdrawMsg{"1"})
 	undecided(t, first)
 	b.wait(quiet)
-	shows(t, "the view", b.view(), "May shell run? (1 of 2)")
+	shows(t, "the view", b.view(), "Allow shell to run? (1 of 2)")
 	b.keys("y")
 	if !decision(t, call).Allow {
 		t.Error("the call was not allowed")

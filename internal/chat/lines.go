@@ -30,9 +30,8 @@ func dumb(environ []string) bool {
 // lineMsg is a line that was typed.
 type lineMsg string
 
-// teletype has the conversation line by line, for a terminal that can do no more.
-// It is the same model: what is finished is printed, and what changes is not
-// shown.
+// teletype runs the conversation line by line, for a simple terminal. It uses the
+// same model: finished output is printed, and changing output is not shown.
 type teletype struct {
 	model *model
 	out   io.Writer
@@ -40,10 +39,10 @@ type teletype struct {
 	over  chan struct{}
 	shown string // the id of the question that was printed
 	asks  bool   // and whether it asks for a pattern
-	err   error  // the first one of writing
+	err   error  // the first error of writing
 }
 
-// lines has the conversation on a terminal that cannot move its cursor.
+// lines runs the conversation on a terminal that cannot move its cursor.
 func (c *Chat) lines(ctx context.Context, s *belay.Session, o *opening, in io.Reader, out io.Writer) error {
 	reader, err := cancelreader.NewReader(in)
 	if err != nil {
@@ -67,7 +66,7 @@ func (c *Chat) lines(ctx context.Context, s *belay.Session, o *opening, in io.Re
 	return errors.Join(ended, t.err, context.Cause(ctx))
 }
 
-// send hands a message to the loop.
+// send passes a message to the loop.
 func (t *teletype) send(msg tea.Msg) {
 	select {
 	case t.msgs <- msg:
@@ -75,7 +74,7 @@ func (t *teletype) send(msg tea.Msg) {
 	}
 }
 
-// read hands over what is typed, until there is no more.
+// read passes on typed lines until the input ends.
 func (t *teletype) read(in io.Reader) {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, 1<<20)
@@ -118,7 +117,7 @@ func (t *teletype) update(msg tea.Msg) {
 	}
 }
 
-// typed takes a line: an answer if a question waits, and text otherwise.
+// typed handles a line: an answer if a question is open, and text otherwise.
 func (t *teletype) typed(line string) tea.Cmd {
 	m := t.model
 	m.now = m.clock()
@@ -150,7 +149,7 @@ func (t *teletype) typed(line string) tea.Cmd {
 	return m.deny(line)
 }
 
-// question prints the first question, once. It reports whether one waits.
+// question prints the first question, once. It reports whether one is open.
 func (t *teletype) question() bool {
 	m := t.model
 	if len(m.desk.waiting) == 0 {
@@ -173,15 +172,15 @@ func (t *teletype) question() bool {
 	return true
 }
 
-// answers says how a question can be answered with a line.
+// answers explains how to answer a question with a line.
 func answers(a *Advice) string {
 	if a.words {
 		return "your answer, or enter for none: "
 	}
 	if a.Pattern == "" {
-		return "y allows once, s in this session, anything else denies and is the reason: "
+		return "y allow once, s allow for this session, anything else denies and is the reason: "
 	}
-	return "y allows once, s in this session, p all like " + visible.All(a.Pattern) + ", anything else denies and is the reason: "
+	return "y allow once, s allow for this session, p allow all like " + visible.All(a.Pattern) + ", anything else denies and is the reason: "
 }
 
 func (t *teletype) prompt() {
@@ -204,8 +203,7 @@ func (t *teletype) write(text string) {
 	}
 }
 
-// do carries out a command, each on a goroutine of its own, as the loop of a
-// screen does.
+// do runs a command in its own goroutine, as the loop of a screen does.
 func (t *teletype) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return

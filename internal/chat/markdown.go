@@ -21,11 +21,11 @@ type markdown struct {
 	renderer *glamour.TermRenderer // of text, which it wraps
 	code     *glamour.TermRenderer // of code, which it does not
 
-	last  string // what was rendered last, and what came of it
+	last  string // the last input and its result
 	lined []string
 }
 
-// fit changes what the renderer depends on.
+// fit sets the width and style of the renderer.
 func (md *markdown) fit(width int, light bool) {
 	if width != md.width || light != md.light {
 		*md = markdown{profile: md.profile, width: width, light: light}
@@ -173,7 +173,7 @@ func (md *markdown) style() gansi.StyleConfig {
 	return style
 }
 
-// trimRight takes spaces off the end of a line, styled ones too.
+// trimRight removes trailing spaces, also styled ones.
 func trimRight(line string) string {
 	bare := ansi.Strip(line)
 	kept := strings.TrimRight(bare, " ")
@@ -190,7 +190,7 @@ func trimRight(line string) string {
 	return cut
 }
 
-// hardWrapped breaks lines that are too long where they are.
+// hardWrapped breaks long lines at the width, also within words.
 func hardWrapped(lines []string, width int) []string {
 	var out []string
 	for _, line := range lines {

@@ -15,18 +15,20 @@ import (
 
 // Messages of the runner.
 type (
-	// eventsMsg are events of the turn under way, in order.
+	// eventsMsg holds events of the running turn, in order.
 	eventsMsg []belay.Event
-	// overMsg says that what was under way is over, and what the session used.
+	// overMsg means that the running activity has ended. It has the session's
+	// usage.
 	overMsg struct {
 		err   error
 		usage belay.Usage
-		// said is what there is to say about it, if it was no turn.
+		// said is a message about it, if it was not a turn.
 		said string
-		// open says that the store has the turn open, because its end could not be stored.
+		// open means that the turn is still open in the store, because its end could not
+		// be stored.
 		open bool
 	}
-	// keptMsg says that the history was written, or why not.
+	// keptMsg means that the history was written, or has the error.
 	keptMsg struct{ err error }
 	// noteMsg is a warning that belongs to no turn.
 	noteMsg string
@@ -35,9 +37,9 @@ type (
 	tickMsg  struct{}
 )
 
-// host is the world as the model sees it. Its methods return at once; what comes
-// of them arrives as messages. What it is asked for has a number, because requests
-// may overtake each other: an abort is for the one of its number.
+// host is the model's interface to the outside. Its methods return at once;
+// results arrive as messages. Requests have numbers, because they may overtake
+// each other: an abort applies to the request with its number.
 type host interface {
 	run(n int, text string)
 	resume(n int)
@@ -82,25 +84,25 @@ type model struct {
 	out      []string
 	said     kind
 	printing bool
-	drawn    bool // the view is on the screen, so that there is an above
+	drawn    bool // the view is on the screen, so lines can be printed above it
 
-	// The turn under way, see turn.go.
+	// The running turn, see turn.go.
 	working  bool
-	number   int // of what is under way
+	number   int // of the running activity
 	doing    string
 	since    time.Time
 	aborting bool
 	step     stepView
 	calls    []*call
-	floor    int // the lines that the view has taken in this turn
+	floor    int // the height of the view in this turn
 	thinking bool
 	thought  string          // the last one, in full
-	warned   map[string]bool // what was said about hooks that failed
+	warned   map[string]bool // messages about failed hooks
 	failures map[string]bool // hooks that failed in the turn, see diagnosed
 	answer   string          // the last one, as markdown
 
 	usage   belay.Usage // of the session, as stored
-	spent   belay.Usage // of the turn under way
+	spent   belay.Usage // of the running turn
 	answers string      // the model that answered last
 
 	editor  editor
@@ -110,7 +112,7 @@ type model struct {
 	desk    desk
 
 	keeping int  // entries that are being written to the history
-	leaving bool // when nothing is under way and all is printed
+	leaving bool // when nothing is running and all is printed
 	asking  bool // whether to leave
 	gone    bool
 }
@@ -121,13 +123,13 @@ func newModel(h host, o *opening, opts *Options) *model {
 		known: known(opts.Directives), serial: opts.serial(), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
 		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model,
 	}
-	m.frames = func() int64 { m.draws++; return m.draws } // each, where nobody counts
+	m.frames = func() int64 { m.draws++; return m.draws } // for each, if unknown
 	m.md.profile = m.look.profile
 	m.now = m.clock()
 	return m
 }
 
-// Init asks the terminal for its background.
+// Init asks the terminal for its background color.
 func (m *model) Init() tea.Cmd {
 	if m.look.profile <= colorprofile.ASCII {
 		return nil
@@ -135,9 +137,9 @@ func (m *model) Init() tea.Cmd {
 	return tea.RequestBackgroundColor
 }
 
-// Update changes the state by a message. Whatever it wants printed, and leaving,
-// is added to what the message asks for.
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // it is the loop's interface
+// Update changes the state by a message. It adds commands for printing and
+// quitting.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // the loop defines it
 	m.now = m.clock()
 	cmd := m.heed(msg)
 	if m.width > 0 {
@@ -157,7 +159,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // i
 	return m, tea.Batch(cmd, printed, again)
 }
 
-// done reports whether nothing is under way.
+// done reports whether nothing is running.
 func (m *model) done() bool {
 	return !m.working && !m.printing && len(m.out) == 0 && m.keeping == 0 && !m.tall.waits() && !m.gone
 }
@@ -187,7 +189,7 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 	case keptMsg:
 		m.keeping--
 		if msg.err != nil {
-			m.note(m.look.warn.Render("∙"), "what you type is not kept: "+msg.err.Error())
+			m.note(m.look.warn.Render("∙"), "the input history is not saved: "+msg.err.Error())
 		}
 	case noteMsg:
 		m.note(m.look.warn.Render("⚑"), string(msg))
@@ -204,7 +206,7 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// resize fits everything to a new size. The first one opens the chat.
+// resize adapts everything to a new size. The first call opens the chat.
 func (m *model) resize(width, height int) {
 	first := m.height == 0
 	m.width, m.height = max(width, 20), max(height, 3)
@@ -217,7 +219,7 @@ func (m *model) resize(width, height int) {
 	}
 }
 
-// tick has the time looked at again soon. One tick is enough for all.
+// tick schedules an update of the time. One tick is enough for all.
 func (m *model) tick() tea.Cmd {
 	if m.ticking {
 		return nil
@@ -264,7 +266,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// back goes back: to what waits to be sent, or to what was sent before.
+// back goes back to queued messages, or in the history.
 func (m *model) back() {
 	typed := m.editor.text()
 	if n := len(m.queue); n > 0 && typed == "" {
@@ -274,11 +276,12 @@ func (m *model) back() {
 	}
 	if text, ok := m.history.older(typed); ok {
 		m.editor.set(text)
-		m.popup.closed = text // the arrows are for the history still
+		m.popup.closed = text // the arrows still move in the history
 	}
 }
 
-// interrupt is ctrl+c: it aborts what is under way, or asks whether to leave.
+// interrupt handles ctrl+c: it aborts the running activity, or asks whether to
+// quit.
 func (m *model) interrupt() tea.Cmd {
 	m.pressed = m.now
 	switch {
@@ -299,7 +302,7 @@ func (m *model) interrupt() tea.Cmd {
 	return nil
 }
 
-// leave ends the chat once the turn under way is aborted.
+// leave ends the chat after aborting the running turn.
 func (m *model) leave() tea.Cmd {
 	m.leaving = true
 	m.queue = nil
@@ -311,15 +314,15 @@ func (m *model) leave() tea.Cmd {
 	return m.abort()
 }
 
-// abort aborts what is under way.
+// abort aborts the running activity.
 func (m *model) abort() tea.Cmd {
 	m.aborting = true
 	n := m.number
 	return func() tea.Msg { m.host.abort(n); return nil }
 }
 
-// send takes what was typed: a command of the chat, or a message for the agent,
-// which waits its turn.
+// send handles the input: a command of the chat, or a message for the agent,
+// which is queued while a turn runs.
 func (m *model) send() tea.Cmd {
 	text := m.editor.text()
 	if text == "" || m.leaving {
@@ -349,12 +352,12 @@ func (m *model) submit(text string) tea.Cmd {
 	if hint := m.hint(text); hint != "" {
 		m.note(m.look.warn.Render("∙"), hint)
 	}
-	m.work("works")
+	m.work("working")
 	n := m.number
 	return func() tea.Msg { m.host.run(n, text); return nil }
 }
 
-// hint says which name was meant by one that a message begins with.
+// hint suggests the name that was meant at the beginning of a message.
 func (m *model) hint(text string) string { return near.Slash(typed.Leading(text), namesOf(m.known)) }
 
 func (m *model) userLines(text string) []string {
@@ -367,7 +370,8 @@ func (m *model) userLines(text string) []string {
 	return each(m.look.user, lines)
 }
 
-// toggleThinking shows thinking in full or not, from now on and the last one.
+// toggleThinking switches between full and short thinking, for the last and all
+// later ones.
 func (m *model) toggleThinking() {
 	m.thinking = !m.thinking
 	if m.thinking && strings.TrimSpace(m.thought) != "" {

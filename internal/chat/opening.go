@@ -15,20 +15,20 @@ import (
 // replayed is how many of the last messages are shown when a session is opened.
 const replayed = 6
 
-// opening is how a session stands when the chat begins.
+// opening is the state of a session when the chat begins.
 type opening struct {
 	session  string
 	messages []*belay.Message // the last few
 	more     int              // how many came before them
 	usage    belay.Usage
-	unended  string // what there is to say about a turn that has not ended
-	calls    string // and about its calls
+	unended  string // a note about a turn that has not ended
+	calls    string // a note about its calls
 	trouble  []string
 	history  []string
 }
 
-// open reads how a session stands. What cannot be read is told and does not keep
-// the chat from beginning.
+// open reads the state of a session. Errors are shown and do not prevent the
+// chat.
 func open(ctx context.Context, session *belay.Session, store belay.ListStore) *opening {
 	o := &opening{session: session.ID()}
 	after := int64(0)
@@ -44,7 +44,7 @@ func open(ctx context.Context, session *belay.Session, store belay.ListStore) *o
 	o.more = int(after)
 	o.read(messages)
 	if store == nil && len(o.messages) > 0 && !final(o.messages[len(o.messages)-1]) {
-		o.unended = "the last turn may not have come to its end: /resume goes on with it, if it can be"
+		o.unended = "the last turn may not be complete: /resume tries to continue it"
 	}
 	return o
 }
@@ -62,11 +62,11 @@ func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.Sess
 		o.usage = info.State.Usage
 		switch turn := info.State.Turn; {
 		case info.Held:
-			o.unended, o.calls = "the session is open elsewhere: close it there first", "under way elsewhere"
+			o.unended, o.calls = "the session is open elsewhere: close it there first", "running elsewhere"
 		case turn != nil && turn.Parked:
-			o.unended, o.calls = "the last turn waits for a decision: /resume goes on with it, /abandon gives it up", "waits"
+			o.unended, o.calls = "the last turn waits for a decision: /resume continues it, /abandon drops it", "waits"
 		case turn != nil:
-			o.unended, o.calls = "the last turn was interrupted: /resume goes on with it; a new message gives it up", "interrupted"
+			o.unended, o.calls = "the last turn was interrupted: /resume continues it, a new message drops it", "interrupted"
 		}
 		return &info
 	}
@@ -96,11 +96,11 @@ func final(message *belay.Message) bool {
 	return message.Role == belay.RoleAssistant && len(message.Calls()) == 0 || message.IsCompaction
 }
 
-// greet shows where the conversation stands.
+// greet shows the state of the conversation.
 func (m *model) greet() {
-	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help tells what there is", visible.Clean(m.opening.session)), m.width-1)))
+	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help lists commands", visible.Clean(m.opening.session)), m.width-1)))
 	if m.opening.more > 0 {
-		m.append(kindText, m.look.dim.Render(short(fmt.Sprintf("%s before these", many(m.opening.more, "message")), m.width-1)))
+		m.append(kindText, m.look.dim.Render(short(fmt.Sprintf("%s above are not shown", many(m.opening.more, "message")), m.width-1)))
 	}
 	for _, message := range m.opening.messages {
 		m.replay(message)
@@ -119,7 +119,7 @@ func (m *model) greet() {
 func (m *model) replay(message *belay.Message) {
 	switch {
 	case message.IsCompaction:
-		m.note(m.look.accent.Render("∙"), "the conversation was summed up here")
+		m.note(m.look.accent.Render("∙"), "the conversation was summarized here")
 	case message.Kind == belay.KindUser:
 		text := message.Text()
 		if message.PreModifiedText != nil {

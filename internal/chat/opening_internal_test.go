@@ -105,7 +105,7 @@ func TestOpeningShowsTheLastMessages(t *testing.T) {
 		}
 		b := openBench(t, nil, o)
 		shows(t, "the scrollback", strings.Join(b.printed, "\n"),
-			"8 messages before these", "› A question.", "Reading.", "✓ read notes.md", "The last answer.")
+			"8 messages above are not shown", "› A question.", "Reading.", "✓ read notes.md", "The last answer.")
 		b.keys("/copy", "enter")
 		shows(t, "the scrollback", strings.Join(b.printed, "\n"), "the last answer is on the clipboard")
 		if b.m.answer != "The *last* answer." {
@@ -133,7 +133,7 @@ func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
 	}{
 		{"in an interrupted turn", &belay.SessionInfo{ID: "main", State: turn(false)}, "∙ write f.txt, content: hello · interrupted"},
 		{"in a parked turn", &belay.SessionInfo{ID: "main", State: turn(true)}, "∙ write f.txt, content: hello · waits"},
-		{"in another process", &belay.SessionInfo{ID: "main", Held: true, State: turn(false)}, "∙ write f.txt, content: hello · under way elsewhere"},
+		{"in another process", &belay.SessionInfo{ID: "main", Held: true, State: turn(false)}, "∙ write f.txt, content: hello · running elsewhere"},
 		{"nobody knows", nil, "∙ write f.txt, content: hello · no result"},
 	} {
 		o := &opening{session: "main", messages: []*belay.Message{message}}

@@ -8,18 +8,18 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Order puts questions in the order of their calls. The calls of one message are asked
-// about at the same time, and whoever can show one question at a time would show them in
-// any order: what a person types might answer another question than the one that was
-// meant. The zero value is ready to use.
+// Order puts questions in the order of their calls. The approvals of one message are
+// requested at the same time. A user interface that shows one question at a time would
+// show them in random order, and a person's answer might go to the wrong question. The
+// zero value is ready to use.
 type Order struct {
 	mu     sync.Mutex
-	asked  []belay.Approval // and not yet put, as events told of them
+	asked  []belay.Approval // not yet asked, as announced by events
 	change chan struct{}    // closed with the next change
 }
 
-// Hear takes the order from the events of a turn. It is called for each of them, before
-// the next is read.
+// Hear learns the order from the events of a turn. Call it for each event, before
+// reading the next.
 func (o *Order) Hear(e *belay.Event) {
 	switch {
 	case e.Kind == belay.EventApprovalRequested && e.Approval != nil:
@@ -43,7 +43,7 @@ func (o *Order) changed() {
 	}
 }
 
-// leave says that nobody need wait for a question any more.
+// leave removes a question, so that later ones need not wait for it.
 func (o *Order) leave(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +51,7 @@ func (o *Order) leave(id string) {
 	o.changed()
 }
 
-// await waits until the questions of the same turn are put that come before this one.
+// await waits until the earlier questions of the same turn were asked.
 func (o *Order) await(ctx context.Context, a *belay.Approval) error {
 	for {
 		o.mu.Lock()
@@ -76,9 +76,9 @@ func (o *Order) await(ctx context.Context, a *belay.Approval) error {
 	}
 }
 
-// Approver has an approver asked in order: about the next call when it has answered, or
-// when a chat has taken up the question.
-func (o *Order) Approver(of belay.Approver) belay.Approver { return inOrder{of, o} } //nolint:ireturn // it is what it is put around
+// Approver wraps an approver so that it is called in order: for the next call after it
+// has answered, or after a chat has shown the question.
+func (o *Order) Approver(of belay.Approver) belay.Approver { return inOrder{of, o} } //nolint:ireturn // it wraps the same interface
 
 type inOrder struct {
 	belay.Approver
@@ -98,7 +98,7 @@ func (v inOrder) Approve(ctx context.Context, q belay.Question) (belay.Decision,
 	return v.Approver.Approve(context.WithValue(ctx, putKey{}, put), q)
 }
 
-// put says that a question is on the desk.
+// put records that a question is shown.
 func put(ctx context.Context) {
 	if f, ok := ctx.Value(putKey{}).(func()); ok {
 		f()

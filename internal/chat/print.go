@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 )
 
-// kind says what was printed, for the space between one thing and the next.
+// kind is the kind of printed output, for the space between outputs.
 type kind int
 
 const (
@@ -18,10 +18,10 @@ const (
 	kindLine         // lines about calls, hooks and other events, close together
 )
 
-// printedMsg says that what was handed to the terminal is printed.
+// printedMsg means that the terminal has printed the last page.
 type printedMsg struct{}
 
-// printer hands lines to the terminal in order, a page at a time.
+// printer sends lines to the terminal in order, one page at a time.
 type printer func(pages []string) tea.Cmd
 
 // printAbove prints above the view. The pages are messages of one sequence,
@@ -42,13 +42,14 @@ func (m *model) say(k kind, lines ...string) {
 	m.append(k, lines...)
 }
 
-// append prints lines right behind what was printed last.
+// append prints lines directly after the last output.
 func (m *model) append(k kind, lines ...string) {
 	m.said = k
 	m.out = append(m.out, lines...)
 }
 
-// print hands over what waits, once the terminal has taken what came before.
+// print sends the waiting lines, once the terminal has printed the earlier
+// ones.
 func (m *model) print() tea.Cmd {
 	if m.printing || len(m.out) == 0 || !m.drawn {
 		return nil
@@ -57,7 +58,7 @@ func (m *model) print() tea.Cmd {
 	for page := range slices.Chunk(m.out, m.page()) {
 		text := m.toned(strings.Join(page, "\n"))
 		if text == "" {
-			text = " " // nothing would print nothing
+			text = " " // an empty print would show nothing
 		}
 		pages = append(pages, text)
 	}
@@ -65,13 +66,12 @@ func (m *model) print() tea.Cmd {
 	return m.printer(pages)
 }
 
-// page is how many lines are printed at a time. The view leaves as much of the
-// screen free: what is printed pushes it down, and never off the screen into the
-// scrollback.
+// page is how many lines are printed at a time. The view leaves that much of the
+// screen free, so that printing never pushes it into the scrollback.
 func (m *model) page() int { return max(m.height/3, 1) }
 
-// toned takes out of a text the colours that the terminal does not have. The view
-// is toned by its renderer, what is printed is not.
+// toned removes colours that the terminal does not support. The renderer does
+// this for the view, but not for printed lines.
 func (m *model) toned(text string) string {
 	var b strings.Builder
 	w := colorprofile.Writer{Forward: &b, Profile: m.look.profile}

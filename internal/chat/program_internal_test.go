@@ -168,7 +168,7 @@ func (floor) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorizat
 }
 
 // answerable waits until the first question takes keys.
-func (s *stage) answerable() { s.t.Helper(); s.sees("May shell run?", "y allow once") }
+func (s *stage) answerable() { s.t.Helper(); s.sees("Allow shell to run?", "y allow once") }
 
 func TestProgramAsks(t *testing.T) {
 	t.Parallel()
@@ -202,7 +202,7 @@ func TestProgramAsksInTurn(t *testing.T) {
 	s.say("clean")
 	s.sees("(1 of 3)", "y allow once")
 	s.tm.Type("y")
-	s.sees("one moment: you were typing")
+	s.sees("pause typing to answer")
 	s.key("ctrl+c")
 	s.sees("∎ aborted")
 	s.end()
@@ -394,9 +394,9 @@ func TestProgramResumes(t *testing.T) {
 	again := asks()
 	again.Store = store
 	s := play(t, steps[1:], again, &Options{Store: store})
-	s.sees("› clean up", "the last turn waits for a decision: /resume goes on with it")
+	s.sees("› clean up", "the last turn waits for a decision: /resume continues it")
 	s.say("something new")
-	s.sees("an earlier turn waits: /resume goes on with it, /abandon gives it up")
+	s.sees("an earlier turn is waiting: /resume continues it, /abandon drops it")
 	s.say("/resume")
 	s.answerable()
 	s.tm.Type("y")
@@ -410,13 +410,13 @@ func TestProgramAbandonsAndCompacts(t *testing.T) {
 	opts.OnAsk, opts.Store = belay.AskPark, store
 	s := play(t, []scripted.Step{{Calls: []scripted.Call{{Tool: "shell", Input: `{"command":"rm"}`}}}, {Text: "A summary."}}, opts, &Options{Store: store})
 	s.say("clean up")
-	s.sees("∎ the turn waits", "? shell waits for a decision")
+	s.sees("∎ the turn is waiting", "? shell waits for a decision")
 	s.say("/abandon")
-	s.sees("the turn is given up")
+	s.sees("the turn was abandoned")
 	s.say("/compact")
-	s.sees("the conversation is summed up")
+	s.sees("the conversation was summarized")
 	s.say("/resume")
-	s.sees("there is no turn to go on with")
+	s.sees("there is no turn to resume")
 }
 
 // Nobody is asked when nobody is there.
@@ -437,7 +437,7 @@ func TestApproveHeedsItsContext(t *testing.T) {
 		_, err := s.chat.Approve(ctx, belay.Question{Approval: belay.Approval{ID: "1", Tool: "shell"}})
 		done <- err
 	}()
-	s.sees("May shell run?")
+	s.sees("Allow shell to run?")
 	cancel(gone)
 	if err := <-done; !errors.Is(err, gone) {
 		t.Errorf("error = %v, want the cause", err)

@@ -56,7 +56,7 @@ func TestQuestionAnswers(t *testing.T) {
 		want *belay.Decision
 	}{
 		{"y allows", []string{"y"}, &belay.Decision{Allow: true}},
-		{"s allows in this session", []string{"s"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}},
+		{"s allows for this session", []string{"s"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}},
 		{"p asks for a pattern", []string{"p"}, nil},
 		{"p offers one", []string{"p", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm *)"}}},
 		{"the pattern can be changed", []string{"p", "backspace", "backspace", "-rf build)", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf build)"}}},
@@ -80,7 +80,7 @@ func TestQuestionAnswers(t *testing.T) {
 			b.keys("draft")
 			b.wait(time.Second)
 			reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
-			shows(t, "the view", b.view(), "May shell run?", "it removes files (asked by guard)", "zone 1 workspace: changes files", "would run in the sandbox",
+			shows(t, "the view", b.view(), "Allow shell to run?", "it removes files (asked by guard)", "zone 1 workspace: changes files", "would run in the sandbox",
 				"+ command: rm -rf build", "y allow once · s allow for this session", "p all like shell(rm *)", "n deny")
 			b.keys(test.keys...)
 			if test.want == nil {
@@ -91,7 +91,7 @@ func TestQuestionAnswers(t *testing.T) {
 			if got.Allow != test.want.Allow || got.Reason != test.want.Reason || got.Scope != test.want.Scope || got.By != "you" || got.Approval != "1" || got.Hash != "h-1" {
 				t.Errorf("decided %+v, want %+v by you, about this question and input", got, test.want)
 			}
-			hides(t, "the view", b.view(), "May shell run?")
+			hides(t, "the view", b.view(), "Allow shell to run?")
 			if text := b.m.editor.text(); text != "draft" {
 				t.Errorf("the editor holds %q, want what was being typed", text)
 			}
@@ -107,9 +107,9 @@ func TestQuestionPatterns(t *testing.T) {
 	b.wait(time.Second)
 	reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
 	b.keys("p")
-	shows(t, "the view", b.view(), "enter allows all such calls", "› shell(rm *)")
+	shows(t, "the view", b.view(), "enter allow all matching calls", "› shell(rm *)")
 	b.keys("ctrl+u", "read", "enter")
-	shows(t, "the view", b.view(), "enter allows none: it does not cover this call")
+	shows(t, "the view", b.view(), "invalid pattern: it does not cover this call")
 	b.keys("x")
 	hides(t, "the view", b.view(), "does not cover")
 	b.send(withdrawMsg{"1"})
@@ -129,7 +129,7 @@ func TestQuestionWaitsForSilence(t *testing.T) {
 	b := begun(t)
 	b.keys("read")
 	reply := b.question("1", "shell", `{}`)
-	shows(t, "the view", b.view(), "May shell run?", "one moment: you were typing")
+	shows(t, "the view", b.view(), "Allow shell to run?", "pause typing to answer")
 	b.wait(quiet / 2)
 	b.keys("y")
 	undecided(t, reply)
@@ -154,7 +154,7 @@ func TestQuestionsQueue(t *testing.T) {
 	b := begun(t)
 	b.wait(time.Second)
 	one, two, three := b.question("1", "one", `{}`), b.question("2", "two", `{}`), b.question("3", "three", `{}`)
-	shows(t, "the view", b.view(), "May one run? (1 of 3)")
+	shows(t, "the view", b.view(), "Allow one to run? (1 of 3)")
 	b.keys("y", "y")
 	if !decision(t, one).Allow {
 		t.Error("the first was not allowed")
@@ -162,7 +162,7 @@ func TestQuestionsQueue(t *testing.T) {
 	undecided(t, two)
 	b.wait(quiet)
 	b.send(withdrawMsg{"2"}) // its call was aborted
-	shows(t, "the view", b.view(), "May three run?", "one moment")
+	shows(t, "the view", b.view(), "Allow three to run?", "pause typing")
 	b.keys("y")
 	undecided(t, three)
 	b.wait(quiet)
@@ -185,7 +185,7 @@ func TestQuestionHidesNothing(t *testing.T) {
 		command.WriteString(`echo ok\n`)
 	}
 	b.question("1", "shell", `{"command":"`+command.String()+`\u001b[2Krm -rf \u202e/"}`)
-	shows(t, "the view", b.view(), "+ command:", "+   echo ok", "lines more: v shows the whole", "y allow once")
+	shows(t, "the view", b.view(), "+ command:", "+   echo ok", "lines more: press v to see all", "y allow once")
 	b.keys("v")
 	all := strings.Join(b.printed, "\n")
 	if n := strings.Count(all, "echo ok"); n != 40 {
@@ -206,7 +206,7 @@ func TestQuestionShowsARewrite(t *testing.T) {
 	b.event(belay.Event{Kind: belay.EventToolUse, Call: part})
 	b.question("1", "shell", string(part.Final))
 	shows(t, "the view", b.view(), "- command: rm -rf /\n", "+ command: rm -rf ./build", "  cwd: .")
-	shows(t, "the view", b.view(), "? shell", "waits for your answer")
+	shows(t, "the view", b.view(), "? shell", "waiting for your answer")
 }
 
 // Decisions are printed, whoever made them.
@@ -222,7 +222,7 @@ func TestDecisionsAreLines(t *testing.T) {
 	} {
 		b.event(belay.Event{Kind: belay.EventApprovalDecided, Call: part, Approval: &belay.Approval{Tool: "shell", Decided: &d}})
 	}
-	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ shell allowed by policy: it is Monday", "✓ shell allowed in this session by ada", "✓ shell allowed like shell(ls *) by ada",
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ shell allowed by policy: it is Monday", "✓ shell allowed for this session by ada", "✓ shell allowed like shell(ls *) by ada",
 		"✗ shell denied by expiry: nobody decided in time")
 }
 

@@ -20,30 +20,30 @@ var errAborted = &abortError{}
 
 type abortError struct{}
 
-func (*abortError) Error() string { return "you aborted it" }
+func (*abortError) Error() string { return "aborted by you" }
 
-// Is lets an abort count as any cancelled context.
+// Is makes an abort count as a cancelled context.
 func (*abortError) Is(target error) bool { return target == context.Canceled }
 
-// runner takes turns for a model, and hands their events to its loop.
+// runner runs turns for a model, and passes their events to its loop.
 type runner struct {
 	chat    *Chat
 	session *belay.Session
 	model   *model
 	ctx     context.Context //nolint:containedctx // the chat's own: a runner lives as long as Run
 
-	ready chan struct{} // closed when send is there
+	ready chan struct{} // closed when send is set
 	send  func(tea.Msg)
 	gone  chan struct{} // closed when the loop has ended
 
 	forced atomic.Bool
-	left   atomic.Bool // the turn that has just failed is open in the store
+	left   atomic.Bool // the turn that just failed is open in the store
 	turns  sync.WaitGroup
 
 	mu      sync.Mutex
-	number  int                     // of what was started last
-	aborted int                     // of what was aborted last
-	cancel  context.CancelCauseFunc // of what was started last
+	number  int                     // of the last started activity
+	aborted int                     // of the last aborted activity
+	cancel  context.CancelCauseFunc // of the last started activity
 }
 
 func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runner {
@@ -53,21 +53,21 @@ func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runn
 	return r
 }
 
-// newProgram makes the loop. Signals are the chat's, which ends in order. What is
-// finished is printed at once and leaves the view with the next frame: the frames
-// are short, so that nobody sees it twice.
+// newProgram makes the loop. The chat handles signals itself to end in order.
+// Finished output is printed at once and leaves the view with the next frame;
+// frames are short, so it is not visible twice.
 func newProgram(m tea.Model, in io.Reader, out io.Writer, environ []string, profile colorprofile.Profile) *tea.Program {
 	return tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(environ),
 		tea.WithColorProfile(profile), tea.WithoutSignalHandler(), tea.WithFPS(120))
 }
 
-// attach says where messages go.
+// attach sets the receiver of messages.
 func (r *runner) attach(send func(tea.Msg)) {
 	r.send = send
 	close(r.ready)
 }
 
-// tell hands a message to the loop. After the loop has ended it does nothing.
+// tell passes a message to the loop. After the loop has ended it does nothing.
 func (r *runner) tell(msg tea.Msg) {
 	select {
 	case <-r.ready:
@@ -76,7 +76,7 @@ func (r *runner) tell(msg tea.Msg) {
 	}
 }
 
-// end ends what is under way, once the loop has ended.
+// end stops the running activity after the loop has ended.
 func (r *runner) end() error {
 	r.chat.at(nil)
 	close(r.gone)
@@ -92,7 +92,7 @@ func (r *runner) end() error {
 	return nil
 }
 
-// ask puts a question to the person.
+// ask asks the person a question.
 func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error) {
 	reply := make(chan belay.Decision, 1)
 	r.tell(askMsg{question, advice, reply})
@@ -104,20 +104,20 @@ func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice
 		r.tell(withdrawMsg{question.ID})
 		return belay.Decision{}, context.Cause(ctx)
 	case <-r.gone:
-		return belay.Decision{}, errors.New("the person left without deciding")
+		return belay.Decision{}, errors.New("the user quit without deciding")
 	}
 }
 
 // note shows the person a warning.
 func (r *runner) note(text string) { r.tell(noteMsg(text)) }
 
-// start does something on a goroutine of its own, which ends with an overMsg.
+// start runs an activity in its own goroutine, which ends with an overMsg.
 func (r *runner) start(n int, do func(ctx context.Context) (said string, err error)) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.mu.Lock()
 	r.number, r.cancel = n, cancel
 	if r.aborted == n {
-		cancel(errAborted) // the abort was quicker
+		cancel(errAborted) // already aborted
 	}
 	r.mu.Unlock()
 	r.turns.Go(func() {
@@ -138,13 +138,13 @@ func (r *runner) resume(n int) {
 func (r *runner) abandon(n int) {
 	r.start(n, func(ctx context.Context) (string, error) {
 		_, err := r.session.Abandon(ctx)
-		return "the turn is given up", err
+		return "the turn was abandoned", err
 	})
 }
 
 func (r *runner) compact(n int) {
 	r.start(n, func(ctx context.Context) (string, error) {
-		return "the conversation is summed up; the session keeps all of it", r.session.Compact(ctx)
+		return "the conversation was summarized; the session keeps everything", r.session.Compact(ctx)
 	})
 }
 
@@ -161,8 +161,8 @@ func (r *runner) force() { r.forced.Store(true) }
 
 func (r *runner) remember(text string) error { return appendHistory(r.chat.opts.History, text) }
 
-// follow hands the events of a turn to the loop. An error that an event has told
-// of is not returned.
+// follow passes the events of a turn to the loop. It does not return errors that
+// an event has reported.
 func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	b := newBatch()
 	var sender sync.WaitGroup
@@ -191,7 +191,7 @@ func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	return failure
 }
 
-// isOpen reports whether the store has a turn of the session that was not ended: its last
+// isOpen reports whether the session has an open turn in the store, because its last
 // commit failed.
 func (r *runner) isOpen() bool {
 	if r.chat.opts.Store == nil {

@@ -152,7 +152,7 @@ func (x *tmux) is(name, from string) {
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	x := newTmux(t)
-	x.sees("/help tells what there is")
+	x.sees("/help lists commands")
 	x.line("what is here?")
 	x.until("the answer", func(screen string) bool {
 		return strings.Contains(screen, "rm -rf build") && strings.Contains(screen, "· scripted/story ·") && !strings.Contains(screen, "aborts")
@@ -179,11 +179,11 @@ func TestScreen(t *testing.T) {
 	x.do("resize-window", "-x", "50", "-y", "20")
 	x.sees("› and then the tests")
 	x.keys("C-c") // clears the input
-	x.until("an empty input", func(screen string) bool { return strings.Contains(screen, "› say something") })
+	x.until("an empty input", func(screen string) bool { return strings.Contains(screen, "› type a message") })
 	x.keys("Up", "Up")
-	x.until("what was typed before", func(screen string) bool { return strings.Count(screen, "› go on") == 2 })
+	x.until("input history", func(screen string) bool { return strings.Count(screen, "› go on") == 2 })
 	x.keys("C-c", "C-c")
-	x.sees("ctrl+c again leaves")
+	x.sees("press ctrl+c again to quit")
 	x.is("narrow", "› go on")
 	if colours := x.do("capture-pane", "-p", "-e", "-S", "-"); !strings.Contains(colours, "\x1b[32m") {
 		t.Errorf("there are no colours: %q", colours)
@@ -214,7 +214,7 @@ func TestScreenWithoutColours(t *testing.T) {
 		environ string
 		ready   string
 	}{
-		{"NO_COLOR", "NO_COLOR=1", "say something"},
+		{"NO_COLOR", "NO_COLOR=1", "type a message"},
 		{"a dumb terminal", "TERM=dumb", "\n>"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -236,5 +236,5 @@ func TestScreenWithoutColours(t *testing.T) {
 func TestScreenWithoutInput(t *testing.T) {
 	t.Parallel()
 	x := newTmux(t, "sh", "-c", `exec "$0" </dev/null`)
-	x.sees("program: chat needs a terminal: without one, `belay run")
+	x.sees("program: chat needs a terminal: without one, use `belay run")
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // The open block of a text is rendered again with each delta, so it must not
-// grow without bound: what is longer is cut.
+// grow without limit: longer blocks are cut.
 const (
 	openBytes = 4 << 10
 	openLines = 60 // of code
@@ -16,7 +16,7 @@ const (
 // block is a part of a markdown text that will not change any more.
 type block struct {
 	text string
-	// glued says that the block goes on where the one before was cut.
+	// glued means that the block continues the one before, which was cut.
 	glued bool
 }
 
@@ -57,7 +57,7 @@ func (s *stream) flush() []block {
 	return []block{last}
 }
 
-// cut takes the first finished block off.
+// cut removes and returns the first finished block.
 func (s *stream) cut() (string, block, bool) {
 	end, fence := boundary(s.raw)
 	if end > 0 {
@@ -81,8 +81,8 @@ func (s *stream) cut() (string, block, bool) {
 	return s.raw[:at], block{s.raw[at:], true}, true
 }
 
-// cutCode takes the beginning off a long piece of code, and closes and opens the
-// fence around it.
+// cutCode removes and returns the beginning of long code, and closes and reopens
+// its fence.
 func cutCode(raw, fence string) (string, block, bool) {
 	lines := strings.SplitAfter(raw, "\n")
 	keep := keepLines
@@ -97,8 +97,8 @@ func cutCode(raw, fence string) (string, block, bool) {
 	return first + mark + "\n", block{lines[0] + strings.Join(lines[len(lines)-keep:], ""), true}, true
 }
 
-// boundary is where the first block of a text ends, or 0 if it is not finished;
-// then fence is the mark of the code that it is, if the block begins with one.
+// boundary returns the end of the first block, or 0 if it is not finished. Then
+// fence is the fence mark, if the block is code.
 func boundary(raw string) (end int, fence string) {
 	var s scan
 	for start := 0; start < len(raw); {
@@ -122,7 +122,7 @@ func boundary(raw string) (end int, fence string) {
 	return 0, ""
 }
 
-// verdict says what a line does to the block it is read for.
+// verdict is the effect of a line on the current block.
 type verdict int
 
 const (
@@ -131,7 +131,7 @@ const (
 	endsAfter
 )
 
-// scan is what is known of a block while its lines are read.
+// scan is the state of reading a block's lines.
 type scan struct {
 	started bool
 	list    bool   // it begins with an item
@@ -140,7 +140,7 @@ type scan struct {
 	fence   string // the mark of the code that the next line is in
 }
 
-// read looks at the next line, which may not be complete.
+// read reads the next line, which may be incomplete.
 func (s *scan) read(line string, complete bool) verdict {
 	bare := strings.TrimSpace(line)
 	switch {
@@ -171,7 +171,7 @@ func (s *scan) read(line string, complete bool) verdict {
 	return goesOn
 }
 
-// indents reports whether a line belongs to what is above it.
+// indents reports whether a line belongs to the item above it.
 func indents(line string) bool { return line[0] == ' ' || line[0] == '\t' }
 
 // itemish reports whether a line is, or may become, an item of a list.
@@ -186,7 +186,7 @@ func heading(line string) bool {
 	return level > 0 && level <= 6 && (len(line) == level || line[level] == ' ')
 }
 
-// fenceOf is the mark that opens code in a line, or nothing.
+// fenceOf returns the mark that opens code in a line, or "".
 func fenceOf(bare string) string {
 	for _, c := range []string{"`", "~"} {
 		n := len(bare) - len(strings.TrimLeft(bare, c))

@@ -23,7 +23,7 @@ func TestSubagentsAreShown(t *testing.T) {
 		Approval: belay.Approval{ID: "ap-1", Call: "call_1", Tool: "shell", Reason: "it builds", By: "zone"},
 		Input:    childs.Input, Agent: "scout", Run: "r1", Depth: 2,
 	}, reply: reply})
-	shows(t, "the view", b.view(), "May shell run for subagent scout, 2 deep?")
+	shows(t, "the view", b.view(), "Allow shell to run for subagent scout, 2 deep?")
 	for _, c := range b.m.calls {
 		if c.waits != (c.run == "r1") {
 			t.Errorf("the call of run %q waits: %t", c.run, c.waits)

@@ -4,8 +4,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// theme is how things look. It uses the terminal's own sixteen colours, which its
-// owner has chosen, and says nothing by colour alone.
+// theme holds the styles. It uses the terminal's own sixteen colours, and never
+// uses colour alone to convey meaning.
 type theme struct {
 	user, accent, dim, good, bad, warn, added, removed lipgloss.Style
 }

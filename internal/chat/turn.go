@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// askUser is the tool whose approvals are questions, answered by what they are decided with.
+// askUser is the tool whose approvals are questions with text answers.
 const askUser = "ask_user"
 
 // stepView is what the model is saying now.
@@ -25,7 +25,7 @@ type stepView struct {
 	thinkFrom time.Time
 }
 
-// work begins something that takes a while.
+// work starts a longer activity.
 func (m *model) work(doing string) {
 	m.number++
 	m.working, m.aborting, m.doing, m.since = true, false, doing, m.now
@@ -69,7 +69,7 @@ func (m *model) happened(e *belay.Event) {
 	case belay.EventHookInvoked, belay.EventSkillInvoked:
 		m.note(m.look.accent.Render("∙"), strings.TrimSuffix(string(e.Kind), "_invoked")+" "+e.Text)
 	case belay.EventCompactionStart:
-		m.doing = "sums up"
+		m.doing = "summarizing"
 	case belay.EventCompactionEnd:
 		m.compacted(e)
 	case belay.EventError:
@@ -80,7 +80,7 @@ func (m *model) happened(e *belay.Event) {
 	}
 }
 
-// happenedBelow shows an event of a subagent: what it does, and not what it says.
+// happenedBelow shows an event of a subagent: its actions, not its text.
 func (m *model) happenedBelow(e *belay.Event) {
 	switch e.Kind {
 	case belay.EventToolUse:
@@ -113,7 +113,8 @@ func (m *model) happenedBelow(e *belay.Event) {
 	}
 }
 
-// subagentNamed names a subagent, and how deep it is where that is more than one.
+// subagentNamed returns a subagent's name, with its depth if that is more than
+// one.
 func subagentNamed(name string, depth int) string {
 	if depth > 1 {
 		return fmt.Sprintf("subagent %s, %d deep", name, depth)
@@ -128,7 +129,7 @@ func (m *model) returned(e *belay.Event) {
 	case s == nil || s.Status == belay.ChildSuccess:
 		text += " is done"
 	case s.Status == belay.ChildParked:
-		text += " waits"
+		text += " is waiting"
 	default:
 		mark, text = m.look.warn.Render("↲"), text+": "+s.Status
 		if s.Message != "" {
@@ -138,11 +139,11 @@ func (m *model) returned(e *belay.Event) {
 	m.note(mark, text)
 }
 
-// spoke shows text as it comes. What is finished of it is printed.
+// spoke shows streamed text and prints finished blocks.
 func (m *model) spoke(delta string) {
 	m.thoughtThrough()
 	m.drop("no result")
-	m.doing = "works"
+	m.doing = "working"
 	m.step.full.WriteString(delta)
 	m.blocks(m.step.text.add(delta))
 }
@@ -169,7 +170,7 @@ func (m *model) thinks(e *belay.Event) {
 	m.step.thought.WriteString(e.Text)
 }
 
-// thoughtThrough ends thinking: it becomes a line, or is printed in full.
+// thoughtThrough ends thinking: it prints a line, or the full text.
 func (m *model) thoughtThrough() {
 	if m.step.thought.Len() == 0 {
 		return
@@ -187,8 +188,7 @@ func (m *model) thoughtLines(text string) []string {
 	return each(m.look.dim, indented(strings.TrimSpace(visible.Clean(text)), "∴ ", m.width-1))
 }
 
-// responded ends what the model was saying. A response that was not streamed is
-// shown now.
+// responded ends the model's text. It shows a response that was not streamed.
 func (m *model) responded(message *belay.Message) {
 	m.thoughtThrough()
 	if m.step.full.Len() == 0 && message != nil && message.Text() != "" {
@@ -215,7 +215,7 @@ func (m *model) consumed(u *belay.Usage) {
 	m.spent.Cost += u.Cost
 }
 
-// decided shows what was decided about a call, by whom.
+// decided shows the decision about a call, and by whom.
 func (m *model) decided(e *belay.Event) {
 	if e.Approval == nil {
 		return
@@ -249,7 +249,7 @@ func (m *model) decided(e *belay.Event) {
 	m.note(mark, text)
 }
 
-// scope says how far a yes reaches, if it is further than one call.
+// scope returns the scope of an approval, if it is more than one call.
 func scope(d *belay.Decision) string {
 	switch d.Scope.Kind {
 	case belay.ScopeSession:
@@ -262,20 +262,19 @@ func scope(d *belay.Decision) string {
 }
 
 func (m *model) compacted(e *belay.Event) {
-	m.doing = "works"
+	m.doing = "working"
 	if e.Message == nil {
 		m.note(m.look.bad.Render("✗"), e.Text)
 		return
 	}
-	m.note(m.look.accent.Render("∙"), "the conversation was summed up to make room ("+e.Text+"); the session keeps all of it")
+	m.note(m.look.accent.Render("∙"), "the conversation was summarized to free space ("+e.Text+"); the session keeps everything")
 }
 
-// failed shows an error. Where the attempt is made again, what was streamed of it
-// is void.
+// failed shows an error. If the attempt is repeated, its streamed text is void.
 func (m *model) failed(e *belay.Event) {
 	if !e.Retry {
 		if strings.Contains(e.Text, belay.ErrParked.Error()) || strings.Contains(e.Text, belay.ErrNoTurn.Error()) {
-			return // over says what can be done
+			return // over suggests what to do
 		}
 		m.blocks(m.step.text.flush())
 		m.note(m.look.bad.Render("✗"), e.Text)
@@ -283,21 +282,21 @@ func (m *model) failed(e *belay.Event) {
 	}
 	printed := m.step.printed
 	m.step = stepView{}
-	m.note(m.look.warn.Render("↻"), "trying again: "+e.Text)
+	m.note(m.look.warn.Render("↻"), "retrying: "+e.Text)
 	if printed {
-		m.note(m.look.warn.Render(" "), "what stands above of this answer is void")
+		m.note(m.look.warn.Render(" "), "ignore the partial answer above")
 	}
 }
 
-// endings say how a turn ended that the model did not end.
+// endings describe how a turn ended if the model did not end it.
 var endings = map[belay.EndReason]string{
-	belay.EndMaxSteps: "the turn took as many steps as it may; say how to go on",
-	belay.EndBudget:   "the budget is spent",
+	belay.EndMaxSteps: "the turn reached its limit of steps; send a message to continue",
+	belay.EndBudget:   "the budget is used up",
 	belay.EndAborted:  "aborted",
 	belay.EndRefused:  "the model refused to answer",
 	belay.EndBlocked:  "the turn was blocked",
-	belay.EndStuck:    "the model went in circles and was stopped",
-	belay.EndParked:   "the turn waits: /resume goes on, /abandon gives it up",
+	belay.EndStuck:    "the model repeated itself and was stopped",
+	belay.EndParked:   "the turn is waiting: /resume continues it, /abandon drops it",
 }
 
 // ended shows how the turn ended.
@@ -311,7 +310,7 @@ func (m *model) ended(end *belay.Turn) {
 	m.diagnosed(end.Diagnostics)
 	text := endings[end.Reason]
 	if text == "" {
-		return // as it should, or with an error that was told
+		return // normal, or with an error that was shown
 	}
 	if end.By != "" {
 		text += " by " + end.By
@@ -330,8 +329,8 @@ func (m *model) ended(end *belay.Turn) {
 	}
 }
 
-// over goes on after what was under way: with what was typed meanwhile, unless it
-// was aborted or can be resumed; then it is put back to be looked at again.
+// over continues after an activity with the queued messages. If the turn was
+// aborted or can be resumed, they are put back into the input instead.
 func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
 	m.drop("no result")
@@ -343,7 +342,7 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 		m.note(m.look.accent.Render("∙"), msg.said)
 	}
 	if msg.open {
-		m.note(m.look.warn.Render("∎"), "the end of the turn was not stored: /resume goes on with it; a new message gives it up")
+		m.note(m.look.warn.Render("∎"), "the end of the turn was not stored: /resume continues it, a new message drops it")
 	}
 	if m.leaving || len(m.queue) == 0 {
 		return nil
@@ -358,19 +357,19 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 	return m.submit(next)
 }
 
-// troubled tells of an error that no event has told of, and what can be done.
+// troubled shows an error that no event has reported, and what to do.
 func (m *model) troubled(err error, aborted bool) {
 	missing, without := errors.AsType[*belay.MissingToolError](err)
 	switch {
 	case without:
-		m.note(m.look.warn.Render("∎"), "the turn waits as it did: calls that are to run are of tools that are not here: "+strings.Join(missing.Tools, ", ")+": /resume goes on when they are, /abandon gives it up")
+		m.note(m.look.warn.Render("∎"), "the turn is still waiting: its calls need tools that are missing: "+strings.Join(missing.Tools, ", ")+": /resume continues it when they are available, /abandon drops it")
 	case err == nil, aborted && errors.Is(err, context.Canceled):
 	case errors.Is(err, belay.ErrParked):
-		m.note(m.look.warn.Render("∎"), "an earlier turn waits: /resume goes on with it, /abandon gives it up")
+		m.note(m.look.warn.Render("∎"), "an earlier turn is waiting: /resume continues it, /abandon drops it")
 	case errors.Is(err, belay.ErrNoTurn):
-		m.note(m.look.warn.Render("∎"), "there is no turn to go on with")
+		m.note(m.look.warn.Render("∎"), "there is no turn to resume")
 	case errors.Is(err, belay.ErrHeld):
-		m.note(m.look.bad.Render("✗"), err.Error()+": close the other one, or take another session")
+		m.note(m.look.bad.Render("✗"), err.Error()+": close the other chat, or use another session")
 	default:
 		m.note(m.look.bad.Render("✗"), err.Error())
 	}

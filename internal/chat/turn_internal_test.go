@@ -35,7 +35,7 @@ func TestTextIsPrintedBlockByBlock(t *testing.T) {
 	b := begun(t)
 	b.says("First ", "part.\n\nSec")
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "› go", "First part.")
-	shows(t, "the view", b.view(), "Sec", "works 0.0s · ctrl+c aborts")
+	shows(t, "the view", b.view(), "Sec", "working 0.0s · ctrl+c to abort")
 	hides(t, "the view", b.view(), "First")
 	b.says("ond part.")
 	b.event(belay.Event{Kind: belay.EventModelResponse, Message: &belay.Message{Model: "m-1"}})
@@ -67,7 +67,7 @@ func TestRetryMakesWhatWasStreamedVoid(t *testing.T) {
 	hides(t, "the screen", b.screen(), "Half", "void")
 	b.says("Printed.\n\nHalf")
 	b.event(belay.Event{Kind: belay.EventError, Text: "overloaded", Retry: true})
-	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "trying again: overloaded", "Printed.", "trying again", "what stands above of this answer is void")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "retrying: overloaded", "Printed.", "trying again", "ignore the partial answer above")
 	hides(t, "the screen", b.screen(), "Half")
 }
 
@@ -116,10 +116,10 @@ func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	second := b.calls("3", "write", `{"path":"c"}`)
 	b.calls("4", "read", `{"path":"d"}`)
 	b.wait(2 * time.Second)
-	shows(t, "the view", b.view(), "⠋ read a · 2.0s", "∙ write b · waits its turn", "∙ write c · waits its turn", "∙ read d · waits its turn")
+	shows(t, "the view", b.view(), "⠋ read a · 2.0s", "∙ write b · waiting", "∙ write c · waiting", "∙ read d · waiting")
 	b.answers(read, belay.Result{Text: "ok"})
 	b.wait(3 * time.Second)
-	shows(t, "the view", b.view(), "⠋ write b · 3.0s", "∙ write c · waits its turn", "∙ read d · waits its turn")
+	shows(t, "the view", b.view(), "⠋ write b · 3.0s", "∙ write c · waiting", "∙ read d · waiting")
 	b.answers(first, belay.Result{Text: "ok"})
 	b.answers(second, belay.Result{Text: "ok"})
 	b.wait(time.Second)
@@ -206,7 +206,7 @@ func TestFailedHooksAreShown(t *testing.T) {
 	shows(t, "the scrollback", all, "⚑ hook project/lint failed at tool.post: exit code 1\n  no config\n  see setup.md\n⚑ hook project/lint failed at tool.post: exit code 1\n⚑ hook helper: project/lint failed",
 		"⚑ turn_stop.limit at turn.stop: too often")
 	hides(t, "the scrollback", all, "hook.error")
-	b.m.work("works") // the next turn: what nobody was shown is shown at its end
+	b.m.work("working") // the next turn: what nobody was shown is shown at its end
 	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{failed}}})
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "⚑ hook.error project/lint at tool.post: exit code 1")
 }
@@ -238,12 +238,12 @@ func TestHowATurnEndsIsShown(t *testing.T) {
 		{"a block says by whom and why", belay.Turn{Reason: belay.EndBlocked, By: "guard", Why: "not on Friday"}, nil, []string{"∎ the turn was blocked by guard: not on Friday"}},
 		{"a parked turn says what it waits for", belay.Turn{
 			Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Tool: "shell", Reason: "it removes files"}}},
-		}, nil, []string{"∎ the turn waits: /resume goes on", "? shell waits for a decision: it removes files"}},
+		}, nil, []string{"∎ the turn is waiting: /resume continues it", "? shell waits for a decision: it removes files"}},
 		{"diagnostics are told", belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{{Code: "hook.timeout", Subscription: "slow", Message: "no answer"}}}, nil, []string{"⚑ hook.timeout slow: no answer"}},
 		{"an error that no event told of is told", belay.Turn{Reason: belay.EndError}, errors.New("the disk is full"), []string{"✗ the disk is full"}},
 		{"a session held elsewhere says what to do", belay.Turn{Reason: belay.EndError}, fmt.Errorf("open: %w", belay.ErrHeld), []string{"close the other one"}},
-		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn waits: /resume"}},
-		{"nothing to resume", belay.Turn{Reason: belay.EndError}, belay.ErrNoTurn, []string{"there is no turn to go on with"}},
+		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn is waiting: /resume"}},
+		{"nothing to resume", belay.Turn{Reason: belay.EndError}, belay.ErrNoTurn, []string{"there is no turn to resume"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -288,7 +288,7 @@ func TestTurnThatIsLeftOpen(t *testing.T) {
 	b.event(belay.Event{Kind: belay.EventError, Text: "store: no room left"})
 	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndError, Why: "store: no room left"}})
 	b.send(overMsg{open: true})
-	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "), "✗ store: no room left", "/resume goes on with it; a new message gives it up")
+	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "), "✗ store: no room left", "/resume continues it, a new message drops it")
 	shows(t, "the view", b.view(), "next")
 	if last := b.did[len(b.did)-1]; last == "run next" {
 		t.Error("what was typed is sent, and gives the turn up")
@@ -323,7 +323,7 @@ func TestAbort(t *testing.T) {
 	if last := b.did[len(b.did)-1]; last != "abort" {
 		t.Fatalf("the host was asked to %q, want abort", last)
 	}
-	shows(t, "the view", b.view(), "aborting · ctrl+c again leaves without waiting")
+	shows(t, "the view", b.view(), "aborting · ctrl+c again quits without waiting")
 	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndAborted}})
 	b.send(overMsg{err: errAborted})
 	if !errors.Is(errAborted, context.Canceled) {
@@ -333,7 +333,7 @@ func TestAbort(t *testing.T) {
 	if got := b.m.editor.text(); got != "typed\nmore" {
 		t.Errorf("the editor holds %q, want what was queued and what was typed", got)
 	}
-	hides(t, "the screen", b.screen(), "you aborted it")
+	hides(t, "the screen", b.screen(), "aborted by you")
 	if last := b.did[len(b.did)-1]; last != "abort" {
 		t.Errorf("after an abort the host was asked to %q: what was queued is not sent by itself", last)
 	}

@@ -16,10 +16,10 @@ func (m *model) spinner() string {
 	return spinnerFrames[int(m.now.Sub(m.since)/(100*time.Millisecond))%len(spinnerFrames)]
 }
 
-// View is what was drawn when the state last changed.
+// View returns the view of the last state.
 func (m *model) View() tea.View { return m.frame }
 
-// draw draws what still changes: what the model says now, calls that run, a
+// draw draws the changing part: the model's current text, running calls, a
 // question, the input. It never takes the whole screen, see page.
 func (m *model) draw() tea.View {
 	if m.height == 0 {
@@ -38,8 +38,8 @@ func (m *model) draw() tea.View {
 		news = append([]string{""}, news...)
 	}
 	if m.working {
-		// A block that is finished leaves the view when it is printed above it.
-		// Without lines in its place the input would jump up with each.
+		// A finished block leaves the view when it is printed above. Blank lines
+		// replace it, so that the input does not jump.
 		height := len(lines) + len(news) + len(input) + len(below)
 		m.floor = min(max(m.floor, height), most)
 		lines = append(lines, make([]string, max(m.floor-height, 0))...)
@@ -59,12 +59,12 @@ func (m *model) draw() tea.View {
 	return view
 }
 
-// farewell is the last view. What comes after it has a line of its own.
+// farewell is the last view. It ends with a new line for later output.
 func (m *model) farewell() tea.View {
 	return tea.NewView(m.look.dim.Render(short(m.status(), m.width-1)) + "\n")
 }
 
-// live is what is not finished.
+// live returns the unfinished text.
 func (m *model) live() []string {
 	var lines []string
 	if thought := m.step.thought.String(); thought != "" {
@@ -87,22 +87,22 @@ func (m *model) live() []string {
 	return lines
 }
 
-// activity says what is going on.
+// activity describes the running activity.
 func (m *model) activity() []string {
 	switch {
 	case m.working && m.leaving:
-		return []string{m.look.warn.Render(short("leaving as soon as the turn is aborted · ctrl+c does not wait for it", m.width-1))}
+		return []string{m.look.warn.Render(short("quitting after the abort · ctrl+c quits now", m.width-1))}
 	case m.working && m.aborting:
-		return []string{m.look.warn.Render(short("aborting · ctrl+c again leaves without waiting", m.width-1))}
+		return []string{m.look.warn.Render(short("aborting · ctrl+c again quits without waiting", m.width-1))}
 	case m.working:
-		text := m.doing + " " + took(m.now.Sub(m.since)) + " · ctrl+c aborts"
+		text := m.doing + " " + took(m.now.Sub(m.since)) + " · ctrl+c to abort"
 		return []string{m.look.accent.Render(m.spinner()) + " " + m.look.dim.Render(short(text, m.width-3))}
 	default:
 		return nil
 	}
 }
 
-// queued shows what will be sent when the turn is over.
+// queued shows the messages that will be sent after the turn.
 func (m *model) queued() []string {
 	const most = 3
 	var lines []string
@@ -116,13 +116,13 @@ func (m *model) queued() []string {
 	return lines
 }
 
-// belowInput are the completions, or the status.
+// belowInput returns the completions, or the status.
 func (m *model) belowInput() []string {
 	if lines := m.popupView(); lines != nil {
 		return lines
 	}
 	if m.asking {
-		return []string{m.look.warn.Render(short("ctrl+c again leaves", m.width-1))}
+		return []string{m.look.warn.Render(short("press ctrl+c again to quit", m.width-1))}
 	}
 	return []string{m.look.dim.Render(short(m.status(), m.width-1))}
 }

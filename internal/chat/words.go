@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// took spells a duration as people read it: 0.3s, 12s, 1m05s.
+// took formats a duration: 0.3s, 12s, 1m05s.
 func took(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -24,7 +24,7 @@ func took(d time.Duration) string {
 	}
 }
 
-// count spells a number of tokens: 950, 1.2k, 34k, 1.2M.
+// count formats a number of tokens: 950, 1.2k, 34k, 1.2M.
 func count(n int) string {
 	switch {
 	case n < 1000:
@@ -38,7 +38,7 @@ func count(n int) string {
 	}
 }
 
-// bill says what was used.
+// bill formats the usage.
 func bill(u belay.Usage) string {
 	s := fmt.Sprintf("%s in, %s out", count(u.In+u.CacheRead+u.CacheWrite), count(u.Out))
 	if u.Cost > 0 {
@@ -47,7 +47,7 @@ func bill(u belay.Usage) string {
 	return s
 }
 
-// many puts a number in front of a noun.
+// many returns a number with its noun.
 func many(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -55,7 +55,7 @@ func many(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// short makes one line of a text that takes at most width columns.
+// short returns a text as one line of at most width columns.
 func short(text string, width int) string {
 	return ansi.Truncate(strings.Join(strings.Fields(text), " "), max(width, 1), "…")
 }
@@ -66,8 +66,8 @@ func wrapped(text string, width int) []string {
 	return strings.Split(ansi.Wrap(text, max(width, 1), ""), "\n")
 }
 
-// indented puts a prefix in front of a text, breaks what gets too long, and sets
-// the other lines in by as much.
+// indented adds a prefix to a text, wraps it, and indents the other lines by the
+// width of the prefix.
 func indented(text, prefix string, width int) []string {
 	in := ansi.StringWidth(prefix)
 	lines := wrapped(text, width-in)
@@ -81,5 +81,5 @@ func indented(text, prefix string, width int) []string {
 	return lines
 }
 
-// cutTo cuts a line that takes more than width columns.
+// cutTo cuts a line to width columns.
 func cutTo(line string, width int) string { return ansi.Truncate(line, max(width, 1), "…") }

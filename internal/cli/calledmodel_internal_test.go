@@ -44,7 +44,7 @@ func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
 	}
 	ask("model-of-a-test", "--as", "s", "--model", "work/model-of-a-test", "hello")
 	d.must("run", "--session", "s", "--model", "work/model-of-a-test", "/model work/another-model")
-	contains(t, d.out.String(), "work/another-model answers from now on.")
+	contains(t, d.out.String(), "The model is work/another-model from now on.")
 	ask("another-model", "--session", "s", "and now?")
 	ask("model-of-a-test", "--session", "s", "--model", "work/model-of-a-test", "and now?")
 	contains(t, d.err.String(), "model: work/model-of-a-test (--model); the session keeps work/another-model")
@@ -55,7 +55,7 @@ func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
 	d.environ = append(d.environ, "BELAY_MODEL=work/model-of-a-test")
 	ask("another-model", "--continue", "and now?")
 	d.must("run", "--continue", "/model -")
-	contains(t, d.out.String(), "work/model-of-a-test answers from now on.")
+	contains(t, d.out.String(), "The model is work/model-of-a-test from now on.")
 	ask("model-of-a-test", "--continue", "and now?")
 	d.environ = d.environ[:1]
 	if code := d.run("run", "--continue", "and now?"); code != exitUsage || !strings.Contains(d.err.String(), "belay run --model work/NAME") {

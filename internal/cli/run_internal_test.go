@@ -109,7 +109,7 @@ func TestRetriesLeaveNothingBehindInAPipe(t *testing.T) {
 	if d.out.String() != "The answer.\n" {
 		t.Errorf("standard output is %q, want the answer alone", d.out.String())
 	}
-	contains(t, d.err.String(), "trying again: ")
+	contains(t, d.err.String(), "retrying: ")
 }
 
 // SPEC L-08

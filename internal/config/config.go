@@ -1,8 +1,9 @@
-// Package config reads what the command line is told by files and environment:
-// a user's belay.yaml, a project's belay.yaml above it, and BELAY_* variables
-// above both. Flags come last, by [Loaded.Override]. Each value knows where it
-// came from. A project's file may tighten what its user decided, and not loosen
-// it: whoever opens a stranger's checkout is not bound by what it says.
+// Package config reads the settings of the command line from files and the
+// environment: a user's belay.yaml, a project's belay.yaml, which overrides it,
+// and BELAY_* variables, which override both. Flags come last, by
+// [Loaded.Override]. Each value has its source. A project's file may tighten
+// the user's settings but not loosen them, so that opening a stranger's
+// checkout is safe.
 package config
 
 import (
@@ -16,13 +17,14 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Name is that of a configuration file, in a project and in the user's
+// Name is the name of a configuration file, in a project and in the user's
 // directory.
 const Name = "belay.yaml"
 
-// Config is what can be set.
+// Config holds all settings.
 type Config struct {
-	// Model is provider/name. Empty: see whether there is a key.
+	// Model is provider/name. Empty means the default of the first provider with a
+	// key.
 	Model string `json:"model"`
 	// Mode is the name of a mode of package permit.
 	Mode string `json:"mode"`
@@ -31,7 +33,7 @@ type Config struct {
 	Store string `json:"store"`
 	// Instructions are the agent's own part of the system prompt.
 	Instructions string `json:"instructions"`
-	// Tools are those of the toolbox that the agent has. Nil: all of them.
+	// Tools are the agent's tools of the toolbox. Nil means all.
 	Tools     []string  `json:"tools"`
 	Limits    Limits    `json:"limits"`
 	Budget    Budget    `json:"budget"`
@@ -43,8 +45,8 @@ type Config struct {
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
-	// Providers are what the settings say about providers, by their names:
-	// [Loaded.Provider] knows the rest.
+	// Providers are the settings of providers, by their names. [Loaded.Provider]
+	// adds the built-in values.
 	Providers map[string]Provider `json:"providers"`
 }
 
@@ -55,13 +57,12 @@ type Limits struct {
 	ResultCharacters int           `json:"result_characters"`
 	Tool             time.Duration `json:"tool"`
 	Idle             time.Duration `json:"idle"`
-	// ListingTokens bounds the list of skills, and that of subagents, which every request
-	// carries.
+	// ListingTokens bounds the list of skills, and that of subagents, in every request.
 	ListingTokens int `json:"listing_tokens"`
 }
 
-// Budget bounds what turns may cost, in tokens and US dollars. Zero sets no
-// bound.
+// Budget bounds the cost of turns, in tokens and US dollars. Zero means no
+// limit.
 type Budget struct {
 	TurnTokens    int     `json:"turn_tokens"`
 	TurnCost      float64 `json:"turn_cost"`
@@ -69,49 +70,49 @@ type Budget struct {
 	SessionCost   float64 `json:"session_cost"`
 }
 
-// Approvals say what happens when a call needs a person's word.
+// Approvals configures what happens when a call needs approval.
 type Approvals struct {
-	// OnAsk is wait, which parks where there is no terminal, park or deny.
+	// OnAsk is wait, park or deny. Without a terminal, wait means park.
 	OnAsk  string        `json:"on_ask"`
 	Expiry time.Duration `json:"expiry"`
 }
 
-// Hooks are switches about hooks that files declare.
+// Hooks are settings for hooks that files declare.
 type Hooks struct {
-	// Disable are the ids of hooks that do not run, or "all". Those that ask a person
-	// do.
+	// Disable lists the ids of hooks that do not run, or "all". Hooks that ask a
+	// person always run.
 	Disable []string `json:"disable"`
-	// AllowCommands lets commands and workers run. Where it is false gates are closed.
+	// AllowCommands lets commands and workers run. If it is false, their gates deny.
 	AllowCommands bool `json:"allow_commands"`
-	// WebhookAllowlist is where webhooks may go.
+	// WebhookAllowlist lists where webhooks may go.
 	WebhookAllowlist []string `json:"webhook_allowlist"`
 }
 
-// Skills are switches about skills.
+// Skills are settings for skills.
 type Skills struct {
 	// EnforceAllowedTools makes the allowed-tools of an active skill a limit, for all agents.
 	EnforceAllowedTools bool `json:"enforce_allowed_tools"`
 }
 
-// Retention is what `belay store prune` keeps. Zero sets no bound.
+// Retention is what `belay store prune` keeps. Zero means no limit.
 type Retention struct {
 	Age  time.Duration `json:"age"`
 	Size int64         `json:"size"`
 }
 
-// field is a setting: its path in the file, where its value is kept, and what
-// is wrong with a value of the right type.
+// field is a setting: its path in the file, the place of its value, and a check
+// of the value.
 type field struct {
 	path  string
 	value func(*Config) any
 	check func(*Config) error
-	// private says why a setting is no project's business.
+	// private is why a project may not set it.
 	private string
-	// inFiles says why a value cannot be set by a variable or a flag, or nothing.
+	// inFiles returns why a value cannot be set by a variable or a flag, or "".
 	inFiles func(*Config) string
-	// variable is the environment variable, if it is not made of the path.
+	// variable is the environment variable, if it is not derived from the path.
 	variable string
-	// looser says that a project's value takes more than the user's gives.
+	// looser reports whether a project's value is looser than the user's.
 	looser func(project, user *Config) bool
 }
 
@@ -161,11 +162,10 @@ func fields() []field {
 	}
 }
 
-// always is for what is set in files alone: it should be seen by whoever looks at
-// them.
+// always is for settings that must be visible in files.
 func always(*Config) string { return "it is set in a " + Name + " and not by a variable" }
 
-// never is for a mode of the sandbox that is set in files alone.
+// never is for a mode of the sandbox that can only be set in files.
 func never(mode string) func(*Config) string {
 	return func(c *Config) string {
 		if c.Sandbox.Mode != mode {
@@ -175,7 +175,7 @@ func never(mode string) func(*Config) string {
 	}
 }
 
-// Variable is the environment variable of a setting: limits.steps is
+// Variable returns the environment variable of a setting: limits.steps is
 // BELAY_LIMITS_STEPS.
 func Variable(path string) string {
 	for _, f := range fields() {
@@ -186,12 +186,12 @@ func Variable(path string) string {
 	return named(path)
 }
 
-// named is the variable that a setting has by its path.
+// named returns the variable derived from a path.
 func named(path string) string {
 	return "BELAY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
-// Paths are the paths of all settings, in order.
+// Paths returns the paths of all settings, in order.
 func Paths() []string {
 	var paths []string
 	for _, f := range fields() {
@@ -200,7 +200,7 @@ func Paths() []string {
 	return paths
 }
 
-// assign reads a word into a value.
+// assign parses a text into a value.
 func assign(into any, word string) error {
 	switch v := into.(type) {
 	case *string:
@@ -244,7 +244,7 @@ func assign(into any, word string) error {
 	return nil
 }
 
-// splitList reads a list that is one word: parts between commas.
+// splitList splits a text at commas.
 func splitList(word string) []string {
 	list := []string{}
 	for part := range strings.SplitSeq(word, ",") {
@@ -304,7 +304,7 @@ func looserNumber(of func(*Config) float64) func(project, user *Config) bool {
 	}
 }
 
-// absolute makes a path absolute, as seen from a directory.
+// absolute makes a path absolute, relative to a directory.
 func absolute(path, from string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

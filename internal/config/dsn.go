@@ -11,8 +11,8 @@ func IsDSN(store string) bool {
 	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
 }
 
-// MaskDSN is a store as it is shown: without a password. One that cannot be read is
-// not shown at all.
+// MaskDSN returns a store for display, without a password. An invalid URL is not
+// shown at all.
 func MaskDSN(store string) string {
 	if !IsDSN(store) {
 		return store
@@ -36,8 +36,8 @@ func MaskDSN(store string) string {
 
 const maskedPassword = "xxxxx"
 
-// Home is the directory for what is kept beside the store: the store's own, or the
-// project's if the store is on a server.
+// Home returns the directory for files beside the store: the store's directory, or
+// the project's if the store is on a server.
 func (l *Loaded) Home() string {
 	if IsDSN(l.Store) {
 		return filepath.Join(l.Project, ".belay")
@@ -45,7 +45,7 @@ func (l *Loaded) Home() string {
 	return filepath.Dir(l.Store)
 }
 
-// located is a store as it is found from a directory.
+// located returns a store, with a relative path resolved from a directory.
 func located(store, from string) string {
 	if IsDSN(store) {
 		return store

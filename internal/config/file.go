@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// reading is a file on its way into a configuration.
+// reading is the state of reading a file.
 type reading struct {
 	into     *Loaded
 	file     string
@@ -40,7 +40,7 @@ func (l *Loaded) readFile(path, kind string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if len(parsed.Docs) > 1 {
-		return fmt.Errorf("%s:%d: a second document begins here: the file holds one", path, lineOf(parsed.Docs[1].Body))
+		return fmt.Errorf("%s:%d: a second document begins here: the file must have only one", path, lineOf(parsed.Docs[1].Body))
 	}
 	if len(parsed.Docs) == 1 && parsed.Docs[0].Body != nil {
 		r.mapping("", parsed.Docs[0].Body)
@@ -81,7 +81,7 @@ func (r *reading) mapping(below string, node ast.Node) {
 // leaf reads the value of a setting.
 func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	if _, ok := pair.Value.(*ast.NullNode); ok {
-		return // nothing is said
+		return // no value
 	}
 	from := r.source(pair.Key)
 	err := r.into.set(path, from, func(into any) error {
@@ -99,12 +99,12 @@ func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	}
 }
 
-// source is where something stands.
+// source returns the position of a node.
 func (r *reading) source(node ast.Node) Source {
 	return Source{r.kind, fmt.Sprintf("%s:%d", r.file, lineOf(node))}
 }
 
-// decode reads a node into a value. Durations and sizes are written as words.
+// decode reads a node into a value. Durations and sizes are texts.
 func decode(node ast.Node, into any) error {
 	switch into := into.(type) {
 	case *time.Duration, *int64, *int, *float64, *bool:
@@ -143,7 +143,7 @@ func groups() []string {
 	return groups
 }
 
-// suggest says what a key that is unknown may stand for, or which there are.
+// suggest returns the likely meaning of an unknown key, or the valid keys.
 func suggest(below, key string) string {
 	var known []string
 	for _, path := range append(Paths(), groups()...) {
@@ -165,8 +165,8 @@ func lineOf(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// userPaths reads paths of the user's file: ~ is the user's home. Other values stay
-// as they are.
+// userPaths expands paths of the user's file: ~ is the user's home. Other values
+// stay as they are.
 func (r *reading) userPaths(path string, into any) {
 	if r.kind != "user" {
 		return
@@ -183,7 +183,7 @@ func (r *reading) userPaths(path string, into any) {
 	}
 }
 
-// atHome reads a path that may begin with the user's home.
+// atHome expands a path that may begin with ~.
 func atHome(word string) string {
 	rest, ok := strings.CutPrefix(word, "~")
 	if !ok || rest != "" && !strings.HasPrefix(rest, "/") {

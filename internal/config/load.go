@@ -31,43 +31,44 @@ func (s Source) String() string {
 	return s.Where
 }
 
-// Loaded is the configuration in force.
+// Loaded is the effective configuration.
 type Loaded struct {
 	Config
 
-	// Project is the directory that the agent works in: the nearest one, from
-	// where the command was started upwards, that has a file or hooks, else the
-	// nearest that has a directory .belay, or else where it was started.
+	// Project is the directory that the agent works in. It is the nearest
+	// directory, from the working directory upwards, that has a settings file or
+	// hooks; else the nearest with a directory .belay; else the working directory.
 	Project string
-	// UserDir is where the user's own settings are; empty if there is no home.
+	// UserDir is the directory of the user's settings; empty if there is no home.
 	UserDir string
-	// SystemDir is where the machine's settings are.
+	// SystemDir is the directory of the machine's settings.
 	SystemDir string
 	// SystemFile, UserFile and ProjectFile are the files that were read; empty if
 	// there is none.
 	SystemFile, UserFile, ProjectFile string
 
 	from    map[string]Source
-	lines   map[string]string // of rules, by where they stand
+	lines   map[string]string // sources of rules, by position
 	environ []string
 }
 
-// Options say where to look. A nil *Options is valid.
+// Options are the places to search. A nil *Options is valid.
 type Options struct {
-	// Dir is where the search for the project's file begins, and goes up from.
-	// Defaults to the working directory.
+	// Dir is where the search for the project's file starts, going up. Defaults to
+	// the working directory.
 	Dir string
 	// UserDir is the user's directory for settings of all programs. Defaults to
 	// os.UserConfigDir.
 	UserDir string
-	// SystemDir is where the machine's settings are. Defaults to [SystemDir].
+	// SystemDir is the directory of the machine's settings. Defaults to
+	// [SystemDir].
 	SystemDir string
 	// Environ are the variables. Defaults to os.Environ.
 	Environ []string
 }
 
-// SystemDir is where the settings of a machine are, for all of its users. Some systems
-// have no such place.
+// SystemDir returns the directory of a machine's settings for all users. Some systems
+// have none.
 func SystemDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -75,8 +76,8 @@ func SystemDir() string {
 	return "/etc/belay"
 }
 
-// UserPath is where the user's file is looked for, in the user's directory for
-// settings.
+// UserPath returns the path of the user's file in the user's configuration
+// directory.
 func UserPath(userDir string) string { return filepath.Join(userDir, "belay", Name) }
 
 // Load reads the configuration. The error names every mistake, one to a line.
@@ -138,7 +139,7 @@ func Load(opts *Options) (*Loaded, error) {
 	return l, nil
 }
 
-// fillIn gives what is not set, or set to zero, the value that is in force then.
+// fillIn sets the defaults of settings that are missing or zero.
 func (l *Loaded) fillIn() {
 	l.Limits.Steps = cmp.Or(l.Limits.Steps, 100)
 	l.Limits.Parallel = cmp.Or(l.Limits.Parallel, 16)
@@ -151,7 +152,7 @@ func (l *Loaded) fillIn() {
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 
-// From says where the value of a setting came from. Settings of a provider have
+// From returns the source of a setting's value. Settings of a provider have
 // paths too: providers.openai.url.
 func (l *Loaded) From(path string) Source {
 	if from, ok := l.from[path]; ok {
@@ -160,7 +161,7 @@ func (l *Loaded) From(path string) Source {
 	return Source{Kind: "default"}
 }
 
-// Value is the value of a setting, for showing it.
+// Value returns the value of a setting for display.
 func (l *Loaded) Value(path string) any {
 	for _, f := range fields() {
 		if f.path == path {
@@ -194,7 +195,7 @@ func (l *Loaded) Overrule(path, where, word string) error {
 	return nil
 }
 
-// Recall sets a value that was kept elsewhere, such as with a turn.
+// Recall sets a value that was stored elsewhere, such as with a turn.
 func (l *Loaded) Recall(path, where, word string) error {
 	err := l.set(path, Source{"kept", where}, func(into any) error { return assign(into, word) })
 	if path == "model" && err == nil {
@@ -206,7 +207,7 @@ func (l *Loaded) Recall(path, where, word string) error {
 	return nil
 }
 
-// set changes a value, unless it is not for this source to change.
+// set changes a value, unless this source may not change it.
 func (l *Loaded) set(path string, from Source, read func(into any) error) error {
 	at := slices.IndexFunc(fields(), func(f field) bool { return f.path == path })
 	f := fields()[at]
@@ -237,7 +238,7 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 	return nil
 }
 
-// forProject refuses what a project's file may not say.
+// forProject rejects settings that a project's file may not have.
 func (l *Loaded) forProject(f *field, changed *Config) error {
 	elsewhere := fmt.Sprintf("put it into the user's %s", Name)
 	if f.inFiles == nil {
@@ -245,11 +246,11 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 	}
 	switch {
 	case f.private != "":
-		return fmt.Errorf("it is not for a project to say %s: %s", f.private, elsewhere)
+		return fmt.Errorf("a project may not decide %s: %s", f.private, elsewhere)
 	case f.looser != nil && f.looser(changed, &l.Config):
-		return fmt.Errorf("a project may tighten it and not loosen it: %s", elsewhere)
+		return fmt.Errorf("a project may tighten it but not loosen it: %s", elsewhere)
 	case f.path == "store" && IsDSN(changed.Store):
-		return fmt.Errorf("it is not for a project to say on which server sessions are kept: %s", elsewhere)
+		return fmt.Errorf("a project may not decide on which server sessions are kept: %s", elsewhere)
 	case f.path == "store" && !filepath.IsLocal(changed.Store):
 		return fmt.Errorf("%q is outside the project: %s", changed.Store, elsewhere)
 	default:
@@ -257,8 +258,8 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 	}
 }
 
-// Environment is the value of a variable where the settings come from, with
-// which it goes together: a key, for one.
+// Environment returns a variable of the environment that the settings were read
+// from, such as a key.
 func (l *Loaded) Environment(name string) string {
 	for _, e := range l.environ {
 		if value, ok := strings.CutPrefix(e, name+"="); ok {
@@ -268,14 +269,14 @@ func (l *Loaded) Environment(name string) string {
 	return ""
 }
 
-// otherVariables begin like settings and are none: those that hooks are given,
-// and switches of other parts.
+// otherVariables begin like settings but are not: variables for hooks, and
+// switches of other parts.
 var otherVariables = []string{
 	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DEMO_DIR",
 }
 
-// unknownVariables refuses variables that look like settings and are none: a
-// bound that is mistyped would bound nothing. Those for tests are left alone.
+// unknownVariables rejects variables that look like settings but are not: a
+// mistyped limit would have no effect. Variables for tests are ignored.
 func (l *Loaded) unknownVariables() error {
 	known := slices.Clone(otherVariables)
 	for _, f := range fields() {
@@ -291,7 +292,7 @@ func (l *Loaded) unknownVariables() error {
 			continue
 		}
 		hint := likeVariable(name, known)
-		for _, f := range fields() { // some have another name than the others would have them expect
+		for _, f := range fields() { // some do not follow the naming scheme
 			if Variable(f.path) != name && name == named(f.path) {
 				hint = fmt.Sprintf(" (did you mean %q?)", Variable(f.path))
 			}
@@ -301,8 +302,7 @@ func (l *Loaded) unknownVariables() error {
 	return errors.Join(problems...)
 }
 
-// likeVariable says which variable may be meant. What all of them begin with makes none
-// like another.
+// likeVariable suggests the variable that was meant. It ignores the common prefix.
 func likeVariable(name string, known []string) string {
 	const all = "BELAY_"
 	var bare []string
@@ -321,7 +321,7 @@ func (l *Loaded) readEnvironment() error {
 		name := Variable(f.path)
 		word := l.Environment(name)
 		if word == "" {
-			continue // as good as not set
+			continue // empty counts as not set
 		}
 		if err := l.set(f.path, Source{"environment", name}, func(into any) error { return assign(into, word) }); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", name, err))
@@ -337,9 +337,9 @@ func (l *Loaded) readEnvironment() error {
 	return errors.Join(problems...)
 }
 
-// findUp looks for a project in a directory and those above it. What has settings or
-// hooks is one; if there is none, what has a directory .belay: so one with no more than a
-// store in it hides no settings that stand above it.
+// findUp searches for a project in a directory and its parents: a directory with settings
+// or hooks, or else one with a directory .belay. So a .belay with only a store does not
+// hide settings in a parent.
 func (l *Loaded) findUp(start string) string {
 	for _, is := range []func(dir string) bool{
 		func(dir string) bool {
@@ -361,10 +361,10 @@ func (l *Loaded) findUp(start string) string {
 	return start
 }
 
-// ofProject reports whether a directory has a .belay that makes it the project of what is
-// below. That of the home directory does not: whoever ran one task there would have made
-// all of it a project. Nor does one that the user's own settings are in, nor one in a
-// directory that all users share, where anybody can put it.
+// ofProject reports whether a directory is a project because of its .belay. The home
+// directory is not: one task run there would make all of it a project. Neither is the
+// directory of the user's settings, nor a directory that all users share, where anybody
+// can create .belay.
 func (l *Loaded) ofProject(dir string) bool {
 	belay := filepath.Join(dir, ".belay")
 	if !isDir(belay) || dir == l.home() {
@@ -377,7 +377,7 @@ func (l *Loaded) ofProject(dir string) bool {
 	return err == nil && info.Mode()&fs.ModeSticky == 0
 }
 
-// home is the user's home directory, or nothing.
+// home returns the user's home directory, or "".
 func (l *Loaded) home() string {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
@@ -395,8 +395,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isFile reports whether there is something to read. What cannot be looked at is
-// read too: the error says why it cannot.
+// isFile reports whether a file exists. It returns true on other errors, so that
+// reading reports them.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir() || errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist)

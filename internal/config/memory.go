@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// Memory says what is remembered across sessions.
+// Memory configures what is remembered across sessions.
 type Memory struct {
 	// Mode is off, read, propose or on.
 	Mode string `json:"mode"`
 	// File is the path of the file that keeps memories, absolute. Empty if there is no
-	// home and nothing says where.
+	// home and it is not set.
 	File string `json:"file"`
 }
 
-// The modes of memory, each with more than the one before.
+// The modes of memory, from less to more.
 const (
 	MemoryOff     = "off"
 	MemoryRead    = "read"    // memories are recalled, and none are added
-	MemoryPropose = "propose" // what is new waits until the user accepts it
+	MemoryPropose = "propose" // new memories wait until the user accepts them
 	MemoryOn      = "on"
 )
 
 func memoryModes() []string { return []string{MemoryOff, MemoryRead, MemoryPropose, MemoryOn} }
 
-// looserMemory says whether a project's mode lets more in, or out, than its user's: what
-// the user said elsewhere is no stranger's checkout's business.
+// looserMemory reports whether a project's mode is looser than its user's: a stranger's
+// checkout must not read the user's memories.
 func looserMemory(project, user *Config) bool {
 	mode := user.Memory.Mode
 	if mode == "" {
@@ -34,8 +34,8 @@ func looserMemory(project, user *Config) bool {
 	return slices.Index(memoryModes(), project.Memory.Mode) > slices.Index(memoryModes(), mode)
 }
 
-// placeMemory says where memories are kept: beside the user's settings, as they are the
-// user's and not the project's.
+// placeMemory sets the file of memories: beside the user's settings, because memories
+// belong to the user and not to the project.
 func (l *Loaded) placeMemory() {
 	if l.Memory.File == "" && l.UserDir != "" {
 		l.Memory.File = filepath.Join(l.UserDir, "memory.db")

@@ -18,32 +18,34 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Permit is what the floor is told. Rules and guards of the user's file and of the
-// project's hold together; a project may ask and deny, and not allow.
+// Permit configures the floor. Rules and guards of the user's file and of the
+// project's apply together; a project may ask and deny but not allow.
 type Permit struct {
-	// Rules know where they stand.
+	// Rules have their positions.
 	Rules []permit.Rule `json:"rules"`
-	// Relax names protections that do not hold.
+	// Relax names protections that are switched off.
 	Relax []string `json:"relax"`
 	// Roots are further directories for the file tools, absolute.
 	Roots  []string `json:"roots"`
 	Guards []Guard  `json:"guards"`
-	// Tools say what tools do that are not stock.
+	// Tools describe what custom tools do.
 	Tools map[string]permit.Profile `json:"tools"`
 }
 
-// Guard is a guard that knows where it stands.
+// Guard is a guard with its position.
 type Guard struct {
 	permit.Guard
 
 	Where string
 }
 
-// Sandbox says how commands are confined.
+// Sandbox configures how commands are confined.
 type Sandbox struct {
-	// Mode is auto (where the machine can), require (else they do not run) or off.
+	// Mode is auto (if the machine supports it), require (otherwise commands do not
+	// run) or off.
 	Mode string `json:"mode"`
-	// Write are further directories that confined commands may change, absolute.
+	// Write are additional directories that confined commands may change, as
+	// absolute paths.
 	Write []string `json:"write"`
 	// Memory is how many bytes a confined command may use, with everything that it starts. 0
 	// is half of the machine's.
@@ -54,11 +56,12 @@ type Sandbox struct {
 	CPUTime time.Duration `json:"cpu_time"`
 }
 
-// Network says how webhooks and MCP servers at an address are connected to.
+// Network configures connections to webhooks and remote MCP servers.
 type Network struct {
-	// PrivateHosts are host names that may lead to private addresses: names, or *.name.
+	// PrivateHosts are host names that may resolve to private addresses: names, or
+	// *.name.
 	PrivateHosts []string `json:"private_hosts"`
-	// Proxy is whether the proxy that the environment names is used.
+	// Proxy means that the proxy of the environment is used.
 	Proxy bool `json:"proxy"`
 }
 
@@ -71,7 +74,7 @@ const (
 
 func sandboxModes() []string { return []string{SandboxOff, SandboxAuto, SandboxRequire} }
 
-// looserSandbox says whether a project's mode confines less than its user's.
+// looserSandbox reports whether a project's mode is looser than its user's.
 func looserSandbox(project, user *Config) bool {
 	mode := user.Sandbox.Mode
 	if mode == "" {
@@ -89,7 +92,7 @@ func ModeNames() []string {
 	return names
 }
 
-// looserMode says whether a project's mode lets more happen than its user's.
+// looserMode reports whether a project's mode is looser than its user's.
 func looserMode(project, user *Config) bool {
 	p, err := permit.ModeOf(project.Mode)
 	u, unset := permit.ModeOf(user.Mode)
@@ -99,8 +102,8 @@ func looserMode(project, user *Config) bool {
 	return err == nil && (p.Auto > u.Auto || p.Ask > u.Ask)
 }
 
-// addsUp reports whether a setting of the project's file goes with that of the
-// user's, and does not take its place.
+// addsUp reports whether a setting of the project's file is added to the user's
+// instead of replacing it.
 func addsUp(into any) bool {
 	switch into.(type) {
 	case *[]permit.Rule, *[]Guard:
@@ -110,8 +113,8 @@ func addsUp(into any) bool {
 	}
 }
 
-// structured reads a value that has parts into a setting of the floor, or into the
-// providers. It reports whether it is such a setting. What is wrong with a part is told with its line.
+// structured reads a value with parts into a setting of the floor, or into the providers. It reports
+// whether it is such a setting. Mistakes are reported with their line.
 func (r *reading) structured(node ast.Node, into any) bool {
 	switch into := into.(type) {
 	case *[]permit.Rule:
@@ -128,7 +131,7 @@ func (r *reading) structured(node ast.Node, into any) bool {
 	return true
 }
 
-// items are those of a list.
+// items returns the entries of a list.
 func (r *reading) items(what string, node ast.Node) []ast.Node {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
@@ -172,7 +175,7 @@ func texts(into *[]string) func(ast.Node) error {
 	return func(node ast.Node) error { return decode(node, into) }
 }
 
-// where says whose file it is, and which line, as the model and people are told.
+// where returns the owner of the file and the line, for the model and people.
 func (r *reading) where(node ast.Node) string {
 	if r.kind == "project" {
 		return fmt.Sprintf("%s:%d", Name, lineOf(node))
@@ -201,7 +204,7 @@ func (r *reading) rules(node ast.Node) []permit.Rule {
 			rule.Origin = hook.OriginProject
 		}
 		if rule.Decision == permit.RuleAllow && r.kind == "project" {
-			r.refusef(item, "%s: %q: a project may ask and deny, and not allow: put it into the user's %s", what, rule.String(), Name)
+			r.refusef(item, "%s: %q: a project may ask and deny but not allow: put it into the user's %s", what, rule.String(), Name)
 			continue
 		}
 		r.into.lines[rule.Where] = fmt.Sprintf("%s:%d", r.file, lineOf(item))
@@ -224,11 +227,11 @@ func (r *reading) guards(node ast.Node, have []Guard) []Guard {
 		}
 		for _, other := range append(slices.Clip(have), guards...) {
 			if other.ID == g.ID && g.ID != "" {
-				r.refusef(item, "%s: there is a guard %q already, in %s: give it another id", what, g.ID, other.Where)
+				r.refusef(item, "%s: the guard %q already exists in %s: choose another id", what, g.ID, other.Where)
 			}
 		}
 		if g.ID == "" {
-			r.refusef(item, "%s: a guard needs an id, such as no-prod: whoever is refused is told it", what)
+			r.refusef(item, "%s: a guard needs an id, such as no-prod: denials show it", what)
 			continue
 		}
 		r.into.lines[g.Where] = fmt.Sprintf("%s:%d", r.file, lineOf(item))
@@ -248,7 +251,7 @@ func (r *reading) profiles(node ast.Node) map[string]permit.Profile {
 	for pairs := object.MapRange(); pairs.Next(); {
 		name := keyName(pairs.Key())
 		if _, err := path.Match(name, ""); err != nil || name == "" {
-			r.refusef(pairs.Key(), "%s: %q is no name of tools: write one, with * and ? for what varies", what, name)
+			r.refusef(pairs.Key(), "%s: %q is not the name of a tool: write a name, with * and ? as wildcards", what, name)
 			continue
 		}
 		var p permit.Profile
@@ -279,12 +282,12 @@ func zone(into *permit.Zone) func(ast.Node) error {
 			}
 			names = append(names, fmt.Sprintf("%d %s", z, z))
 		}
-		return fmt.Errorf("%v is no zone: there are %s", word, strings.Join(names, ", "))
+		return fmt.Errorf("%v is not a zone: use one of %s", word, strings.Join(names, ", "))
 	}
 }
 
-// plainError is an error of package permit as it is told about a file: without the name
-// of the package and those of its options.
+// plainError returns an error of package permit without the names of the package and of
+// its options.
 type plainError struct{ error }
 
 func plainly(err error) error { return plainError{err} }
@@ -310,13 +313,13 @@ func checkProtections(ids []string) error {
 
 func checkDirectories(dirs []string) error {
 	if slices.Contains(dirs, "") {
-		return errors.New(`a directory is missing: in YAML ~ alone means nothing, write "~"`)
+		return errors.New(`a directory is missing: in YAML a bare ~ means null, write "~"`)
 	}
 	return nil
 }
 
-// FloorOptions are the options for the floor of the project, but for its mode and
-// what the machine can do.
+// FloorOptions returns the options for the project's floor, except its mode and
+// the machine's features.
 func (l *Loaded) FloorOptions() *permit.Options {
 	o := &permit.Options{Rules: slices.Clone(l.Permit.Rules), Relax: slices.Clone(l.Permit.Relax), Tools: maps.Clone(l.Permit.Tools), Roots: slices.Clone(l.Permit.Roots)}
 	for _, g := range l.Permit.Guards {
@@ -325,7 +328,7 @@ func (l *Loaded) FloorOptions() *permit.Options {
 	return o
 }
 
-// checkRules has each rule and guard tried, now that all tools are known.
+// checkRules checks each rule and guard, now that all tools are known.
 func (l *Loaded) checkRules() error {
 	if len(l.Permit.Rules)+len(l.Permit.Guards) == 0 {
 		return nil

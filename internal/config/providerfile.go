@@ -17,12 +17,11 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// providers reads what a file says about providers. What is wrong is told with its
-// line.
+// providers reads the providers of a file. Mistakes are reported with their line.
 func (r *reading) providers(node ast.Node) map[string]Provider {
 	object, ok := node.(ast.MapNode)
 	if !ok {
-		r.refusef(node, "providers: expected names with what is said about them: {work: {url: https://host/v1, key_env: WORK_API_KEY}}")
+		r.refusef(node, "providers: expected names with settings: {work: {url: https://host/v1, key_env: WORK_API_KEY}}")
 		return nil
 	}
 	all := make(map[string]Provider)
@@ -30,9 +29,9 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 		name := keyName(pairs.Key())
 		switch {
 		case name == Scripted:
-			r.refusef(pairs.Key(), "providers: %q plays scripts and has nothing to set", name)
+			r.refusef(pairs.Key(), "providers: %q plays scripts and has no settings", name)
 		case !providerName.MatchString(name):
-			r.refusef(pairs.Key(), "providers: %q is no name of a provider: use letters, digits, dots, dashes and underscores", name)
+			r.refusef(pairs.Key(), "providers: %q is not a valid name: use letters, digits, dots, dashes and underscores", name)
 		default:
 			all[name] = r.provider(name, pairs.KeyValue())
 		}
@@ -40,7 +39,7 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 	return all
 }
 
-// isKeyItself reports whether a name is what other programs call the key of a provider.
+// isKeyItself reports whether a name is another program's name for an API key.
 func isKeyItself(name string) bool {
 	switch strings.ReplaceAll(strings.ToLower(name), "-", "_") {
 	case "api_key", "apikey", "key", "token", "api_token", "secret":
@@ -50,11 +49,11 @@ func isKeyItself(name string) bool {
 	}
 }
 
-// errKeyItself refuses a key that is written into a file which is read, shown and shared
-// as a whole. It does not repeat the key.
-var errKeyItself = errors.New("a key is not written into settings: put it into a variable and say key_env: VARIABLE, or into a file of its own and say key_file: FILE, under providers.NAME")
+// errKeyItself rejects an API key in a settings file, which may be shown and shared. It
+// does not repeat the key.
+var errKeyItself = errors.New("an API key must not be in settings: put it into a variable and write key_env: VARIABLE, or into a file and write key_file: FILE, under providers.NAME")
 
-// provider reads what is said about one provider.
+// provider reads the settings of one provider.
 func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 	what := "providers." + name
 	r.into.from[what] = r.source(pair.Key)
@@ -99,42 +98,42 @@ func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 	return p
 }
 
-// word is something said that only some protocols have.
+// word is a setting that only some protocols have.
 type word struct {
 	what, key string
 	node      ast.Node
 	vendors   []string
 }
 
-// fits refuses what does not go together.
+// fits rejects settings that do not fit together.
 func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 	known, isBuiltIn := builtInOf(name)
 	kind := cmp.Or(p.Kind, known.Kind, KindChat)
 	switch {
 	case isBuiltIn && vendorOf(kind).Name != vendorOf(known.Kind).Name:
-		r.refusef(at, "providers.%s: kind: it is of kind %s: give what is of kind %s another name", name, known.Kind, kind)
+		r.refusef(at, "providers.%s: kind: it is of kind %s: use another name for kind %s", name, known.Kind, kind)
 	case !isBuiltIn && p.URL == "" && p.Kind == "":
 		var names []string
 		for _, b := range builtIn() {
 			names = append(names, b.Name)
 		}
-		r.refusef(at, "providers.%s: there is no url%s: say where it is; or say its kind, for another account with a vendor", name, near.Hint(name, names))
+		r.refusef(at, "providers.%s: url is missing%s: set it; or set kind, for another account with a vendor", name, near.Hint(name, names))
 	}
 	if err := checkVersion(kind, p.URL); err != nil {
 		r.refusef(at, "providers.%s: url: %w", name, err)
 	}
 	for _, w := range words {
 		if !slices.Contains(w.vendors, vendorOf(kind).Name) {
-			r.refusef(w.node, "%s: %s: there is no such thing with kind %s: it is for %s", w.what, w.key, kind, strings.Join(w.vendors, " and "))
+			r.refusef(w.node, "%s: %s: not supported by kind %s, only by %s", w.what, w.key, kind, strings.Join(w.vendors, " and "))
 		}
 	}
 }
 
-// models reads what is said about single models.
+// models reads the settings of single models.
 func (r *reading) models(what string, node ast.Node, words *[]word) map[string]Tuning {
 	object, ok := node.(ast.MapNode)
 	if !ok {
-		r.refusef(node, "%s: models: expected names of models with what is said about them: {qwen3: {window: 32768}}", what)
+		r.refusef(node, "%s: models: expected names of models with settings: {qwen3: {window: 32768}}", what)
 		return nil
 	}
 	all := make(map[string]Tuning)
@@ -148,7 +147,7 @@ func (r *reading) models(what string, node ast.Node, words *[]word) map[string]T
 	return all
 }
 
-// tuning reads what can be said about a model, or about all of a provider's.
+// tuning reads the settings of a model, or of all models of a provider.
 func (r *reading) tuning(what string, t *Tuning, words *[]word) map[string]func(ast.Node) error {
 	only := func(key string, read func(ast.Node) error, vendors ...string) func(ast.Node) error {
 		return func(node ast.Node) error {
@@ -170,8 +169,8 @@ func (r *reading) tuning(what string, t *Tuning, words *[]word) map[string]func(
 	}
 }
 
-// price reads what a million tokens cost. Tokens of the cache cost as much as any
-// token in, unless that is said: a budget must not take them for free.
+// price reads the price of a million tokens. Without a price, cached tokens cost
+// as much as input tokens, so that a budget does not count them as free.
 func (r *reading) price(what string, node ast.Node) belay.Price {
 	p := belay.Price{CacheRead: -1, CacheWrite: -1}
 	amount := func(into *float64) func(ast.Node) error {
@@ -187,7 +186,7 @@ func (r *reading) price(what string, node ast.Node) belay.Price {
 		}
 	}
 	if p == (belay.Price{}) && len(r.problems) == before {
-		r.refusef(node, "%s: price: nothing costs anything, which would mean the price of the built-in table: say what in and out cost, or leave it out", what)
+		r.refusef(node, "%s: price: all prices are zero, which would mean the built-in price: set in and out, or leave it out", what)
 	}
 	return p
 }
@@ -203,7 +202,7 @@ func decodeThinking(node ast.Node, into *int) error {
 	return nil
 }
 
-// decodeExtra reads an object that is handed on as JSON.
+// decodeExtra reads an object that is passed on as JSON.
 func decodeExtra(node ast.Node, into *json.RawMessage) error {
 	var fields map[string]any
 	if err := yaml.NodeToValue(node, &fields); err != nil || fields == nil {
@@ -227,7 +226,7 @@ func checked(into *string, check func(string) error) func(ast.Node) error {
 	}
 }
 
-// keyName is a key of the user's own choice, without the quotes it may stand in.
+// keyName returns a key chosen by the user, without quotes.
 func keyName(key ast.MapKeyNode) string {
 	name := key.String()
 	if unquoted, err := strconv.Unquote(name); err == nil {

@@ -16,59 +16,58 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// The kinds of providers: the protocols that are spoken with them.
+// The kinds of providers: their protocols.
 const (
 	KindAnthropic = "anthropic"   // Messages
 	KindOpenAI    = "openai"      // Responses
-	KindChat      = "openai-chat" // Chat Completions, which nearly every server speaks
+	KindChat      = "openai-chat" // Chat Completions, which nearly every server supports
 	KindGemini    = "gemini"
 )
 
 // Kinds are all kinds.
 func Kinds() []string { return []string{KindAnthropic, KindOpenAI, KindChat, KindGemini} }
 
-// Scripted is the provider of models that play a script. It is always there, and
-// has nothing to set.
+// Scripted is the provider of models that play a script. It always exists and
+// has no settings.
 const Scripted = "scripted"
 
-// Provider says who serves models, where that is, and how it is paid.
+// Provider describes a model service: its protocol, URL, key and models.
 type Provider struct {
 	// Name is the first half of the names of its models.
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	URL  string `json:"url"`
-	// KeyEnv are variables: the first that holds something holds the key.
+	// KeyEnv are variables: the first one that is set has the key.
 	KeyEnv []string `json:"key_env"`
-	// KeyFile holds the key if no variable does; absolute.
+	// KeyFile is the absolute path of a file with the key, used if no variable is
+	// set.
 	KeyFile string `json:"key_file"`
-	// Tuning is that of all its models, and Models says what differs for some, by
-	// their names there.
+	// Tuning applies to all its models, and Models overrides it for some, by name.
 	Tuning
 
 	Models map[string]Tuning `json:"models"`
 
-	// What follows is not set, and told by [Loaded.Provider].
+	// The following fields are not settings; [Loaded.Provider] sets them.
 
-	// Table is the name under which the built-in table may know the models.
+	// Table is the provider's name in the built-in table of models.
 	Table string `json:"-"`
-	// Default is the model that is asked if none is named; empty if that cannot be
-	// said.
+	// Default is the default model; empty if unknown.
 	Default string `json:"-"`
-	// Said reports whether the settings speak of it, and Moved whether they say that
-	// a built-in one is elsewhere: what it has there is not known.
+	// Said reports whether the settings mention it, and Moved whether they change
+	// the URL of a built-in one: then its models are unknown.
 	Said, Moved bool `json:"-"`
 }
 
-// Tuning is what can be said about a model. What is zero is not said.
+// Tuning holds the settings of a model. Zero means not set.
 type Tuning struct {
-	// Window is how many tokens a request and its response may take, and MaxTokens
-	// how many a response may.
+	// Window is the context window in tokens, and MaxTokens the limit of a
+	// response.
 	Window    int `json:"window"`
 	MaxTokens int `json:"max_tokens"`
 	// Thinking is how many tokens of a response may be thinking, or [Adaptive].
 	Thinking int `json:"thinking"`
-	// Effort is how hard the model thinks, and Summary what is told of it, in the
-	// service's words.
+	// Effort is the reasoning effort, and Summary the kind of reasoning summary, in
+	// the service's words.
 	Effort  string `json:"effort"`
 	Summary string `json:"summary"`
 	// Extra is a JSON object of fields that are added to requests.
@@ -79,11 +78,11 @@ type Tuning struct {
 // Adaptive as Tuning.Thinking lets the model decide how much it thinks.
 const Adaptive = -1
 
-// NeedsKey reports whether there is a place for a key, so that one is missed if
-// none is found.
+// NeedsKey reports whether the provider has a place for a key, so that a
+// missing key is an error.
 func (p *Provider) NeedsKey() bool { return len(p.KeyEnv) > 0 || p.KeyFile != "" }
 
-// Of is what is said about a model.
+// Of returns the settings of a model.
 func (p *Provider) Of(model string) Tuning {
 	t, all := p.Models[model], p.Tuning
 	t.Window, t.MaxTokens, t.Thinking = cmp.Or(t.Window, all.Window), cmp.Or(t.MaxTokens, all.MaxTokens), cmp.Or(t.Thinking, all.Thinking)
@@ -95,8 +94,7 @@ func (p *Provider) Of(model string) Tuning {
 }
 
 // builtIn are the providers that need no settings, in the order in which they are
-// looked at for a key. Those on this machine are where their servers are unless
-// told otherwise.
+// searched for a key. Local ones have the default URLs of their servers.
 func builtIn() []Provider {
 	return []Provider{
 		{Name: "anthropic", Kind: KindAnthropic, URL: "https://api.anthropic.com", KeyEnv: []string{"ANTHROPIC_API_KEY"}, Default: "claude-sonnet-4-5"},
@@ -110,7 +108,7 @@ func builtIn() []Provider {
 	}
 }
 
-// builtInOf finds a built-in provider.
+// builtInOf returns a built-in provider.
 func builtInOf(name string) (Provider, bool) {
 	all := builtIn()
 	at := slices.IndexFunc(all, func(p Provider) bool { return p.Name == name })
@@ -120,8 +118,8 @@ func builtInOf(name string) (Provider, bool) {
 	return all[at], true
 }
 
-// vendorOf is the built-in provider that is meant by a kind without an address:
-// another account with the same vendor.
+// vendorOf returns the built-in provider of a kind without a URL: another
+// account with the same vendor.
 func vendorOf(kind string) Provider {
 	if kind == KindChat {
 		kind = KindOpenAI
@@ -130,8 +128,9 @@ func vendorOf(kind string) Provider {
 	return p
 }
 
-// ProviderNames are the names of all providers: the built-in ones in the order in
-// which they are looked at for a key, then those of the settings by name.
+// ProviderNames returns the names of all providers: first the built-in ones, in
+// the order in which they are searched for a key, then those of the settings by
+// name.
 func (l *Loaded) ProviderNames() []string {
 	var names []string
 	for _, p := range builtIn() {
@@ -145,15 +144,15 @@ func (l *Loaded) ProviderNames() []string {
 	return names
 }
 
-// Provider is a provider as it is in force: what is built in, and what the settings
-// say about it. The variable of a vendor's key is read for the vendor alone: with
-// an address elsewhere the settings say which key goes there.
+// Provider returns the effective provider: the built-in values with the settings
+// applied. The variable of a vendor's key is used only for the vendor's own URL:
+// for another URL the settings must name the key.
 func (l *Loaded) Provider(name string) (*Provider, error) {
 	p, said := l.Providers[name]
 	known, isBuiltIn := builtInOf(name)
 	if !said && !isBuiltIn {
 		names := append(l.ProviderNames(), Scripted)
-		return nil, fmt.Errorf("%q is no provider of models%s: there are %s; others are set under providers in the user's %s", name, near.Hint(name, names), strings.Join(names, ", "), Name)
+		return nil, fmt.Errorf("unknown provider %q%s: available are %s; add others under providers in the user's %s", name, near.Hint(name, names), strings.Join(names, ", "), Name)
 	}
 	if !isBuiltIn && p.URL == "" {
 		known = vendorOf(p.Kind)
@@ -170,8 +169,8 @@ func (l *Loaded) Provider(name string) (*Provider, error) {
 	return &p, nil
 }
 
-// KeyVariables are the variables that may hold keys, whatever they are called. They
-// are for this process, and for none that it starts.
+// KeyVariables returns the variables that may contain keys, whatever their names.
+// They are not passed to child processes.
 func (l *Loaded) KeyVariables() []string {
 	var names []string
 	for _, name := range l.ProviderNames() {
@@ -185,7 +184,7 @@ func (l *Loaded) KeyVariables() []string {
 	return names
 }
 
-// origin is the part of an address that says who is asked.
+// origin returns the scheme and host of a URL.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -194,9 +193,8 @@ func origin(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// ModelOf tells whose model a name means, and its name there: openai/gpt-5.2 is
-// gpt-5.2 of openai. Of a model that plays a script the provider has no more than a
-// name.
+// ModelOf splits a model name into its provider and its name there: openai/gpt-5.2
+// is gpt-5.2 of openai. The provider of a scripted model has only a name.
 func (l *Loaded) ModelOf(name string) (*Provider, string, error) {
 	if err := checkModel(name); err != nil {
 		return nil, "", err
@@ -209,7 +207,8 @@ func (l *Loaded) ModelOf(name string) (*Provider, string, error) {
 	return p, model, err
 }
 
-// checkModel says what is wrong with the name of a model, but for its provider.
+// checkModel returns what is wrong with the name of a model, not considering
+// its provider.
 func checkModel(model string) error {
 	if provider, name, _ := strings.Cut(model, "/"); provider != "" && name != "" {
 		return nil
@@ -223,8 +222,8 @@ func checkModel(model string) error {
 	return fmt.Errorf("%q is not a model%s: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5 or ollama/qwen3", model, hint)
 }
 
-// checkProvider says whether there is a provider for the model that is named. That
-// is known when all files are read.
+// checkProvider checks that the provider of the model exists. It runs after all
+// files are read.
 func (l *Loaded) checkProvider() error {
 	if l.Model == "" {
 		return nil
@@ -233,65 +232,66 @@ func (l *Loaded) checkProvider() error {
 	return err
 }
 
-// providerName are the names that a provider can have: the first slash of a model's
-// name ends it.
+// providerName matches valid provider names. They have no slash, because the first
+// slash of a model's name ends the provider.
 var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// variableName are the names of variables. Small letters are left out, so that a
-// key which was put in the place of a name is not taken for one, and not shown.
+// variableName matches names of variables. Lower-case letters are not allowed,
+// so that a key in place of a name is not accepted or shown.
 var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
-// checkURL says what is wrong with an address. It is not quoted where a password
-// may be in it.
+// checkURL returns what is wrong with a URL. It does not quote a URL that may
+// contain a password.
 func checkURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New("it is not the address of a web server: write https://host/path")
+		return errors.New("it is not a URL: write https://host/path")
 	case u.User != nil:
 		return errors.New("there is a name or a password in it: a key comes from key_env or key_file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("there is something behind its path: write https://host/path")
+		return errors.New("it has a query or a fragment: write https://host/path")
 	}
 	for _, request := range requestPaths {
 		if rest, ok := strings.CutSuffix(strings.TrimRight(address, "/"), request); ok {
-			return fmt.Errorf("%s is the address of one sort of request, which is added to it: write %s", address, rest)
+			return fmt.Errorf("%s ends in a request path, which Belay adds: write %s", address, rest)
 		}
 	}
 	return nil
 }
 
-// requestPaths are what providers add to an address.
+// requestPaths are the paths that providers add to a URL.
 var requestPaths = []string{"/chat/completions", "/completions", "/responses", "/v1/messages", "/messages", "/models"}
 
-// checkVersion says what is wrong with an address for a kind that adds the version
-// to it by itself.
+// checkVersion returns what is wrong with a URL of a kind that adds the version
+// itself.
 func checkVersion(kind, address string) error {
 	versions := map[string][]string{KindAnthropic: {"/v1"}, KindGemini: {"/v1beta", "/v1"}}
 	for _, version := range versions[kind] {
 		if rest, ok := strings.CutSuffix(strings.TrimRight(address, "/"), version); ok {
-			return fmt.Errorf("with kind %s the version is added to the address: write %s", kind, rest)
+			return fmt.Errorf("with kind %s Belay adds the version: write %s", kind, rest)
 		}
 	}
 	return nil
 }
 
-// checkKeyEnv says what is wrong with the name of a variable, without showing it.
+// checkKeyEnv returns what is wrong with the name of a variable, without showing
+// it.
 func checkKeyEnv(name string) error {
 	if variableName.MatchString(name) {
 		return nil
 	}
-	return errors.New("it is not the name of a variable, in capitals, such as WORK_API_KEY; the key itself stands in the variable, or in a file that key_file names")
+	return errors.New("it is not the name of a variable in capitals, such as WORK_API_KEY; put the key itself into the variable, or into a file named by key_file")
 }
 
-// providerKeys are the settings of a provider that differ from machine to machine,
-// and can therefore be set by a variable too.
+// providerKeys are the settings of a provider that differ between machines, so
+// variables can set them too.
 var providerKeys = []string{"url", "key_env", "key_file"}
 
 // providerVariable is a variable that sets something of a provider.
 type providerVariable struct{ variable, provider, key string }
 
-// providerVariables are those of the providers that there are.
+// providerVariables returns the variables of all providers.
 func (l *Loaded) providerVariables() []providerVariable {
 	var all []providerVariable
 	for _, name := range l.ProviderNames() {
@@ -302,10 +302,10 @@ func (l *Loaded) providerVariables() []providerVariable {
 	return all
 }
 
-// providerPath is the path of a setting of a provider.
+// providerPath returns the path of a provider's setting.
 func providerPath(name, key string) string { return "providers." + name + "." + key }
 
-// setProvider takes what a variable says about a provider.
+// setProvider applies a variable to a provider.
 func (l *Loaded) setProvider(v providerVariable, word string) error {
 	p := l.Providers[v.provider]
 	var err error

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Copies returns what gives a test its copy of a file, under that name in a directory of
-// the test. The file is made when the first copy is asked for, by a function that has
-// closed it when it returns. What is beside it is not copied.
+// Copies returns a function that gives a test its own copy of a file, under that name in
+// a directory of the test. The file is made with the first copy, by a function that
+// closes it before it returns. Files beside it are not copied.
 func Copies(name string, create func(path string) error) func(t testing.TB) string {
 	content := sync.OnceValues(func() (content []byte, err error) {
 		dir, err := os.MkdirTemp("", "belay-template")

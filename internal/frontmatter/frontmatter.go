@@ -1,7 +1,7 @@
 // Package frontmatter reads the mapping in YAML that Markdown files begin with. It
-// knows where every value stands, so that a mistake can be reported with its line,
-// and it reads files that others wrote: what is wrong and can be understood is
-// tolerated, and told.
+// keeps the position of every value, so that a mistake can be reported with its
+// line. It is lenient with files of others: mistakes that can be understood are
+// tolerated and reported.
 //
 // Files are many and plain: most are read by a few lines of code that know only
 // that, and the rest by a YAML library.
@@ -56,18 +56,18 @@ type Field struct {
 
 // Document is what a file holds.
 type Document struct {
-	// Fields are those of the mapping, in order. No key is there twice.
+	// Fields are the fields of the mapping, in order, without duplicates.
 	Fields []Field
-	// Found says whether there is frontmatter; it may be empty.
+	// Found reports whether there is frontmatter; it may be empty.
 	Found bool
 	// Body is what follows it, and BodyLine the line on which it begins.
 	Body     string
 	BodyLine int
-	// Notes tell what is wrong and was tolerated.
+	// Notes are the tolerated mistakes.
 	Notes []Note
 }
 
-// Note tells what was tolerated, and where.
+// Note is a tolerated mistake and its position.
 type Note struct {
 	Line    int
 	Message string
@@ -108,7 +108,7 @@ func Parse(text string) (*Document, error) {
 			break
 		}
 		if !more {
-			return nil, fail(1, "the frontmatter that begins here is never closed: put a line --- behind it")
+			return nil, fail(1, "the frontmatter that begins here is never closed: add a line --- after it")
 		}
 		rest, line = after, line+1
 	}
@@ -206,8 +206,7 @@ func (d *Document) mapping(head string, line int) ([]Field, error) {
 	return fields, nil
 }
 
-// isFence reports whether a line is ---. What cannot be seen behind it does not
-// count.
+// isFence reports whether a line is ---. Trailing white space is ignored.
 func isFence(line string) bool {
 	return strings.HasPrefix(line, "---") && strings.TrimRight(line[3:], " \t\r") == ""
 }
@@ -226,7 +225,7 @@ func checkText(text string, line int) error {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if r == utf8.RuneError && size == 1 {
-			return fail(line+strings.Count(text[:i], "\n"), "the file is not UTF-8: the byte %#x is no text", text[i])
+			return fail(line+strings.Count(text[:i], "\n"), "the file is not UTF-8: it contains the byte %#x", text[i])
 		}
 		i += size
 	}

@@ -40,7 +40,7 @@ func ReadJSON(text string) (Value, error) {
 		return v, err
 	}
 	if _, more := r.tokens.Token(); !errors.Is(more, io.EOF) {
-		return v, r.failf("there is something behind the JSON value: remove it")
+		return v, r.failf("there is text after the JSON value: remove it")
 	}
 	return v, nil
 }
@@ -52,7 +52,7 @@ type jsonReading struct {
 	lines  int
 }
 
-// line is that of the token that was read last.
+// line returns the line of the last token.
 func (r *jsonReading) line() int {
 	end := min(max(r.tokens.InputOffset(), r.at), int64(len(r.text)))
 	r.lines += strings.Count(r.text[r.at:end], "\n")
@@ -116,7 +116,7 @@ func (r *jsonReading) nested(v Value, open json.Delim, level int) (Value, error)
 			field.Key, _ = key.(string)
 			field.Line = r.line()
 			if seen[field.Key] {
-				return v, r.failf("the key %q is there twice: leave one", field.Key)
+				return v, r.failf("the key %q occurs twice: leave one", field.Key)
 			}
 			seen[field.Key] = true
 		}

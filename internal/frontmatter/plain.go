@@ -54,7 +54,7 @@ func (p *plain) blank() bool {
 }
 
 // field reads a line "key: value" with an indentation. A line that is indented
-// further goes on with the value above it, or is a mistake: it is no field.
+// further continues the value above it, or is a mistake: it is not a field.
 func (p *plain) field(indent int) (Field, bool) {
 	text := p.text[indent:]
 	n := 0
@@ -76,7 +76,7 @@ func (p *plain) field(indent int) (Field, bool) {
 	return field, ok
 }
 
-// block reads what stands below a key without a value: a list, a mapping of one
+// block reads the lines below a key without a value: a list, a mapping of one
 // level, or nothing.
 func (p *plain) block(null Value) (Value, bool) {
 	for !p.end && strings.TrimLeft(p.text, " ") == "" {
@@ -216,7 +216,7 @@ func resolves(s string) bool {
 }
 
 // sound reports whether a text has only characters that YAML leaves alone: no
-// control characters, and none that some take for the end of a line.
+// control characters, and none that some programs treat as a line end.
 func sound(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {

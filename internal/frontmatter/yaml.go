@@ -75,7 +75,7 @@ func located(err error, line int) error {
 		at := line - 1 + e.GetToken().Position.Line
 		message := e.GetMessage()
 		if strings.Contains(message, "already defined at [") { // the library counts lines of its own
-			return fail(at, "the key %q is there twice: leave one", e.GetToken().Value)
+			return fail(at, "the key %q occurs twice: leave one", e.GetToken().Value)
 		}
 		if strings.Contains(message, "character '\t'") || strings.Contains(message, "tab character") {
 			message = "YAML takes no tabs for indentation: use spaces"
@@ -156,10 +156,10 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 		case *ast.MergeKeyNode:
 			return v, fail(field.Line, "the merge key << is not read here: write the values out")
 		default:
-			return v, fail(field.Line, "the key is no plain text: write key: value")
+			return v, fail(field.Line, "the key is not plain text: write key: value")
 		}
 		if seen[field.Key] {
-			return v, fail(field.Line, "the key %q is there twice: leave one", field.Key)
+			return v, fail(field.Line, "the key %q occurs twice: leave one", field.Key)
 		}
 		seen[field.Key] = true
 		var err error
@@ -172,9 +172,9 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 }
 
 // quoteColons puts quotes around the values at the left that have a colon in them,
-// as "description: Use when: ..." has, which YAML does not take. It returns the
-// numbers of their lines too. A value that goes on below is drawn together, with
-// empty lines in its place, so that the lines below keep their numbers.
+// as "description: Use when: ..." has, which YAML does not accept. It also returns
+// the numbers of their lines. A value of several lines is joined, with empty lines
+// in its place, so that the lines below keep their numbers.
 func quoteColons(head string, line int) (text string, at []int) {
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i := range lines {

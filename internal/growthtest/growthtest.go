@@ -1,5 +1,4 @@
-// Package growthtest tells work that grows with its input from work that grows with the
-// square of it.
+// Package growthtest distinguishes linear from quadratic work.
 package growthtest
 
 import (

@@ -6,8 +6,8 @@
 // erases. At the end that log is compared with what the store holds, by SQL: see
 // check_unix_test.go for the list of what must hold.
 //
-// Package crashtest kills at known points, one at a time. This package finds the
-// points that nobody thought of.
+// Package crashtest kills at known points, one at a time. This package kills at
+// random points, to find those that nobody thought of.
 //
 // The instants come from a seed, which every run prints. BELAY_KILL_SEED=N repeats one.
 package killtest

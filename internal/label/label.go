@@ -1,6 +1,6 @@
-// Package label says in a few words what a tool call is about. Whoever lists
-// calls for people begins with the argument that tells most, whatever the order
-// in which the model wrote them.
+// Package label describes a tool call in a few words. Lists for people begin
+// with the most important argument, whatever the order in which the model wrote
+// them.
 package label
 
 import (
@@ -10,8 +10,7 @@ import (
 	"slices"
 )
 
-// telling are the arguments that tell what a call is about, the one that tells
-// most first.
+// telling are the important arguments, the most important first.
 var telling = []string{"command", "pattern", "path", "url", "query", "question", "name"}
 
 // Field is a key of an input with its value.
@@ -21,8 +20,8 @@ type Field struct {
 	Text  bool
 }
 
-// Of is what a call is about: the argument that tells most, and the whole input if
-// none does. The text is the model's own, and may have many lines.
+// Of returns the most important argument of a call, or the whole input if there is
+// none. The text is the model's own, and may have many lines.
 func Of(input json.RawMessage) string {
 	fields, ok := Fields(input)
 	if !ok {
@@ -35,8 +34,8 @@ func Of(input json.RawMessage) string {
 	return about
 }
 
-// Split takes what tells most out of the fields of an input, and returns it with
-// the fields that it does not tell of. It is empty if no field tells.
+// Split returns the most important field of an input, and the other fields. The
+// first is empty if there is none.
 func Split(fields []Field) (about string, rest []Field) {
 	for _, key := range telling {
 		text := value(fields, key)

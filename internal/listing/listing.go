@@ -126,7 +126,7 @@ func (l *list) omittedLength(n int) int {
 	return length
 }
 
-// described is a description as a list has it: on one line, escaped and not too long.
+// described returns a description for a list: on one line, escaped and not too long.
 func described(text string) string {
 	n := 0
 	for i := range text {
@@ -139,8 +139,8 @@ func described(text string) string {
 	return html.EscapeString(strings.Join(strings.Fields(text), " "))
 }
 
-// Message tells the user what a list of a kind leaves out, or is empty. The budget is the
-// list's.
+// Message returns a note for the user about what a list leaves out, or "". The budget is
+// that of the list.
 func (l LeftOut) Message(kind string, budget int) string {
 	because := fmt.Sprintf("the list may take %d tokens. To change that, set limits.listing_tokens, or Options.Budget in Go", budget)
 	switch {

@@ -1,5 +1,5 @@
-// Package near finds the names that somebody may have meant. Errors about
-// unknown names say them: a typing error should cost one look and no search.
+// Package near suggests similar names for unknown ones, so that errors can show
+// what was probably meant.
 package near
 
 import (
@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// longest is the longest name that is compared: longer ones are no typing errors.
+// longest is the longest name that is compared: longer ones are not typing
+// errors.
 const longest = 128
 
 // Names returns up to n of the known names that are like the given one, the most
@@ -57,8 +58,8 @@ func Hint(name string, known []string) string {
 	return ""
 }
 
-// Slash says which name was meant by /name, if nobody answers to it and a known one is two
-// edits away at most. Else it returns nothing.
+// Slash returns a hint for an unknown /name if a known one is at most two edits away, or
+// "".
 func Slash(name string, known []string) string {
 	if name == "" || slices.Contains(known, name) {
 		return ""

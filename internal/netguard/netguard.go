@@ -1,9 +1,9 @@
 // Package netguard makes HTTP transports that check each address when they connect to it.
 //
-// To look up a name first and connect later is no check: the name may lead elsewhere by
-// then. Here the check is part of connecting, and sees the address that the kernel will
-// connect to. A host name must lead to a public address. An address that is written out is
-// meant as it is. Addresses of link-local networks, where clouds have their metadata
+// Looking up a name first and connecting later is not safe: the name may resolve to
+// another address by then. Here the check is part of connecting, and sees the address that
+// the kernel will connect to. A host name must resolve to a public address. A literal IP
+// address is allowed. Addresses of link-local networks, where clouds have their metadata
 // services, are refused in every case.
 package netguard
 
@@ -35,8 +35,8 @@ type Options struct {
 	connect func(address string) error
 }
 
-// Transport makes a transport that checks addresses. It follows no redirects, as no
-// transport does: whoever follows one comes here again.
+// Transport makes a transport that checks addresses. It follows no redirects; a
+// client that follows one uses this transport again.
 func Transport(opts *Options) *http.Transport {
 	g := &guard{}
 	if opts != nil {
@@ -133,7 +133,7 @@ func (g *guard) mayBePrivate(host string) bool {
 	})
 }
 
-// embedded is the IPv4 address that an IPv6 address stands for, if it does: written as
+// embedded returns the IPv4 address in an IPv6 address, if there is one: written as
 // such, translated (NAT64), or tunnelled (6to4).
 func embedded(addr netip.Addr) netip.Addr {
 	addr = addr.WithZone("").Unmap()

@@ -15,8 +15,8 @@
 //
 //	dsn := server.Database(t, "template0")
 //
-// The server has a temporary directory and a Unix socket in it; nobody else can
-// reach it. It refuses to run as root, so root has it run as the user postgres, or
+// The server has a temporary directory and a Unix socket in it; no one else can
+// reach it. It refuses to run as root, so root runs it as the user postgres, or
 // else nobody. It ends with [Server.Stop], and when the test process ends in any
 // other way, even by SIGKILL.
 //

@@ -44,8 +44,7 @@ type Server struct {
 // owner is who owns the databases.
 const owner = "belay"
 
-// patience bounds how long the server may take for anything. It is there to end a
-// test that hangs.
+// patience is the timeout of every operation. It ends a test that hangs.
 const patience = time.Minute
 
 // Start starts a server.
@@ -141,7 +140,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = said.Close() }() // the server has it
+	defer func() { _ = said.Close() }() // the server owns it now
 	cmd.Stdout, cmd.Stderr = said, said
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -180,7 +179,7 @@ func (s *Server) answers() error {
 	for {
 		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 		if err == nil {
-			return conn.Close(ctx) //nolint:wrapcheck // Start says what for
+			return conn.Close(ctx) //nolint:wrapcheck // Start adds context
 		}
 		select {
 		case <-often.C:
@@ -200,7 +199,7 @@ func (s *Server) halt() error {
 	err := s.alive.Close()
 	<-s.ended
 	s.running = nil
-	return err //nolint:wrapcheck // the caller says what for
+	return err //nolint:wrapcheck // the caller adds context
 }
 
 // Stop ends the server and removes its directory.
@@ -241,13 +240,13 @@ func (s *Server) DSN(database string) string {
 // Quiet waits until no database is being removed any more.
 func (s *Server) Quiet() { s.dropping.Wait() }
 
-// Create makes a database from a template, which nobody may be connected to, and
-// returns its DSN. Any name will do.
+// Create makes a database from a template and returns its DSN. The template must
+// have no connections. Any name is allowed.
 func (s *Server) Create(ctx context.Context, name, template string) (string, error) {
 	return s.DSN(name), s.run(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+" STRATEGY file_copy")
 }
 
-// Drop removes a database, and cuts whoever is connected to it.
+// Drop removes a database and closes its connections.
 func (s *Server) Drop(ctx context.Context, name string) error {
 	return s.run(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
 }

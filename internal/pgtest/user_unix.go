@@ -31,8 +31,8 @@ func servant() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// unprivileged has a command run as somebody who is not root, in a group of its
-// own: what is typed at a terminal is for the tests and not for the server.
+// unprivileged makes a command run as a normal user, in its own process group,
+// so that signals of the terminal reach only the tests.
 func unprivileged(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() != 0 {
@@ -43,7 +43,7 @@ func unprivileged(cmd *exec.Cmd) error {
 	return err
 }
 
-// give gives a directory to whoever the server runs as.
+// give changes the owner of a directory to the server's user.
 func give(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil

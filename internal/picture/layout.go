@@ -37,7 +37,7 @@ type cell struct {
 	mark        mark
 }
 
-// mark says what a hook did, as the legend explains it.
+// mark is the symbol for what a hook did, see the legend.
 type mark string
 
 const (

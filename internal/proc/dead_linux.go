@@ -7,8 +7,8 @@ import (
 )
 
 // allDead reports whether every member of a process group is dead and not yet
-// reaped. It reads the table of processes, and is only asked about a group that
-// was told to end.
+// reaped. It reads the process table, and is only called for a group that was
+// told to end.
 func allDead(group int) bool {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -2,5 +2,6 @@
 
 package proc
 
-// allDead cannot tell here: the group is waited for until it is reaped.
+// allDead always reports false here: the caller waits until the group is
+// reaped.
 func allDead(int) bool { return false }

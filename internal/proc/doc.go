@@ -3,10 +3,10 @@
 //
 // [Run] starts a child in a session and process group of its own, without a
 // terminal. It feeds it, reads it, and ends the whole group when the context
-// does. It returns when the child has ended, whoever else still holds its pipes.
-// [Window] and [Cap] keep what a child writes within bounds.
+// does. It returns when the child has ended, even if other processes still hold
+// its pipes. [Window] and [Cap] keep what a child writes within bounds.
 //
-// If this process is killed, nobody is left to end the group. On Linux the kernel
-// then kills the child, at once and without SIGTERM, but not what the child has
-// started: that goes on, as on other systems the child does.
+// If this process is killed, it cannot end the group. On Linux the kernel then
+// kills the child at once, but not the child's own children. On other systems the
+// child continues too.
 package proc

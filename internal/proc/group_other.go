@@ -15,14 +15,14 @@ func forceToEnd(p *os.Process) { _ = p.Kill() } // likewise
 
 func groupAlive(int) bool { return false }
 
-// interrupt cannot make a read return here: the reading goroutine is left, and
-// ends with whoever holds the pipe.
+// interrupt cannot make a read return here: the reading goroutine ends when the
+// pipe is closed.
 func interrupt(*os.File) bool { return false }
 
 // Offer cannot write without waiting here.
 func Offer(_ *os.File, data []byte) (rest []byte) { return data }
 
-// closePipe does not wait for a read that may be under way.
+// closePipe does not wait for a running read.
 func closePipe(f *os.File) { go func() { _ = f.Close() }() }
 
 func drain(*os.File, func([]byte) bool) bool { return false }

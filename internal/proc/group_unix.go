@@ -21,14 +21,14 @@ func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // go
 
 func forceToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // likewise
 
-// groupAlive reports whether a group has a member that runs. As long as it has any,
-// its number is not given to another. A dead one that whoever inherited it has not
-// reaped yet, as happens in containers, is not worth waiting for.
+// groupAlive reports whether a group has a running member. As long as it has any
+// member, its number is not reused. Dead members that were not reaped yet, as
+// happens in containers, do not count.
 func groupAlive(pid int) bool {
 	return !errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) && !allDead(pid)
 }
 
-// interrupt makes a read under way return.
+// interrupt makes a running read return.
 func interrupt(f *os.File) bool { return f.SetReadDeadline(time.Unix(1, 0)) == nil }
 
 // Offer writes what a pipe takes without waiting, and returns the rest. Where that is
@@ -54,10 +54,10 @@ func closePipe(f *os.File) { _ = f.Close() } // nothing was written through it
 // mostPiped is the most that a pipe holds, unless an administrator says otherwise.
 const mostPiped = 1 << 20
 
-// drain hands on what is in a pipe without waiting for more. What a child wrote
-// before it ended fits a pipe, so that it stops there even if another process
-// goes on writing. It reports whether it came to the end: nobody holds the pipe
-// any more, or what is in it is not wanted.
+// drain passes on the content of a pipe without waiting for more. It stops
+// after the size of a pipe, even if another process continues to write. It
+// reports whether it reached the end: the pipe is closed, or its content is not
+// wanted.
 func drain(f *os.File, put func([]byte) bool) (ended bool) {
 	if f.SetReadDeadline(time.Time{}) != nil {
 		return false

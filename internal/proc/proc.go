@@ -17,7 +17,7 @@ const (
 	// linger is how long output is waited for when the child has ended and
 	// something else still holds it open: `make > >(tee log)` ends its tee last.
 	linger = 100 * time.Millisecond
-	// poll is how often a group that was told to end is looked at.
+	// poll is how often a group that was told to end is checked.
 	poll = 10 * time.Millisecond
 )
 
@@ -30,8 +30,8 @@ type Command struct {
 	Dir string
 	// Env is the whole environment, as KEY=value. Defaults to an empty one.
 	Env []string
-	// Stdin is what the child may read, before the end of file. A child that
-	// does not read it holds nobody up. Defaults to nothing.
+	// Stdin is what the child may read, before the end of file. A child that does
+	// not read it does not block Run. Defaults to nothing.
 	Stdin []byte
 	// StdinFrom is the child's standard input itself, in place of Stdin, such as the
 	// end of a pipe that is written to while the child runs. It is closed here once
@@ -49,8 +49,8 @@ type Command struct {
 	// Grace is how long the group has between SIGTERM and SIGKILL. Defaults to 2
 	// seconds.
 	Grace time.Duration
-	// Whole ends what the child leaves behind in its process group, too, when it ends
-	// by itself. Defaults to leaving it alone.
+	// Whole also kills background processes in the child's process group when the
+	// child ends by itself. Defaults to leaving them running.
 	Whole bool
 }
 
@@ -63,21 +63,21 @@ type Exit struct {
 	// Stopped is why Run ended it: the cause of the context, or the error of the
 	// writer that refused its output. It is nil if the child ended by itself.
 	Stopped error
-	// Held says that a process which the child left behind still held its output
-	// open. What that process writes from then on is lost to it.
+	// Held means that a background process of the child still held its output open.
+	// Its later output is lost.
 	Held bool
 }
 
-// Run runs a child and returns how it ended. An error means that there was no
-// child: errors.Is tells a program that does not exist (exec.ErrNotFound or
-// fs.ErrNotExist) from one that may not be run (fs.ErrPermission).
+// Run runs a child and returns how it ended. An error means that the child did
+// not start: check errors.Is for exec.ErrNotFound, fs.ErrNotExist and
+// fs.ErrPermission.
 //
 // When ctx ends, or a writer refuses output, the process group gets SIGTERM and,
 // if anything of it is left after the grace, SIGKILL. A process that made a
 // session of its own (setsid) is out of reach. Windows has no such groups: there
 // the child alone is ended, at once.
 //
-// What the child leaves running when it ends by itself is left alone, unless the
+// Background processes of a child that ends by itself continue, unless the
 // command says otherwise.
 func Run(ctx context.Context, command *Command) (Exit, error) {
 	if command.StdinFrom != nil {
@@ -99,7 +99,7 @@ func Run(ctx context.Context, command *Command) (Exit, error) {
 	return c.wait(ctx), nil
 }
 
-// child is a process under way. The goroutines that feed and read it end before
+// child is a running process. The goroutines that feed and read it end before
 // Run returns, except on Windows, where a blocked read cannot be interrupted.
 type child struct {
 	cmd     *exec.Cmd
@@ -181,15 +181,15 @@ func (c *child) launch() error {
 		err := c.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = c.cmd.Wait() // ProcessState tells
+			_ = c.cmd.Wait() // ProcessState has the result
 			close(c.exited)
 		}
 	}()
 	return <-started
 }
 
-// follow starts the goroutines that feed and read a child. What fits a pipe was fed
-// before the child began, which saves it from waiting for its turn.
+// follow starts the goroutines that feed and read a child. Input that fits into a
+// pipe is written before the child starts, which saves a wait.
 func (c *child) follow() {
 	for _, s := range c.streams {
 		go s.copy() // ends with the stream, or when settle interrupts it

@@ -20,7 +20,7 @@ type stream struct {
 	done    chan struct{} // closed when copy has ended
 
 	mu sync.Mutex // held while the writer is used
-	to io.Writer  // nil once it must not be used any more
+	to io.Writer  // nil when it must no longer be used
 }
 
 func newStream(from *os.File, to io.Writer, refused chan<- error) *stream {
@@ -60,9 +60,9 @@ func (s *stream) put(p []byte) bool {
 	return true
 }
 
-// finish ends a stream that did not end in time: something else holds it open, or
-// the writer is slow. What the child wrote before it ended is in the pipe, and is
-// not lost. It reports whether it is held open, and where it cannot tell, that it is.
+// finish ends a stream that did not end in time: something else holds it open, or the
+// writer is slow. What the child wrote before it ended is in the pipe, and is not
+// lost. It reports whether it is held open, and true if that is unknown.
 func (s *stream) finish() (held bool) {
 	if !interrupt(s.from) {
 		return true

@@ -186,7 +186,7 @@ func (c *geminiChecked) checkContents(contents []json.RawMessage) error {
 		return errors.New("* GenerateContentRequest.contents: contents is not specified")
 	}
 	sides := make([]*geminiSide, 0, len(contents))
-	turn := 0 // where the turn under way begins: what the user says that is no result
+	turn := 0 // the start of the current turn: the user's content that is not a result
 	for i, raw := range contents {
 		at := fmt.Sprintf("contents[%d]", i)
 		var content geminiContent

@@ -62,7 +62,7 @@ func openAIRefusal(r *Refusal) *refused {
 		return nil
 	}
 	if r.Status != 0 && r.Status != e.status {
-		e.status, e.code = r.Status, "" // whoever is between has other words
+		e.status, e.code = r.Status, "" // a proxy has other messages
 		if r.Status >= http.StatusInternalServerError {
 			e.kind = "server_error"
 		}

@@ -48,9 +48,9 @@
 //	  - fault: {hang: true}    # nothing comes until the request is cancelled
 //
 // A response is streamed word by word and at once, unless a [Pace] says
-// otherwise. With Whole as its Chunk nothing is streamed, which is the cheapest
-// way to be answered. What a request sets as MaxTokens is recorded and bounds
-// nothing: a step with the stop reason max_tokens does.
+// otherwise. With Whole as its Chunk nothing is streamed, which is the
+// cheapest. MaxTokens of a request is recorded but has no effect: use a step
+// with the stop reason max_tokens.
 //
 // # Concurrency
 //
@@ -73,8 +73,7 @@
 //
 // # Testing
 //
-// Expectations make a test of a script. Model.Requests returns what the model
-// was sent, and Model.Left tells whether the script was played to its end. Time
-// passes by timers of package time, so that delays take no time in a
-// testing/synctest bubble.
+// Expectations make a test of a script. Model.Requests returns the requests,
+// and Model.Left reports whether steps are left. Time passes by timers of
+// package time, so that delays take no time in a testing/synctest bubble.
 package scripted

@@ -8,7 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Expect says what a request must look like. What is left out may be anything.
+// Expect defines what a request must look like. Fields that are not set match
+// anything.
 type Expect struct {
 	// System must be in the system prompt.
 	System string `yaml:"system"`
@@ -16,8 +17,7 @@ type Expect struct {
 	User string `yaml:"user"`
 	// Reminders must each be in a reminder, whichever.
 	Reminders []string `yaml:"reminders"`
-	// Results are what came of the calls that the model made last: all of them,
-	// in order.
+	// Results are the results of the model's last calls: all of them, in order.
 	Results []Result `yaml:"results"`
 	// Tools must be advertised, and NoTools must not.
 	Tools   []string `yaml:"tools"`
@@ -36,7 +36,7 @@ type Result struct {
 	IsError bool `yaml:"is_error"`
 }
 
-// check says how a request differs, or nothing.
+// check returns how a request differs, or "".
 func (e *Expect) check(req *belay.Request) error {
 	var diff []string
 	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
@@ -89,7 +89,7 @@ func checkResults(want []Result, got []*belay.ResultPart) []string {
 		}
 		switch {
 		case w.IsError && !g.IsError:
-			differ("result %d is no failure, it is %s", n, excerpt(g.Text))
+			differ("result %d is not a failure, it is %s", n, excerpt(g.Text))
 		case g.IsError && !w.IsError:
 			differ("result %d is a failure: %s", n, excerpt(g.Text))
 		}
@@ -107,7 +107,7 @@ func newestUser(req *belay.Request) string {
 	return ""
 }
 
-// newestResults are those that came after the last thing the model said.
+// newestResults returns the results after the model's last message.
 func newestResults(req *belay.Request) []*belay.ResultPart {
 	start := 0
 	for i, m := range slices.Backward(req.Messages) {

@@ -23,17 +23,17 @@ type Options struct {
 	// Step.Usage describes. A longer one fails with ModelTooLong, and the script
 	// stays where it is. Defaults to no limit.
 	Window int `yaml:"window"`
-	// MaxOutput and Price are told by Info and change nothing else.
+	// Info returns MaxOutput and Price; they have no other effect.
 	MaxOutput int         `yaml:"max_output"`
 	Price     belay.Price `yaml:"price"`
 	// Repeat plays the last step again for each request after it. Defaults to
 	// failing with ModelInvalid.
 	Repeat bool `yaml:"repeat"`
-	// FollowTranscript finds the step by the conversation: after n messages of
-	// the assistant comes step n+1. So one model serves many sessions, and goes
-	// on where a session was left by another process. A failed attempt adds no
-	// message: a fault is met again by each retry. Defaults to one step after
-	// the other, in the order of requests.
+	// FollowTranscript finds the step by the conversation: after n messages of the
+	// assistant comes step n+1. So one model serves many sessions, and continues a
+	// session of another process. A failed attempt adds no message, so each retry
+	// gets the same fault. Defaults to one step after the other, in the order of
+	// requests.
 	FollowTranscript bool `yaml:"follow_transcript"`
 	// Cache counts what a request has in common with the one before, from its
 	// beginning on, as read from a cache. It changes estimated usage only.
@@ -41,7 +41,7 @@ type Options struct {
 	// Keep is how many requests are remembered, the newest; negative means
 	// none. Defaults to 1000.
 	Keep int `yaml:"keep"`
-	// Pace is that of the steps that have none.
+	// Pace is the default pace of steps.
 	Pace Pace `yaml:"pace"`
 }
 
@@ -111,9 +111,8 @@ func (m *Model) Left() int {
 	return max(0, len(m.takes)-m.played)
 }
 
-// Requests returns the requests that the model was sent, oldest first, those
-// that failed too: the newest as many as Options.Keep says. The slices are
-// copies; the messages are shared.
+// Requests returns the last requests, oldest first, including failed ones: at
+// most Options.Keep. The slices are copies; the messages are shared.
 func (m *Model) Requests() []belay.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,8 +50,8 @@ func Parse(name string, data []byte) (*Model, error) {
 		return nil, err
 	}
 	var f file
-	// The parser has refused keys that stand twice in a mapping; what is left are
-	// keys that take the place of merged ones.
+	// The parser has rejected duplicate keys; the remaining ones override merged
+	// keys.
 	if err := yaml.NodeToValue(root, &f, yaml.Strict(), yaml.AllowDuplicateMapKey()); err != nil {
 		return nil, located(name, err)
 	}
@@ -73,7 +73,7 @@ func Parse(name string, data []byte) (*Model, error) {
 	return New(f.Steps, &f.Options), nil
 }
 
-// contradiction says whether a fault asks for two things at once.
+// contradiction reports whether a fault has conflicting fields.
 func (f *Fault) contradiction() error {
 	if f == nil {
 		return nil

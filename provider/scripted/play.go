@@ -71,7 +71,7 @@ func (m *Model) takeAt(at int) (*take, error) {
 	}
 }
 
-// judge says why a request cannot have a step, or nothing.
+// judge returns why a request cannot get a step, or nil.
 func (m *Model) judge(t *take, req *belay.Request) error {
 	err := t.err
 	if err == nil && t.step.Expect != nil {
@@ -115,7 +115,7 @@ func (m *Model) play(ctx context.Context, req *belay.Request, yield func(belay.C
 }
 
 // perform sends the chunks of a step and what comes after them. It returns the
-// error to end with, if there is one and somebody still listens.
+// final error, if there is one and the caller still reads.
 func (m *Model) perform(ctx context.Context, c claim, yield func(belay.Chunk, error) bool) error {
 	chunks, fault := c.chunks, c.step.Fault
 	if fault != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // record keeps the newest requests, in a ring once it is full. Its owner guards
-// it. A request's slice of messages is copied: the messages are never changed,
-// but whoever sends the request may use the slice for the next one.
+// it. A request's slice of messages is copied: the messages never change, but
+// the caller may reuse the slice.
 type record struct {
 	requests []belay.Request
 	oldest   int // the one to replace next, once full
@@ -39,7 +39,7 @@ func (r *record) all() []belay.Request {
 // copyRequest copies a request, into the memory that dst has for its messages.
 func copyRequest(dst, src *belay.Request) {
 	messages := dst.Messages
-	clear(messages) // or those that are not replaced would live on
+	clear(messages) // or old ones would stay in memory
 	messages = append(messages[:0], src.Messages...)
 	*dst = *src
 	dst.Messages = messages

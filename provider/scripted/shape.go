@@ -47,7 +47,7 @@ func (s *shape) reportf(node ast.Node, format string, args ...any) {
 	s.problems = append(s.problems, fmt.Errorf("%s:%d: %s", s.name, line(node), fmt.Sprintf(format, args...)))
 }
 
-// check looks at the value of a key.
+// check checks the value of a key.
 func (s *shape) check(node ast.Node, t reflect.Type, key string) {
 	switch n := node.(type) {
 	case *ast.AnchorNode:
@@ -57,7 +57,7 @@ func (s *shape) check(node ast.Node, t reflect.Type, key string) {
 		s.check(n.Value, t, key)
 		return
 	case *ast.AliasNode:
-		return // it was looked at where it is defined
+		return // it was checked where it is defined
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -17,15 +17,15 @@ type Step struct {
 	// Stop says why the model stopped. Defaults to tool_use if there are calls,
 	// else end_turn.
 	Stop belay.StopReason `yaml:"stop"`
-	// Usage is what the answer took. Defaults to an estimate: one token for four
+	// Usage is the usage of the answer. Defaults to an estimate: one token for four
 	// bytes of what was sent and said, and 1000 for a picture or a file.
 	Usage belay.Usage `yaml:"usage"`
-	// Pace says how the answer arrives. What it leaves out is that of the model.
+	// Pace defines how the answer arrives. Missing fields are those of the model.
 	Pace Pace `yaml:"pace"`
 	// Fault makes the attempt fail.
 	Fault *Fault `yaml:"fault"`
-	// Expect says what the request must look like. A request that differs fails,
-	// and the step stays to be played.
+	// Expect defines what the request must look like. A different request fails,
+	// and the step is not used up.
 	Expect *Expect `yaml:"expect"`
 	// Compute makes the step that is played in place of this one, of which only
 	// Expect counts. An error fails the attempt: a [*belay.ModelError] as it is,
@@ -37,13 +37,12 @@ type Step struct {
 
 // Call is a tool call.
 type Call struct {
-	// ID defaults to call_N for the Nth call of the script, and to call_S_N for
-	// the Nth of a computed step S. Give two calls the same to see what comes of
-	// it.
+	// ID defaults to call_N for the Nth call of the script, and to call_S_N for the
+	// Nth of a computed step S. Give two calls the same id to test that case.
 	ID   string `yaml:"id"`
 	Tool string `yaml:"tool"`
-	// Input is JSON text if it is a string, []byte or json.RawMessage, else a
-	// value to encode as JSON; nil is {}. Text that is no JSON object arrives as
+	// Input is JSON text if it is a string, []byte or json.RawMessage, else a value
+	// to encode as JSON; nil is {}. Text that is not a JSON object arrives as
 	// Malformed, as when a model stops in the middle of a call.
 	Input any `yaml:"input"`
 }
@@ -51,7 +50,7 @@ type Call struct {
 // Whole is the Chunk of a response that comes at once, without deltas.
 const Whole = -1
 
-// Pace says how a response arrives.
+// Pace defines how a response arrives.
 type Pace struct {
 	// Delay passes before anything arrives, a fault too.
 	Delay time.Duration `yaml:"delay"`

@@ -7,8 +7,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// suggestion says what somebody may have meant: the nearest of the known words,
-// or if none is near, any of them.
+// suggestion returns the nearest known word, or if none is near, all of them.
 func suggestion(word string, known []string) string {
 	if hint := near.Hint(word, known); hint != "" {
 		return hint

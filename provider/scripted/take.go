@@ -45,7 +45,7 @@ func ready(step Step, where string, ids *ids) *take {
 	for i, call := range step.Calls {
 		input, err := inputText(call.Input)
 		if err != nil {
-			t.err = fmt.Errorf("call %d (%s): the input is no JSON: %w", i+1, call.Tool, err)
+			t.err = fmt.Errorf("call %d (%s): the input is not JSON: %w", i+1, call.Tool, err)
 		}
 		said += len(call.Tool) + len(input)
 		c := &t.calls[i]

@@ -14,8 +14,8 @@ const mediaBytes = 4000
 // tokens estimates how many tokens some bytes are.
 func tokens(size int) int { return (size + 3) / 4 }
 
-// sizeOf counts the bytes of a request, and those that it has in common with
-// the one before from its beginning on.
+// sizeOf counts the bytes of a request, and the bytes of its common prefix with
+// the one before.
 func sizeOf(req, before *belay.Request) (size, common int) {
 	size = len(req.System)
 	for i := range req.Tools {

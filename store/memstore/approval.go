@@ -35,7 +35,7 @@ func (a *approval) copied() belay.Approval {
 }
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
-// ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
+// ErrWrongHash and ErrExpired it also returns the current approval. An approval
 // expires when the store's clock reaches Expires.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	if ctx.Err() != nil {

@@ -7,10 +7,10 @@
 //	store := memstore.New(nil)
 //
 // The store keeps the records of hooks and their jobs too: [Store.Journal] and
-// [Store.Queue] are those of package hook, and what a commit carries for them
-// is stored together with the rest of it. Runs are kept up to a bound, the
-// newest of them, and jobs wait up to a bound: see [Options]. Sessions are kept
-// until [Store.Forget]. [Store.Sessions] and [Store.Approvals] list what there is.
+// [Store.Queue] implement package hook, and their part of a commit is stored
+// together with the rest. The newest runs are kept, up to a limit, and jobs wait
+// up to a limit: see [Options]. Sessions are kept until [Store.Forget].
+// [Store.Sessions] and [Store.Approvals] list them.
 //
 // # Concurrency
 //

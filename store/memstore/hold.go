@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Open takes hold of a session, creating it if there is none, and reads it. It
+// Open opens and holds a session, creating it if necessary, and reads it. It
 // copies no message and takes the same time for a session of any length. Every
 // hold has an epoch that no hold had before it.
 func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
@@ -32,7 +32,7 @@ func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
 	return se.read(), nil
 }
 
-// read returns what Open tells. The store's lock is held.
+// read returns the session for Open. The caller holds the store's lock.
 func (se *session) read() *belay.Stored {
 	has := se.has()
 	visible := has.visible
@@ -41,7 +41,7 @@ func (se *session) read() *belay.Stored {
 	}
 	stored := &belay.Stored{
 		Epoch:    se.epoch,
-		Messages: slices.Clip(visible), // whoever appends gets an array of their own
+		Messages: slices.Clip(visible), // appending then copies the array
 		Last:     int64(len(se.messages)),
 		Calls:    slices.Clone(has.calls),
 		State:    se.remembered(),
@@ -55,11 +55,11 @@ func (se *session) read() *belay.Stored {
 // remembered is the session's state, for someone else. The store's lock is held.
 func (se *session) remembered() belay.SessionState {
 	state := se.state.Clone()
-	state.Pending = slices.Clip(state.Pending) // whoever appends gets an array of their own
+	state.Pending = slices.Clip(state.Pending) // appending then copies the array
 	return state
 }
 
-// Release lets go of a session. The wrong epoch is harmless.
+// Release releases a session. A wrong epoch is harmless.
 func (s *Store) Release(_ context.Context, name string, epoch int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +80,8 @@ func (s *Store) Expire(name string) {
 	}
 }
 
-// Read yields the messages of a session behind the one numbered after, as they
-// are when the iteration begins.
+// Read yields the messages of a session after a number, in their state when the
+// iteration begins.
 func (s *Store) Read(ctx context.Context, name string, after int64) iter.Seq2[*belay.Message, error] {
 	return func(yield func(*belay.Message, error) bool) {
 		messages, err := s.behind(name, after)

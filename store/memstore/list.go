@@ -17,9 +17,8 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 	return func(yield func(belay.SessionInfo, error) bool) { each(ctx, s.list(filter), yield) }
 }
 
-// Approvals yields the approvals that match as they are when the iteration
-// begins, the oldest first. Of those that were asked at one time the one that was
-// stored first comes first.
+// Approvals yields the matching approvals in their state when the iteration
+// begins, oldest first. If times are equal, the one stored first comes first.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) { each(ctx, s.inbox(filter), yield) }
 }

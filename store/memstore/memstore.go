@@ -60,7 +60,7 @@ type besides struct {
 	asked     int                // the index of the first that is about the last response
 }
 
-// has is what the session has besides, to be looked at.
+// has is the session's other content, for checks.
 func (se *session) has() besides {
 	if se.besides == nil {
 		return besides{}
@@ -107,8 +107,9 @@ func (s *Store) Journal() hook.Journal { return s.journal } //nolint:ireturn // 
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
 // Forget removes a session with its messages, calls and approvals. The records
-// of its hooks and its jobs stay: they are bounded by themselves.
-// belay.ErrNotFound: there is no such session. belay.ErrHeld: somebody holds it.
+// of its hooks and its jobs stay: they have their own limits. It returns
+// belay.ErrNotFound if there is no such session, and belay.ErrHeld if it is
+// held.
 func (s *Store) Forget(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +135,8 @@ func (s *Store) now() time.Time {
 }
 
 // commitJournal is the journal as the queue sees it: for the jobs of a commit
-// it stores the commit's runs. The queue asks it last, when nothing else can
-// refuse the jobs any more, so that both are stored or neither.
+// it stores the commit's runs. The queue calls it last, when the jobs can no
+// longer be rejected, so that both are stored or neither.
 type commitJournal struct{ *hook.MemoryJournal }
 
 // commitRuns is the key of the runs that a commit stores with its jobs.

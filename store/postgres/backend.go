@@ -49,18 +49,18 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.recoverPoll(), Closed: s.closed, Why: belay.ErrClosed}))
 }
 
-// recoverAgain settles what processes left that ended after this store was opened.
-// What cannot be settled is tried again the next time.
+// recoverAgain cleans up after processes that ended after this store was opened.
+// Failures are retried the next time.
 func (s *Store) recoverAgain(ctx context.Context) {
 	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
-		s.opts.Logger.WarnContext(ctx, "what a process left that is gone could not be settled", "store", s.name, "error", err)
+		s.opts.Logger.WarnContext(ctx, "cannot clean up after a dead process", "store", s.name, "error", err)
 	}
 }
 
-// Enqueue stores jobs and the record of the run that asked for them in one
-// transaction. If the server cannot be reached it tries again, for Options.Timeout:
-// whoever asks for background work has mostly nobody left to fail for. Done twice it
-// does the same, by the ids of records and the keys of jobs.
+// Enqueue stores jobs and the record of the run that queued them in one transaction.
+// If the server cannot be reached, it retries for Options.Timeout, because the
+// caller usually cannot report a failure. Repeating it is harmless, because records
+// have ids and jobs have keys.
 func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	b := (*backend)(q.store)
 	err := b.writeAgain(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -75,7 +75,7 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 	return nil
 }
 
-// Stats tells how much waits and since when.
+// Stats returns how many jobs wait and since when.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
 	return stats, q.store.explain(record.Cause(ctx, err))
@@ -94,7 +94,7 @@ func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) err
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
 }
 
-// recoverJobs settles the attempts of workers that are gone.
+// recoverJobs ends the attempts of dead workers.
 func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
 	found, err := s.queue.Recover(ctx, gone)
 	for _, run := range found.Again {
@@ -127,8 +127,8 @@ func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx pgx.
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
 }
 
-// writeAgain is Write for what may be done twice: it is done again if nobody knows
-// whether it was, or if the server is away for a moment.
+// writeAgain is Write for idempotent writes: it repeats a write whose result is
+// unknown, or if the server is briefly unreachable.
 func (b *backend) writeAgain(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	return (*Store)(b).outlast(ctx, b.opts.Timeout, isCut, func() error { return b.Write(ctx, f) })
 }
@@ -145,7 +145,7 @@ func (b *backend) AppendRuns(ctx context.Context, _ pgx.Tx, runs []hook.Run) err
 // LockQueue keeps others from adding to the queue until the transaction ends.
 func (b *backend) LockQueue(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(enqueuing))
-	return err //nolint:wrapcheck // the queue says what for
+	return err //nolint:wrapcheck // the queue adds context
 }
 
 // TakeKeys marks keys as queued and returns those that were free.

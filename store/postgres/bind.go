@@ -44,14 +44,14 @@ func (b bound) QueryRowContext(ctx context.Context, query string, args ...any) (
 	if !b.alone() {
 		return b.db.QueryRowContext(ctx, query, args...)
 	}
-	_ = b.store.persist(ctx, func() error { // the row tells
+	_ = b.store.persist(ctx, func() error { // the row has the value
 		row = b.db.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
 	return row
 }
 
-// alone reports whether a query is a transaction by itself.
+// alone reports whether a query is its own transaction.
 func (b bound) alone() bool {
 	_, ok := b.db.(*sql.DB)
 	return ok
@@ -93,9 +93,9 @@ func spell(query string) string {
 	return to.String()
 }
 
-// clean makes texts storable: PostgreSQL takes UTF-8 without NUL and nothing else.
-// What is not is replaced, byte by byte, as encoding/json does when it reads. JSON
-// spells NUL in other characters, so what was said keeps it.
+// clean makes texts storable: PostgreSQL accepts only UTF-8 without NUL. Invalid
+// bytes are replaced one by one, as encoding/json does. JSON escapes NUL, so the
+// conversation keeps it.
 func clean(args []any) []any {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok && !storable(text) {

@@ -14,14 +14,13 @@ type Health struct {
 	// Database is where the store is, and Server the version of what serves it.
 	Database string `json:"database"`
 	Server   string `json:"server"`
-	// Version is that of the tables.
+	// Version is the version of the tables.
 	Version int64 `json:"version"`
 	// Problems are what endangers what is stored; none is good.
 	Problems []string `json:"problems,omitempty"`
 	// Bytes is the size of the database.
 	Bytes int64 `json:"bytes"`
-	// Sessions, Runs and Pending count what is stored; Pending are approvals that
-	// nobody has decided.
+	// Sessions, Runs and Pending are counts; Pending are undecided approvals.
 	Sessions int64 `json:"sessions"`
 	Runs     int64 `json:"runs"`
 	Pending  int64 `json:"pending"`
@@ -31,23 +30,21 @@ type Health struct {
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
-// HolderInfo tells of a store that has the database open.
+// HolderInfo describes a store that has the database open.
 type HolderInfo struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
 	// Sessions counts what it holds.
 	Sessions int64 `json:"sessions"`
-	// Self says that it is this store.
+	// Self means that it is this store.
 	Self bool `json:"self,omitempty"`
-	// Gone says that it was not heard of for as long as its lease, and that what it
-	// left is still to be settled.
+	// Gone means that its lease has expired and its work is not cleaned up yet.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Check tells what is in the database and whether the server keeps what it says it
-// keeps. Whether its files are sound only the server's own means can tell, such as
-// pg_amcheck.
+// Check returns what is in the database and whether the server's settings are
+// durable. Only the server's own tools, such as pg_amcheck, can check its files.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Database: s.name}
 	if err := s.check(ctx, &h); err != nil {
@@ -57,7 +54,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 }
 
 func (s *Store) check(ctx context.Context, h *Health) error {
-	conn, done, err := s.apart(ctx) // counting takes as long as it takes
+	conn, done, err := s.apart(ctx) // counting has no timeout
 	if err != nil {
 		return err
 	}
@@ -68,7 +65,7 @@ func (s *Store) check(ctx context.Context, h *Health) error {
 		(SELECT count(*) FROM sessions), (SELECT count(*) FROM runs), (SELECT count(*) FROM approvals WHERE decision = '')`).
 		Scan(&h.Server, &fsync, &pages, &h.Bytes, &h.Version, &h.Sessions, &h.Runs, &h.Pending)
 	if err != nil {
-		return err //nolint:wrapcheck // Check says what for
+		return err //nolint:wrapcheck // Check adds context
 	}
 	if fsync != "on" {
 		h.Problems = append(h.Problems, "the server does not wait for its disk (fsync is off): a power cut loses what was stored")
@@ -90,7 +87,7 @@ func (s *Store) checkHolders(ctx context.Context, h *Health) error {
 	for _, one := range holders {
 		info := HolderInfo{PID: one.pid, Host: one.host, Since: one.since, Self: one.id == s.id, Gone: one.gone && one.id != s.id}
 		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM sessions WHERE holder = $1 AND holder <> ''", one.id).Scan(&info.Sessions); err != nil {
-			return err //nolint:wrapcheck // Check says what for
+			return err //nolint:wrapcheck // Check adds context
 		}
 		h.Holders = append(h.Holders, info)
 	}

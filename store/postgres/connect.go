@@ -41,14 +41,14 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	s.plain = conn.Copy()
 	s.plain.ConnectTimeout = cmp.Or(s.plain.ConnectTimeout, s.opts.Timeout)
 	pulse := config.Copy()
-	// One is used; those that are given up take their time to go.
+	// One is used; closed ones take a while to disappear.
 	pulse.MaxConns, pulse.MinConns, pulse.MinIdleConns = 8, 0, 0
 	pulse.ConnConfig = s.plain.Copy()
-	// Where one connection is silent the others are looked at no more: a network that
-	// has forgotten one has mostly forgotten all.
+	// If one connection is silent, the others are not tried: a network that has
+	// dropped one has usually dropped all.
 	patient(&conn.Config, s.opts.Timeout, func() { s.pool.Reset() })
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return err //nolint:wrapcheck // Open says what for
+		return err //nolint:wrapcheck // Open adds context
 	}
 	if s.pulse, err = pgxpool.NewWithConfig(ctx, pulse); err != nil {
 		return err //nolint:wrapcheck // likewise
@@ -62,7 +62,7 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 // server's own setting does not.
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	return err //nolint:wrapcheck // Open says what for
+	return err //nolint:wrapcheck // Open adds context
 }
 
 func address(host string, port uint16) string {

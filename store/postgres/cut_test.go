@@ -101,7 +101,7 @@ func TestServerRestart(t *testing.T) {
 	commit(t, s, say("a", stored.Epoch, 1, "before"))
 	err = private.Restart(func() {
 		err := s.Commit(ctx, say("a", stored.Epoch, 2, "while it is down"))
-		wantError(t, "Commit", err, postgres.ErrUnreachable, "belay at /", "connects again by itself")
+		wantError(t, "Commit", err, postgres.ErrUnreachable, "belay at /", "reconnects automatically")
 		_, err = s.Open(ctx, "b")
 		wantError(t, "Open", err, postgres.ErrUnreachable)
 		wantError(t, "Append", s.Journal().Append(ctx, []hook.Run{run("lost", hook.Completed)}), postgres.ErrUnreachable)

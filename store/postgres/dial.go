@@ -15,15 +15,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// parse reads a DSN. What is wrong with it is told in words of ours and of pgx that
-// hold nothing of it: where a DSN cannot be read, nobody knows which part of it is the
-// password.
+// parse reads a DSN. Its errors contain no part of the DSN: if a DSN cannot be parsed,
+// any part of it may be the password.
 func parse(dsn string) (*pgxpool.Config, error) {
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && strings.HasPrefix(scheme, "postgres") {
 		host, path, _ := strings.Cut(rest, "/")
 		path, _, _ = strings.Cut(path, "?")
 		if strings.Contains(host, ":") && !strings.Contains(host, "@") && strings.Contains(path, "@") {
-			return nil, errors.New("cannot parse the DSN: there is an @ behind its host: spell a / of the password %2F, and an @ of the database's name %40")
+			return nil, errors.New("cannot parse the DSN: there is an @ after its host: write a / in the password as %2F, and an @ in the database name as %40")
 		}
 	}
 	config, err := pgxpool.ParseConfig(dsn)
@@ -37,12 +36,12 @@ func parse(dsn string) (*pgxpool.Config, error) {
 			what = strings.TrimSuffix(what, " ("+cause.Error()+")")
 		}
 	}
-	return nil, fmt.Errorf("cannot parse the DSN: %s (it is a URL, such as postgres://user@host:5432/database, in which a password's own / @ : ? # %% are spelled as %%2F is, "+
+	return nil, fmt.Errorf("cannot parse the DSN: %s (it is a URL, such as postgres://user@host:5432/database, in which / @ : ? # %% of a password are escaped, such as %%2F, "+
 		"or words, such as host=… dbname=…, with '…' around what has spaces)", what)
 }
 
-// patient has connections of a configuration fail when the server says nothing for so
-// long although it was asked something. silent, if there is one, is told.
+// patient makes connections fail when the server does not answer a request for so
+// long. It calls silent, if set.
 func patient(config *pgconn.Config, atMost time.Duration, silent func()) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = atMost
@@ -57,9 +56,9 @@ func patient(config *pgconn.Config, atMost time.Duration, silent func()) {
 	}
 }
 
-// impatient is a connection on which no answer is waited for longer than so long. Only
-// who has asked something reads from a connection, so silence there is no answer. A
-// context for each question would do the same, and cost a goroutine each.
+// impatient is a connection with a timeout for answers. A connection is only read
+// after a request, so silence means no answer. A context per request would do the
+// same, at the cost of a goroutine each.
 type impatient struct {
 	net.Conn
 	atMost time.Duration
@@ -106,7 +105,7 @@ func (c *impatient) limit(set func(time.Time) error) error {
 	return set(at)
 }
 
-// given ends a connection that was silent for too long: nobody waits for its last words.
+// given closes a connection that was silent for too long, without waiting.
 func (c *impatient) given(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -114,7 +113,7 @@ func (c *impatient) given(err error) error {
 	c.mu.Lock()
 	asked := !c.deadline.IsZero()
 	c.mu.Unlock()
-	if asked { // somebody has given up, or wants to know whether anything has come
+	if asked { // the caller has set a deadline itself
 		return err
 	}
 	_ = c.Conn.Close() // it is of no use
@@ -129,7 +128,7 @@ func (c *impatient) given(err error) error {
 func (s *Store) apart(ctx context.Context) (conn *pgx.Conn, done func(), err error) {
 	conn, err = pgx.ConnectConfig(ctx, s.plain.Copy())
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // the caller says what for
+		return nil, nil, err //nolint:wrapcheck // the caller adds context
 	}
 	return conn, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

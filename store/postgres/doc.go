@@ -9,50 +9,49 @@
 //	agent, err := belay.New(model, &belay.Options{Store: store})
 //
 // Any number of processes, on any number of machines, may have one database open.
-// Open makes the tables, or brings them up to date, and those of the job queue.
-// What the store does is what store/sqlite does: [Store.Journal] can be listed and
-// followed, [Store.Queue] is worked by hook.Runtime.Work, [Store.Sessions] and
+// Open creates or migrates the tables, and those of the job queue. The store does
+// the same as store/sqlite: [Store.Journal] can be listed and followed,
+// [Store.Queue] is worked by hook.Runtime.Work, [Store.Sessions] and
 // [Store.Approvals] list, [Store.Export] writes a session as lines of JSON,
-// [Store.Prune] removes what is old, [Store.Check] tells whether all is well.
-// docs/postgres.md says what is guaranteed.
+// [Store.Prune] removes what is old, [Store.Check] checks the server.
+// docs/postgres.md lists the guarantees.
 //
 // # Holders
 //
-// A store is a holder. It tells the server that it lives, again and again, and
-// counts as gone when it has not for two thirds of Options.Takeover, by the
-// server's clock. A session belongs to the holder that opened it, under an epoch
-// that every commit carries and that is compared in the commit's own transaction.
-// Whoever asks for a session of a holder that is gone takes it over, with a new
-// epoch, and settles what was left: runs that were started are interrupted, jobs
-// are due again or over. Those who work jobs look for such holders from time to
-// time. [Store.Recovery] tells what was settled.
+// A store is a holder. It sends heartbeats to the server, and counts as dead
+// without one for two thirds of Options.Takeover, by the server's clock. A
+// session belongs to the holder that opened it, under an epoch that every commit
+// carries and that is compared in the commit's own transaction. A process that
+// opens a session of a dead holder takes it over with a new epoch and cleans up:
+// started runs become interrupted, jobs are due again or end. Workers of jobs
+// check for dead holders from time to time. [Store.Recovery] returns what was
+// cleaned up.
 //
-// A process that was taken for gone and is not, because it was stopped or cut off,
-// finds its commits refused with belay.ErrFenced. That protects what is stored; what
-// it did in the world meanwhile nobody can take back. It may open sessions again.
+// If a process only seemed dead, because it was stopped or disconnected, its commits
+// fail with belay.ErrFenced. That protects the store, but not against other effects
+// of the process. It may open sessions again.
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use. Each write is a transaction on a connection
-// of its own, so that the server can join the commits of many; those that meet on one
-// session come after one another. A write that the server breaks off, because it
-// crossed another or its connection was cut before the commit, is tried again. No
-// connection is held while a caller's loop runs. One goroutine, begun by Open and
-// ended by Close, tells the server that the store lives, on a connection that no
-// write can keep from it, and the log when the server is lost and when it is back.
+// A Store is safe for concurrent use. Each write is a transaction on a connection of
+// its own, so that the server can join the commits of many; writes to one session
+// are serialized. A write that the server aborts, because of a conflict or a
+// connection lost before the commit, is retried. No connection is held while a
+// caller's loop runs. One goroutine, started by Open and ended by Close, sends
+// heartbeats on its own connection, and logs when the server is lost and when it is
+// back.
 //
-// A write whose context ends while it waits for a connection is withdrawn. One that
-// is being written is seen through, for at most Options.Timeout. A connection on which
+// A write whose context ends while it waits for a connection is withdrawn. One that is
+// being written is seen through, for at most Options.Timeout. A connection on which
 // the server is silent for so long is given up, and what was read is read again.
 //
 // # Errors
 //
-// What is wrong with the server comes as a [*ServerError], with the name of the
-// database and what to do, and is one of [ErrUnreachable], [ErrRefused], [ErrFull],
-// [ErrReadOnly], [ErrCorrupt], [ErrNotStore], [ErrNewer] and [ErrOlder]. Passwords are in no error. The store
-// connects again by itself. Refusals are the sentinels of packages belay and hook.
-// After a commit whose connection was cut while it was under way nobody knows whether
-// it is stored, and opening the session tells.
+// Problems of the server are a [*ServerError], with the name of the database and what to do, and is one of
+// [ErrUnreachable], [ErrRefused], [ErrFull], [ErrReadOnly], [ErrCorrupt], [ErrNotStore], [ErrNewer] and
+// [ErrOlder]. Passwords are in no error. The store reconnects automatically. Other refusals are the
+// sentinel errors of packages belay and hook. If the connection is lost during a commit, its result is
+// unknown; open the session to find out.
 //
 // # Testing
 //

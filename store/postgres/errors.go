@@ -18,36 +18,37 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// What can be wrong with the server, for errors.Is.
+// Problems of the server, for errors.Is.
 var (
-	// ErrUnreachable says that there is no connection: the server is down, starts or
-	// stops, cannot be reached, or has no connection left.
+	// ErrUnreachable means that there is no connection: the server is down, starts
+	// or stops, cannot be reached, or has no connection left.
 	ErrUnreachable = errors.New("postgres: the server cannot be reached")
-	// ErrRefused says that the server lets us not in, or not do what we need.
+	// ErrRefused means that the server denies access or a needed permission.
 	ErrRefused = errors.New("postgres: the server refuses")
-	// ErrFull says that the server has no room left. What was being written is not
-	// stored, all that was written before is.
+	// ErrFull means that the server's disk is full. The current write is not
+	// stored; all earlier writes are.
 	ErrFull = errors.New("postgres: the server's disk is full")
-	// ErrReadOnly says that the server cannot be written to: it is a standby.
+	// ErrReadOnly means that the server cannot be written to: it is a standby.
 	ErrReadOnly = errors.New("postgres: the server is read-only")
-	// ErrCorrupt says that data on the server is damaged.
+	// ErrCorrupt means that data on the server is damaged.
 	ErrCorrupt = errors.New("postgres: the database is damaged")
-	// ErrNotStore says that the database has tables of our names that are not ours.
-	ErrNotStore = errors.New("postgres: the database is no store of Belay")
-	// ErrNewer says that a newer version of Belay has made the tables.
+	// ErrNotStore means that the database has tables with our names that are not
+	// ours.
+	ErrNotStore = errors.New("postgres: the database is not a Belay store")
+	// ErrNewer means that a newer version of Belay has made the tables.
 	ErrNewer = errors.New("postgres: the tables are of a newer version")
-	// ErrOlder says that an older version of Belay is at work, which needs what this
-	// one would take away.
-	ErrOlder = errors.New("postgres: an older version is at work")
+	// ErrOlder means that an older version of Belay is running, which needs
+	// something that this one would remove.
+	ErrOlder = errors.New("postgres: an older version is running")
 )
 
 // ServerError is an error of the server, with what to do about it.
 type ServerError struct {
-	// Database says which: its name and where the server is, without a password.
+	// Database is the name of the database and the server, without a password.
 	Database string
 	// Kind is one of the errors above, or nil.
 	Kind error
-	// Remedy says what to do.
+	// Remedy is advice on what to do.
 	Remedy string
 	Err    error
 }
@@ -72,8 +73,8 @@ func (e *ServerError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// explain names the database and says what to do about an error of the server.
-// Errors that callers ask about are left as they are.
+// explain adds the database and advice to an error of the server. Errors that
+// callers check are left as they are.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -101,18 +102,18 @@ func (s *Store) explain(err error) error {
 			e.Kind = ErrUnreachable
 		}
 	case isCut(err):
-		e.Kind, e.Remedy = ErrUnreachable, "check that the server runs and can be reached; the store connects again by itself"
+		e.Kind, e.Remedy = ErrUnreachable, "check that the server runs and can be reached; the store reconnects automatically"
 	default:
 		return err
 	}
 	return e
 }
 
-// meaning says what an error of the server is, by its SQLSTATE.
+// meaning returns the kind of a server error, by its SQLSTATE.
 func meaning(err *pgconn.PgError) (remedy string, kind error) {
 	switch code := err.Code; {
 	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"): // shutting down, starting, cut
-		return "the server stops, starts or has cut the connection; the store connects again by itself", ErrUnreachable
+		return "the server stops, starts or has closed the connection; the store reconnects automatically", ErrUnreachable
 	case code == "53300":
 		return "the server has no connection left: raise its max_connections, or lower MaxConns", ErrUnreachable
 	case strings.HasPrefix(code, "28"):
@@ -161,9 +162,9 @@ func isUnconnected(err error) bool {
 // not.
 func isDropped(err error) bool { return err != nil && isCut(err) && !isUnconnected(err) }
 
-// attempts is how often something is tried that crossed another or lost its
-// connection. After a restart of the server each connection of the pool may be
-// dead; those that nobody has used for a second are looked at before they are used.
+// attempts is how often a write is tried after a conflict or a lost connection.
+// After a restart of the server each connection of the pool may be dead;
+// connections that were idle for a second are checked before use.
 const attempts = 20
 
 // persist does again what failed because its connection was dropped, or silent: once
@@ -187,7 +188,7 @@ func (s *Store) outlast(ctx context.Context, atMost time.Duration, fails func(er
 		if err == nil || !fails(err) || time.Since(began)+pause > atMost {
 			return err
 		}
-		if s.await(ctx, nil, pause) != nil { // it is not wanted any more, and err says what was wrong with it
+		if s.await(ctx, nil, pause) != nil { // it was cancelled, and err is its last error
 			return err
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// ExportVersion is the version of what Export writes, which is what store/sqlite
-// writes. It changes when a reader of the former version would misread the new one; a
-// new key or a new type of line is no such change.
+// ExportVersion is the version of the export format, which is that of store/sqlite.
+// It changes when a reader of the former version would misread the new one; a new key
+// or a new type of line is no such change.
 const ExportVersion = 1
 
 // ExportLine is a line of an export. Which fields it has depends on its type:
@@ -33,9 +33,9 @@ type ExportLine struct {
 	Run      *hook.Run          `json:"run,omitempty"`
 }
 
-// Export writes a session as lines of JSON, as of one moment: see [ExportLine].
-// belay.ErrNotFound: there is no such session. It holds what was said; only the
-// lines of type "approval" and "run" are free of it.
+// Export writes a snapshot of a session as JSON lines: see [ExportLine]. It
+// returns belay.ErrNotFound if there is no such session. It contains the
+// conversation; only the lines of type "approval" and "run" do not.
 func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
 	out := bufio.NewWriter(to)
 	lines := json.NewEncoder(out)

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Open takes hold of a session, creating it if there is none, and reads it. A
-// session whose holder is gone is taken over.
+// Open opens and holds a session, creating it if necessary, and reads it. It
+// takes over the session of a dead holder.
 func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	if !storable(session) {
 		return nil, fmt.Errorf("open session %q: the id cannot be stored: %w", session, errUnstorable)
@@ -26,7 +26,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 		epoch, left, err := s.hold(ctx, session)
 		switch {
 		case err != nil:
-			if epoch != 0 && isCut(err) { // nobody knows whether it was taken
+			if epoch != 0 && isCut(err) { // unknown whether it was taken
 				s.owed.note(session, epoch)
 			}
 			return nil, fmt.Errorf("open session %q: %w", session, err)
@@ -40,31 +40,31 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 }
 
 const (
-	// nextEpoch takes an epoch for a holder that others know to live, and keeps it
-	// from being taken for gone until the session is its own.
+	// nextEpoch takes an epoch for a living holder, and keeps the holder alive
+	// until it has the session.
 	nextEpoch = "SELECT nextval('belay_epoch') FROM holders WHERE id = $1 AND seen + lease > clock_timestamp() FOR KEY SHARE"
-	// takeSession takes a session that nobody holds, or that is new. Of several who
-	// try at once one succeeds: the others wait for it, and then change no row.
+	// takeSession takes a free or new session. If several try at once, one
+	// succeeds: the others wait for it, and then change no row.
 	takeSession = `INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state)
 		VALUES ($1, $2, $3, $4, $4, 0, 0, 0, 0, '', '')
 		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, changed = excluded.changed WHERE sessions.holder = ''`
 )
 
-// hold takes hold of a session. If it was left by a holder that is gone, and must
-// be settled first, it returns that.
+// hold takes a session. If its dead holder must be cleaned up first, it returns
+// that holder.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
 	now := record.Nanos(s.now())
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
 		left = ""
 		err := w.tx.QueryRow(ctx, nextEpoch, s.id).Scan(&epoch)
-		if errors.Is(err, pgx.ErrNoRows) { // it was taken for gone
+		if errors.Is(err, pgx.ErrNoRows) { // it was considered dead
 			if err := s.enter(ctx, w.tx); err != nil {
 				return err
 			}
 			err = w.tx.QueryRow(ctx, nextEpoch, s.id).Scan(&epoch)
 		}
 		if err != nil {
-			return err //nolint:wrapcheck // Open says what for
+			return err //nolint:wrapcheck // Open adds context
 		}
 		taken, err := w.tx.Exec(ctx, takeSession, session, epoch, s.id, now)
 		if err != nil || taken.RowsAffected() > 0 {
@@ -73,13 +73,13 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 		found, err := w.SessionHold(ctx, session)
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // it was removed meanwhile
-			return fmt.Errorf("%w: by somebody who removed it", belay.ErrHeld)
+			return fmt.Errorf("%w: its holder is unknown", belay.ErrHeld)
 		case err != nil:
 			return err
 		case found.Holder == s.id:
 			return fmt.Errorf("%w: it is open in this process", belay.ErrHeld)
 		case found.Holder == "":
-			return fmt.Errorf("%w: by somebody who has let go of it just now", belay.ErrHeld)
+			return fmt.Errorf("%w: its holder has just released it", belay.ErrHeld)
 		}
 		gone, h, err := s.gone(ctx, w.tx, found.Holder)
 		switch {
@@ -94,7 +94,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// openHeld reads a session that was taken hold of, or lets go of it again.
+// openHeld reads a held session. On an error it releases it.
 func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stored *belay.Stored, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		stored, err = record.Stored(ctx, q, session)
@@ -107,8 +107,8 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stor
 	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(record.Cause(ctx, err))), released)
 }
 
-// Release lets go of a session. The wrong epoch is harmless. If the server cannot be
-// reached it is let go of when it can.
+// Release releases a session. A wrong epoch is harmless. If the server cannot be
+// reached, the session is released later.
 func (s *Store) Release(ctx context.Context, session string, epoch int64) error {
 	if err := s.release(ctx, session, epoch); err != nil {
 		s.owed.note(session, epoch)
@@ -117,8 +117,8 @@ func (s *Store) Release(ctx context.Context, session string, epoch int64) error 
 	return nil
 }
 
-// release lets go of a session. Unlike other writes it does no harm twice, so it is done
-// again if nobody knows whether it was.
+// release releases a session. It is idempotent, so it is repeated if its result is
+// unknown.
 func (s *Store) release(ctx context.Context, session string, epoch int64) (err error) {
 	for range attempts {
 		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
@@ -131,11 +131,12 @@ func (s *Store) release(ctx context.Context, session string, epoch int64) (err e
 	return err
 }
 
-// owed are the sessions that could not be let go of, with the epochs of their holds.
+// owed are the sessions that could not be released yet, with the epochs of their
+// holds.
 type owed struct {
 	mu       sync.Mutex
 	sessions map[string]int64
-	paying   bool // somebody is about to let go of all
+	paying   bool // another goroutine is releasing all
 }
 
 func (o *owed) note(session string, epoch int64) {
@@ -147,7 +148,7 @@ func (o *owed) note(session string, epoch int64) {
 	o.sessions[session] = epoch
 }
 
-// payBack lets go of what could not be let go of before: of one session, or of all if
+// payBack releases sessions that could not be released before: one session, or all if
 // none is named.
 func (s *Store) payBack(ctx context.Context, session string) {
 	s.owed.mu.Lock()
@@ -165,8 +166,7 @@ func (s *Store) payBack(ctx context.Context, session string) {
 	}
 }
 
-// payBackApart begins to let go of what could not be let go of before, if there is any:
-// it may take long, and whoever calls has other things to do.
+// payBackApart does this in the background, if there are any: it may take long.
 func (s *Store) payBackApart(ctx context.Context) {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()

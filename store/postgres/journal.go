@@ -27,11 +27,11 @@ func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error { return w.appendRuns(ctx, rows) })
 }
 
-// number returns places for so many runs that are replaced. The transaction has its
-// own number: see numbered.
+// number returns new positions for replaced runs. The transaction already has its
+// number: see numbered.
 func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	if _, err := w.tx.Exec(ctx, numbered); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what for
+		return nil, err //nolint:wrapcheck // the caller adds context
 	}
 	rows, err := w.tx.Query(ctx, "SELECT nextval('belay_run') FROM generate_series(1, $1)", n)
 	if err != nil {
@@ -46,10 +46,9 @@ func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	return places, err
 }
 
-// List yields the runs that match when the iteration begins, each once: the one
-// that started first comes first, and of those that started at one moment the one that
-// was stored first. One that is replaced meanwhile may be told as it is then, in its
-// place.
+// List yields the runs that match when the iteration begins, each once, ordered by
+// start and then by storage. A run that is replaced in the meantime may appear in its
+// new state, at its old position.
 func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -60,9 +59,9 @@ func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.R
 }
 
 // Follow yields the runs that match and are stored from now on: those of this
-// process at once, those of others within Options.Poll. A transaction elsewhere on
-// the server that takes long can delay it, and nothing is left out. Between runs it
-// costs a look at one number each time.
+// process at once, those of others within Options.Poll. A long transaction
+// elsewhere on the server can delay it, but nothing is lost. Between runs it only
+// polls one number.
 func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -110,11 +109,10 @@ func (s *Store) lastNumber(ctx context.Context) (last int64, err error) {
 // settledPoll is how soon it is looked again whether a transaction has ended.
 const settledPoll = 2 * time.Millisecond
 
-// settledUpTo returns when all transactions have ended that were under way when it
-// was called. Places are given before a commit and seen after it, so only then is
-// nothing to come any more at the places that were given before. Transactions are
-// numbered in order: the one that is begun here has a higher number than those, and
-// is over when all before it are.
+// settledUpTo returns when all transactions have ended that were running when it
+// was called. Positions are assigned before a commit and visible after it, so only
+// then are all earlier positions final. Transactions are numbered in order: the one
+// that starts here has a higher number, and waits for all before it.
 func (s *Store) settledUpTo(ctx context.Context) error {
 	var horizon, oldest int64
 	if err := s.ask(ctx, &horizon, "SELECT pg_current_xact_id()::text::bigint"); err != nil {

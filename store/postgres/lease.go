@@ -14,17 +14,16 @@ import (
 )
 
 // A holder is a store that is open, in this process or another. It is on a list, and
-// tells the server again and again that it lives. One that has not for as long as its
-// lease is taken for gone, by the server's clock alone. It may live after all: then it
-// enters itself again, under the same name, and what was taken from it meanwhile is
-// fenced by epochs.
+// sends heartbeats. Without one for the time of its lease it counts as dead, by the
+// server's clock. If it is alive after all, it registers again under the same name;
+// epochs fence what others took over.
 
-// lease is how long this holder counts as living when it is not heard of. What is
-// left of Options.Takeover is for the others to notice.
+// lease is how long this holder counts as alive without a heartbeat. The rest of
+// Options.Takeover is for others to notice.
 func (s *Store) lease() time.Duration { return s.opts.Takeover * 2 / 3 }
 
-// recoverPoll is how often a store that works jobs or claims turns looks for holders that
-// are gone.
+// recoverPoll is how often a store that works jobs or claims turns checks for dead
+// holders.
 func (s *Store) recoverPoll() time.Duration { return max(s.opts.Takeover/6, time.Millisecond) }
 
 // querier is a pool or a transaction.
@@ -33,7 +32,7 @@ type querier interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }
 
-// enter puts this holder on the list, or says that it lives.
+// enter registers this holder, or sends a heartbeat.
 func (s *Store) enter(ctx context.Context, db querier) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -48,17 +47,16 @@ func (s *Store) enter(ctx context.Context, db querier) error {
 	return err
 }
 
-// register tells others who holds what this store will hold.
+// register adds this store to the list of holders.
 func (s *Store) register(ctx context.Context) error { return s.enter(ctx, s.pool) }
 
-// beatWithin is how long the server may take to hear once that this holder lives. Then
-// it is told by another connection.
+// beatWithin is the timeout of one heartbeat. Then another connection is used.
 func (s *Store) beatWithin() time.Duration {
 	return max(s.lease()/4, min(s.lease()/2, 500*time.Millisecond))
 }
 
-// beat tells the server that this holder lives, until Close. It is the store's
-// goroutine, begun by Open. It needs nothing that others can keep it from.
+// beat sends heartbeats until Close. It is the store's goroutine, started by
+// Open. It shares no resource that others could block.
 func (s *Store) beat() {
 	defer close(s.beaten)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,8 +93,7 @@ func (s *Store) beat() {
 	}
 }
 
-// live says once that this holder lives: on another connection, if the first has
-// failed.
+// live sends one heartbeat, on another connection if the first has failed.
 func (s *Store) live(ctx context.Context) error {
 	err := s.liveOnce(ctx)
 	if isDropped(err) || errors.Is(err, context.DeadlineExceeded) {
@@ -108,18 +105,18 @@ func (s *Store) live(ctx context.Context) error {
 func (s *Store) liveOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.beatWithin())
 	defer cancel()
-	conn, err := s.pulse.Acquire(ctx) // one that is being made goes on being made, for the next time
+	conn, err := s.pulse.Acquire(ctx) // a connection that is being opened stays for the next time
 	if err != nil {
 		return err //nolint:wrapcheck // it is logged
 	}
 	defer conn.Release()
 	tag, err := conn.Exec(ctx, "UPDATE holders SET seen = clock_timestamp() WHERE id = $1", s.id)
 	if err == nil && tag.RowsAffected() == 0 {
-		s.opts.Logger.WarnContext(ctx, "this process was taken for gone: others have taken its sessions and jobs over", "store", s.name)
+		s.opts.Logger.WarnContext(ctx, "this process was considered dead: others have taken over its sessions and jobs", "store", s.name)
 		err = s.enter(ctx, conn)
 	}
 	if err != nil {
-		_ = conn.Conn().PgConn().Conn().Close() // nobody waits for its last words
+		_ = conn.Conn().PgConn().Conn().Close() // close without waiting
 	}
 	return err
 }
@@ -131,7 +128,7 @@ type holder struct {
 	host  string
 	since time.Time
 	gone  bool
-	// worker says that it claims turns.
+	// worker means that it claims turns.
 	worker bool
 }
 
@@ -141,7 +138,7 @@ func scanHolder(row pgx.Row) (h holder, err error) {
 	var since int64
 	err = row.Scan(&h.id, &h.pid, &h.host, &since, &h.gone, &h.worker)
 	h.since = record.Moment(since)
-	return h, err //nolint:wrapcheck // the caller says what for
+	return h, err //nolint:wrapcheck // the caller adds context
 }
 
 // gone reports whether a holder is gone, by its lease or because it is not on the
@@ -165,12 +162,12 @@ func (s *Store) holders(ctx context.Context) ([]holder, error) {
 		if err == nil {
 			list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (holder, error) { return scanHolder(row) })
 		}
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds context
 	})
 	return list, err
 }
 
-// describe says who a holder is.
+// describe returns who a holder is.
 func describe(h holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.pid, h.host, h.since.UTC().Format(time.RFC3339))
 }

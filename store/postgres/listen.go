@@ -9,10 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Notifications only wake: whoever is woken looks at the tables, and looks from time
-// to time in any case. So one that is lost costs a wait and nothing else. They are sent
-// after the transaction that they are about: one that is part of it would have all such
-// transactions wait for one another's disk.
+// Notifications only wake waiters, which then read the tables; they also poll from time
+// to time. So a lost notification only costs a delay. They are sent after their
+// transaction: inside it they would make all such transactions wait for each other.
 
 // The channels. A notification of a session has its id, or nothing for all.
 const (
@@ -23,8 +22,8 @@ const (
 // longestPayload is what a notification can hold, with room to spare.
 const longestPayload = 4096
 
-// ring wakes whoever waits, in all processes. It need not last, so nobody waits for the
-// server's disk.
+// ring wakes waiters in all processes. It need not be durable, so it does not wait for
+// the server's disk.
 func (s *Store) ring(ctx context.Context, channel, payload string) {
 	if len(payload) > longestPayload {
 		payload = ""
@@ -38,7 +37,7 @@ func (s *Store) ring(ctx context.Context, channel, payload string) {
 	}
 }
 
-// ear hears what the server tells, for those who wait in this process.
+// ear receives notifications for the waiters in this process.
 type ear struct {
 	begin sync.Once
 
@@ -46,7 +45,7 @@ type ear struct {
 	sessions map[string]*watched
 }
 
-// watched is a session that somebody waits for.
+// watched is a session with waiters.
 type watched struct {
 	changed broadcast
 	count   int
@@ -74,7 +73,7 @@ func (e *ear) watch(session string) (w *watched, stop func()) {
 	}
 }
 
-// hear wakes those who wait for what a notification is about.
+// hear wakes the waiters of a notification.
 func (e *ear) hear(s *Store, channel, payload string) {
 	if channel == turnChannel {
 		s.due.broadcast()
@@ -89,7 +88,7 @@ func (e *ear) hear(s *Store, channel, payload string) {
 	}
 }
 
-// listen begins to hear what the server tells, once.
+// listen starts receiving notifications, once.
 func (s *Store) listen() {
 	s.ear.begin.Do(func() {
 		if s.begin() {
@@ -101,8 +100,8 @@ func (s *Store) listen() {
 // deafFor is how long a lost connection is waited for before another is tried.
 const deafFor = 250 * time.Millisecond
 
-// hearing hears until Close, on a connection of its own. What was told while there was
-// none is lost, so everybody is woken when there is one again.
+// hearing receives notifications until Close, on its own connection. Notifications are
+// lost without a connection, so all waiters are woken after a reconnect.
 func (s *Store) hearing() {
 	defer s.working.Done()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -151,7 +150,7 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 			s.ear.hear(s, heard.Channel, heard.Payload)
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err
-		default: // nothing was told, or nobody is there any more to tell
+		default: // no notification, or no waiter left
 			if err := s.soon(ctx, conn.Ping); err != nil {
 				return err
 			}

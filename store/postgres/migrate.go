@@ -25,8 +25,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Where goose notes which migrations the database has: those that all databases
-// share, and PostgreSQL's own.
+// The tables in which goose records the applied migrations: shared ones, and
+// those of PostgreSQL.
 const (
 	versionTable    = "belay_version"
 	ownVersionTable = "belay_postgres_version"
@@ -52,7 +52,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	}
 	defer done() // which unlocks
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrating)); err != nil {
-		return err //nolint:wrapcheck // Open says what for
+		return err //nolint:wrapcheck // Open adds context
 	}
 	if err := s.claim(ctx, conn); err != nil {
 		return err
@@ -60,23 +60,23 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return s.unblocked(ctx, conn, s.bringUp)
 }
 
-// A change of a table waits for whoever reads it, and everybody else waits behind the
-// change. So it waits for a moment only, lets the others pass, and tries again.
+// A change of a table waits for its readers, and all others wait for the change. So
+// it waits only briefly, lets the others pass, and retries.
 const (
 	lockWait  = 2 * time.Second
 	lockPause = time.Second
 )
 
-// unblocked has the tables changed as soon as nobody is in the way.
+// unblocked changes the tables as soon as no other process blocks them.
 func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(context.Context, *pgxpool.Pool) error) error {
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
-	config.ConnConfig = s.plain.Copy()                             // building an index takes as long as it takes
-	wait := min(lockWait, max(s.opts.Timeout/8, time.Millisecond)) // those behind it are not to give up
+	config.ConnConfig = s.plain.Copy()                             // building an index has no timeout
+	wait := min(lockWait, max(s.opts.Timeout/8, time.Millisecond)) // so that waiters do not time out
 	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(wait.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return err //nolint:wrapcheck // Open says what for
+		return err //nolint:wrapcheck // Open adds context
 	}
 	defer pool.Close()
 	for began := time.Now(); ; {
@@ -96,11 +96,10 @@ func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(conte
 	}
 }
 
-// migrateWithin is for how long it is tried to change the tables, while somebody is in
-// the way.
+// migrateWithin is how long a blocked change of the tables is retried.
 func migrateWithin(timeout time.Duration) time.Duration { return 2 * timeout }
 
-// inTheWay says who has been using the tables longest.
+// inTheWay returns who has been using the tables longest.
 func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 	var pid int64
 	var program, user, state, table string
@@ -111,7 +110,7 @@ func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.pid <> pg_backend_pid()
 		GROUP BY 1, 2, 3, 4, 5 ORDER BY 5 LIMIT 1`).Scan(&pid, &program, &user, &state, &since, &table)
 	if err != nil {
-		return "somebody uses them in a transaction that does not end"
+		return "a transaction that does not end is using them"
 	}
 	return fmt.Sprintf("process %d of the server (%q of user %s, %s) has used the table %s in a transaction since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
 }
@@ -133,12 +132,12 @@ func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	return jobs.Migrate(ctx)
 }
 
-// current reports whether all tables are up to date, as they are but for the first
-// store of a new version: then nobody waits for anybody.
+// current reports whether all tables are up to date, which is the normal case.
+// Then no lock is needed.
 func (s *Store) current(ctx context.Context) (bool, error) {
 	var noted bool
 	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", versionTable, ownVersionTable).Scan(&noted); err != nil || !noted {
-		return false, err //nolint:wrapcheck // Open says what for
+		return false, err //nolint:wrapcheck // Open adds context
 	}
 	for versions, from := range map[string]fs.FS{versionTable: s.migrations(), ownVersionTable: ownMigrations} {
 		newest, err := newestOf(from)
@@ -159,7 +158,7 @@ func (s *Store) current(ctx context.Context) (bool, error) {
 	return s.queue.Current(ctx)
 }
 
-// migrations are those that all databases share, as this program knows them.
+// migrations returns the shared migrations of this program.
 func (s *Store) migrations() fs.FS {
 	if s.opts.migrations != nil {
 		return s.opts.migrations
@@ -189,7 +188,7 @@ func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 		coalesce((SELECT min(name) FROM unnest(ARRAY['sessions', 'messages', 'calls', 'approvals', 'runs', 'holders', 'counters']) name WHERE to_regclass(name) IS NOT NULL), '')`,
 		versionTable).Scan(&noted, &taken)
 	if err != nil {
-		return err //nolint:wrapcheck // Open says what for
+		return err //nolint:wrapcheck // Open adds context
 	}
 	if !noted && taken != "" {
 		return &ServerError{
@@ -246,8 +245,8 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 	return nil
 }
 
-// Migrated tells which version the tables had when the store was opened, 0 if there
-// were none, and which they have now.
+// Migrated returns the version of the tables before opening, 0 if there were none,
+// and their version now.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
 const (
@@ -257,8 +256,8 @@ const (
 	firstKnown = 6
 )
 
-// mayContract refuses a migration that takes something away while a program is at work
-// that may need it: one that knows none of the migrations before it that prepare for it.
+// mayContract rejects a migration that removes something while an older program runs
+// that may need it.
 func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored int64) error {
 	for _, source := range sources {
 		if source.Version <= stored || stored < firstKnown || !strings.Contains(source.Path, contracts) {
@@ -270,20 +269,20 @@ func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:
-			return err //nolint:wrapcheck // Open says what for
+			return err //nolint:wrapcheck // Open adds context
 		default:
 			return &ServerError{
 				Database: s.name, Kind: ErrOlder, Remedy: "end the workers of the older version first, and start this one again",
-				Err: fmt.Errorf("process %d on %s has it open, and needs what version %d of the tables takes away", pid, host, source.Version),
+				Err: fmt.Errorf("process %d on %s has it open, and needs something that version %d of the tables removes", pid, host, source.Version),
 			}
 		}
 	}
 	return nil
 }
 
-// translated are the shared migrations as PostgreSQL should read them. An INTEGER
-// PRIMARY KEY has 64 bits in SQLite, and texts compare by their bytes there: so do
-// they here, whatever the database's language.
+// translated returns the shared migrations in PostgreSQL's syntax. As in SQLite,
+// an INTEGER PRIMARY KEY has 64 bits, and texts are compared by bytes, whatever
+// the database's locale.
 type translated struct{ fs.FS }
 
 var translation = strings.NewReplacer("INTEGER NOT NULL PRIMARY KEY", "BIGINT NOT NULL PRIMARY KEY", " TEXT ", ` TEXT COLLATE "C" `)

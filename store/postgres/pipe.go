@@ -13,11 +13,11 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// pipe is a transaction as the shared queries see it. What they write and want no
-// answer to waits until something is asked, or until the commit, and goes to the
-// server all at once: on its way to another machine, most of a write is waiting. The
-// order among the shared queries stays. What River or this package does by the
-// transaction itself is about other rows and overtakes what waits.
+// pipe is a transaction as the shared queries see it. Writes without a result are
+// buffered until the next read or the commit, and sent in one batch, because most of
+// the cost is the round trip. The order of the shared queries stays. Statements of
+// River or this package on the transaction itself use other rows and may be sent
+// before the buffered ones.
 type pipe struct {
 	bound
 	tx    pgx.Tx
@@ -25,12 +25,12 @@ type pipe struct {
 	// placing has runs put at the next place, and wait although it matters how many
 	// rows they change.
 	placing bool
-	// failed is the first thing that went wrong with what waited. What comes after it
-	// in the transaction fails for this reason.
+	// failed is the first error of the buffered statements. Later statements of the
+	// transaction fail with it.
 	failed error
 }
 
-// silent is how sqlc says that a query wants no answer.
+// silent is sqlc's mark of a query without a result.
 const silent = " :exec\n"
 
 // ExecContext writes something, now or later.
@@ -60,7 +60,7 @@ func (p *pipe) QueryContext(ctx context.Context, query string, args ...any) (*sq
 
 // QueryRowContext asks something, after what waits. If that failed, so does this.
 func (p *pipe) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	_, _ = p.flush(ctx) // the transaction has failed then, and failed says why
+	_, _ = p.flush(ctx) // the transaction has failed, and failed is the reason
 	return p.bound.QueryRowContext(ctx, query, args...)
 }
 
@@ -85,14 +85,14 @@ func (p *pipe) flush(ctx context.Context) (changed []int64, err error) {
 }
 
 // The first parameter of PutRun is the run's place, 0 here: the server adds the next
-// one, so that nobody need ask for it first.
+// one, without an extra query.
 const (
 	placeOf    = "$1,"
 	numberedBy = "$1::bigint + nextval('belay_run'),"
 )
 
-// numbered gives the transaction its own number before it takes a place for a run:
-// whoever follows relies on it.
+// numbered assigns the transaction its number before it takes a position for a
+// run: Follow relies on it.
 const numbered = "SELECT pg_current_xact_id()"
 
 // appendRuns stores runs by the rules of hook.Journal. Nobody waits for others here,

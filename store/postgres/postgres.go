@@ -24,17 +24,17 @@ import (
 
 // Options are the settings of a Store. A nil pointer is valid.
 type Options struct {
-	// Takeover bounds how long what a process held that is gone waits for others:
-	// its sessions can be opened, and its jobs are done, within this time. A store
-	// tells the server that it lives ten times as often. Processes with different
-	// settings go together. Defaults to 30 seconds.
+	// Takeover bounds how long others wait for the work of a dead process: within
+	// this time its sessions can be opened, and its jobs run. A store sends ten
+	// heartbeats in this time. Processes may have different settings. Defaults to
+	// 30 seconds.
 	Takeover time.Duration
 	// Timeout is how long a write may take once it has begun, and how long the server
 	// may be silent when it was asked something. Defaults to 30 seconds.
 	Timeout time.Duration
-	// MaxConns is how many connections may be open, besides one more for being seen
-	// to live, and one for hearing of turns and changes if somebody waits for them.
-	// Defaults to pool_max_conns of the DSN, or else 16.
+	// MaxConns is how many connections may be open, plus one for heartbeats, and
+	// one for notifications if there are waiters. Defaults to pool_max_conns of the
+	// DSN, or else 16.
 	MaxConns int
 	// Poll is how soon Follow sees what another process has stored; what this
 	// process stores it sees at once. Defaults to 250 milliseconds.
@@ -46,8 +46,8 @@ type Options struct {
 	// JobPoll is how often workers look for jobs that are due. Defaults to 100
 	// milliseconds.
 	JobPoll time.Duration
-	// Grace is how long jobs under way may go on when work is told to stop, before
-	// they are cancelled. Defaults to 10 seconds.
+	// Grace is how long running jobs may continue after a stop, before they are
+	// cancelled. Defaults to 10 seconds.
 	Grace time.Duration
 	// TurnPoll is how soon a worker sees a turn that is due, and Changes a change, if
 	// the server's notification is lost on its way. Defaults to 2 seconds.
@@ -55,7 +55,7 @@ type Options struct {
 	// Clock is for tests. Leases go by the server's clock. Defaults to the machine's
 	// clock.
 	Clock hook.Clock
-	// Logger hears of what nobody waits for. Defaults to slog.Default.
+	// Logger gets errors that no caller receives. Defaults to slog.Default.
 	Logger *slog.Logger
 
 	migrations fs.FS // for tests: those of another version
@@ -71,8 +71,8 @@ type Store struct {
 	pool  *pgxpool.Pool
 	db    *sql.DB // the same connections, for the queries that all databases share
 	read  *table.Queries
-	// spellings are those of the queries that were generated: there are not many.
-	// What is put together for a listing is not among them.
+	// spellings caches the rewritten generated queries, which are few. Queries of
+	// listings are not cached.
 	spellings sync.Map
 
 	pulse  *pgxpool.Pool // one connection, for being seen to live
@@ -102,10 +102,10 @@ type Store struct {
 	recovered  Recovery
 }
 
-// Open opens the store in the database that a DSN names, a URL or words as libpq
-// reads them. The database must exist; the tables are made, or brought up to date.
-// What a process that is gone left behind is settled: see [Store.Recovery]. Several
-// processes, and several stores of one process, may have a database open.
+// Open opens the store in the database that a DSN names, a URL or libpq keywords.
+// The database must exist; the tables are created or migrated. Open cleans up after
+// dead processes: see [Store.Recovery]. Several processes, and several stores of
+// one process, may have a database open.
 func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) {
 	s := &Store{closed: make(chan struct{})}
 	if opts != nil {
@@ -139,7 +139,7 @@ func (s *Store) open(ctx context.Context, dsn string) error {
 	}
 	err := s.outlast(ctx, openWithin, isPassing(), func() error {
 		if err := s.pool.Ping(ctx); err != nil {
-			return err //nolint:wrapcheck // Open says what for
+			return err //nolint:wrapcheck // Open adds context
 		}
 		if err := s.prepare(ctx); err != nil {
 			return err
@@ -154,9 +154,9 @@ func (s *Store) open(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// isPassing reports whether a server that cannot be reached will be soon: a connection
-// was cut, or it starts or stops. After that there may be no server for a moment. One that
-// was not there to begin with, or refuses, is told at once.
+// isPassing reports whether an unreachable server will probably be back soon: a connection
+// was closed, or it starts or stops. A server that was never reachable, or that refuses,
+// is an error at once.
 func isPassing() func(error) bool {
 	seen := false
 	return func(err error) bool {
@@ -166,9 +166,9 @@ func isPassing() func(error) bool {
 	}
 }
 
-// Close ends the use of the store. Workers are told to stop and waited for,
-// sessions that are still held are let go, and runs that are still started count as
-// interrupted. Whoever follows the journal is told that it was closed.
+// Close closes the store. It stops the workers and waits for them, releases held
+// sessions, and marks started runs as interrupted. Followers of the journal get an
+// error.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	ended := s.ended
@@ -213,7 +213,7 @@ func (s *Store) disconnect() {
 // Journal is where the records of hooks are. It is a [hook.FollowJournal].
 func (s *Store) Journal() hook.Journal { return (*journal)(s) } //nolint:ireturn // belay.JournalStore wants it so
 
-// Name says which database the store is in, without a password.
+// Name returns the database of the store, without a password.
 func (s *Store) Name() string { return s.name }
 
 // Stats counts what a store has written since it was opened.
@@ -225,7 +225,7 @@ type Stats struct {
 	Transactions int64
 }
 
-// Stats tells what the store has written since it was opened.
+// Stats returns what the store has written since it was opened.
 func (s *Store) Stats() Stats {
 	return Stats{Commits: s.commits.Load(), Transactions: s.transactions.Load()}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Retention says what is kept. The zero value keeps everything. There is no bound on
-// bytes, as store/sqlite has it: what is removed leaves room in the server's tables,
-// which the server gives to what comes next.
+// Retention defines what is kept. The zero value keeps everything. Unlike
+// store/sqlite it has no limit on bytes: removed rows leave free space in the
+// server's tables, which the server reuses.
 type Retention struct {
 	// Age removes sessions that were last changed longer ago. Defaults to none.
 	Age time.Duration
@@ -28,10 +28,10 @@ type Pruned struct {
 	Runs int64 `json:"runs"`
 }
 
-// Prune removes whole sessions with their calls, approvals and records of hooks,
-// the oldest first. One that is held, has a turn under way or parked, an approval that
-// nobody has decided, a hook that runs or a job that is not over, stays. The keys of
-// jobs that have succeeded stay, so that no job runs twice.
+// Prune removes whole sessions with their calls, approvals and records of hooks, the
+// oldest first. A session stays if it is held, has a running or parked turn, an
+// undecided approval, a running hook or an unfinished job. The keys of successful jobs
+// stay, so that no job runs twice.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if keep.Age <= 0 {
 		return did, nil
@@ -42,7 +42,7 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err erro
 	return did, nil
 }
 
-// Prunable tells what Prune would remove now, and removes nothing.
+// Prunable returns what Prune would remove now, and removes nothing.
 func (s *Store) Prunable(ctx context.Context, keep Retention) (would Pruned, err error) {
 	if keep.Age <= 0 {
 		return would, nil
@@ -109,9 +109,9 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	gone := false
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		runs, gone = 0, false
-		// Whoever opens it now waits here, and then makes it anew.
+		// A concurrent open waits here, and then creates it again.
 		if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session.ID); err != nil {
-			return err //nolint:wrapcheck // Prune says what for
+			return err //nolint:wrapcheck // Prune adds context
 		}
 		idle, err := w.SessionIdle(ctx, table.SessionIdleParams(session))
 		if err != nil || idle == 0 {
@@ -129,10 +129,10 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// Vacuum has the server clean up after what was removed and look at how much there is,
-// for its plans. It may take long on a large database; others go on meanwhile.
+// Vacuum runs VACUUM (ANALYZE): it frees removed rows and updates statistics. It may
+// take long on a large database; others can continue to work.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
-	conn, done, err := s.apart(ctx) // it takes as long as it takes
+	conn, done, err := s.apart(ctx) // no timeout
 	if err != nil {
 		return 0, 0, fmt.Errorf("vacuum: %w", s.explain(record.Cause(ctx, err)))
 	}

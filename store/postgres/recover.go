@@ -11,18 +11,18 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Recovery is what was settled of what holders that are gone left behind.
+// Recovery is what was cleaned up after dead holders.
 type Recovery struct {
 	// Holders counts them: processes, or stores of one.
 	Holders int `json:"holders"`
-	// Sessions are those they held, and Open those of them with a turn under way
-	// that is not parked: resume or abandon it.
+	// Sessions are the sessions they held, and Open those with a running turn:
+	// resume or abandon it.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
 	// Runs are the records that were started and are interrupted now.
 	Runs []string `json:"runs,omitempty"`
-	// Due are the jobs that were under way and are due again, and Over those that
-	// are not run again, because they are not idempotent.
+	// Due are running jobs that are due again, and Over those that are not repeated
+	// because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 
@@ -48,15 +48,15 @@ func (s *Store) Recovery() Recovery {
 	return r
 }
 
-// note adds to what Recovery tells.
+// note adds to Recovery.
 func (s *Store) note(did Recovery) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.recovered.add(did)
 }
 
-// recover settles what all holders that are gone left behind. What cannot be settled
-// keeps nothing else from it.
+// recover cleans up after all dead holders. A failure for one does not stop the
+// others.
 func (s *Store) recover(ctx context.Context) error {
 	// A worker may have left a job and no other trace.
 	var unknown error
@@ -79,14 +79,13 @@ func (s *Store) recover(ctx context.Context) error {
 	return s.explain(errors.Join(problems...))
 }
 
-// settle settles what a holder that is gone left behind. Its name goes last, so
-// that whoever is interrupted in this can do it again. Done twice, even by two
-// processes at once, it does the same. If the holder is heard of meanwhile, nothing
-// is taken from it but jobs.
+// settle cleans up after a dead holder. It removes the holder's entry last, so that
+// an interrupted cleanup can be repeated. It is idempotent, even in two processes
+// at once. If the holder sends a heartbeat in the meantime, it loses only jobs.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // they are found again by whoever looks for jobs without a holder
-		s.opts.Logger.WarnContext(ctx, "a job of a process that is gone could not be settled", "store", s.name, "error", err)
+	if err != nil { // the search for jobs without a holder finds them later
+		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.name, "error", err)
 	}
 	var rest Recovery
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -101,7 +100,7 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return err
 }
 
-// settled lets go of a holder's sessions and ends its runs, unless it lives.
+// settled releases a holder's sessions and ends its runs, unless it is alive.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	var lives bool
 	// Until the end of the transaction it cannot say that it lives, or take a session.
@@ -109,7 +108,7 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // another has settled it, or only a trace is left
 	case err != nil:
-		return Recovery{}, err //nolint:wrapcheck // the caller says what for
+		return Recovery{}, err //nolint:wrapcheck // the caller adds context
 	case lives && holder != s.id:
 		return Recovery{}, nil
 	}
@@ -135,7 +134,7 @@ func (s *Store) leave() error {
 	return err
 }
 
-// tellTurns tells workers of turns that are due again.
+// tellTurns notifies workers of turns that are due again.
 func (s *Store) tellTurns(ctx context.Context, did Recovery) {
 	if did.turns > 0 {
 		s.ring(ctx, turnChannel, "")

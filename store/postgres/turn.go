@@ -31,7 +31,7 @@ func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	return nil
 }
 
-// Queued are the turns of a session that nobody has begun, the oldest first.
+// Queued returns the turns of a session that have not started, oldest first.
 func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
 	turns, err := record.Queued(ctx, s.read, session)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 	return turns, nil
 }
 
-// Claim waits until a turn is due and takes it. The server tells when one is; where
-// that is lost, it is seen within Options.TurnPoll.
+// Claim waits until a turn is due and takes it. The server notifies; if a
+// notification is lost, the turn is found within Options.TurnPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
 	s.works.Store(true)
 	s.listen()
@@ -95,7 +95,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		return err
 	})
 	switch {
-	case err != nil && isCut(err): // nobody knows whether one was claimed
+	case err != nil && isCut(err): // unknown whether one was claimed
 		s.claims.doubtful = time.Now()
 	case ok:
 		s.claims.add(turn.Session)
@@ -103,7 +103,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	return turn, ok && err == nil, err
 }
 
-// markWorker tells others that this process claims turns, once.
+// markWorker records that this process claims turns, once.
 func (s *Store) markWorker(ctx context.Context) error {
 	if s.marked.Load() {
 		return nil
@@ -116,7 +116,7 @@ func (s *Store) markWorker(ctx context.Context) error {
 // claims are the turns that this store has claimed and knows of.
 type claims struct {
 	// claiming is held while a turn is being claimed, and guards doubtful: since then
-	// there may be claims in the table that nobody knows of. Zero: there are none.
+	// there may be unknown claims in the table. Zero means none.
 	claiming sync.Mutex
 	doubtful time.Time
 
@@ -139,9 +139,8 @@ func (c *claims) drop(session string) {
 	delete(c.known, session)
 }
 
-// clear lets go of claims that nobody knows of: their connections were cut while they
-// were being committed. What was on its way then may arrive later, until the server has
-// ended the transaction.
+// clear releases unknown claims, whose connections were lost during the commit. Such a
+// commit may still succeed later, until the server has ended the transaction.
 func (c *claims) clear(ctx context.Context, s *Store) error {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
@@ -154,7 +153,7 @@ func (c *claims) clear(ctx context.Context, s *Store) error {
 	c.mu.Unlock()
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		_, err := w.tx.Exec(ctx, "UPDATE due_turns SET holder = '' WHERE holder = $1 AND NOT session = ANY ($2::text[])", s.id, known)
-		return err //nolint:wrapcheck // Claim says what for
+		return err //nolint:wrapcheck // Claim adds context
 	})
 	if err == nil && over {
 		c.doubtful = time.Time{}
@@ -162,10 +161,10 @@ func (c *claims) clear(ctx context.Context, s *Store) error {
 	return err
 }
 
-// overduePoll is how often it is looked for turns that were put off until now.
+// overduePoll is how often delayed turns are checked.
 const overduePoll = time.Second
 
-// overdue makes due what was put off until now, from time to time.
+// overdue makes delayed turns due when their time has come, from time to time.
 func (s *Store) overdue(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForOverdue.Load()
 	if time.Duration(now-last) < overduePoll || !s.lookedForOverdue.CompareAndSwap(last, now) {
@@ -176,9 +175,9 @@ func (s *Store) overdue(ctx context.Context) error {
 	})
 }
 
-// takeOver looks from time to time for holders that are gone and had claimed turns, and
-// makes those turns due again. Stores that work jobs do so too, but a store may claim
-// turns and work no jobs.
+// takeOver checks from time to time for dead holders with claimed turns, and makes
+// those turns due again. Stores that work jobs do so too, but a store may claim turns
+// and work no jobs.
 func (s *Store) takeOver(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForGone.Load()
 	if time.Duration(now-last) < s.recoverPoll() || !s.lookedForGone.CompareAndSwap(last, now) {
@@ -191,7 +190,7 @@ func (s *Store) takeOver(ctx context.Context) error {
 		if err == nil {
 			gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
-		return err //nolint:wrapcheck // Claim says what for
+		return err //nolint:wrapcheck // Claim adds context
 	})
 	for _, holder := range gone {
 		err = errors.Join(err, s.settle(ctx, holder))
@@ -199,7 +198,7 @@ func (s *Store) takeOver(ctx context.Context) error {
 	return err
 }
 
-// Settle lets go of a claim.
+// Settle releases a claim.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
 	s.claims.drop(turn.Session) // first: it may be claimed again at once
@@ -233,7 +232,7 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
-// Load tells who holds what and how much waits.
+// Load returns who holds what and how much waits.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	holders, err := s.holders(ctx)
 	if err != nil {
@@ -255,16 +254,16 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	return load, nil
 }
 
-// Somebody who waits for changes of a session says so in its row, for a while: those
-// who commit to it see that in passing, and tell. For other sessions nobody does.
+// A watcher of a session marks its row for a while: commits to the session see the
+// mark and send a notification. Other sessions get none.
 const (
 	watchedFor   = 5 * time.Minute
 	watchedAgain = time.Minute
 )
 
 // Changes yields a session as it is, and again whenever it has changed. The server
-// tells when it has; where that is lost, it is seen within Options.TurnPoll. A
-// connection that is lost is made again, and nothing is missed.
+// notifies; if a notification is lost, the change is found within
+// Options.TurnPoll. After a lost connection it reconnects, and misses nothing.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		err := belay.ErrNotFound
@@ -282,7 +281,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	defer stop()
 	s.listen()
 	var seen record.Seen
-	var said time.Time // when it was last said that somebody watches
+	var said time.Time // when the watch mark was last set
 	for {
 		changed := w.changed.wait() // before looking, so that nothing is missed
 		row, err := s.watchedRow(ctx, session, &said)
@@ -290,7 +289,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 		case errors.Is(err, sql.ErrNoRows):
 			return belay.ErrNotFound
 		case err != nil && ctx.Err() == nil && isCut(err): // the server is away for a while
-			s.opts.Logger.DebugContext(ctx, "a session cannot be looked at: trying again", "store", s.name, "session", session, "error", s.explain(err))
+			s.opts.Logger.DebugContext(ctx, "cannot read a session: trying again", "store", s.name, "session", session, "error", s.explain(err))
 		case err != nil:
 			return err
 		}
@@ -312,7 +311,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	}
 }
 
-// watchedRow reads a session, and says that it is watched if that was long ago.
+// watchedRow reads a session, and renews its watch mark if necessary.
 func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time) (table.Session, error) {
 	if now := s.now(); now.Sub(*said) >= watchedAgain {
 		err := s.submit(ctx, func(ctx context.Context, w *writing) error {

@@ -24,16 +24,16 @@ type writing struct {
 	pipe *pipe
 	tx   pgx.Tx
 	runs bool // something was appended to the journal
-	// wrote says that the transaction has written, and so has a number.
+	// wrote means that the transaction has written, so it has a number.
 	wrote bool
 	// sessions are those of the jobs that are being stored, by their keys.
 	sessions map[string]string
 }
 
-// submit has do called in a transaction and returns when it is durable, or
-// refused. A context that ends while the write waits for a connection withdraws it;
-// when it is being written it is seen through. What the server breaks off before
-// the commit is done again from the beginning, so do must not mind.
+// submit calls do in a transaction and returns when it is durable, or rejected. A
+// context that ends while the write waits for a connection withdraws it; a started
+// write is completed. If the server aborts it before the commit, it is repeated
+// from the beginning, so do must be repeatable.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
 	for attempt := 1; ; attempt++ {
 		again, err := s.transact(ctx, do)
@@ -94,13 +94,13 @@ func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
 		if fails.Stop() {
 			return false
 		}
-		_ = socket.Close() // so that nobody gets it from the pool
+		_ = socket.Close() // so that it does not return to the pool
 		return true
 	}
 }
 
-// inTime says what became of a write. One that has succeeded just when its time was up
-// has succeeded.
+// inTime returns the result of a write. A write that succeeded at its timeout has
+// succeeded.
 func (s *Store) inTime(expired, again bool, err error) (bool, error) {
 	if !expired || err == nil {
 		return again, err
@@ -130,7 +130,7 @@ func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error 
 	var tx *sql.Tx
 	err := s.persist(ctx, func() (err error) {
 		tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds context
 	})
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 }
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
-// ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
+// ErrWrongHash and ErrExpired it also returns the current approval. An approval
 // expires when the store's clock reaches Expires. A turn that waits for it and is on
 // the list of due turns is due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
@@ -192,7 +192,7 @@ func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 	return decided, nil
 }
 
-// broadcast wakes whoever waits for a change.
+// broadcast wakes all waiters.
 type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}

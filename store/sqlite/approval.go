@@ -9,7 +9,7 @@ import (
 )
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
-// ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
+// ErrWrongHash and ErrExpired it also returns the current approval. An approval
 // expires when the store's clock reaches Expires. A turn that waits for it and is on
 // the list of due turns is due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {

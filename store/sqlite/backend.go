@@ -26,8 +26,8 @@ type queue struct {
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
-// openQueue makes the queue and its tables. Whoever calls it has the file to
-// itself.
+// openQueue makes the queue and its tables. The caller has exclusive access to
+// the file.
 func (s *Store) openQueue(ctx context.Context) error {
 	jobs, err := riverjobs.New(riversqlite.New(s.writer), (*backend)(s), &riverjobs.Options{
 		ID: s.id, Capacity: s.opts.MaxJobs, Workers: s.opts.Workers, Poll: s.opts.JobPoll, Grace: s.opts.Grace, Logger: s.opts.Logger,
@@ -59,11 +59,11 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.opts.RecoverPoll, Closed: s.closed, Why: belay.ErrClosed}))
 }
 
-// recoverAgain settles what processes left that ended after this store was opened.
-// What cannot be settled is tried again the next time.
+// recoverAgain cleans up after processes that ended after this store was opened.
+// Failures are retried the next time.
 func (s *Store) recoverAgain(ctx context.Context) {
 	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
-		s.opts.Logger.WarnContext(ctx, "what a process left that is gone could not be settled", "store", s.path, "error", err)
+		s.opts.Logger.WarnContext(ctx, "cannot clean up after a dead process", "store", s.path, "error", err)
 	}
 }
 
@@ -83,7 +83,7 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 	return nil
 }
 
-// Stats tells how much waits and since when.
+// Stats returns how many jobs wait and since when.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
 	return stats, q.store.explain(record.Cause(ctx, err))
@@ -102,7 +102,7 @@ func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) err
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
 }
 
-// recoverJobs settles the attempts of workers that are gone.
+// recoverJobs ends the attempts of dead workers.
 func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
 	found, err := s.queue.Recover(ctx, gone)
 	for _, run := range found.Again {

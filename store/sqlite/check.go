@@ -15,7 +15,7 @@ import (
 // Health is what Check finds.
 type Health struct {
 	Path string `json:"path"`
-	// Version is that of the tables.
+	// Version is the version of the tables.
 	Version int64 `json:"version"`
 	// Problems are what is wrong with the file; none is good.
 	Problems []string `json:"problems,omitempty"`
@@ -24,8 +24,7 @@ type Health struct {
 	Bytes int64 `json:"bytes"`
 	Free  int64 `json:"free"`
 	Log   int64 `json:"log"`
-	// Sessions, Runs and Pending count what is stored; Pending are approvals that
-	// nobody has decided.
+	// Sessions, Runs and Pending are counts; Pending are undecided approvals.
 	Sessions int64 `json:"sessions"`
 	Runs     int64 `json:"runs"`
 	Pending  int64 `json:"pending"`
@@ -35,20 +34,21 @@ type Health struct {
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
-// HolderInfo tells of a process that has the store open.
+// HolderInfo describes a process that has the store open.
 type HolderInfo struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	// Self says that it is this store.
+	// Self means that it is this store.
 	Self bool `json:"self,omitempty"`
-	// Gone says that the process has ended and left something to settle, which the
-	// next one to open the store does.
+	// Gone means that the process has ended and is not cleaned up yet; the next
+	// process that opens the store does it.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Check reads the whole file and tells whether it is sound, and what is in it.
-// Damage is told as problems; an error means that it could not look.
+// Check reads the whole file and returns whether it is valid, and what is in
+// it. Damage is reported as problems; an error means that it could not read the
+// file.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Path: s.path}
 	if lost, ok := errors.AsType[*FileError](s.lost); ok {
@@ -85,14 +85,14 @@ func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	lines, err := record.Collect(ctx, s.reader, "PRAGMA "+pragma, nil, func(rows *sql.Rows, line *string) error {
 		columns, err := rows.Columns()
 		if err != nil {
-			return err //nolint:wrapcheck // the caller says what for
+			return err //nolint:wrapcheck // the caller adds context
 		}
 		values := make([]any, len(columns))
 		for i := range values {
 			values[i] = new(any)
 		}
 		if err := rows.Scan(values...); err != nil {
-			return err //nolint:wrapcheck // the caller says what for
+			return err //nolint:wrapcheck // the caller adds context
 		}
 		for _, v := range values {
 			*line += fmt.Sprint(*v.(*any), " ")
@@ -114,7 +114,7 @@ func (s *Store) count(ctx context.Context, h *Health) error {
 		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).
 		Scan(&pages, &free, &size, &h.Version, &h.Sessions, &h.Runs, &h.Pending)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds context
 	}
 	h.Bytes, h.Free = pages*size, free*size
 	if log, err := os.Stat(s.path + "-wal"); err == nil {

@@ -22,7 +22,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	return nil
 }
 
-// put writes a commit. What it is refused for undoes all of it.
+// put writes a commit. An error undoes all of it.
 func (s *Store) put(ctx context.Context, w *writing, rows *record.Commit) error {
 	if err := rows.Put(ctx, w.Queries); err != nil {
 		return err

@@ -38,7 +38,7 @@ type committer struct {
 	transactions atomic.Int64
 }
 
-// request is a write that somebody waits for.
+// request is a write with a waiting caller.
 type request struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the call that made it
 	do    func(ctx context.Context, w *writing) error
@@ -64,7 +64,7 @@ func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writ
 	return s.submitSince(ctx, time.Now(), do)
 }
 
-// submitSince is submit for somebody who has been waiting for the file for a while.
+// submitSince is submit for a caller that has already waited for the file.
 func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx context.Context, w *writing) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -154,8 +154,8 @@ func (c *committer) batch() {
 	}
 }
 
-// transact writes a batch and commits it. What each request is refused for is in
-// told; an error of the transaction is everybody's.
+// transact writes a batch and commits it. Errors of single requests are in told;
+// an error of the transaction is for all.
 func (c *committer) transact(batch []*request, told []error) (err error) {
 	ctx := context.Background()
 	tx, err := c.begin(ctx, batch[0].since)
@@ -211,7 +211,7 @@ func (c *committer) begin(ctx context.Context, since time.Time) (*sql.Tx, error)
 		switch {
 		case !isBusy(err):
 			c.lockedOut = time.Time{}
-			return tx, err //nolint:wrapcheck // transact says what for
+			return tx, err //nolint:wrapcheck // transact adds context
 		case time.Since(since) >= s.opts.BusyTimeout, time.Since(c.lockedOut) < s.opts.BusyTimeout:
 			c.lockedOut = time.Now()
 			return nil, err //nolint:wrapcheck // likewise
@@ -224,7 +224,8 @@ func isBusy(err error) bool {
 	return ok && found.Code()&0xff == codes.SQLITE_BUSY
 }
 
-// errNothing is told to nobody: everybody has a refusal of their own.
+// errNothing rolls back a batch in which every request has its own error. It is
+// not returned to callers.
 var errNothing = errors.New("nothing was accepted")
 
 // apart performs a request so that it can be undone alone. The second error is
@@ -260,7 +261,7 @@ func perform(r *request, w *writing) (err error) {
 // point moves a savepoint.
 func (s *Store) point(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt) error {
 	_, err := tx.StmtContext(ctx, stmt).ExecContext(ctx) //nolint:sqlclosecheck // the transaction closes it
-	return err                                           //nolint:wrapcheck // the caller says what for
+	return err                                           //nolint:wrapcheck // the caller adds context
 }
 
 // Stats counts what a store has written since it was opened.
@@ -272,12 +273,12 @@ type Stats struct {
 	Transactions int64
 }
 
-// Stats tells what the store has written since it was opened.
+// Stats returns what the store has written since it was opened.
 func (s *Store) Stats() Stats {
 	return Stats{Commits: s.committer.commits.Load(), Transactions: s.committer.transactions.Load()}
 }
 
-// broadcast wakes whoever waits for a change.
+// broadcast wakes all waiters.
 type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}

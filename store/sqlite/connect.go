@@ -97,7 +97,7 @@ func (s *Store) executeAlone(ctx context.Context, statement string) error {
 	for since := time.Now(); ; {
 		_, err := s.writer.ExecContext(ctx, statement)
 		if !isBusy(err) || time.Since(since) >= s.opts.BusyTimeout {
-			return err //nolint:wrapcheck // the caller says what for
+			return err //nolint:wrapcheck // the caller adds context
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (s *Store) dsn(settings url.Values) string {
 	if !strings.HasPrefix(name, "/") { // a drive letter
 		name = "/" + name
 	}
-	settings.Set("mode", cmp.Or(s.opts.mode, "rw")) // a file that is gone is not made again
+	settings.Set("mode", cmp.Or(s.opts.mode, "rw")) // a missing file is not created again
 	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + settings.Encode()
 }
 

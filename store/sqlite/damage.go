@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// How much is looked at when a file is opened. SQLite checks about 600 MB in a second on
+// How much is checked when a file is opened. SQLite checks about 600 MB in a second on
 // the machine that this was measured on, a file of 32 MB in about 60 ms.
 const (
 	// checkedWhole is the size up to which a file is checked as a whole, in bytes.
@@ -20,9 +20,9 @@ const (
 	checkedFor = 100 * time.Millisecond
 )
 
-// checkPages looks for damaged pages. Without it they show when somebody happens to
-// read them, or never. A file that is larger than checkedWhole is looked at for a short
-// time, small tables first; Check reads all of it.
+// checkPages searches for damaged pages, which would otherwise be found late or never.
+// A file larger than checkedWhole is checked for a short time, small tables first;
+// Check reads all of it.
 func (s *Store) checkPages(ctx context.Context) error {
 	size, err := s.size(ctx)
 	if err != nil {
@@ -67,6 +67,6 @@ func (s *Store) quickCheck(ctx context.Context, what string) error {
 func (s *Store) damaged(err error) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrCorrupt, Err: err,
-		Remedy: "belay store check tells more, and belay store export saves the sessions that can be read; keep a copy, then restore a backup or save what is left: sqlite3 FILE .recover",
+		Remedy: "run belay store check for details, and belay store export to save readable sessions; keep a copy, then restore a backup or save what is left: sqlite3 FILE .recover",
 	}
 }

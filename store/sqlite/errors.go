@@ -16,25 +16,25 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// What can be wrong with the file, for errors.Is.
+// Problems of the file, for errors.Is.
 var (
-	// ErrFull says that the file cannot grow: the disk is full, a quota is used up, or
-	// the process has reached its limit. What was being written is not stored, all that
-	// was written before is, and can be read.
+	// ErrFull means that the file cannot grow: the disk is full, a quota is used up, or
+	// the process has reached its limit. The current write is not stored; all earlier
+	// writes are, and can be read.
 	ErrFull = errors.New("sqlite: no room left")
-	// ErrReadOnly says that the file, or its directory, cannot be written.
+	// ErrReadOnly means that the file, or its directory, cannot be written.
 	ErrReadOnly = errors.New("sqlite: the file cannot be written")
-	// ErrLocked says that another program has the file locked.
+	// ErrLocked means that another program has the file locked.
 	ErrLocked = errors.New("sqlite: the file is locked")
-	// ErrCorrupt says that the file is damaged.
+	// ErrCorrupt means that the file is damaged.
 	ErrCorrupt = errors.New("sqlite: the file is damaged")
-	// ErrReplaced says that the file, or its log, was removed or replaced by another
-	// program while the store was open. What was being written is not stored.
+	// ErrReplaced means that another program removed or replaced the file, or its
+	// log, while the store was open. The current write is not stored.
 	ErrReplaced = errors.New("sqlite: the file was removed or replaced")
-	// ErrNotStore says that the file is no store: no database, or another
-	// program's.
-	ErrNotStore = errors.New("sqlite: the file is no store of Belay")
-	// ErrNewer says that a newer version of Belay has written the file.
+	// ErrNotStore means that the file is not a store: not a database, or that of
+	// another program.
+	ErrNotStore = errors.New("sqlite: the file is not a Belay store")
+	// ErrNewer means that a newer version of Belay has written the file.
 	ErrNewer = errors.New("sqlite: the file is of a newer version")
 )
 
@@ -43,7 +43,7 @@ type FileError struct {
 	Path string
 	// Kind is one of the errors above, or nil.
 	Kind error
-	// Remedy says what to do.
+	// Remedy is advice on what to do.
 	Remedy string
 	Err    error
 }
@@ -68,8 +68,8 @@ func (e *FileError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// explain names the file and says what to do about an error of SQLite. Errors
-// that callers ask about are left as they are.
+// explain adds the file and advice to an error of SQLite. Errors that callers
+// check are left as they are.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -114,12 +114,12 @@ func (s *Store) explain(err error) error {
 				return full
 			}
 		}
-		e.Remedy = "the disk failed to read or write; look at the system's log"
+		e.Remedy = "the disk failed to read or write; check the system's log"
 	}
 	return e
 }
 
-// closedBy says that the store was closed, if that is what an error comes from.
+// closedBy returns that the store was closed, if that caused an error.
 func (s *Store) closedBy(err error) error {
 	select {
 	case <-s.closed:

@@ -35,9 +35,9 @@ type ExportLine struct {
 	Run      *hook.Run          `json:"run,omitempty"`
 }
 
-// Export writes a session as lines of JSON, as of one moment: see [ExportLine].
-// belay.ErrNotFound: there is no such session. It holds what was said; only the
-// lines of type "approval" and "run" are free of it.
+// Export writes a snapshot of a session as JSON lines: see [ExportLine]. It
+// returns belay.ErrNotFound if there is no such session. It contains the
+// conversation; only the lines of type "approval" and "run" do not.
 func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
 	out := bufio.NewWriter(to)
 	e := &exporter{to: json.NewEncoder(out)}

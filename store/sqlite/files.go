@@ -11,10 +11,9 @@ import (
 // and the index of the log.
 var fileEnds = [...]string{"", "-wal", "-shm"}
 
-// files knows which files SQLite has open. Another program can remove them, or put
-// others in their place. SQLite does not notice: it goes on writing to files that
-// nobody will find again. So whoever commits looks first, which takes three calls of
-// stat.
+// files knows which files SQLite has open. Another program can remove or replace
+// them. SQLite does not notice and continues to write to files that are lost. So
+// each commit checks first, with three calls of stat.
 type files struct {
 	path string
 
@@ -56,7 +55,7 @@ func (f *files) inPlace() error {
 	return nil
 }
 
-// check looks at one file. The lock is held.
+// check checks one file. The caller holds the lock.
 func (f *files) check(i int) error {
 	name := f.path + fileEnds[i]
 	info, err := os.Stat(name)
@@ -75,7 +74,7 @@ func (f *files) check(i int) error {
 	}
 	return &FileError{
 		Path: f.path, Kind: ErrReplaced, Err: err,
-		Remedy: "nothing of this was stored; end all programs that use the store, put its files back or restore a backup, and go on",
+		Remedy: "nothing of this was stored; end all programs that use the store, put its files back or restore a backup, then continue",
 	}
 }
 
@@ -115,7 +114,7 @@ func (s *Store) use(look func() error) error {
 		}
 	}
 	if mine == nil {
-		return nil // opening it tells
+		return nil // opening it reports the error
 	}
 	if inUse.files == nil {
 		inUse.files = make(map[*Store]os.FileInfo)

@@ -12,8 +12,8 @@ import (
 )
 
 // Follow yields the runs that match and are stored from now on: those of this
-// process at once, those of others within Options.Poll. Between them it costs a
-// look at one number each time.
+// process at once, those of others within Options.Poll. Between them it only
+// polls one number.
 func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {

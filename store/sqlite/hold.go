@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Open takes hold of a session, creating it if there is none, and reads it. A
-// session whose holder's process is gone is taken over at once.
+// Open opens and holds a session, creating it if necessary, and reads it. It
+// takes over the session of a dead process at once.
 func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	for {
 		epoch, holder, err := s.hold(ctx, session)
@@ -28,8 +28,8 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 	}
 }
 
-// hold takes hold of a session. If it was left by a holder that is gone, and must
-// be settled first, it returns that.
+// hold takes a session. If its dead holder must be cleaned up first, it returns
+// that holder.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
 	now := record.Nanos(s.now())
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
@@ -57,7 +57,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// held says who has a session.
+// held returns who holds a session.
 func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	if holder == s.id {
 		return fmt.Errorf("%w: it is open in this process", belay.ErrHeld)
@@ -69,7 +69,7 @@ func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	return fmt.Errorf("%w: by %s", belay.ErrHeld, describe(h))
 }
 
-// openHeld reads a session that was taken hold of, or lets go of it again.
+// openHeld reads a held session. On an error it releases it.
 func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (*belay.Stored, error) {
 	stored, err := s.stored(ctx, session)
 	if err == nil {
@@ -79,7 +79,7 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (*bel
 	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(record.Cause(ctx, err))), released)
 }
 
-// stored reads what Open tells, as of one moment.
+// stored reads a snapshot of the session for Open.
 func (s *Store) stored(ctx context.Context, session string) (stored *belay.Stored, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		stored, err = record.Stored(ctx, q, session)
@@ -92,13 +92,13 @@ func (s *Store) stored(ctx context.Context, session string) (stored *belay.Store
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds context
 	}
 	defer func() { _ = tx.Rollback() }() // there is nothing to commit
 	return f(s.read.WithTx(tx))
 }
 
-// Release lets go of a session. The wrong epoch is harmless.
+// Release releases a session. A wrong epoch is harmless.
 func (s *Store) Release(ctx context.Context, session string, epoch int64) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		return w.ReleaseSession(ctx, table.ReleaseSessionParams{ID: session, Epoch: epoch, Holder: s.id})

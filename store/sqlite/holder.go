@@ -15,12 +15,12 @@ import (
 )
 
 // A holder is a store that is open, in this process or another. It has locked a
-// file named like its id, in a directory beside the database. The system lets go
-// of the lock when the process ends, however it ends: whoever can take the lock
-// knows that the holder is gone. If the file was removed, which no program should
-// do, the list of holders says which process to look for.
+// file named like its id, in a directory beside the database. The system releases
+// the lock when the process ends, however it ends: a process that can take the
+// lock knows that the holder has ended. If the file was removed, which no program
+// should do, the list of holders names the process to check.
 
-// openingLock is the lock of whoever is making the tables.
+// openingLock is the lock of the process that creates the tables.
 const openingLock = "opening"
 
 // lockDir is where the locks are.
@@ -93,11 +93,12 @@ func (s *Store) opening(ctx context.Context) (*os.File, error) {
 
 func (s *Store) openingFile() string { return filepath.Join(s.lockDir(), openingLock) }
 
-// made is what the lock of whoever makes the tables holds when there are tables. A
-// database that is empty then, or no database, was not so from the beginning.
+// made is the content of the opening lock when the tables exist. If the database
+// is then empty or invalid, it is damaged.
 const made = "made\n"
 
-// markMade notes that there are tables. If there is no room for it, the next one does.
+// markMade records that the tables exist. If the disk is full, the next process does
+// it.
 func markMade(opening *os.File) {
 	if info, err := opening.Stat(); err == nil && info.Size() == 0 {
 		_, _ = opening.WriteString(made)
@@ -110,7 +111,7 @@ func (s *Store) wasMade() bool {
 	return err == nil && info.Size() > 0
 }
 
-// lively reports whether somebody has the store open.
+// lively reports whether any process has the store open.
 func (s *Store) lively() bool {
 	entries, err := os.ReadDir(s.lockDir())
 	for _, entry := range entries {
@@ -128,7 +129,7 @@ func (s *Store) lively() bool {
 	return err != nil
 }
 
-// register tells others who holds what this store will hold.
+// register adds this store to the list of holders.
 func (s *Store) register(ctx context.Context) error {
 	pid := int64(os.Getpid())
 	return s.submitSince(ctx, s.opened, func(ctx context.Context, w *writing) error {
@@ -160,21 +161,21 @@ func (s *Store) gone(ctx context.Context, q *table.Queries, id string) bool {
 }
 
 // lives reports whether a holder without a lock file is on the list and its process
-// lives: somebody has removed the file. A holder that leaves takes its name off the
-// list first. What a copy of the database says of holders is not about the copy.
+// is alive: the file was removed. A holder that leaves removes its entry first.
+// Entries in a copy of the database do not apply to the copy.
 func (s *Store) lives(ctx context.Context, q *table.Queries, id string) bool {
 	h, err := q.Holder(ctx, id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return false
 	case err != nil:
-		return true // nobody knows
+		return true // unknown
 	default:
 		return h.Path == s.path && h.Host == hostname() && h.Process != "" && h.Process == processStart(h.Pid)
 	}
 }
 
-// removeLock removes the lock file of a holder that is gone.
+// removeLock removes the lock file of a dead holder.
 func (s *Store) removeLock(id string) error {
 	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, false)
 	switch {
@@ -211,7 +212,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// describe says who a holder is.
+// describe returns who a holder is.
 func describe(h table.Holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, record.Moment(h.Since).UTC().Format(time.RFC3339))
 }

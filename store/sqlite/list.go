@@ -29,7 +29,8 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 	}
 }
 
-// info tells of a session. alive remembers which holders were looked at.
+// info returns the listing entry of a session. alive caches which holders were
+// checked.
 func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, alive map[string]bool) (belay.SessionInfo, error) {
 	held, known := alive[row.Holder]
 	if !known {

@@ -28,8 +28,8 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 	}
 }
 
-// dropFile removes a locked file and lets go of it, in this order: whoever finds
-// it finds it locked.
+// dropFile removes a locked file and then releases the lock, so that the file is
+// never seen unlocked.
 func dropFile(file *os.File) error {
 	err := os.Remove(file.Name())
 	if errors.Is(err, os.ErrNotExist) {

@@ -33,8 +33,8 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 	}
 }
 
-// dropFile lets go of a locked file and removes it, in this order: a file that is
-// open cannot be removed here.
+// dropFile releases a locked file and then removes it: an open file cannot be
+// removed here.
 func dropFile(file *os.File) error {
 	err := file.Close()
 	if removed := os.Remove(file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {

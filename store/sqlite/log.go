@@ -12,8 +12,8 @@ import (
 
 // After a crash SQLite reads the log up to the first frame whose checksum is wrong, and
 // takes the rest for a transaction that was never finished. That is right for a crash.
-// If the log was damaged, transactions that were stored are gone without a word. What
-// follows tells the two apart. https://www.sqlite.org/walformat.html has the format.
+// But if the log was damaged, stored transactions are silently lost. The code below
+// distinguishes the two cases. https://www.sqlite.org/walformat.html has the format.
 
 const (
 	logHeader   = 32 // bytes
@@ -21,23 +21,23 @@ const (
 	saltSize    = 8
 )
 
-// loss says how much of a log cannot be read.
+// loss describes how much of a log cannot be read.
 type loss struct {
 	read   uint32 // frames that SQLite reads
 	stored uint32 // frames that were stored, if the index knows; else 0
 }
 
 func (l *loss) Error() string {
-	text := fmt.Sprintf("the log is damaged behind frame %d", l.read)
+	text := fmt.Sprintf("the log is damaged after frame %d", l.read)
 	if l.stored > 0 {
 		text = fmt.Sprintf("the log is damaged: %d of its %d frames can be read", l.read, l.stored)
 	}
-	return text + ", and transactions behind that are lost"
+	return text + ", and transactions after it are lost"
 }
 
 // checkLog returns an error if SQLite would leave out transactions of the log that were
-// stored. Nobody may have the store open. It takes less time than SQLite, which reads
-// the log in the same way.
+// stored. No process may have the store open. It takes less time than SQLite, which
+// reads the log in the same way.
 func (s *Store) checkLog() error {
 	lost, err := logLoss(s.path + "-wal")
 	if err == nil && lost != nil { // unless another program was writing just now
@@ -51,7 +51,7 @@ func (s *Store) checkLog() error {
 	}
 	return &FileError{
 		Path: s.path, Kind: ErrCorrupt, Err: lost,
-		Remedy: "keep a copy of it with its -wal and -shm, then restore a backup, or go on with what can be read: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
+		Remedy: "keep a copy of it with its -wal and -shm, then restore a backup, or continue with the readable part: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
 	}
 }
 
@@ -66,14 +66,15 @@ func logLoss(name string) (*loss, error) {
 		return nil, err
 	}
 	if indexed != nil && (l.salt == nil || bytes.Equal(indexed.salt, l.salt)) {
-		// The index counts what was stored. What it says is all in the database needs no log.
+		// The index counts the stored frames. If it says that all of them are in the
+		// database, the log is not needed.
 		if indexed.frames > l.stored && (l.stored > 0 || indexed.copied < indexed.frames) {
 			return &loss{l.stored, indexed.frames}, nil
 		}
 		return nil, nil
 	}
-	// A transaction is on the disk before the next one is begun: if there is more behind
-	// the first that is broken, that one was stored.
+	// A transaction is on the disk before the next one starts: if there is more after
+	// the first broken one, that one was stored.
 	if l.more || l.salt == nil && l.size > logHeader {
 		return &loss{read: l.stored}, nil
 	}
@@ -85,10 +86,10 @@ type logState struct {
 	size   int64
 	salt   []byte // nil if the header is damaged, or missing
 	stored uint32 // frames that SQLite reads
-	more   bool   // there are frames behind a transaction that cannot be read
+	more   bool   // there are frames after an unreadable transaction
 }
 
-// readLog reads a log as SQLite does after a crash, and looks at what is behind.
+// readLog reads a log as SQLite does after a crash, and checks the rest.
 func readLog(name string) (*logState, error) {
 	l := new(logState)
 	file, err := os.Open(name)

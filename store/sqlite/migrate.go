@@ -20,7 +20,8 @@ const applicationID = 0x626c6179
 // versionTable is where goose notes which migrations the file has.
 const versionTable = "belay_version"
 
-// migrate brings the tables up to date. Whoever calls it has the file to itself.
+// migrate brings the tables up to date. The caller has exclusive access to the
+// file.
 func (s *Store) migrate(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err
@@ -70,8 +71,8 @@ func (s *Store) newer(stored, newest int64) *FileError {
 	}
 }
 
-// explainVersion explains an error of whoever looks for the version of the tables. What
-// cannot be read for damage it takes for missing, and then it is there already.
+// explainVersion explains an error while reading the version of the tables. A damaged
+// table looks missing, and creating it then fails because it exists.
 func (s *Store) explainVersion(ctx context.Context, err error) error {
 	var rows int64
 	reading := s.explain(s.writer.QueryRowContext(ctx, "SELECT count(*) FROM "+versionTable).Scan(&rows))
@@ -81,8 +82,8 @@ func (s *Store) explainVersion(ctx context.Context, err error) error {
 	return s.explain(err)
 }
 
-// Migrated tells which version the tables had when the store was opened, 0 if there
-// were none, and which they have now.
+// Migrated returns the version of the tables before opening, 0 if there were none,
+// and their version now.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
 // claim refuses a database that is another program's and marks a new one.
@@ -95,7 +96,7 @@ func (s *Store) claim(ctx context.Context) error {
 		return s.unopened(err)
 	}
 	if id == applicationID {
-		if tables == 0 && s.wasMade() { // whoever is killed while the file is new has made no tables yet
+		if tables == 0 && s.wasMade() { // a process that was killed with a new file has not created tables yet
 			return fmt.Errorf("open store: %w", s.damaged(errors.New("it has no tables, and had some before")))
 		}
 		return nil

@@ -38,7 +38,7 @@ func locate(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open store: %w", uncreated(path, err))
 	}
-	if s := (&Store{path: found}); created && s.wasMade() { // somebody removed the former one
+	if s := (&Store{path: found}); created && s.wasMade() { // the old one was removed
 		if err := os.Truncate(s.openingFile(), 0); err != nil {
 			return "", fmt.Errorf("open store: %w", s.unlockable(err))
 		}
@@ -50,7 +50,7 @@ func locate(path string) (string, error) {
 // said. SQLite makes the log as readable as the file.
 func create(path string) (created bool, err error) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return false, nil // if it cannot be looked at, it cannot be opened
+		return false, nil // opening reports the error
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // where a link leads, if it is one
 	if err != nil {
@@ -76,8 +76,8 @@ func uncreated(path string, err error) error {
 	return e
 }
 
-// foreign refuses what is plainly no store before anything is written to it, or
-// beside it. What was a store once is damaged.
+// foreign rejects a file that is clearly not a store before anything is written
+// to it, or beside it. A former store is damaged.
 func (s *Store) foreign() error {
 	refuse := func(remedy, why string) error {
 		return fmt.Errorf("open store: %w", s.noStore(remedy, errors.New(why)))
@@ -85,23 +85,23 @@ func (s *Store) foreign() error {
 	info, err := os.Stat(s.path)
 	switch {
 	case err != nil:
-		return nil //nolint:nilerr // opening it tells
+		return nil //nolint:nilerr // opening it reports the error
 	case info.IsDir():
 		return refuse("name a file", "it is a directory")
 	}
 	head, err := header(s.path)
 	switch {
 	case err != nil:
-		return nil //nolint:nilerr // opening it tells
+		return nil //nolint:nilerr // opening it reports the error
 	case len(head) == 0 && s.wasMade():
 		return fmt.Errorf("open store: %w", s.damaged(errors.New("it is empty, and was a store before; to begin anew, remove it")))
 	case len(head) == 0:
 		s.fresh = true
 		return nil
 	case !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
-		return refuse("name another file, or move this one away", "it is no database")
+		return refuse("name another file, or move this one away", "it is not a database")
 	case len(head) < headerSize:
-		return nil // SQLite says what it is
+		return nil // SQLite reports the error
 	}
 	page := int64(binary.BigEndian.Uint16(head[16:]))
 	if page == 1 {
@@ -120,7 +120,7 @@ func (s *Store) foreign() error {
 	}
 }
 
-// noStore is the error of a file that is no store.
+// noStore returns the error of a file that is not a store.
 func (s *Store) noStore(remedy string, err error) *FileError {
 	if s.wasMade() {
 		return s.damaged(fmt.Errorf("it was a store before: %w", err))

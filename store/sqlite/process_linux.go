@@ -16,7 +16,7 @@ func processStart(pid int64) string {
 	// Behind the name, which is in brackets and may hold anything, come the state
 	// and, nineteen fields on, the start, in ticks since the system was.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 || bytes.ContainsAny(fields[0], "ZXx") { // it has ended and nobody has asked how
+	if len(fields) < 20 || bytes.ContainsAny(fields[0], "ZXx") { // it is a zombie
 		return ""
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

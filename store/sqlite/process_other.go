@@ -2,6 +2,6 @@
 
 package sqlite
 
-// processStart is not needed here: the system lets nobody remove a file that is
-// open.
+// processStart is not needed here: the system does not allow removing an open
+// file.
 func processStart(int64) string { return "" }

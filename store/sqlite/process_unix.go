@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// processStart says that a process lives, and is empty if there is none. When it
-// was started is not looked up: an id that was given again counts as the former one.
+// processStart returns a text if the process is alive, and "" otherwise. It does not
+// check the start time: a reused id counts as the same process.
 func processStart(pid int64) string {
 	if err := syscall.Kill(int(pid), 0); err != nil && !errors.Is(err, syscall.EPERM) {
 		return ""

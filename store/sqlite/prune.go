@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Retention says what is kept. The zero value keeps everything.
+// Retention defines what is kept. The zero value keeps everything.
 type Retention struct {
 	// Age removes sessions that were last changed longer ago. Defaults to none.
 	Age time.Duration
@@ -33,12 +33,11 @@ type Pruned struct {
 	After  int64 `json:"after"`
 }
 
-// Prune removes whole sessions with their calls, approvals and records of hooks,
-// the oldest first: by age, then by size. One that is held, has a turn under way or
-// parked, an approval that nobody has decided, a hook that runs or a job that is not
-// over, stays. Then the file is made smaller by what is free in it, if it was made for
-// that: a file that was rebuilt by other means may not have been. The keys of jobs that have
-// succeeded stay, so that no job runs twice.
+// Prune removes whole sessions with their calls, approvals and records of hooks, the oldest
+// first: by age, then by size. A session stays if it is held, has a running or parked turn,
+// an undecided approval, a running hook or an unfinished job. Then the free space of the
+// file is released, if the file supports it: a file that was rebuilt with other tools may
+// not. The keys of successful jobs stay, so that no job runs twice.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if did.Before, err = s.size(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", err)
@@ -162,7 +161,7 @@ func (s *Store) shrink(ctx context.Context) error {
 	for before := int64(math.MaxInt64); ; {
 		var free int64
 		if err := s.reader.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
-			return err //nolint:wrapcheck // the caller says what for
+			return err //nolint:wrapcheck // the caller adds context
 		}
 		if free == 0 || free >= before { // it is done, or the file cannot be made smaller
 			break
@@ -172,7 +171,7 @@ func (s *Store) shrink(ctx context.Context) error {
 			return err
 		}
 	}
-	// What a reader still looks at stays in the log until the next time.
+	// Pages that a reader still uses stay in the log until the next time.
 	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Recovery is what was settled of what processes that are gone left behind.
+// Recovery is what was cleaned up after dead processes.
 type Recovery struct {
 	// Holders counts the processes.
 	Holders int `json:"holders"`
-	// Sessions are those they held, and Open those of them with a turn under way
-	// that is not parked: resume or abandon it.
+	// Sessions are the sessions they held, and Open those with a running turn:
+	// resume or abandon it.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
 	// Runs are the records that were started and are interrupted now.
 	Runs []string `json:"runs,omitempty"`
-	// Due are the jobs that were under way and are due again, and Over those that
-	// are not run again, because they are not idempotent.
+	// Due are running jobs that are due again, and Over those that are not repeated
+	// because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 }
@@ -44,8 +44,8 @@ func (s *Store) Recovery() Recovery {
 	return r
 }
 
-// recover settles what all holders that are gone left behind. What cannot be settled
-// keeps nothing else from it.
+// recover cleans up after all dead holders. A failure for one does not stop the
+// others.
 func (s *Store) recover(ctx context.Context) error {
 	// A worker may have left a job and no other trace.
 	gone := func(id string) bool { return s.gone(ctx, s.read, id) }
@@ -64,13 +64,13 @@ func (s *Store) recover(ctx context.Context) error {
 	return errors.Join(append(problems, s.sweep(ctx))...)
 }
 
-// settle settles what a holder that is gone left behind. Its name goes last, so
-// that whoever is interrupted in this can do it again. Done twice, even by two
-// processes at once, it does the same.
+// settle cleans up after a dead holder. It removes the holder's entry last, so
+// that an interrupted cleanup can be repeated. It is idempotent, even in two
+// processes at once.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // they are found again by whoever looks for jobs without a holder
-		s.opts.Logger.WarnContext(ctx, "a job of a process that is gone could not be settled", "store", s.path, "error", err)
+	if err != nil { // the search for jobs without a holder finds them later
+		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.path, "error", err)
 	}
 	var rest Recovery
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -88,14 +88,14 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return s.removeLock(holder)
 }
 
-// note adds to what Recovery tells.
+// note adds to Recovery.
 func (s *Store) note(did Recovery) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.recovered.add(did)
 }
 
-// settled lets go of a holder's sessions and ends its runs.
+// settled releases a holder's sessions and ends its runs.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err

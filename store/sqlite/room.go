@@ -32,10 +32,10 @@ const nothingStored = "nothing of this was stored; "
 // ever needs at once to open a file.
 const probeSize = 64 << 10
 
-// cannotGrow finds out whether an error of SQLite comes from a lack of room: SQLite
-// tells a full disk, and says "disk I/O error" to a quota, a limit of the process, and
-// a disk that has no room for the index of the log. It tries to write beside the file,
-// as far behind as the file and its log are long.
+// cannotGrow reports whether an error of SQLite comes from missing disk space: SQLite
+// reports a full disk, but says "disk I/O error" for a quota, a limit of the process,
+// and a disk without space for the index of the log. It tries to write a file beside
+// the store, at the offset of the store's size.
 func (s *Store) cannotGrow(err error) error {
 	full := outOfRoom(s.path, s.probe())
 	if found, ok := errors.AsType[*FileError](full); ok {

@@ -9,10 +9,9 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// List yields the runs that match when the iteration begins, each once: the one
-// that started first comes first, and of those that started at one moment the one that
-// was stored first. One that is replaced meanwhile may be told as it is then, in its
-// place.
+// List yields the runs that match when the iteration begins, each once, ordered by
+// start and then by storage. A run that is replaced in the meantime may appear in its
+// new state, at its old position.
 func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {

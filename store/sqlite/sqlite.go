@@ -32,11 +32,11 @@ type Options struct {
 	// JobPoll is how often workers look for jobs that are due. Defaults to 100
 	// milliseconds.
 	JobPoll time.Duration
-	// Grace is how long jobs under way may go on when work is told to stop, before
-	// they are cancelled. Defaults to 10 seconds.
+	// Grace is how long running jobs may continue after a stop, before they are
+	// cancelled. Defaults to 10 seconds.
 	Grace time.Duration
-	// RecoverPoll is how often those who work jobs look for processes that are gone,
-	// to settle what they left. Defaults to 30 seconds.
+	// RecoverPoll is how often workers of jobs check for dead processes and clean up
+	// after them. Defaults to 30 seconds.
 	RecoverPoll time.Duration
 	// ReadOnly opens an existing file to read what is in it, even if the disk is full or
 	// the file is damaged. Nothing is written and nothing is settled: whatever would
@@ -44,7 +44,7 @@ type Options struct {
 	ReadOnly bool
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock hook.Clock
-	// Logger hears of what nobody waits for. Defaults to slog.Default.
+	// Logger gets errors that no caller receives. Defaults to slog.Default.
 	Logger *slog.Logger
 
 	mode string // how SQLite opens the file, for tests; "" for reading and writing
@@ -91,9 +91,9 @@ type Store struct {
 	recovered  Recovery
 }
 
-// Open opens the store in a file, which is created if there is none. What a
-// process that is gone left behind is settled: see [Store.Recovery]. Several
-// processes, and several stores of one process, may have a file open.
+// Open opens the store in a file, which is created if necessary. It cleans up
+// after dead processes: see [Store.Recovery]. Several processes, and several
+// stores of one process, may have a file open.
 func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error) {
 	s := &Store{closed: make(chan struct{}), opened: time.Now()}
 	if opts != nil {
@@ -182,10 +182,9 @@ func (s *Store) unlockable(err error) error {
 // Path is the file that the store is in.
 func (s *Store) Path() string { return s.path }
 
-// Close ends the use of the store. Workers are told to stop and waited for, what
-// waits is written, sessions that are still held are let go, and runs that are still
-// started count as interrupted. Whoever follows the journal is told that it was
-// closed.
+// Close closes the store. It stops the workers and waits for them, writes queued
+// commits, releases held sessions, and marks started runs as interrupted. Followers
+// of the journal get an error.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	ended := s.ended

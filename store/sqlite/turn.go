@@ -24,7 +24,7 @@ func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	return nil
 }
 
-// Queued are the turns of a session that nobody has begun, the oldest first.
+// Queued returns the turns of a session that have not started, oldest first.
 func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
 	turns, err := record.Queued(ctx, s.read, session)
 	if err != nil {
@@ -33,12 +33,12 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 	return turns, nil
 }
 
-// gonePoll is how often those who wait for turns look whether a process is gone that
-// had claimed some: the system tells at once.
+// gonePoll is how often waiters for turns check for dead processes with claims; the
+// check is cheap.
 const gonePoll = time.Second
 
-// Claim waits until a turn is due and takes it. What this process submits it sees at
-// once, what others do within Options.JobPoll.
+// Claim waits until a turn is due and takes it. It sees turns of this process at
+// once, those of others within Options.JobPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
 	for {
 		stirred := s.due.wait() // before looking, so that nothing is missed
@@ -72,7 +72,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	return turn, ok, nil
 }
 
-// markWorker tells others that this process claims turns, once.
+// markWorker records that this process claims turns, once.
 func (s *Store) markWorker(ctx context.Context) error {
 	if s.marked.Load() {
 		return nil
@@ -82,8 +82,8 @@ func (s *Store) markWorker(ctx context.Context) error {
 	return err
 }
 
-// overdue makes due what was put off until now, and, from time to time, what a
-// process had claimed that is gone.
+// overdue makes delayed turns due when their time has come and, from time to
+// time, turns that dead processes had claimed.
 func (s *Store) overdue(ctx context.Context) error {
 	err := record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
 		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })
@@ -114,7 +114,7 @@ func (s *Store) overdue(ctx context.Context) error {
 	return nil
 }
 
-// Settle lets go of a claim.
+// Settle releases a claim.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -143,7 +143,7 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
-// Load tells who holds what and how much waits.
+// Load returns who holds what and how much waits.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		holders, err := q.Holders(ctx)

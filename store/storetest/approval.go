@@ -253,8 +253,8 @@ func (s *subject) decide(t testing.TB, d belay.Decision) belay.Approval {
 	return a
 }
 
-// refuseDecision decides what must be refused with an error that is want and
-// none of the others. It returns the approval as the decider is told it.
+// refuseDecision makes a decision that must fail with the error want and no
+// other. It returns the returned approval.
 func (s *subject) refuseDecision(t testing.TB, want error, d belay.Decision) belay.Approval {
 	t.Helper()
 	a, err := s.Decide(context.Background(), d)

@@ -3,8 +3,8 @@
 //
 // # Usage
 //
-// [Test] holds a store against everything that the interface promises. Whoever
-// implements one calls it from a test:
+// [Test] checks a store against the contract of the interface. Call it from a
+// test of your store:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Test(t, func(t testing.TB) belay.Store { return open(t) }, nil)
@@ -36,13 +36,13 @@
 //
 // # Errors
 //
-// The suite names each rule as a subtest. A failure tells what was expected and
-// what came, field by field. Rules that need an optional interface which the
+// The suite names each rule as a subtest. A failure shows the expected and the
+// actual value, field by field. Rules that need an optional interface which the
 // store lacks, or an option that was not given, are skipped, and the log lists
 // them.
 //
 // # Testing
 //
 // The suite is tested against stores that are broken on purpose, one for each
-// rule. Whoever adds a rule adds what breaks it.
+// rule. If you add a rule, add a store that breaks it.
 package storetest

@@ -12,9 +12,9 @@ import (
 // ErrInjected is what a commit fails with if its plan has no other error.
 var ErrInjected = errors.New("storetest: the commit was made to fail")
 
-// Plan says which commits of a faulty store fail. The zero value lets none fail
-// and counts them. It must not be copied, nor its fields changed while the store
-// is in use.
+// Plan defines which commits of a faulty store fail. With the zero value none
+// fails; it only counts them. It must not be copied, nor its fields changed
+// while the store is in use.
 type Plan struct {
 	// Commit is the number of the commit that fails, counted from 1. Defaults to
 	// none.
@@ -99,8 +99,8 @@ func (f *faultyBoth) Approvals(ctx context.Context, filter belay.ApprovalFilter)
 	return f.list.Approvals(ctx, filter)
 }
 
-// commit commits to the store, or fails. What the store itself refuses is not
-// made to fail in another way.
+// commit commits to the store, or fails. Errors of the store itself are passed
+// on.
 func (p *Plan) commit(ctx context.Context, store belay.Store, c *belay.Commit) error {
 	n := int(p.commits.Add(1))
 	fails := p.Commit > 0 && (n == p.Commit || p.Rest && n > p.Commit)

@@ -123,7 +123,7 @@ var parallelRules = []rule{
 	}},
 }
 
-// atOnce runs f for a crowd and returns what each was told.
+// atOnce runs f in many goroutines and returns their errors.
 func atOnce(f func(i int) error) []error {
 	errs := make([]error, crowd)
 	var all sync.WaitGroup
@@ -139,8 +139,8 @@ func atOnce(f func(i int) error) []error {
 	return errs
 }
 
-// wantOneWinner asserts that one was told nothing and the others want, and
-// returns who it was.
+// wantOneWinner asserts that one call succeeded and the others failed with
+// want, and returns the winner.
 func wantOneWinner(t testing.TB, errs []error, want error) int {
 	t.Helper()
 	winners := 0

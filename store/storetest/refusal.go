@@ -16,7 +16,7 @@ type picture struct {
 	Waiting  int
 }
 
-// picture looks at everything. It lets go of the session and takes hold again.
+// picture reads everything. It releases the session and opens it again.
 func (h *hold) picture(t testing.TB) picture {
 	t.Helper()
 	p := picture{Stored: *h.reread(t), Messages: h.s.read(t, h.session, 0)}

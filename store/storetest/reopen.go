@@ -63,7 +63,8 @@ var reopenRules = []rule{
 	}},
 }
 
-// reopen goes on with what another process finds, or skips the rule.
+// reopen continues with the store as another process finds it, or skips the
+// rule.
 func (s *subject) reopen(t testing.TB) {
 	t.Helper()
 	if s.opts.Reopen == nil {

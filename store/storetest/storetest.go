@@ -52,7 +52,7 @@ func Test(t *testing.T, open func(t testing.TB) belay.Store, opts *Options) {
 	}
 }
 
-// rule is one thing that a store must do. Its name says what.
+// rule is one requirement for a store, described by its name.
 type rule struct {
 	name  string
 	check func(t testing.TB, s *subject)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// subject is a store that is held against a rule.
+// subject is a store under test.
 type subject struct {
 	belay.Store
 
@@ -43,7 +43,7 @@ func (s *subject) hold(t testing.TB, session string) *hold {
 	return h
 }
 
-// look opens a session to see what is stored, and lets go of it.
+// look opens a session, reads it, and releases it.
 func (s *subject) look(t testing.TB, session string) *belay.Stored {
 	t.Helper()
 	h, stored := s.take(t, session)
@@ -51,7 +51,7 @@ func (s *subject) look(t testing.TB, session string) *belay.Stored {
 	return stored
 }
 
-// release lets go of a session.
+// release releases a session.
 func (h *hold) release(t testing.TB) {
 	t.Helper()
 	if err := h.s.Release(context.Background(), h.session, h.epoch); err != nil {
@@ -59,7 +59,7 @@ func (h *hold) release(t testing.TB) {
 	}
 }
 
-// reread lets go of a session, sees what is stored and takes hold again.
+// reread releases a session, reads it and opens it again.
 func (h *hold) reread(t testing.TB) *belay.Stored {
 	t.Helper()
 	h.release(t)
@@ -190,7 +190,7 @@ func (s *subject) runs(t testing.TB) []hook.Run {
 	return runs
 }
 
-// stats looks at the queue. One that does not tell skips the rule.
+// stats reads the queue's statistics. A queue without them skips the rule.
 func (s *subject) stats(t testing.TB) hook.QueueStats {
 	t.Helper()
 	queue, ok := s.journaled(t).Queue().(hook.StatQueue)

@@ -20,7 +20,7 @@ func TestTurns(t *testing.T, open func(t testing.TB) belay.TurnStore) {
 	}
 }
 
-// turns is a store whose due turns are held against a rule.
+// turns is a store of due turns under test.
 type turns struct {
 	belay.TurnStore
 
@@ -122,10 +122,10 @@ func (s *turns) load(t testing.TB) (counts [3]int) {
 	return counts
 }
 
-// putOffAtMost is how many turns that are put off Load tells.
+// putOffAtMost is how many suspended turns Load returns.
 const putOffAtMost = 20
 
-// putOff are the turns that are put off, of which there must be so many.
+// putOff returns the suspended turns and asserts their number.
 func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
 	t.Helper()
 	load, err := s.Load(context.Background())
@@ -135,7 +135,7 @@ func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
 	return load.PutOff
 }
 
-// worker reports whether this store is told as a worker.
+// worker reports whether this store is listed as a worker.
 func (s *turns) worker(t testing.TB) bool {
 	t.Helper()
 	load, err := s.Load(context.Background())
@@ -330,7 +330,7 @@ var turnRules = []turnRule{
 		if !again.Since.Equal(due.Since) {
 			t.Errorf("put back, the turn is due since %s, want %s as before", again.Since, due.Since)
 		}
-		s.submit(t, "a", "x", "", "two") // what comes meanwhile does not put it behind others
+		s.submit(t, "a", "x", "", "two") // a later message does not move it behind others
 		s.settle(t, again, due.Since)
 		if again = s.claim(t, belay.TurnFilter{}, "a"); !again.Since.Equal(due.Since) {
 			t.Errorf("put back with another message, the turn is due since %s, want %s as before", again.Since, due.Since)
@@ -346,7 +346,7 @@ var turnRules = []turnRule{
 			t.Fatal(err)
 		}
 		s.settle(t, due, time.Time{})
-		wantLoad(t, s, 1, 0, 0) // whoever takes it finds out that there is nothing to do
+		wantLoad(t, s, 1, 0, 0) // the worker that takes it finds nothing to do
 	}},
 	{"a turn that is put off is told with the reason, and is not parked", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "m", "one")

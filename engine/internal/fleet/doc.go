@@ -1,4 +1,3 @@
-// Package fleet holds the tests of workers that are processes of their own, on a
-// PostgreSQL server: they are killed, stopped and cut off, and what they were at must
-// be ended by others.
+// Package fleet tests worker processes on a PostgreSQL server: they are killed,
+// stopped and disconnected, and other workers must finish their turns.
 package fleet

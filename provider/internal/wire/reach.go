@@ -27,7 +27,7 @@ func NotAResponse(answer *http.Response) error {
 		}
 		got = kind
 	}
-	return fmt.Errorf("it answered %.60s, not a model's response: does a proxy or a login page stand in between, is the URL right?", got)
+	return fmt.Errorf("it answered %.60s, not a model's response: is the URL right, or did a proxy or a login page answer?", got)
 }
 
 // notListening returns an error that says so if a request failed because nothing listens at

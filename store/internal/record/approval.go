@@ -35,8 +35,8 @@ func ask(ctx context.Context, q *table.Queries, session string, rows approvalRow
 	}
 }
 
-// Decide stores a decision, once. With an error it returns the approval as it
-// stands.
+// Decide stores a decision, once. With an error it also returns the current
+// approval.
 func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Time) (decided belay.Approval, err error) {
 	row, err := q.Approval(ctx, d.Approval)
 	switch {

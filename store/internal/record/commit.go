@@ -13,13 +13,14 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Commit is a belay.Commit in the form of rows, made before its turn to write
-// comes: nothing of the caller's is looked at later.
+// Commit is a belay.Commit in the form of rows, made before it is written: the
+// caller's values are not read later.
 type Commit struct {
 	// Runs are put by the store, which numbers them, and Jobs by its queue.
 	Runs []table.PutRunParams
 	Jobs []hook.Job
-	// Watched says, once it is put, until when somebody wants to hear of it.
+	// Watched is set when the commit is written: until when a watcher wants
+	// notifications.
 	Watched time.Time
 
 	queued    string // the queued turn that it takes up
@@ -90,7 +91,7 @@ func (rows *Commit) encodeState(state *belay.SessionState) error {
 	return nil
 }
 
-// What sessions.turn_state says of a turn that has not ended.
+// The values of sessions.turn_state for a turn that has not ended.
 const (
 	turnOpen   = "open"
 	turnParked = "parked"
@@ -122,10 +123,10 @@ func (rows *Commit) encodeMessages(c *belay.Commit) error {
 	return nil
 }
 
-// Put writes a commit, but for its runs and jobs. It fences first: whoever no
-// longer holds the session with that epoch is told ErrFenced, and until the
-// transaction ends nobody else can take the session. What it is refused for undoes
-// all of it.
+// Put writes a commit, except its runs and jobs. It checks the fence first: a
+// caller that no longer holds the session with that epoch gets ErrFenced, and
+// until the transaction ends no one else can take the session. An error undoes the
+// whole commit.
 func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	session, err := q.MoveSession(ctx, rows.move)
 	switch {
@@ -192,7 +193,7 @@ func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) e
 	return nil
 }
 
-// Late looks at a run that has ended already: it stays as it is.
+// Late checks a run that has already ended: it stays as it is.
 func Late(ctx context.Context, q *table.Queries, row *table.PutRunParams) error {
 	stored, err := q.RunState(ctx, row.ID)
 	if err == nil && row.State != hook.Started.String() && row.State != stored {

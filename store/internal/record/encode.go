@@ -26,7 +26,7 @@ func encode(v any) (string, error) {
 	return string(text[:len(text)-1]), nil // without the line end
 }
 
-// ErrUnreadable says that a row does not hold what was stored in it.
+// ErrUnreadable means that a row is damaged.
 var ErrUnreadable = errors.New("what is stored cannot be read")
 
 // Decode reads what encode wrote; nothing leaves the value as it is.
@@ -52,7 +52,7 @@ func callRow(session string, c *belay.CallRecord) (table.PutCallParams, error) {
 		Input: string(c.Input), Wait: c.Wait, Resumes: c.Resumes,
 	}
 	if row.Input != "" && !json.Valid(c.Input) {
-		return row, fmt.Errorf("call %q: its input is no JSON", c.ID)
+		return row, fmt.Errorf("call %q: its input is not JSON", c.ID)
 	}
 	if c.Result != nil {
 		var err error
@@ -111,8 +111,9 @@ func cut(text string) string {
 	return text
 }
 
-// approvalRows is how an approval is stored, but for the response it is about.
-// What is put in words may quote the call. It is apart, and holds no secrets.
+// approvalRows returns the rows of an approval, without the response it belongs
+// to. Its texts may quote the call. They are stored separately, without
+// secrets.
 type approvalRows struct {
 	approval table.PutApprovalParams
 	words    table.PutApprovalWordsParams
@@ -160,7 +161,8 @@ func ApprovalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.Approval
 		if err := Decode(row.Decision, a.Decided); err != nil {
 			return a, fmt.Errorf("approval %q: %w", row.ID, err)
 		}
-		// A file of before the fifth migration has the reasons of its decisions in them.
+		// In a file from before the fifth migration, decisions still contain their
+		// reasons.
 		a.Decided.Reason, a.Decided.Scope.Pattern = cmp.Or(words.Answer, a.Decided.Reason), words.Pattern
 	}
 	return a, nil

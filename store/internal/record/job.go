@@ -37,8 +37,7 @@ func KeyDone(ctx context.Context, q *table.Queries, key string) (bool, error) {
 	return done, err
 }
 
-// EndKey keeps a key for good, or frees it. What the job was given is over with
-// it.
+// EndKey keeps a key permanently, or frees it. It removes the job's input.
 func EndKey(ctx context.Context, q *table.Queries, key string, done bool, now time.Time) error {
 	if err := q.DeleteJobInput(ctx, key); err != nil {
 		return err

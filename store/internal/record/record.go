@@ -2,10 +2,9 @@
 // queries of package table: how sessions, messages, calls, approvals and runs look
 // as rows, how a commit is written, and how all of it is read again.
 //
-// Nothing here begins a transaction, counts or locks: whoever calls a function
-// that writes has a transaction, and has made sure that nobody else writes what it
-// looks at before it writes. Errors come as the database gives them; the stores
-// say what they mean.
+// Nothing here begins a transaction, counts or locks: the caller of a writing
+// function has a transaction and prevents concurrent writes to the rows that it
+// reads. Errors are those of the database; the stores explain them.
 package record
 
 import (
@@ -46,7 +45,7 @@ func Moment(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// Cause says why a reading was cancelled, if it was.
+// Cause returns why a reading was cancelled, if it was.
 func Cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -68,7 +67,7 @@ func Collect[Row any](ctx context.Context, db Database, query string, args []any
 	if err != nil {
 		return nil, Cause(ctx, err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has told
+	defer func() { _ = rows.Close() }() // rows.Err has reported it
 	var list []Row
 	for rows.Next() {
 		var row Row

@@ -13,13 +13,13 @@ import (
 )
 
 // RunPage is how many runs are read at a time. No connection is held while the
-// caller looks at them.
+// caller processes them.
 const RunPage = 256
 
-// Runs yields the runs that match when it is called, each once: the one that
-// started first comes first, and of those that started at one moment the one that
-// was stored first. One that is replaced meanwhile may be told as it is then, in its
-// place.
+// Runs yields the runs that match when it is called, each once: the one that started
+// first comes first, and of those that started at one moment the one that was stored
+// first. A run that is replaced in the meantime may appear in its new state, at its
+// old position.
 func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.Run) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -33,8 +33,8 @@ func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.
 		}
 		return err
 	}
-	// A run may move when it is replaced. So the order is that of one moment, and
-	// the runs follow by their places.
+	// A run may move when it is replaced. So the order is fixed at one moment, and
+	// the runs are read by their positions.
 	text, args := query.SQL("seq")
 	places, err := Collect(ctx, db, text, args, func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) })
 	if err != nil {
@@ -52,8 +52,7 @@ func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.
 	return nil
 }
 
-// runsAt reads the runs at some places, in their order. What was removed is left
-// out.
+// runsAt reads the runs at some positions, in order. Removed runs are left out.
 func runsAt(ctx context.Context, db Database, places []int64) ([]table.Run, error) {
 	at := make(map[int64]int, len(places))
 	var in strings.Builder
@@ -89,8 +88,8 @@ func yieldRuns(ctx context.Context, page []table.Run, yield func(hook.Run) bool)
 // RunQuery is a listing.
 type RunQuery struct{ hook.Filter }
 
-// SQL spells the query out. What is not asked for is not in it, so that an index
-// is found for what is.
+// SQL returns the query. It contains only the conditions that are set, so that
+// the database can use an index.
 func (q *RunQuery) SQL(columns string) (text string, args []any) {
 	where := []string{"1 = 1"}
 	and := func(condition string, values ...any) {
@@ -136,7 +135,7 @@ const RunColumns = "seq, id, changed, holder, subscription, job_handler, version
 	"job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics"
 
 func scanRun(rows *sql.Rows, r *table.Run) error {
-	return rows.Scan(&r.Seq, &r.ID, &r.Changed, &r.Holder, &r.Subscription, &r.JobHandler, &r.Version, &r.Phase, &r.Dispatch, //nolint:wrapcheck // the caller says what for
+	return rows.Scan(&r.Seq, &r.ID, &r.Changed, &r.Holder, &r.Subscription, &r.JobHandler, &r.Version, &r.Phase, &r.Dispatch, //nolint:wrapcheck // the caller adds context
 		&r.OriginKind, &r.OriginName, &r.OriginFile, &r.OriginLine, &r.Session, &r.Turn, &r.Step, &r.Agent, &r.Execution, &r.State, &r.Shadow, &r.Visibility,
 		&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
 }

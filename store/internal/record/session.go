@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Stored reads what belay.Store's Open tells of a session. The queries must see one
-// moment.
+// Stored reads the session for Open of belay.Store. The queries must see one
+// snapshot.
 func Stored(ctx context.Context, q *table.Queries, session string) (*belay.Stored, error) {
 	row, err := q.SessionRow(ctx, session)
 	if err != nil {
@@ -62,7 +62,7 @@ func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay
 		switch {
 		case m.Seq == row.Compaction:
 			seen[0] = m
-		case m.Seq > row.Compaction || !m.IsCompaction: // this one stands for those before it
+		case m.Seq > row.Compaction || !m.IsCompaction: // this one replaces those before it
 			seen = append(seen, m)
 		}
 	}
@@ -70,11 +70,11 @@ func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay
 }
 
 // messagePage is how many messages are read at a time. No connection is held
-// while the caller looks at them.
+// while the caller processes them.
 const messagePage = 128
 
-// Messages yields the messages of a session behind the one numbered after, as they
-// are when it is called. belay.ErrNotFound: there is no such session.
+// Messages yields the messages of a session after a number, in their state at the
+// call. It returns belay.ErrNotFound if there is no such session.
 func Messages(ctx context.Context, q *table.Queries, session string, after int64, yield func(*belay.Message) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -127,7 +127,8 @@ func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]t
 	})
 }
 
-// InfoOf tells of a session. Whether it is held only the store knows.
+// InfoOf returns the listing entry of a session. Only the store knows whether
+// it is held.
 func InfoOf(row table.Session, held bool) (belay.SessionInfo, error) {
 	info := belay.SessionInfo{ID: row.ID, Created: Moment(row.Created), Changed: Moment(row.Changed), Last: row.Last, Held: held}
 	if err := Decode(row.State, &info.State); err != nil {

@@ -9,10 +9,9 @@ import (
 
 // Settled is what Settle did.
 type Settled struct {
-	// Holders counts holders: none if it has left by itself meanwhile.
+	// Holders counts holders: none if it has left in the meantime.
 	Holders int
-	// Sessions are those it held, and Open those of them with a turn under way that
-	// is not parked.
+	// Sessions are the sessions it held, and Open those with a running turn.
 	Sessions, Open []string
 	// Turns counts those it had claimed: they are due again.
 	Turns int
@@ -20,8 +19,8 @@ type Settled struct {
 	Runs []string
 }
 
-// Settle lets go of a holder's sessions, ends its runs and takes its name off the
-// list. number returns the places of so many runs.
+// Settle releases a holder's sessions, ends its runs and removes it from the
+// list. number returns new positions for runs.
 func Settle(ctx context.Context, q *table.Queries, holder string, now time.Time, number func(n int) ([]int64, error)) (did Settled, err error) {
 	held, err := q.HeldSessions(ctx, holder)
 	if err != nil {

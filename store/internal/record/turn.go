@@ -27,7 +27,7 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
 }
 
-// Queued reads the turns of a session that nobody has begun.
+// Queued reads the turns of a session that have not started.
 func Queued(ctx context.Context, q *table.Queries, session string) ([]belay.QueuedTurn, error) {
 	bodies, err := q.QueuedTurns(ctx, session)
 	if err != nil {
@@ -78,7 +78,7 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 		var due int64
 		err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark)
 		turn.Since = Moment(due)
-		return err //nolint:wrapcheck // the store says what for
+		return err //nolint:wrapcheck // the store adds context
 	})
 	if err != nil || len(found) == 0 {
 		return belay.DueTurn{}, false, err
@@ -86,10 +86,11 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 	return found[0], true, nil
 }
 
-// longestWhy is how much is kept of why a turn was put off, in bytes.
+// longestWhy is the maximum length of the stored reason of a suspended turn, in
+// bytes.
 const longestWhy = 1000
 
-// SettleTurn lets go of a claim. It reports whether a turn may be due now. A claim that
+// SettleTurn releases a claim. It reports whether a turn may be due now. A claim that
 // is put back, with a time that has passed, keeps its place.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {
@@ -115,8 +116,8 @@ func beginning(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// Wake makes the turn of a session due, and those of the sessions that it is a child
-// of: their ids begin its own. It reports whether one is on the list.
+// Wake makes the turn of a session due, and those of its parent sessions, whose ids
+// are prefixes of its id. It reports whether one is on the list.
 func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) (woken bool, err error) {
 	for id := session; ; {
 		n, err := q.WakeTurn(ctx, table.WakeTurnParams{Session: id, Due: Nanos(now)})
@@ -132,9 +133,9 @@ func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) 
 	}
 }
 
-// WakeExpired makes due what was put off until now.
+// WakeExpired makes turns due whose delay is over.
 func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write func(func(context.Context, *table.Queries) error) error) error {
-	first, err := read.FirstParked(ctx) // which the index tells, however many there are
+	first, err := read.FirstParked(ctx) // read from the index, however many there are
 	if err != nil || first == 0 || first > Nanos(now) {
 		return err
 	}
@@ -144,7 +145,7 @@ func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write 
 	})
 }
 
-// putOffAtMost is how many turns that are put off Load tells.
+// putOffAtMost is how many suspended turns Load returns.
 const putOffAtMost = 20
 
 // Load reads how much waits, and what each holder has. The store adds who they are.
@@ -192,7 +193,7 @@ func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[stri
 	return load, nil
 }
 
-// Seen is what tells two readings of a session apart.
+// Seen identifies a state of a session.
 type Seen struct{ epoch, last, changed int64 }
 
 // SeenOf is what was seen of a session.

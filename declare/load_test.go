@@ -233,7 +233,7 @@ func TestLoadNamesFaultsOfJSON(t *testing.T) {
 		{"an unknown key", "{\"hooks\": [\n{\"id\": \"a\",\n\"phase\": \"tool.pre\", \"run\": \"exit\",\n\"naem\": \"b\"}]}", 4, `did you mean "name"?`},
 		{"a key twice", "{\"hooks\": [],\n\"hooks\": []}", 2, "occurs twice"},
 		{"no JSON", "{\"hooks\": [\n,]}", 2, "it is not JSON"},
-		{"two values", "{}\n{}", 2, "something behind"},
+		{"two values", "{}\n{}", 2, "text after the JSON value"},
 		{"too deep", strings.Repeat("[", 100), 1, "nested more than"},
 	} {
 		_, err := declare.Parse("hooks.json", []byte(test.text))

@@ -164,7 +164,7 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{"no JSON", "a.json", "name: a\n", []string{"a.json:1: it is not JSON"}},
 		{"nothing", "a.json", "", []string{"a.json:1: it is not JSON: it ends too early"}},
 		{"a list in JSON", "a.json", "[]", []string{"a.json:1: it is a list: write an object"}},
-		{"something behind JSON", "a.json", "{}\n{}", []string{"a.json:2: there is something behind"}},
+		{"something behind JSON", "a.json", "{}\n{}", []string{"a.json:2: there is text after the JSON value"}},
 		{"JSON that is nested too deep", "a.json", `{"hooks": ` + strings.Repeat("[", 1000), []string{"a.json:1: values are nested more than 16 deep"}},
 		{"bytes that are no text", "a.json", "{\"name\": \"\xff\"}", []string{"a.json:1: the file is not UTF-8"}},
 		{"too much YAML", "a.yaml", "description: " + strings.Repeat("x", frontmatter.Limit), []string{"a.yaml:1: the frontmatter is"}},

@@ -129,7 +129,7 @@ func TestParseRefuses(t *testing.T) {
 		{"an alias", "---\na: b\nc: *a\n---\n", 3, "anchors and aliases"},
 		{"a merge key", "---\na: b\n<<: {c: d}\n---\n", 3, "merge key"},
 		{"a tag", "---\na: !!str 5\n---\n", 2, "the tag !!str"},
-		{"a key that is marked as one", "---\n? a\n: b\n---\n", 2, "no plain text"},
+		{"a key that is marked as one", "---\n? a\n: b\n---\n", 2, "not plain text"},
 		{"a second document", "---\na: b\n...\nc: d\n---\n", 4, "second document"},
 		{"what is nested too deep", "---\na: " + deep + "\n---\n", 2, "nested more than"},
 		{"what is too long", "---\na: " + strings.Repeat("x", frontmatter.Limit) + "\n---\n", 2, "at most 65536 are read"},

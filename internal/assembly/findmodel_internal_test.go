@@ -70,7 +70,7 @@ providers:
 	for name, want := range map[string]string{
 		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY, or name the file with the key in the user's /",
 		"gemini/m":           "set GOOGLE_API_KEY or GEMINI_API_KEY",
-		"opnai/gpt-5.2":      `"opnai" is no provider of models (did you mean "openai"?)`,
+		"opnai/gpt-5.2":      `unknown provider "opnai" (did you mean "openai"?)`,
 		"claude-sonnet-4-5":  `did you mean "anthropic/claude-sonnet-4-5"`,
 		"":                   "write PROVIDER/NAME",
 		"ollama/":            "write PROVIDER/NAME",
@@ -112,7 +112,7 @@ func TestIsHere(t *testing.T) {
 // What a key file should not hold is told with the file's name, and without the key.
 func TestKeyFilesHoldKeys(t *testing.T) {
 	t.Parallel()
-	const assigned = "key sets a variable, OPENAI_API_KEY=…, and a key file holds the key alone"
+	const assigned = "key sets a variable, OPENAI_API_KEY=…, but a key file must contain only the key"
 	for _, test := range []struct{ rule, text, problem string }{
 		{"a key", testKey, ""},
 		{"a key in base64", "QUJDREVGR0hJSktMTU5PUA==", ""},

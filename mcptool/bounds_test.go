@@ -155,7 +155,7 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 		left        string
 	}{
 		"huge":      {1, 1, "its input schema: it is longer than 64 KiB"},
-		"many":      {1, 39, "are more than 512 KiB together"},
+		"many":      {1, 39, "more than 512 KiB in total"},
 		"countless": {512, 512, "it lists more than 512 tools"},
 		"repeats":   {1, 1, "it lists more than 512 tools"},
 	} {

@@ -79,7 +79,7 @@ func TestMistakes(t *testing.T) {
 		{"a key is known", "{\n\"mcpServer\": {}}", `mcp.json:2: unknown key "mcpServer" (did you mean "mcpServers"?)`},
 		{"a key of a server is known", "{\"mcpServers\": {\"a\": {\n\"comand\": \"x\"}}}", `mcp.json:2: server "a": unknown key "comand" (did you mean "command"?)`},
 		{"what would narrow a server is not read over", `{"mcpServers": {"a": {"command": "x", "excludeTools": ["rm"]}}}`, `server "a": unknown key "excludeTools"`},
-		{"a key is there once", `{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`, `the key "a" is there twice`},
+		{"a key is there once", `{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`, `the key "a" occurs twice`},
 		{"a server has a command or a url", `{"mcpServers": {"a": {}}}`, `mcp.json:1: server "a": it has neither a command nor a url`},
 		{"and not both", `{"mcpServers": {"a": {"command": "x", "url": "https://x"}}}`, "it has a command and a url"},
 		{"a url has no env", `{"mcpServers": {"a": {"env": {}, "url": "https://x"}}}`, "args, cwd and env are for a command"},

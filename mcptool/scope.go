@@ -22,7 +22,7 @@ func (e *Extension) Prompt(agent belay.AgentConfig) (fragment, resources string)
 	if len(names) == 0 {
 		return "", ""
 	}
-	return "", "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are called " + ToolName("SERVER", "TOOL") + "."
+	return "", "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are named " + ToolName("SERVER", "TOOL") + "."
 }
 
 // Narrow narrows an agent to some of the servers, or of their tools: the name of a server
@@ -30,14 +30,14 @@ func (e *Extension) Prompt(agent belay.AgentConfig) (fragment, resources string)
 // [path.Match].
 func (e *Extension) Narrow(_ belay.AgentConfig, allowed []string) (tools []string, line string) {
 	if len(allowed) == 0 {
-		return nil, "You may use no MCP server."
+		return nil, "You may not use any MCP server."
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.patterns(allowed), "Of MCP servers you may use only: " + strings.Join(allowed, ", ") + "."
+	return e.patterns(allowed), "You may only use these MCP servers: " + strings.Join(allowed, ", ") + "."
 }
 
-// patterns are those of the tools that names stand for.
+// patterns returns the patterns of the tools that names stand for.
 func (e *Extension) patterns(allowed []string) []string {
 	patterns := make([]string, len(allowed))
 	for i, name := range allowed {
@@ -49,7 +49,7 @@ func (e *Extension) patterns(allowed []string) []string {
 	return patterns
 }
 
-// reaches reports whether a pattern may cover a tool of a server.
+// reaches reports whether a pattern may match a tool of a server.
 func reaches(pattern, server string) bool {
 	own, _, _ := strings.Cut(front(server), separator)
 	begins, _, _ := strings.Cut(pattern, separator)

@@ -226,6 +226,7 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 	const imported = `"github.com/belay-run/belay/memory"`
 	want := []string{
 		"examples/retrieval", // the example
+		"internal/assembly",  // what assembles agents
 		"internal/bench",     // what recall costs
 		"internal/cli",       // belay memory, and that it is switched on
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// The turn policy of memory. Both keys hold only if everyone who sets them says so: a
-// hook, in Go or in a file, that sets one to false has the last word, in whatever order
-// hooks run. If the classifier fails both are false; a turn without the keys has neither.
+// The turn policy of memory. A key is true only if every hook that sets it says true. A
+// single false wins, in whatever order hooks run. If the classifier fails, both are
+// false. A turn without the keys has no access.
 var (
 	// PolicyRead lets memories into the turn: by recall, and by tools.
 	PolicyRead = policy.And("memory.read")
@@ -21,20 +21,19 @@ var (
 // Access is what a turn may do with memories. Forgetting is part of both.
 type Access struct{ Read, Write bool }
 
-// policy is the access as settings of a turn.
+// policy returns the access as policy settings of a turn.
 func (a Access) policy() belay.TurnPolicy {
 	return belay.SetPolicy(PolicyRead.Set(a.Read), PolicyWrite.Set(a.Write))
 }
 
-// accessOf is what the merged policy of a turn allows.
+// accessOf returns what the merged policy of a turn allows.
 func accessOf(policy policy.Settings) Access {
 	read, _ := PolicyRead.Value(policy)
 	write, _ := PolicyWrite.Value(policy)
 	return Access{read, write}
 }
 
-// classify sets the policy of a turn. If it fails, the policy is that of a turn that may
-// do nothing: see Hooks.
+// classify sets the policy of a turn. If it fails, the turn has no access: see Hooks.
 func (e *Extension) classify(ctx context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
 	access := Classify(in.Text())
 	if e.opts.Classify != nil {

@@ -109,8 +109,8 @@ func TestWhatCannotBeFoundOutIsForbidden(t *testing.T) {
 	}{
 		{"a classifier that fails", classify(func() (memory.Access, error) { return memory.Access{Read: true, Write: true}, failing }), codes.Error, "Options.Classify failed"},
 		{"a classifier that panics", classify(func() (memory.Access, error) { panic(failing) }), codes.Panic, ""},
-		{"a session whose user is not known", user("ann", failing), codes.Error, "whose session it is could not be found out"},
-		{"a session whose user has no name", user("", nil), codes.Error, "whose session it is could not be found out"},
+		{"a session whose user is not known", user("ann", failing), codes.Error, "cannot determine the user of the session"},
+		{"a session whose user has no name", user("", nil), codes.Error, "cannot determine the user of the session"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -11,13 +11,13 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// allowedTools is the policy that keeps the limits of a turn, so that whoever
-// resumes it has them too. Each is a line that names the skill, or an empty one if
-// that is hidden, and a line for each tool it allows. Settings add up: nobody can
-// take one away.
+// allowedTools is the policy that keeps the limits of a turn, so that a resumed
+// turn has them too. Each limit is a line that names the skill, or an empty line
+// if the skill is hidden, and one line for each allowed tool. Limits add up and
+// cannot be removed.
 var allowedTools = policy.Union[string]("skill_allowed_tools")
 
-// limit notes the limits of the skills that are active in a turn.
+// limit records the limits of the active skills of a turn.
 func (e *Extension) limit(ctx context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
 	var active []*Skill
 	now, mine := e.catalog.now.Load(), e.in(ctx, in.Agent())
@@ -46,8 +46,8 @@ func (e *Extension) limit(ctx context.Context, in belay.TurnBegun) (belay.TurnPo
 	return belay.SetPolicy(allowedTools.Set(limits)), nil
 }
 
-// allow refuses a call that a limit of the turn does not name. The skills' own tools
-// are not limited: a skill has to be read to be followed.
+// allow denies calls that a limit of the turn does not name. The tools that read
+// skills are always allowed: a skill must be read to be followed.
 func (e *Extension) allow(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	limits, ok := allowedTools.Value(call.Policy())
 	if !ok || call.Tool() == e.opts.ToolName || call.Tool() == InvokeTool {
@@ -74,8 +74,8 @@ func (e *Extension) allow(ctx context.Context, call belay.ToolCall) (belay.ToolV
 }
 
 // covered reports whether one of the entries names the call. An entry is the name
-// of a tool, or a pattern of path.Match; one with parentheses is for who reads
-// patterns.
+// of a tool, or a pattern of path.Match; Options.Patterns reads entries with
+// parentheses.
 func (e *Extension) covered(ctx context.Context, entries []string, call belay.ToolCall) (bool, error) {
 	for _, entry := range entries {
 		if strings.ContainsAny(entry, "()") {

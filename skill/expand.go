@@ -45,18 +45,19 @@ type expanding struct {
 // template is the text of a skill that was read.
 type template struct {
 	reading Reading
-	pieces  []string // of its text, between the places for arguments
+	pieces  []string // parts of its text, between the places for arguments
 	size    int      // of all pieces
 }
 
-// mostInjected is how many bytes the skills of one message may put in front of it. A text
-// with $ARGUMENTS that is named often would grow with the square of the message.
+// mostInjected is how many bytes the skills of one message may put in front of it.
+// Without it, a skill with $ARGUMENTS that is named often would grow with the square of
+// the message.
 const mostInjected = 64 << 20
 
 // inject makes the message that a skill puts in front of the user's.
 func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.Injection, error) {
 	o := x.scoped.find(x.set, name)
-	if o == nil { // it was taken away in this moment
+	if o == nil { // it was just removed
 		return belay.Injection{}, ErrNotFound
 	}
 	use := &Use{Name: o.skill.Name, Source: ByUser, Text: x.in.Text, Session: x.in.Session, Turn: x.in.Turn, Agent: x.in.Agent, Controls: x.in.Controls}
@@ -77,15 +78,15 @@ func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.I
 	}
 	x.size += t.size + (len(t.pieces)-1)*len(arguments)
 	if x.size > mostInjected {
-		return belay.Injection{}, fmt.Errorf("the skills that the message names have more than %d MiB of text: name them less often", mostInjected>>20)
+		return belay.Injection{}, fmt.Errorf("the skills in the message add more than %d MiB of text: name them less often", mostInjected>>20)
 	}
 	r := t.reading
 	r.Text = strings.Join(t.pieces, arguments)
 	return r.Message(), nil
 }
 
-// template reads a skill and fills its variables in. What they stand for is not looked
-// through again.
+// template reads a skill and expands its variables. Inserted values are not expanded
+// again.
 func (x *expanding) template(ctx context.Context, o *owned) (*template, error) {
 	if t := x.read[o.skill.Name]; t != nil {
 		return t, nil
@@ -108,20 +109,21 @@ func (x *expanding) template(ctx context.Context, o *owned) (*template, error) {
 	return t, nil
 }
 
-// tell tells those who watch that a skill is about to do its work.
+// tell notifies watchers that a skill starts.
 func (u *Use) tell() {
 	if u.Controls == nil {
 		return
 	}
-	_ = u.Controls.Emit(belay.Event{ // it is no error if nobody can be told any more
+	_ = u.Controls.Emit(belay.Event{ // not an error: the watchers may be gone
 		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.InvokedEvent{Name: u.Name, Source: string(u.Source), Args: u.Args},
 	})
 }
 
-// argumentsMark stands for what a user types behind the name of a skill.
+// argumentsMark stands for the text that a user types after the name of a
+// skill.
 const argumentsMark = "$ARGUMENTS"
 
-// argumentsOf returns what was typed behind each of the names, without the space around it.
+// argumentsOf returns the text typed after each of the names, without surrounding spaces.
 func argumentsOf(in belay.Submission) []string {
 	behind := make([]string, len(in.Names))
 	typed := strings.TrimRightFunc(in.Typed, unicode.IsSpace)

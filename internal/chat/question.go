@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// quiet is how long no key must have been pressed before a question takes keys:
-// what was meant for the text must not answer it.
+// quiet is the pause in typing before a question accepts keys, so that keys
+// meant for the input do not answer it.
 const quiet = 700 * time.Millisecond
 
 // askMsg asks whether a call may run. The answer goes to reply, which takes one
@@ -26,16 +26,16 @@ type askMsg struct {
 	reply    chan<- belay.Decision
 }
 
-// withdrawMsg says that nobody waits for the answer any more.
+// withdrawMsg means that the answer is no longer needed.
 type withdrawMsg struct{ id string }
 
-// desk are the questions that wait for the person, the first one first.
+// desk holds the open questions, in order.
 type desk struct {
 	waiting []askMsg
-	armed   bool   // it takes keys
+	armed   bool   // it accepts keys
 	typing  draft  // what is being typed for the first question
 	saved   string // what was being typed before that
-	fault   string // why what was typed will not do
+	fault   string // why the typed answer is invalid
 }
 
 // draft is what a person types to answer a question.
@@ -45,7 +45,7 @@ const (
 	draftNone    draft = iota
 	draftReason        // of a denial
 	draftPattern       // of the calls that are allowed
-	draftAnswer        // to a question that wants words
+	draftAnswer        // to a question with a text answer
 )
 
 // asked puts a question on the desk.
@@ -57,10 +57,10 @@ func (m *model) asked(q askMsg) {
 	m.arm()
 }
 
-// fewLines are those of a question that always has room.
+// fewLines is the height that a question always gets.
 const fewLines = 5
 
-// arm lets the first question take keys once nothing was typed for a while.
+// arm lets the first question accept keys after a pause in typing.
 func (m *model) arm() {
 	m.desk.armed = len(m.desk.waiting) > 0 && (m.desk.armed || m.now.Sub(m.pressed) >= quiet)
 	if m.desk.armed && m.desk.waiting[0].advice.words && m.desk.typing == draftNone {
@@ -72,7 +72,7 @@ func (m *model) arm() {
 	}
 }
 
-// withdrawn takes a question off the desk that nobody waits for.
+// withdrawn removes a question that is no longer needed.
 func (m *model) withdrawn(id string) {
 	at := slices.IndexFunc(m.desk.waiting, func(q askMsg) bool { return q.question.ID == id })
 	if at < 0 {
@@ -84,28 +84,28 @@ func (m *model) withdrawn(id string) {
 	}
 }
 
-// next takes up the next question. A key that was on its way is not for it.
+// next shows the next question. It ignores keys that were pressed before.
 func (m *model) next() {
 	m.untype()
 	m.desk.armed = false
 	m.pressed = m.now
 }
 
-// allow answers the first question with a yes that reaches so far.
+// allow approves the first question with a scope.
 func (m *model) allow(scope belay.ApprovalScope) tea.Cmd {
 	return m.decide(belay.Decision{Allow: true, Scope: scope})
 }
 
-// deny answers it with a no.
+// deny denies it.
 func (m *model) deny(reason string) tea.Cmd { return m.decide(belay.Decision{Reason: reason}) }
 
-// inWords answers it in words; without any there is no answer.
+// inWords answers it with text; an empty text means no answer.
 func (m *model) inWords(text string) tea.Cmd {
 	return m.decide(belay.Decision{Allow: strings.TrimSpace(text) != "", Reason: strings.TrimSpace(text)})
 }
 
-// allowLike answers it with a yes to all calls that a pattern covers, unless the
-// pattern will not do.
+// allowLike approves all calls that a pattern covers, unless the pattern is
+// invalid.
 func (m *model) allowLike(pattern string) tea.Cmd {
 	advice := &m.desk.waiting[0].advice
 	if pattern == "" {
@@ -132,13 +132,13 @@ func (m *model) decide(d belay.Decision) tea.Cmd {
 	return func() tea.Msg { q.reply <- d; return nil }
 }
 
-// typed has something typed for the first question, and keeps what the editor held.
+// typed opens the editor for the first question, and saves the current input.
 func (m *model) typed(what draft, text string) {
 	m.desk.typing, m.desk.saved, m.desk.fault = what, m.editor.text(), ""
 	m.editor.set(text)
 }
 
-// untype gives the editor back what it held before.
+// untype restores the saved input.
 func (m *model) untype() {
 	if m.desk.typing != draftNone {
 		m.desk.typing, m.desk.fault = draftNone, ""
@@ -146,8 +146,8 @@ func (m *model) untype() {
 	}
 }
 
-// answerKey handles a key while a question takes keys. It reports whether the key
-// was for it.
+// answerKey handles a key for the open question. It reports whether it used the
+// key.
 func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	d := &m.desk
 	switch {
@@ -184,7 +184,7 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 		m.append(kindLine, m.proposal(&d.waiting[0].question)...)
 		return nil, true
 	default:
-		return nil, true // anything else would be a slip
+		return nil, true // ignore all other keys
 	}
 }
 
@@ -197,9 +197,9 @@ func (m *model) questionView(most int) []string {
 	if m.desk.waiting[0].advice.words {
 		return m.inquiryView(q, most)
 	}
-	head := fmt.Sprintf("May %s run?", visible.Clean(q.Tool))
+	head := fmt.Sprintf("Allow %s to run?", visible.Clean(q.Tool))
 	if q.Depth > 0 {
-		head = fmt.Sprintf("May %s run for %s?", visible.Clean(q.Tool), subagentNamed(visible.Clean(q.Agent), q.Depth))
+		head = fmt.Sprintf("Allow %s to run for %s?", visible.Clean(q.Tool), subagentNamed(visible.Clean(q.Agent), q.Depth))
 	}
 	if n := len(m.desk.waiting); n > 1 {
 		head += fmt.Sprintf(" (1 of %d)", n)
@@ -219,7 +219,7 @@ func (m *model) questionView(most int) []string {
 	keys := m.questionKeys()
 	room := max(most-len(lines)-len(keys)-1, 2)
 	if len(body) > room {
-		rest := fmt.Sprintf("  … %s more: v shows the whole", many(len(body)-room+1, "line"))
+		rest := fmt.Sprintf("  … %s more: press v to see all", many(len(body)-room+1, "line"))
 		body = append(body[:room-1:room-1], m.look.warn.Render(short(rest, m.width-1)))
 	}
 	lines = append(lines, body...)
@@ -229,7 +229,7 @@ func (m *model) questionView(most int) []string {
 	return lines
 }
 
-// inquiryView shows a question that wants words in at most so many lines.
+// inquiryView shows a question with a text answer in at most so many lines.
 func (m *model) inquiryView(q *belay.Question, most int) []string {
 	head := "The agent asks"
 	if q.Depth > 0 {
@@ -255,7 +255,7 @@ func (m *model) inquiryView(q *belay.Question, most int) []string {
 	return lines
 }
 
-// reach says how far a call reaches and how it would run, in lines.
+// reach returns lines about the effect of a call and how it would run.
 func reach(a *Advice) []string {
 	var lines []string
 	if a.Reach != "" {
@@ -267,30 +267,30 @@ func reach(a *Advice) []string {
 	return lines
 }
 
-// questionKeys are the lines that say how to answer.
+// questionKeys returns the lines that explain how to answer.
 func (m *model) questionKeys() []string {
 	d := &m.desk
 	switch {
 	case !d.armed:
-		return []string{"one moment: you were typing"}
+		return []string{"pause typing to answer"}
 	case d.waiting[0].advice.words:
-		return []string{"type your answer · enter sends · esc gives none"}
+		return []string{"type your answer · enter send · esc no answer"}
 	case d.typing == draftReason:
-		return []string{"type why, if you like · enter denies · esc goes back"}
+		return []string{"reason (optional) · enter deny · esc back"}
 	case d.fault != "":
-		return []string{"enter allows none: " + visible.All(d.fault)}
+		return []string{"invalid pattern: " + visible.All(d.fault)}
 	case d.typing == draftPattern:
-		return []string{"enter allows all such calls in this session · esc goes back"}
+		return []string{"enter allow all matching calls in this session · esc back"}
 	}
 	keys := []string{"y allow once · s allow for this session"}
 	if pattern := d.waiting[0].advice.Pattern; pattern != "" {
-		keys = append(keys, "p all like "+visible.All(pattern)+" in this session")
+		keys = append(keys, "p allow all like "+visible.All(pattern)+" for this session")
 	}
-	return append(keys, "n deny, say why · esc deny · v view all · ctrl+c abort")
+	return append(keys, "n deny with reason · esc deny · v view all · ctrl+c abort")
 }
 
-// proposal shows the input that would run. Where it was rewritten, it shows what
-// the model had asked for too.
+// proposal shows the input that would run. If it was rewritten, it also shows
+// the model's input.
 func (m *model) proposal(q *belay.Question) []string {
 	final := spelled(q.Input)
 	var asked []string
@@ -317,8 +317,8 @@ func (m *model) marked(style lipgloss.Style, l comparedLine) []string {
 	return each(style, hardPrefixed(l.text, mark, m.width-1))
 }
 
-// hardPrefixed breaks a text where it gets too long, so that spaces stay as they
-// are, and puts a prefix in front of each piece.
+// hardPrefixed breaks a text at the width, keeps its spaces, and adds a prefix
+// to each line.
 func hardPrefixed(text, prefix string, width int) []string {
 	pieces := hardWrapped([]string{text}, width-len(prefix))
 	for i := range pieces {

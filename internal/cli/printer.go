@@ -92,7 +92,7 @@ func (p *printer) tell(e *belay.Event) {
 	case belay.EventError:
 		if e.Retry {
 			p.streamed = false
-			p.line(p.a.onErr.yellow("trying again: ") + oneLine(e.Text))
+			p.line(p.a.onErr.yellow("retrying: ") + oneLine(e.Text))
 		}
 	case belay.EventTurnStart, belay.EventTurnEnd, belay.EventTokenConsumption, belay.EventApprovalRequested,
 		belay.EventHookInvoked, belay.EventSkillInvoked:

@@ -50,7 +50,7 @@ func TestExpect(t *testing.T) {
 		{"a result has its call", scripted.Expect{Results: []scripted.Result{{Call: "call_9"}, both[1]}}, `result 1 is of call "call_1", not of "call_9"`},
 		{"a result has its tool", scripted.Expect{Results: []scripted.Result{both[0], {Tool: "edit", IsError: true}}}, `result 2 is of tool "write", not of "edit"`},
 		{"a result must not fail unless said", scripted.Expect{Results: []scripted.Result{both[0], {}}}, `result 2 is a failure: "denied: read only"`},
-		{"a result must fail if said", scripted.Expect{Results: []scripted.Result{{IsError: true}, both[1]}}, "result 1 is no failure"},
+		{"a result must fail if said", scripted.Expect{Results: []scripted.Result{{IsError: true}, both[1]}}, "result 1 is not a failure"},
 		{"a tool must be advertised", scripted.Expect{Tools: []string{"read", "shell"}}, `tool "shell" is not advertised, only read, write`},
 		{"a tool must not be advertised", scripted.Expect{NoTools: []string{"read"}}, `tool "read" is advertised`},
 		{"all differences are told", scripted.Expect{System: "bold", User: "third"}, `"You are careful."; the newest message`},

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Commit writes all of c or nothing. What can refuse comes first, the journal
-// and the queue last; what follows cannot fail.
+// Commit writes all of c or nothing. Checks that can fail come first, the
+// journal and the queue last; the rest cannot fail.
 func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -111,19 +111,19 @@ func (se *session) say(m *belay.Message) {
 	if own == nil {
 		return
 	}
-	clear(own.calls) // let go of inputs and results
+	clear(own.calls) // release inputs and results
 	own.calls, own.asked = own.calls[:0], len(own.approvals)
 	switch {
 	case slices.ContainsFunc(m.Parts, func(p belay.Part) bool { return p.Call != nil }): // room for those
 	case own.visible == nil && len(own.approvals) == 0:
-		se.besides = nil // nor has it anything until somebody goes on with it
+		se.besides = nil // and it needs nothing until it is resumed
 	default:
 		own.calls = nil
 	}
 }
 
-// place puts a call where it belongs. Nobody asks for those of earlier responses
-// again, so they are not kept.
+// place stores a call at its index. Calls of earlier responses are not kept,
+// because nobody reads them again.
 func (se *session) place(c *belay.CallRecord) {
 	if c.Message != se.response {
 		return

@@ -33,6 +33,8 @@ type arg struct {
 	// follows says that links below the directory are followed: by the command itself, or
 	// because a search hands over their names.
 	follows bool
+	// single says of a word that is not known that it stands for exactly one word.
+	single bool
 	// taken is there for a word that names of files take the place of. It is set once
 	// the word was judged as a path.
 	taken *bool

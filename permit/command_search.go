@@ -22,7 +22,6 @@ func searchCommands(t table) {
 		c.known(c.args)
 		c.read(literal("/")) // they know the names of all files
 	})
-	t.add("fzf sk peco", fuzzyCommand)
 	t.add("ctags etags", writer("* o=> f=> L=! R options=! _interactive!"))
 	t.add("updatedb", at(ZoneMachine, "changes the machine"))
 }
@@ -147,10 +146,4 @@ func standIn(a, found arg) (w arg, is, part bool) {
 	default:
 		return a, false, false
 	}
-}
-
-// fuzzyCommand is fzf, whose keys run commands.
-func fuzzyCommand(c *invoked) {
-	o := c.options(c.args, "* preview=$ bind=! f= filter= q= query= d= delimiter= n= nth= m=? walker-root=< history=> listen=?!")
-	c.readAll(o.rest)
 }

@@ -183,7 +183,7 @@ func plainEscapes(text string) bool {
 		if hex, ok := strings.CutPrefix(e, "x"); ok {
 			code, err = strconv.ParseUint(hex, 16, 16)
 		}
-		if err == nil && (code == 0 || code > 0xff) || err != nil && (e == "" || !strings.Contains(`ntrabeEfv\'"?`, e)) {
+		if err == nil && (code == 0 || code > 0xff) || err != nil && !oneOf(e, `n t r a b e E f v \ ' " ?`) {
 			return false
 		}
 	}

@@ -18,7 +18,7 @@ func TestWhatShellsReadDifferentlyIsZoneFive(t *testing.T) {
 		{"ls # x\\\nls", "ls # x\nls"},
 		{"ls \\\n# x\\\nls", "ls \\\n -l"},
 		{"echo a \\\r\nls", "echo a \\\nls"},
-		{"ls\r\nls", "ls\nls"},
+		{"ls\r\npwd", "ls\npwd"},
 		{`echo "${x:-'$(ls)'}"`, `echo "${x:-'ls'}"`},
 		{"echo \"${x:='`ls`'}\"", `echo "${x:-ls}"`},
 		{`echo "${x:-$'\x24(ls)'}"`, `echo "${x:-$(ls)}"`},

@@ -23,7 +23,7 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	}
 	had, lost, exported := a.vars, a.lost, a.exported
 	for _, as := range c.Assigns {
-		if as.Name.Value == "IFS" && argv[0].text == "read" {
+		if as.Name.Value == "IFS" && argv[0].text == "read" && !a.isFunction("read") {
 			continue // it lasts as long as read does
 		}
 		a.assign(as)
@@ -75,7 +75,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 		a.state = before
 		defer func() { a.join(&after) }()
 	}
-	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true, apart: a.exported != "" || len(a.dirs) != 1 || a.dirs[0] != a.floor.project.path}
+	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true, fed: piped || a.fed, apart: a.exported != "" || len(a.dirs) != 1 || a.dirs[0] != a.floor.project.path}
 	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
 	judged := a.floor.commands[name.text]
 	if strings.ContainsAny(name.text, `/\`) {

@@ -41,6 +41,8 @@ type arg struct {
 	// joined says that names of files are part of the word, with something that makes other names
 	// of them.
 	joined bool
+	// single says of a word that is not known that it stands for exactly one word.
+	single bool
 	// taken is there for a word that names of files take the place of. It is set once
 	// the word was judged as a path.
 	taken *bool

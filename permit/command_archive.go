@@ -11,7 +11,7 @@ func archiveCommands(t table) {
 	t.add("gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz unpigz pbzip2 brotli lzip", compressCommand)
 	t.add("zip", zipCommand)
 	t.add("unzip", unzipCommand)
-	t.add("zipinfo zipgrep unar lsar", reader("*"))
+	t.add("zipinfo zipgrep lsar", reader("*"))
 	t.add("7z 7za 7zr 7zz", sevenCommand)
 	t.add("cpio pax", cpioCommand)
 	t.add("ar ranlib", arCommand)
@@ -112,6 +112,9 @@ func sevenCommand(c *invoked) {
 	var words []arg
 	dir := literal(".")
 	for _, a := range c.args {
+		if strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "@") {
+			c.unknown("a file says which files it reads: name the files")
+		}
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
 			words = append(words, a)

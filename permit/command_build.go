@@ -113,7 +113,12 @@ func byVerb(list string, other judge, known map[string]judge) judge {
 func (c *invoked) hasWords() bool { return len(c.args) > 0 && !asksOnly(c) }
 
 func lintCommand(c *invoked) {
-	if o := c.options(c.args, "* w write fix write-changes c=< config=< f= format= s= shell= i= e= x rcfile=< d="); o.has("w", "write", "fix", "write-changes") {
+	o := c.options(c.args, "* w write fix write-changes c=< config=< f= format= s= shell= i=? e= x rcfile=< d= in-place dump-config=>")
+	if c.name == "shellcheck" && o.may("x", "external-sources") && o.may("a", "check-sourced") {
+		c.unknown("it shows lines of any file that a script names: leave -a out")
+	}
+	formats := c.name == "taplo" && oneOf(word(o.rest, 0), "fmt format") && !o.has("check") || c.name == "jsonlint" && o.may("i", "in-place")
+	if formats || o.has("w", "write", "fix", "write-changes") {
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(o.rest)
 	} else {

@@ -136,7 +136,7 @@ func (c *invoked) readName(o *options) {
 const (
 	plainSetLetters = "euxvCETmbhn"
 	plainSetNames   = "errexit nounset xtrace verbose noclobber errtrace functrace monitor notify hashall noexec pipefail vi emacs ignoreeof nolog interactive-comments"
-	plainShopts     = "globstar extglob nullglob failglob nocasematch inherit_errexit xpg_echo checkwinsize checkhash checkjobs cmdhist lithist histappend huponexit execfail globskipdots " +
+	plainShopts     = "globstar extglob nullglob failglob inherit_errexit xpg_echo checkwinsize checkhash checkjobs cmdhist lithist histappend huponexit execfail globskipdots " +
 		"globasciiranges assoc_expand_once patsub_replacement gnu_errfmt mailwarn no_empty_cmd_completion progcomp promptvars hostcomplete"
 )
 

@@ -59,8 +59,14 @@ func cloudCommands(t table) {
 			return
 		}
 		o := c.options(c.args, "*")
+		if c.name == "vagrant" {
+			c.zone(ZoneBuild, "runs the Vagrantfile of the project")
+		}
 		switch verb := word(o.rest, 0); {
-		case oneOf(verb, "status list ls validate fmt global-status info"):
+		case verb == "fmt":
+			c.zone(ZoneWorkspace, "")
+			c.overwriteAll(o.from(1))
+		case oneOf(verb, "status list ls validate global-status info"):
 		default:
 			c.zone(ZoneMachine, "changes virtual machines")
 			if oneOf(verb, "destroy delete purge undefine unregistervm") {

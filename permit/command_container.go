@@ -78,7 +78,11 @@ func (c *invoked) compose(words []arg) {
 	o := c.options(words, "+f=< file=< p= project-name= profile= env-file=< project-directory= parallel= ansi= progress= compatibility dry-run all-resources v version verbose")
 	rest := parseOptions(o.from(1), "*")
 	switch verb := word(o.rest, 0); verb {
-	case "", "ps", "logs", "config", "convert", "ls", "images", "top", "port", "version", "events", "stats":
+	case "", "ps", "logs", "ls", "images", "top", "port", "version", "events", "stats":
+	case "config", "convert":
+		if !rest.has("q", "quiet", "services", "volumes", "images", "profiles") {
+			c.zone(ZoneMachine, "it shows what is in any file that the settings name: with --quiet it only checks them")
+		}
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
 	case "push":
@@ -95,10 +99,6 @@ func (c *invoked) compose(words []arg) {
 func clusterCommands(t table) {
 	t.add("kubectl oc k3s", kubectlCommand)
 	t.add("helm helmfile", helmCommand)
-	t.add("kustomize kubeval kubeconform", func(c *invoked) {
-		o := c.options(c.args, "* o=> output=> enable-alpha-plugins! enable-exec! network!")
-		c.readAll(o.from(1))
-	})
 	t.add("kind minikube k3d kubeadm eksctl kops argocd flux istioctl linkerd skaffold tilt", func(c *invoked) {
 		if asksOnly(c) {
 			return
@@ -140,6 +140,9 @@ func kubectlCommand(c *invoked) {
 	case "get", "describe", "logs", "log", "top", "explain", "version", "api-resources", "api-versions", "cluster-info", "diff", "events", "wait", "auth", "kustomize", "completion":
 		c.zone(ZoneNetwork, "asks the cluster")
 	case "config":
+		if o.may("raw") {
+			c.zone(ZoneMachine, "shows the user's keys of clusters")
+		}
 		if !oneOf(word(o.rest, 1), "view get-contexts current-context get-clusters get-users") {
 			c.zone(ZoneMachine, "changes the user's settings of clusters")
 		}

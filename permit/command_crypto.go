@@ -1,6 +1,9 @@
 package permit
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // cryptoCommands make and use keys.
 func cryptoCommands(t table) {
@@ -15,9 +18,25 @@ func cryptoCommands(t table) {
 	t.add("uuidgen pwgen xkcdpass", harmless)
 }
 
+// opensslVerbs are the commands of openssl that only work on what they are given, or that
+// are judged by name, and opensslCiphers those that encrypt.
+const opensslVerbs = "version help list errstr ciphers dgst md5 sha1 sha224 sha256 sha384 sha512 enc base64 rand prime passwd speed x509 req rsa rsautl ec ecparam dsa dsaparam gendsa genrsa genpkey dhparam pkey pkeyparam pkeyutl " +
+	"pkcs7 pkcs8 pkcs12 crl crl2pkcs7 verify asn1parse cms smime nseq spkac info kdf mac sess_id s_client ocsp s_time s_server ca engine"
+
+var opensslCiphers = regexp.MustCompile(`^(?:aes|aria|bf|camellia|cast|chacha20|des|des3|rc2|rc4|seed|sm4)[a-z0-9-]*$`)
+
 func opensslCommand(c *invoked) {
 	o := c.options(c.args, "*-in=< out=> keyout=> key=< cert=< certfile=< CAfile=< CApath=< CA=< CAkey=< CAserial=> inkey=< sign= verify= signature=< pass= passin= passout= config=! engine=! provider=! provider-path=! "+
 		"rand=< writerand=> extfile=< conf=! addext= subj= days= newkey= connect= host= port= servername= showcerts n= hex base64 text noout")
+	for _, a := range c.args {
+		if file, ok := strings.CutPrefix(a.text, "file:"); ok && a.known { // a path may be written as an address
+			c.read(literal("/" + strings.TrimLeft(file, "/")))
+			c.read(literal(file))
+		}
+	}
+	if verb := word(o.rest, 0); len(o.rest) > 0 && !oneOf(verb, opensslVerbs) && !opensslCiphers.MatchString(verb) {
+		c.unknown("it is not known what openssl " + shown(verb) + " does")
+	}
 	switch verb := word(o.rest, 0); verb {
 	case "s_client", "ocsp", "s_time":
 		c.zone(ZoneMachine, "opens connections of any kind")
@@ -50,7 +69,10 @@ func gpgCommand(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	o := c.options(c.args, "* o=> output=> homedir=! options=! agent-program=! photo-viewer=! keyserver= r= recipient= u= local-user= verify print-md list-keys k list-packets dearmor enarmor keyring=< no-default-keyring")
+	o := c.options(c.args, "o=> output=> homedir=! options=! agent-program=! photo-viewer=! keyserver= r= recipient= u= local-user= verify print-md list-keys k K list-secret-keys list-packets show-keys dearmor enarmor keyring=< no-default-keyring "+
+		"status-file=> logger-file=> attribute-file=> status-fd= logger-fd= attribute-fd= passphrase-fd= batch yes no-tty q quiet v verbose no-verbose a armor with-colons fingerprint with-fingerprint keyid-format= list-options= "+
+		"verify-options= import-options= trust-model= always-trust no-auto-check-trustdb n dry-run with-subkey-fingerprint no-permission-warning version help "+
+		"e encrypt s sign c symmetric b detach-sign clear-sign clearsign d decrypt import export export-secret-keys gen-key quick-gen-key full-generate-key edit-key delete-keys recv-keys receive-keys search-keys refresh-keys send-keys")
 	switch {
 	case o.has("verify", "list-keys", "k", "list-packets", "print-md", "dearmor", "enarmor", "show-keys"):
 		c.readAll(o.rest)

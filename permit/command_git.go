@@ -259,7 +259,8 @@ func gitReading(add func(string, func(*git))) {
 	add("check-mailmap", gitReader("* mailmap-file=< mailmap-blob= stdin"))
 	add("status log diff show shortlog whatchanged rev-parse rev-list ls-tree describe name-rev merge-base cherry diff-tree diff-index diff-files "+
 		"for-each-ref show-ref check-ignore check-attr check-ref-format var count-objects show-branch cat-file verify-commit verify-tag verify-pack version "+
-		"range-diff stripspace patch-id get-tar-commit-id merge-tree column fmt-merge-msg show-index last-modified rev-list refs", gitReader(diffOptions))
+		"range-diff stripspace patch-id get-tar-commit-id merge-tree column show-index last-modified rev-list refs", gitReader(diffOptions))
+	add("fmt-merge-msg", func(g *git) { g.options(g.args, "log=? no-log summary no-summary m= message= into-name= F=< file=<") })
 	add("grep", gitGrep)
 	add("help", func(g *git) {
 		if o := g.options(g.args, "* w web i info"); o.has("w", "web") {

@@ -121,7 +121,13 @@ func gitUpdateRef(g *git) {
 func gitBisect(g *git) {
 	g.known(g.args)
 	switch word(g.args, 0) {
-	case "log", "view", "visualize", "terms", "help", "":
+	case "view", "visualize":
+		if first := word(g.args, 1); first != "" && !strings.HasPrefix(first, "-") {
+			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // it runs git with these words
+		} else {
+			gitRead(&git{invoked: g.invoked, verb: "log", args: g.args[1:]}, diffOptions)
+		}
+	case "log", "terms", "help", "":
 	case "run":
 		g.zone(ZoneBuild, "runs a command for every commit")
 		g.exec(g.args[1:])

@@ -212,6 +212,9 @@ func goList(c *invoked) {
 	if o.has("export", "compiled", "test", "toolexec", "exec") {
 		c.zone(ZoneBuild, "builds the project")
 	}
+	if mod, ok := o.value("mod"); ok && !oneOf(mod.text, "readonly vendor") {
+		c.zone(ZoneWorkspace, "") // it changes go.mod
+	}
 	fetches := o.has("u", "versions", "retracted")
 	for _, a := range o.rest {
 		fetches = fetches || strings.Contains(a.text, "@")

@@ -28,7 +28,7 @@ func machineCommands(t table) {
 	t.add("iptables ip6tables nft ufw firewall-cmd pfctl ipset tc brctl ethtool wg wg-quick openvpn nmcli networksetup netplan dhclient iw iwconfig", at(ZoneMachine, "changes the network of the machine"))
 	t.add("ip ifconfig route arp", addressCommand)
 	t.add("sysctl", func(c *invoked) {
-		o := c.options(c.args, "* p=?! load=?! w write a")
+		o := c.options(c.args, "p=?! load=?! f=?! system! w write a all A X n values e ignore N names b binary r= pattern= q quiet d h help V version")
 		set := o.has("w", "write")
 		for _, a := range o.rest {
 			set = set || strings.Contains(a.text, "=")
@@ -86,10 +86,23 @@ func storageCommand(c *invoked) {
 
 // addressCommand is ip and its like: words that only show are harmless.
 func addressCommand(c *invoked) {
-	o := c.options(c.args, "* n=! netns=! b=! batch=! f= family= rc=")
+	list := "*"
+	if c.name == "ip" { // its options are whole words, and may be shortened
+		list = "*-n=! ne=! net=! netn=! netns=! b=! ba=! bat=! batc=! batch=! f= family= rc= rcvbuf= l= loops="
+	}
+	o := c.options(c.args, list)
 	if c.name == "ifconfig" {
 		if len(o.rest) > 1 {
 			c.zone(ZoneMachine, "changes the network of the machine")
+		}
+		return
+	}
+	if c.name == "ip" {
+		if verb := word(o.rest, 1); len(o.rest) > 1 && !oneOf(verb, "show sho sh list lis ls lst l get") && (verb != "s" || !oneOf(word(o.rest, 0), "a ad add addr address")) {
+			c.zone(ZoneMachine, "changes the network of the machine")
+		}
+		if word(o.rest, 0) == "netns" && word(o.rest, 1) == "exec" {
+			c.exec(o.from(3))
 		}
 		return
 	}
@@ -102,11 +115,8 @@ func addressCommand(c *invoked) {
 			c.zone(ZoneMachine, "changes the network of the machine")
 		}
 	}
-	if o.has("d", "s") && c.name == "arp" {
+	if o.may("d", "delete", "s", "set", "f", "file") && c.name == "arp" {
 		c.zone(ZoneMachine, "changes the network of the machine")
-	}
-	if word(o.rest, 0) == "netns" && word(o.rest, 1) == "exec" {
-		c.exec(o.from(3))
 	}
 }
 

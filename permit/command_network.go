@@ -4,7 +4,7 @@ import "strings"
 
 // networkCommands reach other machines without logging in.
 func networkCommands(t table) {
-	t.add("ping ping6 fping traceroute tracepath mtr nslookup host whois resolvectl getent", lookupCommand)
+	t.add("ping ping6 fping traceroute tracepath mtr nslookup host whois resolvectl", lookupCommand)
 	t.add("dig kdig drill delv", digCommand)
 	t.add("nc ncat netcat socat telnet ftp tftp lftp nmap masscan zmap tcpdump tshark ngrep mitmproxy mitmdump ngrok cloudflared localtunnel lt chisel frpc", func(c *invoked) {
 		if asksOnly(c) {
@@ -74,9 +74,6 @@ func (c *invoked) shuns(words []arg) {
 // lookupCommand asks the network about hosts.
 func lookupCommand(c *invoked) {
 	o := c.options(c.args, "* c= i= w= W= s= t= I= m= q= p= h= M= f= z= l= timeout= a n N=")
-	if c.name == "getent" && word(o.rest, 0) != "hosts" && word(o.rest, 0) != "ahosts" {
-		return
-	}
 	c.zone(ZoneNetwork, "reaches the network")
 	for _, a := range o.rest {
 		if c.name == "ping" || c.name == "ping6" || c.name == "fping" || c.name == "traceroute" || c.name == "mtr" {

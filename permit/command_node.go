@@ -160,9 +160,16 @@ func npmCommand(c *invoked) {
 	verb, words, o := c.packager()
 	switch verb {
 	case "":
-	case "test", "t", "tst", "run", "run-script", "rum", "urn", "start", "stop", "restart", "pack", "rebuild", "rb", "uninstall", "un", "unlink", "remove", "rm", "r", "prune", "dedupe", "ddp",
+	case "test", "t", "tst", "run", "run-script", "rum", "urn", "start", "stop", "restart", "rebuild", "rb", "uninstall", "un", "unlink", "remove", "rm", "r", "prune", "dedupe", "ddp",
 		"shrinkwrap":
 		c.zone(ZoneBuild, "runs scripts of the project")
+	case "pack":
+		c.zone(ZoneBuild, "runs scripts of the project")
+		c.writeAll(o.values("pack-destination"))
+		if len(words) > 0 {
+			c.installs()
+			c.packages(words)
+		}
 	case "version":
 		if len(words) > 0 {
 			c.zone(ZoneBuild, "runs scripts of the project")

@@ -110,6 +110,9 @@ func pipCommand(c *invoked) {
 	words := o.from(1)
 	switch verb := word(o.rest, 0); verb {
 	case "list", "show", "freeze", "check", "help", "hash", "inspect", "debug":
+		if verb == "list" && o.may("o", "outdated", "u", "uptodate") {
+			c.zone(ZoneNetwork, "asks the network for versions")
+		}
 	case "config", "cache":
 		if !oneOf(word(words, 0), "list get debug dir info") {
 			c.zone(ZoneMachine, "changes the user's settings of pip, or its cache")
@@ -147,12 +150,12 @@ func pythonFormatter(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	o := c.options(c.args, "* l= line-length= t= target-version= config=< settings-path=< sp=< c= code= check diff select= ignore= extend-select= exclude= include= output-format= output-file=> i in-place fix "+
+	o := c.options(c.args, "* l= line-length= t= target-version= config=< settings-path=< sp=< c= code= check diff select= ignore= extend-select= exclude= include= output-format= output-file=> o=> i in-place fix fix-only "+
 		"add-fixes unsafe-fixes profile= src= stdin-filename= style= q quiet")
 	files := o.rest
 	writes := c.name == "black" || c.name == "isort" || c.name == "pyupgrade" || o.has("i", "in-place")
 	if c.name == "ruff" {
-		writes = word(files, 0) == "format" || o.has("fix", "add-noqa")
+		writes = word(files, 0) == "format" || o.may("fix", "fix-only", "add-noqa")
 		files = files[min(1, len(files)):]
 	}
 	if writes && !o.has("check", "diff", "check-only") {

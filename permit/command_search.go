@@ -22,7 +22,6 @@ func searchCommands(t table) {
 		c.known(c.args)
 		c.read(literal("/")) // they know the names of all files
 	})
-	t.add("fzf sk peco", fuzzyCommand)
 	t.add("ctags etags", writer("* o=> f=> L=! R options=! _interactive!"))
 	t.add("updatedb", at(ZoneMachine, "changes the machine"))
 }
@@ -160,9 +159,3 @@ func standIn(a, found arg) (w arg, is, part bool) {
 
 // placeholders are other ways to write {}, of fd and parallel: for a part of the name.
 var placeholders = strings.NewReplacer("{/}", "{}", "{//}", "{}", "{.}", "{}", "{/.}", "{}")
-
-// fuzzyCommand is fzf, whose keys run commands.
-func fuzzyCommand(c *invoked) {
-	o := c.options(c.args, "* preview=$ bind=! f= filter= q= query= d= delimiter= n= nth= m=? walker-root=< history=> listen=?!")
-	c.readAll(o.rest)
-}

@@ -1,6 +1,9 @@
 package permit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // shellCommands run shell scripts.
 func shellCommands(t table) {
@@ -36,6 +39,8 @@ func shellCommand(c *invoked) {
 	o := c.options(args, "+c i l r s D a b e f h k m n o= p t u v x B C E H O= P T login norc noprofile posix restricted verbose version help noediting debugger dump-strings dump-po-strings "+
 		"rcfile=! init-file=! wordexp pretty-print no-globalrcs no-rcs emulate= q d g w y 1 2 3 4 5 6 7 8 9 I G Y")
 	c.shellOptions(len(c.args) - len(o.rest))
+	// +n and +o noexec take -n back
+	checks := o.has("n") && !slices.ContainsFunc(c.args, func(a arg) bool { return strings.HasPrefix(a.text, "+") })
 	plain := c.name != "bash" && c.name != "rbash"
 	words := o.rest
 	if len(words) > 0 && words[0].known && words[0].text == "-" {
@@ -47,14 +52,14 @@ func shellCommand(c *invoked) {
 		if len(words) == 0 {
 			return
 		}
-		if o.has("n") && words[0].known {
+		if checks && words[0].known {
 			return
 		}
 		words[0].use()
 		c.childWith(words[0], append([]arg{}, words[min(2, len(words)):]...), plain) // the second is $0
 	case o.has("s") || len(words) == 0 || isStdin(words[0]):
 		switch {
-		case o.has("n"):
+		case checks:
 		case c.stdin.known:
 			c.childWith(c.stdin, nil, plain)
 		case c.piped:
@@ -62,7 +67,7 @@ func shellCommand(c *invoked) {
 		default:
 			c.unknown("a shell runs what is typed")
 		}
-	case o.has("n"):
+	case checks:
 		c.read(words[0])
 	default:
 		c.code(words[0])

@@ -29,7 +29,7 @@ func commandTable() map[string]judge {
 func commandTopics() []func(table) {
 	return []func(table){
 		plainCommands, shellCommands, builtinCommands, wrapperCommands, batchCommands,
-		textCommands, queryCommands, searchCommands, findCommands, sedCommands, awkCommands,
+		textCommands, knownOptionCommands, queryCommands, searchCommands, findCommands, sedCommands, awkCommands,
 		fileCommands, copyCommands, archiveCommands, tarCommands, patchCommands,
 		gitCommands, compileCommands, goCommands, makeCommands, rustCommands, nodeCommands, pythonCommands, packageCommands, javaCommands,
 		interpreterCommands, editorCommands, curlCommands, wgetCommands, networkCommands, remoteCommands, hostingCommands,

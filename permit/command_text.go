@@ -13,7 +13,7 @@ func plainCommands(t table) {
 	t.add("echo true false : pwd tty whoami id groups logname users who w uptime uname arch nproc hostid getconf locale "+
 		"basename dirname realpath readlink which whereis seq yes factor expr numfmt tr sleep usleep tput clear reset stty cal ncal "+
 		"printenv envsubst gettext ngettext sync pathchk getopt", harmless)
-	t.add("df free vmstat iostat mpstat lscpu lsblk lspci lsusb lsmod lshw sw_vers lsb_release", harmless)
+	t.add("df free vmstat iostat mpstat lscpu lsblk lsusb lsmod sw_vers lsb_release", harmless)
 	t.add("pgrep pidof pstree top htop lsof netstat last", harmless)
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
@@ -40,12 +40,12 @@ func textCommands(t table) {
 	// does no harm if a number is taken for a file, and much if a file is taken for a
 	// number.
 	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
-	t.add("zcat gzcat bzcat xzcat zstdcat lz4cat lzcat zstdless zstdgrep zless zmore", reader("* files=?! files0=?! filelist=! D=< patch-from=< o=> output=> output-dir-flat=> output-dir-mirror=> rm! S= suffix= "+
+	t.add("zcat gzcat bzcat xzcat zstdcat lz4cat lzcat zstdless zstdgrep zless zmore", reader("* files=?! files0=?! filelist=! D=< patch-from=< o=> output=> output-dir-flat=> output-dir-mirror=> rm! trace=> S= suffix= "+
 		"T= threads= M= memlimit= F= format="))
 	t.add("ls dir vdir gls lsattr", dirReader("*", "L dereference"))
 	t.add("eza exa lsd", dirReader("*", "follow-symlinks L dereference"))
 	t.add("nm size readelf objdump c++filt addr2line", objectReader("* plugin=!"))
-	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=>", "follow-links"))
+	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=> strip-comments=! strip-code=! format-multi=!", "follow-links"))
 	t.add("shasum cksum", reader("* a= algorithm="))
 	t.add("tac gtac", reader("* s= separator="))
 	t.add("head tail ghead gtail", reader("* n= c= lines= bytes= pid="))
@@ -58,7 +58,7 @@ func textCommands(t table) {
 	t.add("paste", reader("* d= delimiters="))
 	t.add("join", reader("* t= 1= 2= j= o= e= a= v="))
 	t.add("cmp", reader("* i= n= ignore-initial= bytes="))
-	t.add("diff colordiff wdiff delta icdiff gdiff", differ("* x= X=< exclude= exclude-from=< I= ignore-matching-lines= L= label= U= C= W= F= D= "+
+	t.add("diff colordiff wdiff icdiff gdiff", differ("* x= X=< exclude= exclude-from=< I= ignore-matching-lines= L= label= U= C= W= F= D= "+
 		"unified=? context=? color=? from-file=< to-file=< palette= tabsize= width= S= starting-file= show-function-line= ifdef= horizon-lines= pager=$"))
 	t.add("sdiff", reader("* o=> output=> diff-program=$ I= W= w="))
 	t.add("diff3", reader("* diff-program=$ L= label="))
@@ -78,13 +78,11 @@ func textCommands(t table) {
 	t.add("less", pagerCommand)
 	t.add("bat batcat", reader("* pager=$ l= language= r= line-range= H= highlight-line= theme= style= m= map-syntax= paging= wrap= color= "+
 		"terminal-width= tabs= file-name= diff-context= decorations="))
-	t.add("man", manCommand)
 	t.add("info", reader("* o=> output=> f=< file=< d= n= init-file=! restore=! dribble=>"))
 	t.add("whatis apropos", func(c *invoked) {
 		c.options(c.args, "* C=! config-file=! M= L= s= m= sections= manpath= locale= systems=")
 		c.usesAll()
 	})
-	t.add("tldr", harmless)
 	t.add("bc", reader("*"))
 	t.add("dc", deskCommand)
 	t.add("look", func(c *invoked) { c.readAll(c.options(c.args, "* t=").from(1)) })
@@ -99,10 +97,16 @@ func textCommands(t table) {
 }
 
 // testCommand is test and [. With -v bash looks a variable up, and evaluates the
-// index behind its name meanwhile.
+// index behind its name meanwhile. A word that is not known may be -v.
 func testCommand(c *invoked) {
 	c.usesAll()
 	for i, a := range c.args {
+		if !a.known && !a.single {
+			c.zone(ZoneBuild, "the word "+shown(a.text)+" may become several, and -v among them runs code: put it in double quotes")
+		}
+		if i > 0 && !c.args[i-1].isText() && (!a.known && !c.args[i-1].pattern || strings.Contains(a.text, "[") && strings.ContainsAny(a.text, "$`")) {
+			c.unknown("the word " + shown(c.args[i-1].text) + " may be -v, which evaluates the index of a variable: write the test out")
+		}
 		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || !c.isVariable(a.text) && strings.ContainsAny(a.text, "[$`")) {
 			c.unknown("the index of a variable is evaluated")
 		}
@@ -195,6 +199,9 @@ func pagerCommand(c *invoked) {
 		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in any case of letters
 			c.unknown("its keys run commands")
 		}
+		if !slices.Contains(o.rest, a) && (strings.Contains(a.text, "$") || strings.Contains(a.text, " -") || strings.Contains(a.text, "\t-")) {
+			c.unknown("in " + shown(a.text) + " a second option may follow: give each option as a word of its own")
+		}
 	}
 	for _, a := range o.rest {
 		if to, ok := strings.CutPrefix(a.text, "+"); ok {
@@ -207,16 +214,7 @@ func pagerCommand(c *invoked) {
 	}
 }
 
-func manCommand(c *invoked) {
-	o := c.options(c.args, "* P=$ pager=$ H! html! X! C=! config-file=! M= L= S= s= e= m= p= E= preprocessor=$ extension= sections= manpath=")
-	for _, a := range o.rest {
-		if strings.Contains(a.text, "/") {
-			c.read(a)
-		}
-	}
-}
-
-// deskCommand is dc, whose ! runs a command.
+// deskCommand is dc, whose ! runs a command. Its ? runs a line that it reads.
 func deskCommand(c *invoked) {
 	o := c.options(c.args, "e= expression= f=! file=! h help V version")
 	programs := o.values("e", "expression")
@@ -227,7 +225,7 @@ func deskCommand(c *invoked) {
 		programs = []arg{c.stdin}
 	}
 	for _, p := range programs {
-		if !p.known || strings.Contains(p.text, "!") {
+		if !p.known || strings.Contains(p.text, "!") || strings.Contains(p.text, "?") && c.piped {
 			c.unknown("dc can run commands")
 		}
 	}

@@ -1,6 +1,9 @@
 package permit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func wgetCommands(t table) {
 	t.add("wget wget2", wgetCommand)
@@ -80,6 +83,15 @@ func (c *invoked) wgetFiles(o *options) {
 	}
 	if o.has("spider") {
 		return
+	}
+	flat := slices.ContainsFunc(o.values("n"), func(a arg) bool { return strings.ContainsAny(a.text, "Hd") })
+	if o.may("r", "recursive", "m", "mirror", "p", "page-requisites") {
+		switch {
+		case placed:
+			c.overwrite(dir)
+		case flat || o.may("nH", "no-host-directories", "nd", "no-directories"):
+			c.unknown("the other side says which files it writes: name a directory for them with -P")
+		}
 	}
 	for _, u := range o.rest {
 		name := arg{text: fileOfURL(u.text), known: u.known}

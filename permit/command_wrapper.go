@@ -193,7 +193,12 @@ func perfCommand(c *invoked) {
 	c.known(c.args[:min(1, len(c.args))])
 	switch word(c.args, 0) {
 	case "report", "annotate", "script", "list", "diff", "version", "":
-		c.options(c.args[min(1, len(c.args)):], "* i=< input=< s=! g= script=!")
+		o := c.options(c.args[min(1, len(c.args)):], "i=< input=< n stdio sort= g=? G no-children children percent-limit= fields= F= d= dsos= comms= c= S= symbols= symbol= header header-only f force v verbose q quiet "+
+			"show-total-period U hide-unresolved demangle group tid= pid= percentage= l print-line no-source time= cpu= C= D dump-raw-trace I show-info max-stack= k=< vmlinux=<")
+		if word(c.args, 0) == "script" && len(o.rest) > 0 {
+			c.code(o.rest[0])
+		}
+		c.readAll(o.rest)
 	case "stat", "record", "trace":
 		o := c.options(c.args[1:], "+* e= o=> output=> F= p=! a! c= C= r= I= t=! call-graph= event=")
 		c.zone(ZoneWorkspace, "")

@@ -61,7 +61,7 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 		switch {
 		case found.Zone >= ZoneNever:
 			return false
-		case found.isApart(e.Findings): // the same words mean another directory
+		case found.isApart(e.Findings), found.isFed(e.Findings): // the same words mean another directory, or other data
 			if whole || e.asked.covers(i) || found.Zone > f.mode.Auto || f.heldBack(found) {
 				return false
 			}
@@ -80,6 +80,12 @@ func (found *Finding) isApart(all []Finding) bool {
 	return found.apart || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].apart
 }
 
+// isFed reports whether a finding is a command that reads what the line hands to it, or
+// belongs to one. Its words do not say what that is.
+func (found *Finding) isFed(all []Finding) bool {
+	return found.fed || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].fed
+}
+
 // heldBack reports whether a protection that holds is about a finding.
 func (f *Floor) heldBack(found *Finding) bool {
 	return found.Protection != "" && !f.relaxed[found.Protection]
@@ -94,7 +100,8 @@ func (found *Finding) attached() bool {
 // call and others like it, but no other host, remote, registry, directory or file: a
 // command is suggested with all its words, a file with its path, an address with its
 // host. There is none for programs that run whatever they are given, and none for a
-// command that runs in another directory than the project's.
+// command that runs in another directory than the project's, or that reads what a pipe or
+// a redirection hands to it.
 func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage) string {
 	e := f.Explain(ctx, tool, input)
 	for _, pattern := range f.candidates(e) {
@@ -134,7 +141,7 @@ func (f *Floor) candidates(e *Explanation) []string {
 
 // commandPattern is a pattern for a command, or nothing.
 func commandPattern(found *Finding) string {
-	if found.words == nil || !found.trust || runsWhatever[base(found.words[0])] {
+	if found.words == nil || !found.trust || found.fed || runsWhatever[base(found.words[0])] {
 		return ""
 	}
 	quoted := make([]string, len(found.words))

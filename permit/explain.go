@@ -68,6 +68,7 @@ type Finding struct {
 	does   effect   // to a path
 	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
 	apart  bool     // the command runs in another directory than the project, or with variables of the line's own
+	fed    bool     // the command reads what a pipe or a redirection hands to it
 }
 
 // Opinion is what a guard, a protection, a rule or the mode says about a call.

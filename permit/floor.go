@@ -45,7 +45,8 @@ type Options struct {
 	Shell string
 	// Home is the user's home directory. Defaults to that of the process.
 	Home string
-	// Temp is the directory for temporary files. Defaults to that of the process.
+	// Temp is the directory for temporary files. Commands must have it as TMPDIR if it is
+	// set. Defaults to that of the process.
 	Temp string
 }
 
@@ -55,6 +56,7 @@ type Floor struct {
 	project    root
 	extra      []root
 	home, temp root
+	givesTemp  bool // commands have temp as TMPDIR
 	protected  []root
 	hooks      []root // what git runs by itself, besides .git/hooks
 	sandboxed  bool
@@ -111,6 +113,7 @@ func New(project string, opts *Options) (*Floor, error) {
 		f.home = place(o.Home)
 	}
 	f.temp = place(cmp.Or(o.Temp, os.TempDir()))
+	f.givesTemp = o.Temp != "" || os.Getenv("TMPDIR") != "" // commands have the variable of the process
 	f.findHooks()
 	var ids []string
 	for _, p := range Protections() {

@@ -118,6 +118,9 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	if a.exported == everything {
 		a.doubt(c.Name.Value, "shells that are started from here on have the function too")
 	}
+	if oneOf(c.Name.Value, "command_not_found_handle command_not_found_handler") {
+		a.doubt(c.Name.Value, "the shell runs this function for every command that it does not find: give it another name")
+	}
 	a.disturb()
 	a.funcs = cloned(a.funcs)
 	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {

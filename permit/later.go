@@ -11,21 +11,28 @@ import (
 
 // laterFiles are files that other programs run by themselves, or read to know what to
 // run: direnv, editors, and programs that start servers of tools.
-var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json")
+var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh .gdbinit .lldbinit .pre-commit-config.yaml")
 
 // laterBelow are such files in directories of their own. A name that ends in a slash is
 // all of a directory.
 var laterBelow = wordSet(".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .zed/tasks.json .zed/debug.json .fleet/run.json .cursor/mcp.json .cursor/hooks.json " +
-	".idea/runConfigurations/ .devcontainer/ .helix/")
+	".zed/settings.json .vscode/settings.json .idea/workspace.xml .gemini/settings.json .codex/config.toml .roo/mcp.json .idea/runConfigurations/ .devcontainer/ .helix/ .husky/")
+
+// laterUnmade are those among them that are protected before they are there. What a
+// program would make of an empty directory in their place does no harm.
+var laterUnmade = wordSet(".envrc .mcp.json tasks.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh mcp.json hooks.json launch.json")
 
 // runsLater reports whether a path is a file that another program runs by itself.
 func runsLater(parts []string) bool {
 	for i, part := range parts {
 		plain := plainName(part)
+		last := i == len(parts)-1
+		if last && strings.HasSuffix(plain, ".code-workspace") {
+			return true
+		}
 		if !strings.HasPrefix(plain, ".") {
 			continue
 		}
-		last := i == len(parts)-1
 		switch {
 		case last && laterFiles[plain], laterBelow[plain+"/"]:
 			return true
@@ -100,7 +107,7 @@ func (f *Floor) RunsLater() []string {
 	add := func(name string) {
 		_, err := os.Lstat(name)
 		_, holder := os.Lstat(filepath.Dir(name))
-		if err == nil || holder == nil && slices.Contains([]string{".envrc", ".mcp.json", "tasks.json"}, filepath.Base(name)) {
+		if err == nil || holder == nil && laterUnmade[filepath.Base(name)] {
 			paths = append(paths, name)
 		}
 	}

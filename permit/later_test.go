@@ -24,12 +24,12 @@ func TestASandboxIsToldWhatRunsLater(t *testing.T) {
 	w.write(t, ".git/rebase-merge/git-rebase-todo", "pick abc")
 	floor := w.floor(t, permit.Options{Sandboxed: true})
 	got := append(floor.RunsLater(), floor.RebasePlans()...)
-	for _, name := range []string{".envrc", ".mcp.json", ".vscode/tasks.json", ".zed/tasks.json", ".husky", "scripts/check.sh", ".git/rebase-merge"} {
+	for _, name := range []string{".envrc", ".mcp.json", ".vscode/tasks.json", ".vscode/settings.json", ".zed/tasks.json", ".vimrc", ".nvim.lua", ".devcontainer.json", ".husky", "scripts/check.sh", ".git/rebase-merge"} {
 		if !slices.Contains(got, filepath.Join(w.project, filepath.FromSlash(name))) {
 			t.Errorf("%s is not among what runs later: %q", name, got)
 		}
 	}
-	for _, name := range []string{".exrc", ".cursor/mcp.json", ".vscode/settings.json", "scripts"} {
+	for _, name := range []string{".cursor/mcp.json", ".gdbinit", ".zed/settings.json", "scripts"} {
 		if slices.Contains(got, filepath.Join(w.project, filepath.FromSlash(name))) {
 			t.Errorf("%s is not there, or runs nothing, and is among what runs later: %q", name, got)
 		}

@@ -233,13 +233,17 @@ func (a *analysis) matches(pattern string, do effect) []spot {
 	var spots []spot
 	for _, dir := range a.fixed(pattern) {
 		m := matching{analysis: a, do: do, holders: map[string]spot{}}
-		m.in(dir, strings.Split(pattern[len(fixedPart(pattern)):], string(filepath.Separator)))
+		rest := pattern[len(fixedPart(pattern)):]
+		m.in(dir, strings.Split(rest, string(filepath.Separator)))
+		if _, err := os.Lstat(filepath.Join(dir, rest)); err == nil { // a pattern without a match stands for itself
+			m.spots = append(m.spots, a.floor.locate(filepath.Join(dir, rest)))
+		}
 		if len(m.spots) == 0 || a.looks > mostLooks {
-			rest := a.floor.locate(filepath.Join(dir, "*"))
+			other := a.floor.locate(filepath.Join(dir, "*"))
 			if a.looks > mostLooks {
-				rest.err, rest.below = errMatches, true
+				other.err, other.below = errMatches, true
 			}
-			m.spots = append(m.spots, rest)
+			m.spots = append(m.spots, other)
 		}
 		spots = append(spots, m.spots...)
 	}

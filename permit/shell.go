@@ -53,6 +53,8 @@ type analysis struct {
 	// confined says that the text runs in a sandbox.
 	confined bool
 	src      string
+	// fed says that the shell itself reads something from here on, and all that it runs.
+	fed bool
 	// posix says that the text at hand is run by sh. That is dash on one machine and
 	// bash on the next.
 	posix bool
@@ -188,6 +190,10 @@ func (a *analysis) parse(script string) {
 		return
 	}
 	a.src = script
+	if why := disagreement(script, file); why != "" {
+		a.doubt(script, why)
+		defer a.lose("an unknown text was run")
+	}
 	if a.posix && bashOnly(file) {
 		plain, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")
 		if err != nil {
@@ -266,6 +272,9 @@ func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
 	for _, r := range s.Redirs {
 		if in, ok := a.redirect(r); ok {
 			stdin, piped, a.names = in, true, noNames
+			if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 && call.Args[0].Lit() == "exec" {
+				a.fed = true
+			}
 		}
 		if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
 			name := strings.Trim(r.N.Value, "{}")

@@ -203,7 +203,7 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 	var words []string
 	for _, w := range call.Args {
 		text, pattern, ok := plainWord(w)
-		if !ok || pattern || strings.Contains(text, "{") || strings.HasPrefix(text, "~") {
+		if !ok || pattern || strings.Contains(text, "{") || strings.HasPrefix(text, "~") || laterTilde(w, false) {
 			fields, ok := a.quietFields(w)
 			if !ok {
 				return arg{text: a.written(s)}
@@ -310,6 +310,9 @@ func (a *analysis) quietFields(w *syntax.Word) ([]string, bool) {
 
 // quiet reports whether a word runs nothing, and means what its variables say.
 func (a *analysis) quiet(w *syntax.Word) bool {
+	if w != nil && (laterTilde(w, false) || laterTilde(w, true)) {
+		return false
+	}
 	for n := range syntax.Preorder(w) {
 		switch p := n.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst:

@@ -33,7 +33,7 @@ func (a *analysis) words(list []*syntax.Word) []arg {
 // simpleField returns the text of a word that stands for itself. Most words do.
 func simpleField(w *syntax.Word) (text string, pattern, ok bool) {
 	text, pattern, ok = plainWord(w)
-	return text, pattern, ok && !strings.Contains(text, "{") && !strings.HasPrefix(text, "~")
+	return text, pattern, ok && !strings.Contains(text, "{") && (!strings.Contains(text, "~") || !strings.HasPrefix(text, "~") && !laterTilde(w, false))
 }
 
 // fields resolves a word that may stand for several.
@@ -59,7 +59,7 @@ func (a *analysis) value(w *syntax.Word) arg {
 	if w == nil {
 		return literal("")
 	}
-	if text, pattern, ok := plainWord(w); ok && !strings.HasPrefix(text, "~") {
+	if text, pattern, ok := plainWord(w); ok && !strings.HasPrefix(text, "~") && !strings.Contains(text, ":~") {
 		return arg{text: text, known: true, pattern: pattern}
 	}
 	return a.resolve(w, false)[0]
@@ -67,7 +67,11 @@ func (a *analysis) value(w *syntax.Word) arg {
 
 // resolve works out a word. It returns one at least, unless split is set.
 func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit // one case for each kind of word, in order
-	unknown := func() []arg { return []arg{a.uncertain(w)} }
+	unknown := func() []arg {
+		u := a.uncertain(w)
+		u.single = !split || isOneWord(w) || a.numeric(w)
+		return []arg{u}
+	}
 	ran, pipe := a.inner(w)
 	if pipe {
 		return []arg{{text: a.written(w), pipe: true}}
@@ -81,6 +85,9 @@ func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit
 				return []arg{names}
 			}
 		}
+		return unknown()
+	}
+	if laterTilde(w, !split) {
 		return unknown()
 	}
 	if text, pattern, ok := plainWord(w); ok {
@@ -211,6 +218,7 @@ func (a *analysis) certain(w syntax.Node) bool {
 		case *syntax.ArithmExp:
 			sure = sure && plainArithmetic(p.X)
 		}
+		sure = sure && a.computedAlike(n)
 		return sure
 	})
 	return sure
@@ -260,7 +268,7 @@ func (k *known) Get(name string) expand.Variable {
 		case "IFS":
 			value, ok = " \t\n", true
 		case "TMPDIR":
-			value, ok = k.floor.temp.path, k.floor.temp.path != ""
+			value, ok = k.floor.temp.path, k.floor.givesTemp
 		}
 	}
 	if n, err := strconv.Atoi(name); !k.blind && err == nil && n > 0 && !ok && k.params != nil {

@@ -12,7 +12,7 @@ import (
 
 // deeds describe what a hook did, by the kind of contribution.
 var deeds = map[string]string{
-	"deny": "blocked it", "halt": "halted the turn", "ask": "asks for approval", "allow": "approved it",
+	"deny": "blocked it", "halt": "halted the turn", "ask": "asked for approval", "allow": "approved it",
 	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered instead of the model",
 	"context": "reminded the model", "prompt_context": "added context", "section": "added to the prompt", "policy": "set the turn's policy",
 	"bundle": "added tools", "continue": "continued the turn", "instruction": "changed the summary",

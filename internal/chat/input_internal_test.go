@@ -184,7 +184,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("/%s asks the host for %q", name, got)
 		}
 		b.keys("/"+name, "enter")
-		shows(t, "the scrollback", b.printed[len(b.printed)-1], "wait until the turn is over")
+		shows(t, "the scrollback", b.printed[len(b.printed)-1], "wait for the end of the turn")
 		b.send(overMsg{said: "done with " + name})
 		shows(t, "the scrollback", b.printed[len(b.printed)-1], "∙ done with "+name)
 	}

@@ -93,7 +93,7 @@ func TestDumbTerminal(t *testing.T) {
 	line("not now")
 	expect("Then not.")
 	line("more")
-	expect("p all like shell(rm *), anything")
+	expect("p allow all like shell(rm *), anything")
 	line("p")
 	expect("another pattern, or enter for shell(rm *): ")
 	line("")

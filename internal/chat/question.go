@@ -280,7 +280,7 @@ func (m *model) questionKeys() []string {
 	case d.fault != "":
 		return []string{"invalid pattern: " + visible.All(d.fault)}
 	case d.typing == draftPattern:
-		return []string{"enter allow all matching calls in this session · esc back"}
+		return []string{"enter allow all matching calls for this session · esc back"}
 	}
 	keys := []string{"y allow once · s allow for this session"}
 	if pattern := d.waiting[0].advice.Pattern; pattern != "" {

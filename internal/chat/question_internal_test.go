@@ -81,7 +81,7 @@ func TestQuestionAnswers(t *testing.T) {
 			b.wait(time.Second)
 			reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
 			shows(t, "the view", b.view(), "Allow shell to run?", "it removes files (asked by guard)", "zone 1 workspace: changes files", "would run in the sandbox",
-				"+ command: rm -rf build", "y allow once · s allow for this session", "p all like shell(rm *)", "n deny")
+				"+ command: rm -rf build", "y allow once · s allow for this session", "p allow all like shell(rm *)", "n deny")
 			b.keys(test.keys...)
 			if test.want == nil {
 				undecided(t, reply)

@@ -253,7 +253,7 @@ func (m *model) decided(e *belay.Event) {
 func scope(d *belay.Decision) string {
 	switch d.Scope.Kind {
 	case belay.ScopeSession:
-		return " in this session"
+		return " for this session"
 	case belay.ScopePattern:
 		return " like " + visible.All(d.Scope.Pattern)
 	default:

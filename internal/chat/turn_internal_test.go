@@ -67,7 +67,7 @@ func TestRetryMakesWhatWasStreamedVoid(t *testing.T) {
 	hides(t, "the screen", b.screen(), "Half", "void")
 	b.says("Printed.\n\nHalf")
 	b.event(belay.Event{Kind: belay.EventError, Text: "overloaded", Retry: true})
-	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "retrying: overloaded", "Printed.", "trying again", "ignore the partial answer above")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "retrying: overloaded", "Printed.", "retrying", "ignore the partial answer above")
 	hides(t, "the screen", b.screen(), "Half")
 }
 
@@ -167,7 +167,7 @@ func TestHookLines(t *testing.T) {
 	}
 	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "),
 		"⚑ hook guard at tool.pre: blocked it", "⚑ hook paths at tool.pre: rewrote the input, reminded the model",
-		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: would have: asked you")
+		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: would have: asked for approval")
 	hides(t, "the screen", b.screen(), "silent")
 	call := &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{"path":"x/../a"}`), Final: json.RawMessage(`{"path":"a"}`), RewrittenBy: []string{"paths"}}
 	b.answers(call, belay.Result{Text: "ok"})
@@ -182,7 +182,7 @@ func TestWhatHooksSayIsShown(t *testing.T) {
 	b.event(belay.Event{Kind: belay.EventTurnContinued, By: "project/stopper", Text: "not yet"})
 	b.event(belay.Event{Kind: belay.EventHookOutput, By: "project/fmt", Text: "below", Agent: "helper", Run: "r", Depth: 1})
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"),
-		"⚑ hook project/fmt: 3 files\n  formatted", "⚑ goes on: project/stopper: not yet", "⚑ hook helper: project/fmt: below")
+		"⚑ hook project/fmt: 3 files\n  formatted", "⚑ continues: project/stopper: not yet", "⚑ hook helper: project/fmt: below")
 	shows(t, "the scrollback", strings.Join(b.raw, "\n"), b.m.look.dim.Render("⚑ hook project/fmt: 3 files"))
 	hides(t, "the scrollback", strings.Join(b.raw, "\n"), "\x1b[2J")
 }
@@ -241,7 +241,7 @@ func TestHowATurnEndsIsShown(t *testing.T) {
 		}, nil, []string{"∎ the turn is waiting: /resume continues it", "? shell waits for a decision: it removes files"}},
 		{"diagnostics are told", belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{{Code: "hook.timeout", Subscription: "slow", Message: "no answer"}}}, nil, []string{"⚑ hook.timeout slow: no answer"}},
 		{"an error that no event told of is told", belay.Turn{Reason: belay.EndError}, errors.New("the disk is full"), []string{"✗ the disk is full"}},
-		{"a session held elsewhere says what to do", belay.Turn{Reason: belay.EndError}, fmt.Errorf("open: %w", belay.ErrHeld), []string{"close the other one"}},
+		{"a session held elsewhere says what to do", belay.Turn{Reason: belay.EndError}, fmt.Errorf("open: %w", belay.ErrHeld), []string{"close the other chat"}},
 		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn is waiting: /resume"}},
 		{"nothing to resume", belay.Turn{Reason: belay.EndError}, belay.ErrNoTurn, []string{"there is no turn to resume"}},
 	} {

@@ -1,0 +1,297 @@
+package permit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// The parser reads some texts in another way than bash does. What bash runs then is not
+// what the parser found. Such texts are rare, so they are unknown as a whole.
+
+// disagreement says why bash may read a text in another way than the parser did. It is
+// empty for nearly all texts. Each check looks at the text first, which costs little.
+func disagreement(script string, file *syntax.File) string {
+	if strings.Contains(script, "\r") {
+		return "it has a carriage return in it, which shells read in different ways: end lines with a newline alone"
+	}
+	continued := strings.Contains(script, "\\\n")
+	if continued && strings.Contains(script, "#") && commentContinues(script, file) {
+		return "a line with a comment ends in a backslash, which shells read in different ways: remove the backslash"
+	}
+	if strings.Contains(script, "<<") && unclearHeredoc(script, file) {
+		return "it is not clear where a here-document ends: quote its end word, as in <<'EOF', and use that word nowhere else"
+	}
+	if strings.Contains(script, "${") && strings.Contains(script, "'") && quotedDefault(file) {
+		return "single quotes inside ${...} do not protect what is in them: use a variable"
+	}
+	if strings.Contains(script, "]}") && strings.ContainsAny(script, "<>") && indexedDescriptor(script, file) {
+		return "the index of a variable is computed for a redirection, which may run commands: use a plain name"
+	}
+	return ""
+}
+
+// commentContinues reports whether a comment may end in a backslash. For bash the comment
+// ends with the line. For the parser the command goes on.
+func commentContinues(script string, file *syntax.File) bool {
+	var marks []int // where a comment may begin
+	start := 0
+	for line := range strings.Lines(script) {
+		if strings.HasSuffix(line, "\\\n") {
+			for i := range len(line) {
+				if line[i] == '#' && (i == 0 || strings.IndexByte(" \t;&|()<>`", line[i-1]) >= 0) {
+					marks = append(marks, start+i)
+				}
+			}
+		}
+		start += len(line)
+	}
+	if len(marks) == 0 {
+		return false
+	}
+	texts := map[int]bool{} // those marks that are part of a text
+	for n := range syntax.Preorder(file) {
+		switch n.(type) {
+		case *syntax.Lit, *syntax.SglQuoted:
+			for _, at := range marks {
+				if int(n.Pos().Offset()) <= at && at < int(n.End().Offset()) {
+					texts[at] = true
+				}
+			}
+		}
+	}
+	return len(texts) < len(marks)
+}
+
+// plainEnd is the end word of a here-document that all shells read in the same way.
+var plainEnd = regexp.MustCompile(`^(?:\\?[\w.!+%@:,/-]+|'[^'\\\n]*'|"[^"\\$\x60\n]*")$`)
+
+// unclearHeredoc reports whether bash may see the end of a here-document elsewhere. Bash
+// joins lines that end in a backslash before it compares them with the end word, looks for
+// it inside expansions too, and in a substitution takes "EOF)" for the end.
+func unclearHeredoc(script string, file *syntax.File) bool {
+	for n := range syntax.Preorder(file) {
+		r, ok := n.(*syntax.Redirect)
+		if !ok || r.Op != syntax.Hdoc && r.Op != syntax.DashHdoc || r.Word == nil {
+			continue
+		}
+		from, to := int(r.Word.Pos().Offset()), int(r.Word.End().Offset())
+		if from < 0 || to > len(script) || from >= to || !plainEnd.MatchString(script[from:to]) {
+			return true
+		}
+		if r.Hdoc == nil {
+			continue
+		}
+		end := int(r.Hdoc.End().Offset())
+		if end > len(script) || end < to {
+			return true
+		}
+		body := script[to:end]
+		quoted := strings.ContainsAny(script[from:to], `'"\`)
+		if !quoted && strings.Contains(body, "\\\n") || endsWithin(body, strings.Trim(script[from:to], `'"\`), r.Op == syntax.DashHdoc) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsWithin reports whether a line of a here-document may be its end for bash. The last
+// line is its end in any case, and the first is the rest of the command.
+func endsWithin(body, stop string, tabs bool) bool {
+	lines := strings.Split(body, "\n")
+	for i := 1; i < len(lines)-1; i++ {
+		line := lines[i]
+		if tabs {
+			line = strings.TrimLeft(line, "\t")
+		}
+		if rest, ok := strings.CutPrefix(line, stop); ok && (rest == "" || strings.ContainsAny(rest, ")`")) {
+			return true
+		}
+	}
+	return false
+}
+
+// quotedDefault reports whether an expansion such as ${x:-'...'} has single quotes around
+// something that bash expands. Inside double quotes, here-documents and arithmetic the
+// single quotes are ordinary characters for bash.
+func quotedDefault(file *syntax.File) bool {
+	for n := range syntax.Preorder(file) {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			if n.Hdoc != nil && quotesIn(n.Hdoc, true) {
+				return true
+			}
+		case *syntax.ParamExp:
+			if quotesIn(n, false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quotesIn reports whether the word of an expansion has quotes that do not protect.
+// Without all, operators that cut the value are left out: they read quotes as usual.
+func quotesIn(n syntax.Node, all bool) bool {
+	for n := range syntax.Preorder(n) {
+		p, ok := n.(*syntax.ParamExp)
+		if !ok || p.Exp == nil || p.Exp.Word == nil || !all && strings.ContainsAny(p.Exp.Op.String(), "#%^,") {
+			continue
+		}
+		for n := range syntax.Preorder(p.Exp.Word) {
+			if q, ok := n.(*syntax.SglQuoted); ok && strings.ContainsAny(q.Value, "$`\\\"{}") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// indexedDescriptor reports whether a redirection puts the number of its descriptor into
+// a part of an array: {a[i]}<file.
+func indexedDescriptor(script string, file *syntax.File) bool {
+	for n := range syntax.Preorder(file) {
+		r, ok := n.(*syntax.Redirect)
+		if !ok {
+			continue
+		}
+		if r.N != nil && strings.Contains(r.N.Value, "[") {
+			return true
+		}
+		at := int(r.OpPos.Offset())
+		if at > len(script) {
+			return true
+		}
+		if before := script[:at]; strings.HasSuffix(before, "\\\n") && strings.HasSuffix(strings.ReplaceAll(before, "\\\n", ""), "]}") {
+			return true
+		}
+	}
+	return false
+}
+
+// escapes finds the escapes between $' and '.
+var escapes = regexp.MustCompile(`(?s)\\(?:x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.|$)`)
+
+// plainEscapes reports whether the parser and bash read all escapes between $' and ' in the
+// same way. A zero byte ends the text for bash.
+func plainEscapes(text string) bool {
+	for _, e := range escapes.FindAllString(text, -1) {
+		e = e[1:]
+		code, err := strconv.ParseUint(e, 8, 16)
+		if hex, ok := strings.CutPrefix(e, "x"); ok {
+			code, err = strconv.ParseUint(hex, 16, 16)
+		}
+		if err == nil && (code == 0 || code > 0xff) || err != nil && !oneOf(e, `n t r a b e E f v \ ' " ?`) {
+			return false
+		}
+	}
+	return true
+}
+
+// computedAlike reports whether a part of a word means the same to bash and to the library
+// that computes it here.
+func (a *analysis) computedAlike(n syntax.Node) bool {
+	switch p := n.(type) {
+	case *syntax.SglQuoted:
+		return !p.Dollar || !strings.Contains(p.Value, `\`) || plainEscapes(p.Value)
+	case *syntax.ParamExp:
+		if p.Param == nil || plainParam(p) {
+			return true
+		}
+		if !a.holdsASCII(p.Param.Value) { // bytes in one locale, characters in another
+			return false
+		}
+		return (p.Repl == nil || plainReplacement(p)) && (p.Exp == nil || !hasSingleQuotes(p.Exp.Word))
+	default:
+		return true
+	}
+}
+
+// plainReplacement reports whether ${x/a/b} replaces a text by a text. Patterns that are
+// anchored, and &, are not known to the library.
+func plainReplacement(p *syntax.ParamExp) bool {
+	from, to := p.Repl.Orig, p.Repl.With
+	return isName(p.Param.Value) && from != nil && plainText.MatchString(from.Lit()) && (to == nil || len(to.Parts) == 0 || plainText.MatchString(to.Lit()))
+}
+
+var plainText = regexp.MustCompile(`^[\w.,:+@-]+$`)
+
+func hasSingleQuotes(w *syntax.Word) bool {
+	if w == nil {
+		return false
+	}
+	for n := range syntax.Preorder(w) {
+		if _, ok := n.(*syntax.SglQuoted); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsASCII reports whether the value of a variable has only ASCII characters, as far as
+// it is known.
+func (a *analysis) holdsASCII(name string) bool {
+	value, _ := a.vars.get(name)
+	if !isName(name) {
+		value = strings.Join(a.params, "")
+	}
+	for i := range len(value) {
+		if value[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// laterTilde reports whether a word has a ~ that bash expands though the word does not
+// begin with it: behind the = of name=~ and behind a colon of name=a:~. assigned says
+// that the word is the value of an assignment.
+func laterTilde(w *syntax.Word, assigned bool) bool {
+	head, named := "", assigned
+	for i, part := range w.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			continue
+		}
+		if !named {
+			head += lit.Value
+			name, _, equals := strings.Cut(head, "=")
+			name, _, _ = strings.Cut(strings.TrimSuffix(name, "+"), "[")
+			if named = equals && isName(name); !named {
+				continue
+			}
+		}
+		if strings.Contains(lit.Value, ":~") || !assigned && strings.Contains(lit.Value, "=~") || i > 0 && strings.HasPrefix(lit.Value, "~") {
+			return true
+		}
+	}
+	return false
+}
+
+// isOneWord reports whether a word stands for exactly one, whatever its variables hold.
+func isOneWord(w *syntax.Word) bool {
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			if strings.ContainsAny(p.Value, "*?[{") {
+				return false
+			}
+		case *syntax.SglQuoted:
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				v, ok := inner.(*syntax.ParamExp)
+				if !ok {
+					continue
+				}
+				if v.Param == nil || v.Param.Value == "@" || v.Index != nil || v.Excl || v.Names != 0 {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}

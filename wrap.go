@@ -49,7 +49,7 @@ func (w *wrappedTool) LeftOut() string {
 // Abandon informs the tool.
 func (w *wrappedTool) Abandon(ctx context.Context, call *Invocation) error {
 	if t, ok := w.Tool.(AbandonTool); ok {
-		return t.Abandon(ctx, call) //nolint:wrapcheck // it is the tool's
+		return t.Abandon(ctx, call)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (w *wrappedModel) Info() ModelInfo { return named(w.Model).info }
 // CheckTools asks the model.
 func (w *wrappedModel) CheckTools(tools []ToolDeclaration) error {
 	if c, ok := w.Model.(ToolCheckModel); ok {
-		return c.CheckTools(tools) //nolint:wrapcheck // it is the model's
+		return c.CheckTools(tools)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (w *wrappedModel) CheckTools(tools []ToolDeclaration) error {
 // Reach asks the model.
 func (w *wrappedModel) Reach(ctx context.Context) error {
 	if r, ok := w.Model.(ReachModel); ok {
-		return r.Reach(ctx) //nolint:wrapcheck // it is the model's
+		return r.Reach(ctx)
 	}
 	return nil
 }

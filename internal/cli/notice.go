@@ -11,11 +11,7 @@ type notice struct {
 	good bool // else it is a warning
 }
 
-// warned shows a warning, and relieved that what it was about is over. Both may be called at any
-// time, by any goroutine.
-func (a *app) warned(text string)   { a.showNotice(notice{text: text}) }
-func (a *app) relieved(text string) { a.showNotice(notice{text: text, good: true}) }
-
+// showNotice shows a notice. It may be called at any time, by any goroutine.
 func (a *app) showNotice(n notice) {
 	a.mu.Lock()
 	show := a.noticed

@@ -44,6 +44,7 @@ func TestACallWhosePathsKeepMovingIsDenied(t *testing.T) {
 			}
 			delete(open, e.Approval.ID)
 			answered++
+		default:
 		}
 	}
 	if len(open) > 0 || answered != 4 {

@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -163,5 +164,5 @@ func sameJSON(a, b any) bool {
 	}
 	x, err := json.Marshal(a)
 	y, err2 := json.Marshal(b)
-	return err == nil && err2 == nil && string(x) == string(y)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
 }

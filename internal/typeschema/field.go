@@ -50,8 +50,7 @@ func collect(t reflect.Type, depth int, above map[reflect.Type]bool, all *[]fiel
 	}
 	above[t] = true
 	defer delete(above, t)
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		tag := f.Tag.Get("json")
 		if tag == "-" {
 			continue

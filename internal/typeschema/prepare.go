@@ -46,7 +46,7 @@ func (t *Type) Decode(input []byte, into any) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("/%s: the %s does not fit", strings.ReplaceAll(e.Field, ".", "/"), e.Value)
 	}
-	return err
+	return fmt.Errorf("it does not fit: %w", err)
 }
 
 // DropNulls takes properties away that are null and not required: they are absent.
@@ -107,15 +107,16 @@ func (n *node) prepare(value any, at string) (any, error) {
 // prepareObject prepares the values of an object, and fills in defaults.
 func (n *node) prepareObject(v map[string]any, at string) error {
 	for name, value := range n.defaults {
-		if v[name] == nil {
-			d := json.NewDecoder(bytes.NewReader(value))
-			d.UseNumber()
-			var filled any
-			if err := d.Decode(&filled); err != nil {
-				return fmt.Errorf("%s/%s: its default: %w", at, name, err)
-			}
-			v[name] = filled
+		if v[name] != nil {
+			continue
 		}
+		d := json.NewDecoder(bytes.NewReader(value))
+		d.UseNumber()
+		var filled any
+		if err := d.Decode(&filled); err != nil {
+			return fmt.Errorf("%s/%s: its default: %w", at, name, err)
+		}
+		v[name] = filled
 	}
 	for name, inner := range v {
 		below := n.below(name)

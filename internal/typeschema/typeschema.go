@@ -6,10 +6,12 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,9 +136,9 @@ func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node
 // own asks a type what it says about itself.
 func own(t reflect.Type) map[string]any {
 	value := reflect.New(t)
-	d, ok := value.Elem().Interface().(describer)
+	d, ok := reflect.TypeAssert[describer](value.Elem())
 	if !ok {
-		d, ok = value.Interface().(describer)
+		d, ok = reflect.TypeAssert[describer](value)
 	}
 	if !ok {
 		return nil
@@ -148,23 +150,21 @@ func own(t reflect.Type) map[string]any {
 func extend(s *jsonschema.Schema, more map[string]any) (*jsonschema.Schema, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("write: %w", err)
 	}
 	keywords := make(map[string]any)
 	if string(data) != "true" {
 		if err := json.Unmarshal(data, &keywords); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read: %w", err)
 		}
 	}
-	for key, value := range more {
-		keywords[key] = value
-	}
+	maps.Copy(keywords, more)
 	if data, err = json.Marshal(keywords); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("write: %w", err)
 	}
 	out := new(jsonschema.Schema)
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read: %w", err)
 	}
 	out.PropertyOrder = s.PropertyOrder
 	return out, nil
@@ -176,12 +176,9 @@ func orNull(s *jsonschema.Schema) *jsonschema.Schema {
 	case s.Type != "" && s.Enum == nil && s.Ref == "":
 		s.Types, s.Type = []string{s.Type, "null"}, ""
 	case len(s.Types) > 0 && s.Enum == nil:
-		for _, t := range s.Types {
-			if t == "null" {
-				return s
-			}
+		if !slices.Contains(s.Types, "null") {
+			s.Types = append(s.Types, "null")
 		}
-		s.Types = append(s.Types, "null")
 	case s.Enum != nil || s.Ref != "":
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "null"}}}
 	}
@@ -245,17 +242,15 @@ func integer(t reflect.Type) *jsonschema.Schema {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		s.Minimum = new(float64)
 		if bits < 64 {
-			s.Maximum = number(math.Ldexp(1, bits) - 1)
+			s.Maximum = new(math.Ldexp(1, bits) - 1)
 		}
 	default:
 		if bits < 64 {
-			s.Minimum, s.Maximum = number(-math.Ldexp(1, bits-1)), number(math.Ldexp(1, bits-1)-1)
+			s.Minimum, s.Maximum = new(-math.Ldexp(1, bits-1)), new(math.Ldexp(1, bits-1)-1)
 		}
 	}
 	return s
 }
-
-func number(v float64) *float64 { return &v }
 
 // isBytes reports whether encoding/json writes a slice as base64.
 func isBytes(t reflect.Type) bool {

@@ -3,28 +3,54 @@ package sqlite_test
 import "testing"
 
 // SPEC L-01, L-02, J-03
-func TestStore(t *testing.T) { backend.Sessions(t) }
+func TestStore(t *testing.T) {
+	t.Parallel()
+	backend.Sessions(t)
+}
 
 // SPEC L-02
-func TestTurns(t *testing.T) { backend.Turns(t) }
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	backend.Turns(t)
+}
 
 // SPEC J-01
-func TestJournal(t *testing.T) { backend.Journal(t) }
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	backend.Journal(t)
+}
 
 // SPEC J-07
-func TestQueue(t *testing.T) { backend.Queue(t) }
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	backend.Queue(t)
+}
 
 // SPEC J-04, J-05
-func TestWorkQueue(t *testing.T) { backend.WorkQueue(t) }
+func TestWorkQueue(t *testing.T) {
+	t.Parallel()
+	backend.WorkQueue(t)
+}
 
 // SPEC J-04
-func TestInputs(t *testing.T) { backend.Inputs(t) }
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	backend.Inputs(t)
+}
 
 // SPEC J-02, P-18
-func TestSecretsOfATurn(t *testing.T) { backend.SecretsOfATurn(t) }
+func TestSecretsOfATurn(t *testing.T) { //nolint:paralleltest // it sets a variable
+	backend.SecretsOfATurn(t)
+}
 
 // SPEC J-02, P-18
-func TestSecretsOfApprovals(t *testing.T) { backend.SecretsOfApprovals(t) }
+func TestSecretsOfApprovals(t *testing.T) {
+	t.Parallel()
+	backend.SecretsOfApprovals(t)
+}
 
 // SPEC P-18
-func TestApprovalOfARuleWithASecret(t *testing.T) { backend.RuleWithASecret(t) }
+func TestApprovalOfARuleWithASecret(t *testing.T) {
+	t.Parallel()
+	backend.RuleWithASecret(t)
+}

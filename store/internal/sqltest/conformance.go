@@ -35,7 +35,7 @@ type Backend struct {
 
 // Sessions runs the conformance suite of stores.
 func (b *Backend) Sessions(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	opts := &Options{MaxJobs: 8}
 	storetest.Test(t, func(t testing.TB) belay.Store { return b.Open(t, opts) }, &storetest.Options{
 		// The former store stays open, as that of a process that hangs. TestKilled is about
@@ -51,7 +51,7 @@ func (b *Backend) Sessions(t *testing.T) {
 
 // Turns runs the conformance suite of turns.
 func (b *Backend) Turns(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return b.Open(t, nil) })
 	storetest.TestTurnsOfTheGone(t, func(t testing.TB) belay.TurnStore { return b.Open(t, nil) }, func(t testing.TB, s belay.TurnStore) belay.TurnStore {
 		if err := s.(Store).Close(); err != nil {
@@ -63,13 +63,13 @@ func (b *Backend) Turns(t *testing.T) {
 
 // Journal runs the conformance suite of journals.
 func (b *Backend) Journal(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	hooktest.TestJournal(t, func(t testing.TB) hook.Journal { return b.Open(t, nil).Journal() })
 }
 
 // Queue runs the conformance suite of queues.
 func (b *Backend) Queue(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	hooktest.TestQueue(t, func(t testing.TB, capacity int) hooktest.Store {
 		s := b.Open(t, &Options{MaxJobs: capacity})
 		return hooktest.Store{Journal: s.Journal(), Queue: s.Queue()}
@@ -78,7 +78,7 @@ func (b *Backend) Queue(t *testing.T) {
 
 // WorkQueue runs the conformance suite of queues that work.
 func (b *Backend) WorkQueue(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	hooktest.TestWorkQueue(t, func(t testing.TB, capacity, workers int) hooktest.Store {
 		s := b.Open(t, &Options{MaxJobs: capacity, Workers: workers, JobPoll: 5 * time.Millisecond, Grace: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 		return hooktest.Store{Journal: s.Journal(), Queue: s.Queue()}
@@ -88,7 +88,7 @@ func (b *Backend) WorkQueue(t *testing.T) {
 // Inputs asserts that the input of background work is kept apart from its job until the job
 // is over.
 func (b *Backend) Inputs(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	ctx, s := t.Context(), b.Open(t, &Options{JobPoll: 5 * time.Millisecond})
 	queue := s.Queue().(hook.InputQueue)
 	job := hook.Job{ID: "job", Key: "key", Handler: "h", Idempotent: true}

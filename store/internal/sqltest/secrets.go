@@ -33,6 +33,7 @@ var Pass = belay.ToolPre.On("pass", func(context.Context, belay.ToolCall) (belay
 // environment and the model's answer are in the transcript and nowhere else. The reasons of
 // questions and decisions may quote a call, and hold no secrets.
 func (b *Backend) SecretsOfATurn(t *testing.T) {
+	t.Helper()
 	ctx, s := t.Context(), b.Open(t, nil)
 	t.Setenv("BELAY_TEST_TOKEN", "planted-environment")
 	asks := belay.ToolPre.On("asks", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
@@ -120,7 +121,7 @@ var secretWords = regexp.MustCompile(`(?i)secret-?of-?[a-z-]+`)
 // SecretsOfApprovals searches the files of the store for secrets in the reasons of questions
 // and decisions.
 func (b *Backend) SecretsOfApprovals(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	s, files := b.Private(t)
 	ctx, epoch := t.Context(), Hold(t, s, "a").Epoch
 	asked := func(id string) belay.Approval {
@@ -172,7 +173,7 @@ func (secretFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorizati
 // RuleWithASecret asserts that a rule whose name holds a secret is on record without it and is
 // recognised: what was approved runs, and what was granted is not asked about again.
 func (b *Backend) RuleWithASecret(t *testing.T) {
-	t.Parallel()
+	t.Helper()
 	ctx, s, noted := t.Context(), b.Open(t, nil), 0
 	call := []scripted.Call{{Tool: "note", Input: `{"text": "one"}`}}
 	model := scripted.New([]scripted.Step{{Calls: call}, {Calls: call}, {Text: "done"}}, nil)

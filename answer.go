@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/belay-run/belay/internal/typeschema"
 )
 
 // finalAnswer is the tool with which a model gives structured output.
@@ -22,7 +24,7 @@ var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was 
 // The error is ErrNoAnswer if the turn ended in another way. The returned turn says how.
 func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
 	type wrapped struct {
-		Answer T `json:"answer" jsonschema:"the answer"`
+		Answer T `json:"answer" jsonschema:"the answer" required:"true"`
 	}
 	var answer T
 	given := false
@@ -34,7 +36,7 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 	serial := &ToolTraits{Serial: true} // the last of several answers is used
 	var tool Tool
 	var err error
-	if t := reflect.TypeFor[T](); t.Kind() == reflect.Struct {
+	if described, derr := typeschema.For(reflect.TypeFor[T]()); derr == nil && described.Schema.Type == "object" {
 		tool, err = newTool(finalAnswer, description, func(_ context.Context, in T) (Result, error) { return take(in), nil }, serial)
 	} else {
 		tool, err = newTool(finalAnswer, description, func(_ context.Context, in wrapped) (Result, error) { return take(in.Answer), nil }, serial)

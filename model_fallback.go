@@ -50,7 +50,7 @@ func (f *fallbackModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chun
 					failed = true
 					break
 				}
-				begun = begun || chunk.Text != "" || chunk.Thinking != "" || chunk.Response != nil
+				begun = begun || chunk != (Chunk{})
 				if !yield(chunk, err) {
 					return
 				}
@@ -116,13 +116,20 @@ func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, 
 
 // fallBack makes the next model answer from now on, if the turn's model has one and failed.
 func (t *turn) fallBack(err error) bool {
-	f, ok := t.model.Model.(*fallbackModel)
+	next := t.model.next()
 	failure, failed := errors.AsType[*ModelError](err)
-	if !ok || !failed || t.ctx.Err() != nil {
+	if next == nil || !failed || t.ctx.Err() != nil {
 		return false
 	}
-	next := named(Fallback(f.models[1], f.models[2:]...))
 	t.emit(Event{Kind: EventError, Text: fmt.Sprintf("%v: %s answers instead", failure, next.info.Name), Retry: true})
-	t.model = next
+	t.model, t.request.tooFull = next, false
 	return true
+}
+
+// next returns the model that answers if this one cannot, or nil.
+func (n *namedModel) next() *namedModel {
+	if f, ok := n.Model.(*fallbackModel); ok {
+		return named(Fallback(f.models[1], f.models[2:]...))
+	}
+	return nil
 }

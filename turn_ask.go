@@ -42,7 +42,10 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 		if errors.As(err, &failure) && failure.Kind == ModelTooLong && !shortened {
 			shortened = true
 			if cerr := t.compact("too_long"); cerr != nil {
-				return nil, nil, errors.Join(err, cerr)
+				if t.ignoreFailedCompaction(cerr) != nil || !t.fallBack(err) {
+					return nil, nil, errors.Join(err, cerr)
+				}
+				attempt, shortened = 0, false
 			}
 			continue
 		}
@@ -50,7 +53,7 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 			if !t.fallBack(err) {
 				return nil, nil, err
 			}
-			attempt = 0
+			attempt, shortened = 0, false
 		}
 	}
 }

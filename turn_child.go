@@ -121,7 +121,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
 	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run ended its goroutine"), done: make(chan struct{})}
-	go run.main(context.WithValue(ctx, lineageKey{}, l), take) // abandoned if it ignores an abort
+	go run.main(context.WithValue(context.WithValue(ctx, lineageKey{}, l), callKey{}, (*Invocation)(nil)), take) // abandoned if it ignores an abort
 	select {
 	case <-run.done:
 		return run.outcome(ctx)

@@ -186,13 +186,17 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 		if err == nil {
 			break
 		}
-		var failure *ModelError
-		if whole && errors.As(err, &failure) && failure.Kind == ModelTooLong {
+		failure, _ := errors.AsType[*ModelError](err)
+		if whole && failure != nil && failure.Kind == ModelTooLong {
 			whole = false
 			continue
 		}
 		if err := t.waitToRetry(attempt, err); err != nil {
-			return nil, err
+			next := model.next()
+			if next == nil || failure == nil || t.ctx.Err() != nil {
+				return nil, err
+			}
+			model, attempt = next, 0
 		}
 	}
 	var texts []string

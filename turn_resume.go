@@ -168,7 +168,7 @@ func (t *turn) resumeCall(c *call) {
 	d, waits, fault := c.standing(time.Now())
 	switch {
 	case fault != "":
-		c.refuse("belay", fault)
+		t.deny(c, "belay", fault)
 		return
 	case waits:
 		return

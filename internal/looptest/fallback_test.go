@@ -120,6 +120,72 @@ func TestFallbackThatDoesNotHelp(t *testing.T) {
 	}
 }
 
+// A request that is too long for one model, whose summary fails too, goes to the next one; and a
+// summary falls back as well.
+//
+// SPEC L-11
+func TestFallbackOfCompaction(t *testing.T) {
+	t.Parallel()
+	for name, model := range map[string]belay.Model{
+		"too long, and no summary": belay.Fallback(steady("a/small", 1, belay.ModelTooLong), steady("b/large", 1, "")),
+		"a summary by the second":  belay.Fallback(steady("a/down", 1, belay.ModelAuth), steady("b/up", 1, "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent, err := belay.New(model, &belay.Options{Store: memstore.New(nil)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			session := agent.Session("s")
+			for range 3 {
+				takeTurn(t, session.Run(t.Context(), strings.Repeat("long ", 100)), belay.EndTurn)
+			}
+			if err := session.Compact(t.Context()); err != nil {
+				t.Errorf("compact: %v", err)
+			}
+			if err := agent.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An answer may be any type, also a struct that is a string in JSON.
+//
+// SPEC L-10, T-14
+func TestAnswerOfAStructThatIsAString(t *testing.T) {
+	t.Parallel()
+	agent, _ := newAgent(t, nil, callWith("final_answer", `{"answer":"2026-01-02T03:04:05Z"}`))
+	got, _, err := belay.Answer[time.Time](t.Context(), agent.Session("s"), "when?")
+	if err != nil || got.Year() != 2026 {
+		t.Errorf("the answer is %v, %v", got, err)
+	}
+	agent, _ = newAgent(t, nil, callWith("final_answer", `{}`), callWith("final_answer", `{"answer":{"n":1}}`))
+	pointer, _, err := belay.Answer[*struct {
+		N int `json:"n"`
+	}](t.Context(), agent.Session("s"), "which?")
+	if err != nil || pointer == nil || pointer.N != 1 {
+		t.Errorf("the answer is %v, %v", pointer, err)
+	}
+}
+
+// Two keys that encoding/json takes for the same are refused, whatever their letters are.
+//
+// SPEC T-02
+func TestKeysThatAreTheSameToTheDecoder(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{`{"hosts":"good","ho\u017fts":"evil"}`, `{"hosts":"good","HOSTS":"evil"}`, "{\"k\":1,\"\u212a\":2}"} {
+		ran := 0
+		tool := anyTool("call", func(context.Context, *belay.Invocation) (belay.Result, error) { ran++; return belay.Result{}, nil }, nil)
+		agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}}, callWith("call", input))
+		session := agent.Session("s")
+		takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+		if r := onlyResult(t, session); ran > 0 || r.Class != belay.ClassInvalid {
+			t.Errorf("%s ran %d times: %s", input, ran, r.Text)
+		}
+	}
+}
+
 // everyTrait is a tool with all that a tool can have besides.
 type everyTrait struct{ belay.Tool }
 

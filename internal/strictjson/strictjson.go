@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -55,7 +56,7 @@ func checkKeys(d *json.Decoder) error {
 				return err //nolint:wrapcheck // the caller does
 			}
 			name, _ := key.(string)
-			folded := strings.ToLower(name)
+			folded := fold(name)
 			if seen[folded] {
 				return fmt.Errorf("the key %q is there twice", name)
 			}
@@ -87,6 +88,18 @@ func Ambiguous(input json.RawMessage, value any) bool {
 	return clash || kept != keys
 }
 
+// fold returns a key as encoding/json compares keys: each letter by the smallest one that
+// Unicode takes for the same, so that the long s is an s.
+func fold(key string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, key)
+}
+
 // countKeys counts the keys of all objects in a value, and reports whether two of
 // one object differ only in case.
 func countKeys(value any) (n int, clash bool) {
@@ -95,11 +108,11 @@ func countKeys(value any) (n int, clash bool) {
 		n = len(v)
 		var folded map[string]bool
 		for key, inner := range v {
-			if low := strings.ToLower(key); low != key || folded != nil {
+			if low := fold(key); low != key || folded != nil {
 				if folded == nil { // from here on it matters how keys are spelled
 					folded = make(map[string]bool, len(v))
 					for other := range v {
-						if f := strings.ToLower(other); folded[f] {
+						if f := fold(other); folded[f] {
 							clash = true
 						} else {
 							folded[f] = true

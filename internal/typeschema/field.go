@@ -1,6 +1,7 @@
 package typeschema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,9 +27,11 @@ type field struct {
 
 // fieldsOf returns the fields that encoding/json decodes, those of embedded structs too. Where
 // two have one name the less deep one wins, then the one whose tag names it; else none does.
-func fieldsOf(t reflect.Type) []field {
+func fieldsOf(t reflect.Type) ([]field, error) {
 	var all []field
-	collect(t, 0, make(map[reflect.Type]bool), &all)
+	if err := collect(t, field{}, make(map[reflect.Type]bool), &all); err != nil {
+		return nil, err
+	}
 	var kept []field
 	for i, f := range all {
 		dominant := true
@@ -41,12 +44,14 @@ func fieldsOf(t reflect.Type) []field {
 			kept = append(kept, f)
 		}
 	}
-	return kept
+	return kept, nil
 }
 
-func collect(t reflect.Type, depth int, above map[reflect.Type]bool, all *[]field) {
+// collect adds the fields of a struct. Within is the field that it is embedded in: those behind a
+// pointer may all be absent.
+func collect(t reflect.Type, within field, above map[reflect.Type]bool, all *[]field) error {
 	if above[t] {
-		return
+		return nil
 	}
 	above[t] = true
 	defer delete(above, t)
@@ -68,7 +73,13 @@ func collect(t reflect.Type, depth int, above map[reflect.Type]bool, all *[]fiel
 				continue
 			}
 			if name == "" && inner.Kind() == reflect.Struct {
-				collect(inner, depth+1, above, all)
+				pointer := f.Type.Kind() == reflect.Pointer
+				if pointer && !f.IsExported() {
+					return fmt.Errorf("JSON cannot be decoded into the embedded pointer %s, whose type is not exported: embed the struct itself", f.Type)
+				}
+				if err := collect(inner, field{depth: within.depth + 1, optional: within.optional || pointer}, above, all); err != nil {
+					return err
+				}
 				continue
 			}
 		}
@@ -77,11 +88,13 @@ func collect(t reflect.Type, depth int, above map[reflect.Type]bool, all *[]fiel
 		}
 		list := strings.Split(options, ",")
 		*all = append(*all, field{
-			StructField: f, name: orElse(name, f.Name), tagged: name != "", depth: depth,
-			optional: slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero") || f.Type.Kind() == reflect.Pointer,
-			quoted:   slices.Contains(list, "string") && quotable(inner.Kind()),
+			StructField: f, name: orElse(name, f.Name), tagged: name != "", depth: within.depth,
+			optional: within.optional || slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero") ||
+				f.Type.Kind() == reflect.Pointer && f.Tag.Get("required") != "true",
+			quoted: slices.Contains(list, "string") && quotable(inner.Kind()),
 		})
 	}
+	return nil
 }
 
 // isName reports whether encoding/json takes a name from a tag.
@@ -131,7 +144,34 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 	if err := tags(s, f.Tag); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
+	if s.Default != nil && !f.quoted {
+		if err := decodes(n, s.Default, f.Type); err != nil {
+			return nil, nil, fmt.Errorf("%s: the tag default:%q: %w", at, f.Tag.Get("default"), err)
+		}
+	}
 	return s, n, nil
+}
+
+// decodes returns an error if a default is not a value of its field.
+func decodes(n *node, value json.RawMessage, t reflect.Type) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return fmt.Errorf("it is not JSON: %w", err)
+	}
+	v, err := n.prepare(v, "")
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("it has no JSON form: %w", err)
+	}
+	if err := json.Unmarshal(data, reflect.New(t).Interface()); err != nil {
+		return fmt.Errorf("it is no %s: %w", t, err)
+	}
+	return nil
 }
 
 func quotedSchema(t reflect.Type) *jsonschema.Schema {
@@ -143,6 +183,8 @@ func quotedSchema(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Enum: []any{"true", "false"}}
 	case t.Kind() == reflect.String:
 		return &jsonschema.Schema{Type: "string", Pattern: `^".*"$`, Description: "a JSON string within a string"}
+	case t.Kind() < reflect.Float32:
+		return &jsonschema.Schema{Type: "string", Pattern: `^-?[0-9]+$`, Description: "a whole number within a string"}
 	default:
 		return &jsonschema.Schema{Type: "string", Pattern: `^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$`, Description: "a number within a string"}
 	}
@@ -174,6 +216,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		}
 	}
 	take("enum", func(text string) error {
+		rules.Enum = nil // it takes the place of the type's own
 		for word := range strings.SplitSeq(text, ",") {
 			v, err := valueOf(rules, strings.TrimSpace(word))
 			if err != nil {
@@ -185,8 +228,8 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 	})
 	float := func(to **float64) func(string) error {
 		return func(text string) error {
-			if !hasType(rules, "integer") && !hasType(rules, "number") {
-				return errors.New("the field is no number")
+			if hasType(rules, "string") || !hasType(rules, "integer") && !hasType(rules, "number") {
+				return errors.New("the field is no number: check such a rule in the function")
 			}
 			v, err := strconv.ParseFloat(text, 64)
 			if err != nil {
@@ -231,9 +274,16 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		if err != nil {
 			return err
 		}
+		if _, ok := v.(string); !ok {
+			s.Default = json.RawMessage(text) // a large number stays as it is
+			return nil
+		}
 		s.Default, err = json.Marshal(v)
 		return err
 	})
+	if s.MinItems != nil && *s.MinItems > 0 || s.MinLength != nil && *s.MinLength > 0 {
+		withoutNull(s) // null would have none
+	}
 	return errors.Join(problems...)
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"reflect"
 	"slices"
 	"strings"
@@ -177,9 +179,12 @@ func whole(n json.Number) any {
 	if !strings.ContainsAny(string(n), ".eE") {
 		return n
 	}
-	f, err := n.Float64()
-	if err != nil || f != float64(int64(f)) {
+	if f, err := n.Float64(); err != nil || math.Abs(f) > 1<<64 {
 		return n
 	}
-	return int64(f)
+	exact, ok := new(big.Rat).SetString(string(n)) // a float64 would round large ones
+	if !ok || !exact.IsInt() {
+		return n
+	}
+	return json.Number(exact.Num().String())
 }

@@ -83,7 +83,7 @@ var (
 type describer interface{ JSONSchema() map[string]any }
 
 // DurationPattern is that of durations as Go writes them.
-const DurationPattern = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+const DurationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 
 // known are the types whose JSON form is not that of their kind.
 func known(t reflect.Type) (*jsonschema.Schema, bool) {
@@ -116,7 +116,10 @@ func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node
 	if err != nil {
 		return nil, nil, err
 	}
-	more := own(t)
+	more, err := own(t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", at, err)
+	}
 	if more == nil {
 		if s == nil {
 			return nil, nil, fmt.Errorf("%s: type %s decodes its JSON itself: give it a method JSONSchema() map[string]any, or use NewRawTool", at, t)
@@ -134,16 +137,21 @@ func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node
 }
 
 // own asks a type what it says about itself.
-func own(t reflect.Type) map[string]any {
+func own(t reflect.Type) (more map[string]any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s.JSONSchema panics: %v", t, v)
+		}
+	}()
 	value := reflect.New(t)
 	d, ok := reflect.TypeAssert[describer](value.Elem())
 	if !ok {
 		d, ok = reflect.TypeAssert[describer](value)
 	}
 	if !ok {
-		return nil
+		return nil, nil //nolint:nilnil // it says nothing
 	}
-	return d.JSONSchema()
+	return d.JSONSchema(), nil
 }
 
 // extend puts keywords into a schema.
@@ -189,6 +197,7 @@ func orNull(s *jsonschema.Schema) *jsonschema.Schema {
 func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
 	n := new(node)
 	if s, ok := known(t); ok {
+		n.integer = t == reflect.TypeFor[big.Int]()
 		if n.duration = t == reflect.TypeFor[time.Duration](); !n.duration {
 			n.decodes = t
 		}
@@ -306,7 +315,11 @@ func (b *builder) object(t reflect.Type, at string) (*jsonschema.Schema, *node, 
 	b.defs[t] = d
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, Properties: make(map[string]*jsonschema.Schema)}
 	d.schema = s
-	for _, f := range fieldsOf(t) {
+	fields, err := fieldsOf(t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", at, err)
+	}
+	for _, f := range fields {
 		where := at + "." + f.name
 		property, n, err := b.property(f, where)
 		if err != nil {

@@ -64,6 +64,12 @@ func (*Point) JSONSchema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^-?[0-9]+,-?[0-9]+$"}
 }
 
+// Panics has no schema.
+type Panics string
+
+// JSONSchema panics.
+func (Panics) JSONSchema() map[string]any { panic("oh no") }
+
 type secretive struct{ n int }
 
 func (s *secretive) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &s.n) }
@@ -271,6 +277,14 @@ func TestTypesThatCannotBeDescribed(t *testing.T) {
 		{reflect.TypeFor[struct {
 			N string `pattern:"("`
 		}](), []string{"pattern", "("}},
+		{reflect.TypeFor[struct{ *hidden }](), []string{"embedded pointer", "embed the struct itself"}},
+		{reflect.TypeFor[struct {
+			D time.Duration `minimum:"5"`
+		}](), []string{".D", "check such a rule in the function"}},
+		{reflect.TypeFor[struct {
+			At time.Time `json:"at,omitzero" default:"tomorrow"`
+		}](), []string{".at", `default:"tomorrow"`}},
+		{reflect.TypeFor[struct{ P Panics }](), []string{".P", "JSONSchema panics"}},
 	} {
 		_, err := typeschema.For(test.typ)
 		if err == nil {
@@ -281,6 +295,65 @@ func TestTypesThatCannotBeDescribed(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q in it", test.typ, err, want)
 			}
+		}
+	}
+}
+
+type hidden struct {
+	ID int `json:"id"`
+}
+
+// Shown is embedded by pointer.
+type Shown struct {
+	ID int `json:"id"`
+}
+
+// Rules hold for every way to write a value, and for all values that a model can send.
+//
+// SPEC T-14, T-15
+func TestRulesThatBind(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		*Shown
+
+		Files  []string          `json:"files" minItems:"1"`
+		Data   []byte            `json:"data,omitempty" minLength:"4"`
+		Level  Priority          `json:"level,omitempty" enum:"low"`
+		Wait   time.Duration     `json:"wait,omitempty"`
+		Big    uint64            `json:"big,omitempty" default:"9007199254740993"`
+		Count  int8              `json:"count,omitempty,string"`
+		Large  *big.Int          `json:"large,omitempty"`
+		Must   *string           `json:"must" required:"true"`
+		Levels map[Priority]bool `json:"levels,omitempty"`
+	}
+	typ, schema := compile(t, reflect.TypeFor[in]())
+	for _, test := range []struct {
+		input string
+		ok    bool
+	}{
+		{`{"files":["a"],"must":null}`, true},
+		{`{"files":["a"],"must":"x","id":3,"level":"low","wait":"1h0.5m","large":5.0}`, true},
+		{`{"files":["a"]}`, false},
+		{`{"files":null,"must":"x"}`, false},
+		{`{"files":[],"must":"x"}`, false},
+		{`{"files":["a"],"must":"x","level":"high"}`, false},
+		{`{"files":["a"],"must":"x","wait":"00"}`, false},
+		{`{"files":["a"],"must":"x","wait":"1h0"}`, false},
+		{`{"files":["a"],"must":"x","count":"1.5"}`, false},
+	} {
+		err := accepts(typ, schema, test.input)
+		var got in
+		if err == nil {
+			err = typ.Decode([]byte(test.input), &got)
+		}
+		if (err == nil) != test.ok || err == nil && got.Big != 9007199254740993 {
+			t.Errorf("%s: %v, big %d", test.input, err, got.Big)
+		}
+	}
+	for _, number := range []string{"9007199254740993.0", "1e19"} {
+		var got in
+		if err := typ.Decode([]byte(`{"files":["a"],"big":`+number+`}`), &got); err != nil || got.Big != 9007199254740993 && got.Big != 1e19 {
+			t.Errorf("%s is read as %d, %v", number, got.Big, err)
 		}
 	}
 }

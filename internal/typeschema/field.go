@@ -68,20 +68,11 @@ func collect(t reflect.Type, within field, above map[reflect.Type]bool, all *[]f
 		if inner.Kind() == reflect.Pointer && inner.Name() == "" {
 			inner = inner.Elem()
 		}
-		if f.Anonymous {
-			if !f.IsExported() && inner.Kind() != reflect.Struct {
-				continue
+		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			if err := embed(&f, inner, within, above, all); err != nil {
+				return err
 			}
-			if name == "" && inner.Kind() == reflect.Struct {
-				pointer := f.Type.Kind() == reflect.Pointer
-				if pointer && !f.IsExported() {
-					return fmt.Errorf("JSON cannot be decoded into the embedded pointer %s, whose type is not exported: embed the struct itself", f.Type)
-				}
-				if err := collect(inner, field{depth: within.depth + 1, optional: within.optional || pointer}, above, all); err != nil {
-					return err
-				}
-				continue
-			}
+			continue
 		}
 		if !f.IsExported() {
 			continue
@@ -95,6 +86,15 @@ func collect(t reflect.Type, within field, above map[reflect.Type]bool, all *[]f
 		})
 	}
 	return nil
+}
+
+// embed adds the fields of an embedded struct.
+func embed(f *reflect.StructField, inner reflect.Type, within field, above map[reflect.Type]bool, all *[]field) error {
+	pointer := f.Type.Kind() == reflect.Pointer
+	if pointer && !f.IsExported() {
+		return fmt.Errorf("JSON cannot be decoded into the embedded pointer %s, whose type is not exported: embed the struct itself", f.Type)
+	}
+	return collect(inner, field{depth: within.depth + 1, optional: within.optional || pointer}, above, all)
 }
 
 // isName reports whether encoding/json takes a name from a tag.
@@ -226,34 +226,8 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		}
 		return nil
 	})
-	float := func(to **float64) func(string) error {
-		return func(text string) error {
-			if hasType(rules, "string") || !hasType(rules, "integer") && !hasType(rules, "number") {
-				return errors.New("the field is no number: check such a rule in the function")
-			}
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return errors.New("it must be a number")
-			}
-			*to = &v
-			return nil
-		}
-	}
-	count := func(to **int, kind string, of *jsonschema.Schema) func(string) error {
-		return func(text string) error {
-			if !hasType(of, kind) {
-				return fmt.Errorf("the field is no %s", kind)
-			}
-			v, err := strconv.Atoi(text)
-			if err != nil || v < 0 {
-				return errors.New("it must be a whole number from 0")
-			}
-			*to = &v
-			return nil
-		}
-	}
-	take("minimum", float(&rules.Minimum))
-	take("maximum", float(&rules.Maximum))
+	take("minimum", bound(&rules.Minimum, rules))
+	take("maximum", bound(&rules.Maximum, rules))
 	take("minLength", count(&rules.MinLength, "string", rules))
 	take("maxLength", count(&rules.MaxLength, "string", rules))
 	take("minItems", count(&s.MinItems, "array", s))
@@ -285,6 +259,36 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		withoutNull(s) // null would have none
 	}
 	return errors.Join(problems...)
+}
+
+// bound reads the bound of a number from a tag.
+func bound(to **float64, of *jsonschema.Schema) func(text string) error {
+	return func(text string) error {
+		if hasType(of, "string") || !hasType(of, "integer") && !hasType(of, "number") {
+			return errors.New("the field is no number: check such a rule in the function")
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return errors.New("it must be a number")
+		}
+		*to = &v
+		return nil
+	}
+}
+
+// count reads a number of characters or items from a tag.
+func count(to **int, kind string, of *jsonschema.Schema) func(text string) error {
+	return func(text string) error {
+		if !hasType(of, kind) {
+			return fmt.Errorf("the field is no %s", kind)
+		}
+		v, err := strconv.Atoi(text)
+		if err != nil || v < 0 {
+			return errors.New("it must be a whole number from 0")
+		}
+		*to = &v
+		return nil
+	}
 }
 
 func hasType(s *jsonschema.Schema, name string) bool {

@@ -28,7 +28,7 @@ type Options struct {
 	Disable bool
 	// DisableIDs switches off hooks by their ids, as shown in listings.
 	DisableIDs []string
-	// NoCommands switches off all commands and workers, whoever declares them. Their
+	// NoCommands switches off all commands and workers of all spaces. Their
 	// gates deny.
 	NoCommands bool
 	// Declare are the options of declared hooks: the project, the environment, secrets,

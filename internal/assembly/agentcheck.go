@@ -43,7 +43,8 @@ type AgentCheck struct {
 }
 
 // NewAgentCheck returns a check against the tools and the skills of the project.
-func NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
+func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
+	a.DefaultMode(ctx, s) // an agent's mode is compared with it
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("look for the tools: %w", err)

@@ -252,7 +252,7 @@ func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems 
 // only the number of those that were written for another agent.
 func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
 	declared, problems := Agents(s)
-	check, err := NewAgentCheck(ctx, s)
+	check, err := a.NewAgentCheck(ctx, s)
 	if err != nil {
 		return nil, err
 	}

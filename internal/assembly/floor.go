@@ -136,7 +136,7 @@ func (f *Floor) Covers(ctx context.Context, pattern string, call belay.ToolCall)
 
 // Of returns the floor in the mode of a turn.
 func (f *Floor) Of(turn policy.Settings) *permit.Floor {
-	return f.In(ModeOfTurn(f.settings, turn))
+	return f.In(modeOfTurn(f.settings, turn))
 }
 
 // inMode returns the floor for an agent with a mode of its own. It can only be stricter.
@@ -157,7 +157,7 @@ type tighterFloor struct {
 
 // Authorize checks a call in the stricter of the two modes.
 func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
-	e := f.In(ModeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
+	e := f.In(modeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }

@@ -70,7 +70,7 @@ func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error
 		for {
 			open, err := extracting(ctx, journal, began)
 			if err != nil || !open {
-				return nil // the work is on record, and is done by whoever comes next
+				return nil // the work is stored: the next process does it
 			}
 			select {
 			case <-look.C:

@@ -52,9 +52,15 @@ func FullModelName(s *config.Loaded) string {
 	return "scripted/" + path
 }
 
-// ModeOfTurn returns the mode for a turn. A flag decides. Without one it is the mode that the turn began with. Settings
+// ModeOfTurn returns the mode that a turn runs in on this machine, or without a turn the mode of the settings.
+func (a *Assembler) ModeOfTurn(ctx context.Context, s *config.Loaded, turn policy.Settings) permit.Mode {
+	a.DefaultMode(ctx, s)
+	return modeOfTurn(s, turn)
+}
+
+// modeOfTurn returns the mode for a turn. A flag decides. Without one it is the mode that the turn began with. Settings
 // that have changed since apply only if they are stricter, and only if the turn did not begin with a flag.
-func ModeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
+func modeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
 	today, err := permit.ModeOf(s.Mode)
 	if err != nil {
 		today = permit.ReadOnly // settings are checked when they are read

@@ -45,7 +45,7 @@ func TestModeOfAResumedTurn(t *testing.T) {
 			if !test.rememberNothing {
 				had = policy.Settings{TurnMode.Set(test.had), turnModeFrom.Set(test.hadFrom)}
 			}
-			got := ModeOfTurn(settings, had)
+			got := modeOfTurn(settings, had)
 			if got.Name != test.name || got.Auto != test.auto || got.Ask != test.ask {
 				t.Errorf("the mode is %q %d/%d, want %q %d/%d", got.Name, got.Auto, got.Ask, test.name, test.auto, test.ask)
 			}

@@ -64,7 +64,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			own, problems := assembly.Agents(settings)
 			spaces := assembly.SpacesHere(settings)
 			declared := assembly.AddSpaceAgents(own, spaces)
-			check, err := assembly.NewAgentCheck(cmd.Context(), settings)
+			check, err := a.assembler().NewAgentCheck(cmd.Context(), settings)
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func (a *app) checkSettings(s *config.Loaded) error {
 // checkAgents finds mistakes that show only when agents are made. Files in .claude, and missing keys on this machine,
 // are warnings and not mistakes.
 func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent.Declaration) error {
-	check, err := assembly.NewAgentCheck(ctx, s)
+	check, err := a.assembler().NewAgentCheck(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func (a *app) examine(ctx context.Context) *report {
 	if err != nil {
 		r.add(finding{"settings", broken, err.Error(), "correct what it says, or see `belay init`", true})
 	} else {
+		a.assembler().DefaultMode(ctx, settings)
 		r.Project = settings.Project
 		r.add(settingsFinding(settings))
 		for _, path := range config.Paths() {
@@ -105,7 +106,7 @@ func (a *app) examine(ctx context.Context) *report {
 		r.add(modelFinding(ctx, settings))
 		r.add(providersFinding(settings))
 		r.add(a.storeFinding(ctx, settings))
-		r.add(floorFinding(settings))
+		r.add(a.floorFinding(ctx, settings))
 		r.add(a.filesFinding(ctx, settings))
 		r.add(a.unheededFinding(ctx, settings))
 	}
@@ -295,9 +296,9 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 }
 
 // floorFinding says what the floor holds, and what of it was relaxed.
-func floorFinding(s *config.Loaded) finding {
+func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
-	mode := assembly.ModeOfTurn(s, nil)
+	mode := a.assembler().ModeOfTurn(ctx, s, nil)
 	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), visible.Counted(len(s.Permit.Rules), "rule"), visible.Counted(len(s.Permit.Guards), "guard"))
 	if len(s.Permit.Relax) > 0 {
 		f.Status = note

@@ -120,7 +120,7 @@ func lacking(err error) (*belay.MissingToolError, bool) {
 
 // goOnAs makes the settings use the model that an open turn began with, unless a flag names one. It prints what changes
 // for the turn.
-func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
+func (a *app) goOnAs(ctx context.Context, settings *config.Loaded, info *belay.SessionInfo) error {
 	open := info.State.Turn
 	if open == nil {
 		return nil
@@ -131,7 +131,7 @@ func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
 		}
 	}
 	had, _ := assembly.TurnMode.Value(open.Policy)
-	switch now := assembly.ModeOfTurn(settings, open.Policy); {
+	switch now := a.assembler().ModeOfTurn(ctx, settings, open.Policy); {
 	case had == "":
 	case had != now.Name:
 		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))

@@ -181,7 +181,7 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 
 // readOver are the settings of MCP servers that do nothing here.
 func (a *app) readOver(p *assembly.Places) []*mcptool.FaultError {
-	_, warnings, _ := a.assembler().ReadMCP() // mistakes are told by whoever starts them
+	_, warnings, _ := a.assembler().ReadMCP() // mistakes are reported when the servers start
 	for _, place := range p.All {
 		if read, _ := mcptool.Load(filepath.Join(place.Dir, "mcp.json")); read != nil {
 			warnings = append(read.Warnings, warnings...)

@@ -104,7 +104,7 @@ func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
 		return nil, err
 	}
 	r := &inForce{
-		Project: s.Project, Mode: assembly.ModeOfTurn(s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.Sandboxed(),
+		Project: s.Project, Mode: a.assembler().ModeOfTurn(ctx, s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.Sandboxed(),
 		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, assembly.Existing(s.Permit.Roots)...), Modes: permit.Modes(),
 	}
 	for _, decision := range []permit.RuleDecision{permit.RuleDeny, permit.RuleAsk, permit.RuleAllow} {

@@ -98,7 +98,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 		}
 	}
 	if o.resumes && !info.Held {
-		if err := a.goOnAs(w.Settings, &info); err != nil {
+		if err := a.goOnAs(ctx, w.Settings, &info); err != nil {
 			return nil, err
 		}
 	}

@@ -71,6 +71,9 @@ func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
 	if !validToolName(d.Name) {
 		return nil, fmt.Errorf("tool %q: name: want 1-128 of [A-Za-z0-9_-]", d.Name)
 	}
+	if b.traits.NeedsAuthorizer && b.inScope && a.opts.Authorizer == nil {
+		return nil, uncheckedError{d.Name}
+	}
 	if len(d.InputSchema) == 0 {
 		return b, nil
 	}
@@ -87,6 +90,14 @@ func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
 	}
 	b.schema = resolved
 	return b, nil
+}
+
+// uncheckedError refuses tools that need an Authorizer, for an agent without one.
+type uncheckedError []string
+
+func (e uncheckedError) Error() string {
+	return "tools that must not run unchecked: " + strings.Join(e, ", ") +
+		"; the agent has no Authorizer: set Options.Authorizer to the floor of permit.New, or to permit.Off() if every call may run"
 }
 
 func validToolName(name string) bool {
@@ -126,8 +137,13 @@ func (a *Agent) addTools(tools []ownedTool) (*Lease, error) {
 	added := make([]*boundTool, 0, len(tools))
 	have := make(map[string]*boundTool, len(tools))
 	var problems []error
+	var unchecked uncheckedError
 	for _, t := range tools {
 		b, err := a.bind(t.Tool, t.owner)
+		if one, ok := errors.AsType[uncheckedError](err); ok {
+			unchecked = append(unchecked, one...)
+			continue
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -137,6 +153,9 @@ func (a *Agent) addTools(tools []ownedTool) (*Lease, error) {
 		}
 		have[b.name] = b
 		added = append(added, b)
+	}
+	if len(unchecked) > 0 {
+		problems = append(problems, unchecked)
 	}
 	next := newToolset(slices.Concat(now.tools, added))
 	if len(problems) == 0 && len(added) > 0 {

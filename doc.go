@@ -72,7 +72,7 @@
 // # Concurrency
 //
 // An [Agent] and a [Session] are safe for concurrent use. A session runs one
-// turn at a time. A second turn waits or is refused: see Options.Busy.
+// turn at a time. A second turn waits or is refused: see Options.RefuseBusy.
 //
 // Many sessions use the parts of an agent at the same time. The model, tools,
 // hooks, interceptors, the authorizer, the approver, extensions and the store

@@ -50,7 +50,8 @@ type Options struct {
 	Extensions []Extension
 	// Interceptors are Go code around tool calls. Defaults to none.
 	Interceptors []Interceptor
-	// Authorizer is the floor that every call must pass. Defaults to none.
+	// Authorizer is the floor that every call must pass: permit.New makes one. Defaults to
+	// none, and tools that need one (ToolTraits.NeedsAuthorizer) are then refused.
 	Authorizer Authorizer
 	// OnAsk says what happens when a hook or the floor asks for approval. Defaults to
 	// AskWait if there is an Approver, and to AskDeny otherwise.
@@ -66,9 +67,9 @@ type Options struct {
 	Planner Planner
 	// Store keeps sessions. Defaults to memory, for as long as the agent lives.
 	Store Store
-	// Busy says what happens to a second turn while the session runs one. Defaults to
-	// BusyQueue.
-	Busy BusyMode
+	// RefuseBusy makes a second turn fail with ErrBusy while the session runs one. Defaults
+	// to false: the second turn waits.
+	RefuseBusy bool
 	// MaxTokens limits each response. Defaults to the provider's own limit.
 	MaxTokens int
 	// Limits limit a turn. Defaults to the defaults of Limits.
@@ -99,15 +100,6 @@ const (
 	AskPark AskMode = "park"
 	// AskDeny refuses the call.
 	AskDeny AskMode = "deny"
-)
-
-// BusyMode says what happens to a second turn while the session runs one.
-type BusyMode string
-
-// The modes for a second turn.
-const (
-	BusyQueue  BusyMode = "queue"  // it waits
-	BusyRefuse BusyMode = "refuse" // it fails with ErrBusy
 )
 
 // Limits limit a turn. A zero field means its default.
@@ -190,7 +182,6 @@ func orDefault[T comparable](field *T, value T) {
 // complete fills in the defaults and refuses invalid options.
 func (o *Options) complete() error {
 	orDefault(&o.Name, defaultName)
-	orDefault(&o.Busy, BusyQueue)
 	orDefault(&o.ApprovalExpiry, 24*time.Hour)
 	orDefault(&o.Limits.Steps, 100)
 	orDefault(&o.Limits.Parallel, 16)
@@ -228,9 +219,6 @@ func (o *Options) sound() error {
 		}
 	default:
 		refuse("on_ask: %q is none of wait, park, deny", o.OnAsk)
-	}
-	if o.Busy != BusyQueue && o.Busy != BusyRefuse {
-		refuse("busy: %q is none of queue, refuse", o.Busy)
 	}
 	for name, value := range map[string]int{
 		"limits.steps": o.Limits.Steps, "limits.parallel": o.Limits.Parallel, "limits.continuations": o.Limits.Continuations, "limits.depth": o.Limits.Depth,

@@ -124,7 +124,7 @@ func (s *Session) Grants(ctx context.Context) ([]Grant, error) {
 }
 
 // Revoke removes the grant that an approval created: its asker asks again from then on. If
-// a turn is running, Revoke waits or is refused, as Options.Busy says. ErrNotFound: the
+// a turn is running, Revoke waits or is refused, as Options.RefuseBusy says. ErrNotFound: the
 // session has no such grant.
 func (s *Session) Revoke(ctx context.Context, approval string) error {
 	_, err := s.take(ctx, func(t *turn) EndReason {

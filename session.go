@@ -198,7 +198,7 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 // another process can open it. Close waits for a running turn. Nothing is lost: the session
 // can be opened again.
 func (s *Session) Close(ctx context.Context) (err error) {
-	if err := s.acquire(ctx, closing); err != nil {
+	if err := s.acquire(ctx, false); err != nil {
 		if errors.Is(err, ErrClosed) {
 			return nil
 		}
@@ -246,15 +246,13 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	return err
 }
 
-// closing waits for the session as BusyQueue does.
-const closing BusyMode = "closing"
-
-// acquire waits for the session's slot, for a turn.
-func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
+// acquire takes the session's slot. While another turn has it, acquire waits, or returns
+// ErrBusy if refuse is set.
+func (s *Session) acquire(ctx context.Context, refuse bool) error {
 	select {
 	case s.slot <- struct{}{}:
 	default:
-		if busy == BusyRefuse {
+		if refuse {
 			return ErrBusy
 		}
 		select {
@@ -263,7 +261,19 @@ func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
 			return context.Cause(ctx)
 		}
 	}
-	if s.closed.Load() || busy != closing && !s.agent.takesTurns(ctx) {
+	if s.closed.Load() {
+		<-s.slot
+		return ErrClosed
+	}
+	return nil
+}
+
+// acquireTurn takes the session's slot for a turn.
+func (s *Session) acquireTurn(ctx context.Context) error {
+	if err := s.acquire(ctx, s.agent.opts.RefuseBusy); err != nil {
+		return err
+	}
+	if !s.agent.takesTurns(ctx) {
 		<-s.slot
 		return ErrClosed
 	}

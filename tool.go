@@ -49,6 +49,9 @@ type ToolTraits struct {
 	Timeout time.Duration
 	// MaxResult limits the text of a result, in characters. Defaults to the agent's limit.
 	MaxResult int
+	// NeedsAuthorizer says that the tool is dangerous without a permission check, such as a
+	// shell. An agent without Options.Authorizer refuses the tool. Defaults to false.
+	NeedsAuthorizer bool
 }
 
 // Invocation is a call in the form that its tool gets. The tool may keep it.

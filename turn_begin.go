@@ -62,7 +62,7 @@ func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Se
 
 // newTurn waits for the session's slot and makes a turn.
 func (s *Session) newTurn(ctx context.Context) (*turn, error) {
-	if err := s.acquire(ctx, s.agent.opts.Busy); err != nil {
+	if err := s.acquireTurn(ctx); err != nil {
 		return nil, fmt.Errorf("session %q: %w", s.id, err)
 	}
 	t := &turn{

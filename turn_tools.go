@@ -142,7 +142,7 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 			if !ok {
 				var err error
 				if b, err = a.bind(tool, from); err != nil {
-					now.refuse(codes.BundleUnrouted, from, "a tool of the extension has a name or a schema that cannot be used", err)
+					now.refuse(codes.BundleUnrouted, from, "a tool of the extension cannot be used", err)
 					continue
 				}
 			}

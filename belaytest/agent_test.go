@@ -48,7 +48,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 		{
 			"an agent that cannot be made ends the test",
 			func(t testing.TB) {
-				belaytest.New(t, belaytest.Script(), &belay.Options{Busy: "maybe"}).Say("hello")
+				belaytest.New(t, belaytest.Script(), &belay.Options{OnAsk: "maybe"}).Say("hello")
 			},
 			[]string{"the agent cannot be made", "maybe"},
 		},

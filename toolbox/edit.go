@@ -24,7 +24,7 @@ func (f *files) editTool() belay.Tool { //nolint:ireturn // a tool is used throu
 			"old_string": {"type": "string", "description": "the text to replace, exactly as it is in the file"},
 			"new_string": {"type": "string", "description": "the text to put in its place"},
 			"replace_all": {"type": "boolean", "description": "replace every occurrence instead of the only one"}
-		}}`, belay.ToolTraits{Serial: true}, f.doEdit)
+		}}`, belay.ToolTraits{Serial: true, NeedsAuthorizer: true}, f.doEdit)
 }
 
 func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInput) (belay.Result, error) {

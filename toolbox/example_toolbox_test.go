@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/toolbox"
 )
@@ -33,7 +34,11 @@ func ExampleFiles() {
 	}
 	defer func() { _ = root.Close() }()
 
-	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root)})
+	floor, err := permit.New(dir, nil) // checks every call
+	if err != nil {
+		panic(err)
+	}
+	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root), Authorizer: floor})
 	// docs:end files
 	check(err)
 	defer func() { _ = agent.Close(ctx) }()

@@ -120,7 +120,7 @@ func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used t
 			"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": %d, "description": "how long it may take; default %d"},
 			"description": {"type": "string", "description": "what the command is for, in a few words, for the user"}
 		}}`, max(int(s.opts.MaxTimeout/time.Second), 1), int(s.opts.Timeout/time.Second)),
-		belay.ToolTraits{Serial: true, Timeout: s.opts.MaxTimeout + time.Minute, MaxResult: maxShown}, s.run)
+		belay.ToolTraits{Serial: true, NeedsAuthorizer: true, Timeout: s.opts.MaxTimeout + time.Minute, MaxResult: maxShown}, s.run)
 }
 
 type shell struct{ opts ShellOptions }

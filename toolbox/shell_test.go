@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/toolbox"
 )
@@ -200,7 +201,7 @@ func TestShellThatIsNotThere(t *testing.T) {
 // agentOf makes an agent with all tools of a project.
 func agentOf(t *testing.T, dir string, opts *belay.Options, steps ...scripted.Step) *belay.Agent {
 	t.Helper()
-	opts.Tools = toolbox.All(openRoot(t, dir), nil)
+	opts.Tools, opts.Authorizer = toolbox.All(openRoot(t, dir), nil), permit.Off()
 	agent, err := belay.New(scripted.New(steps, nil), opts)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func (f *files) writeTool() belay.Tool { //nolint:ireturn // a tool is used thro
 		"type": "object", "additionalProperties": false, "required": ["path", "content"], "properties": {
 			"path": {"type": "string", "description": "the file, relative to the project"},
 			"content": {"type": "string", "description": "the whole content of the file"}
-		}}`, belay.ToolTraits{Serial: true}, f.doWrite)
+		}}`, belay.ToolTraits{Serial: true, NeedsAuthorizer: true}, f.doWrite)
 }
 
 func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeInput) (belay.Result, error) {

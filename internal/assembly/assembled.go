@@ -150,7 +150,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		ApprovalExpiry: s.Approvals.Expiry,
 		Store:          w.Store,
 		Runtime:        &hook.RuntimeOptions{Grants: w.Places.Host.Grants, Failed: a.hookFailed},
-		Busy:           belay.BusyRefuse,
+		RefuseBusy:     true,
 		Limits: belay.Limits{
 			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool, Idle: s.Limits.Idle,
 		},

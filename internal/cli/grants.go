@@ -148,7 +148,7 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 	default:
 		return fmt.Errorf("%q begins the ids of %d grants: write more of it", word, len(meant))
 	}
-	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store, Busy: belay.BusyRefuse, Logger: a.logger()})
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store, RefuseBusy: true, Logger: a.logger()})
 	if err != nil {
 		return err
 	}

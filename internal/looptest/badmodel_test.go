@@ -192,8 +192,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 // SPEC L-02
 func TestTurnsAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []belay.BusyMode{belay.BusyQueue, belay.BusyRefuse} {
-		t.Run(string(mode), func(t *testing.T) {
+	for _, refuse := range []bool{false, true} {
+		t.Run(map[bool]string{false: "wait", true: "refuse"}[refuse], func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
@@ -201,7 +201,7 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 					<-gate
 					yield(belay.Chunk{Response: &belay.Response{Parts: []belay.Part{belay.Text("ok")}}}, nil)
 				})
-				s := agentOf(t, model, &belay.Options{Busy: mode}).Session("s")
+				s := agentOf(t, model, &belay.Options{RefuseBusy: refuse}).Session("s")
 				texts := []string{"a", "b", "c", "d"}
 				errs := make([]error, len(texts))
 				done := make(chan int, len(texts))
@@ -223,7 +223,7 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 					}
 				}
 				want := texts
-				if mode == belay.BusyRefuse {
+				if refuse {
 					want = texts[:1]
 				}
 				if !slices.Equal(said, want) {

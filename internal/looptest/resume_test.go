@@ -442,7 +442,7 @@ func TestEndPhasesFireLater(t *testing.T) {
 // SPEC L-02.
 func TestOneTurnAtATime(t *testing.T) {
 	t.Parallel()
-	for name, busy := range map[string]belay.BusyMode{"a second turn waits": belay.BusyQueue, "a second turn is refused": belay.BusyRefuse} {
+	for name, refuse := range map[string]bool{"a second turn waits": false, "a second turn is refused": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked, goOn := make(chan struct{}, 2), make(chan struct{})
@@ -452,14 +452,14 @@ func TestOneTurnAtATime(t *testing.T) {
 				return says("one"), nil
 			}}
 			store := memstore.New(nil)
-			s := agentOf(t, scriptOf(step, step), &belay.Options{Busy: busy, Store: store}).Session("s")
+			s := agentOf(t, scriptOf(step, step), &belay.Options{RefuseBusy: refuse, Store: store}).Session("s")
 			first, next := make(chan error, 1), make(chan error, 1)
 			go func() { first <- second(s.Turn(t.Context(), "a")) }()
 			<-asked
 			if _, err := agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s").Turn(t.Context(), "elsewhere"); !errors.Is(err, belay.ErrHeld) {
 				t.Errorf("another process: %v", err)
 			}
-			if busy == belay.BusyRefuse {
+			if refuse {
 				if _, err := s.Turn(t.Context(), "b"); !errors.Is(err, belay.ErrBusy) {
 					t.Errorf("the second turn: %v", err)
 				}

@@ -1,0 +1,19 @@
+package permit
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+)
+
+// Off returns an Authorizer that checks nothing: every call passes. Use it for an agent that
+// has a shell or writes files where a mistake costs nothing, such as in a container that is
+// thrown away. Hooks and approvals still apply.
+func Off() belay.Authorizer { return off{} }
+
+type off struct{}
+
+// Authorize lets every call pass.
+func (off) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {
+	return belay.Authorization{By: "permit.Off"}, nil
+}

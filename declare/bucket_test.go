@@ -38,7 +38,7 @@ func TestBucketsTakeTheFlatForm(t *testing.T) {
 		ID, Phase string
 		Kind      hook.HandlerKind
 		Argv      []string
-		Webhook   *declare.Webhook
+		Webhook   *declare.Endpoint
 		Action    *declare.Action
 		Tools     []string
 		Failure   string
@@ -50,9 +50,9 @@ func TestBucketsTakeTheFlatForm(t *testing.T) {
 	want := map[string]brief{}
 	for _, b := range []brief{
 		{ID: "onStart.1", Phase: "session.start", Kind: hook.HandlerAction, Action: &declare.Action{Name: "log"}},
-		{ID: "onToolCall.1", Phase: "tool.pre", Kind: hook.HandlerWebhook, Webhook: &declare.Webhook{URL: "https://ops.example.com/audit"}},
+		{ID: "onToolCall.1", Phase: "tool.pre", Kind: hook.HandlerWebhook, Webhook: &declare.Endpoint{URL: "https://ops.example.com/audit"}},
 		{ID: "onToolCall.2", Phase: "tool.pre", Kind: hook.HandlerAction, Action: &declare.Action{Name: "approve"}, Tools: []string{"send_*", "shell"}},
-		{ID: "mine", Phase: "tool.pre", Kind: hook.HandlerWebhook, Webhook: &declare.Webhook{URL: "https://ops.example.com/", Secret: "KEY"}, Tools: []string{"write"}, Failure: "open"},
+		{ID: "mine", Phase: "tool.pre", Kind: hook.HandlerWebhook, Webhook: &declare.Endpoint{URL: "https://ops.example.com/", Secret: "KEY"}, Tools: []string{"write"}, Failure: "open"},
 		{ID: "onToolCall.4", Phase: "tool.pre", Kind: hook.HandlerCommand, Argv: []string{"sh", "-c", "./check.sh --strict"}},
 		{ID: "onToolCall.5", Phase: "tool.pre", Kind: hook.HandlerCommand, Argv: []string{"./check.sh", "--strict"}},
 		{ID: "onToolCall.6", Phase: "tool.pre", Kind: hook.HandlerAction, Action: &declare.Action{Name: "deny", Text: "not here"}, Tools: []string{"rm"}},

@@ -33,7 +33,7 @@ type Declaration struct {
 	// host's value, NAME=value sets one.
 	Env []string
 	// Webhook is the endpoint of a webhook.
-	Webhook *Webhook
+	Webhook *Endpoint
 	// Action is the built-in action.
 	Action *Action
 	// Secrets are the names of variables whose values are secret.
@@ -45,8 +45,8 @@ type Declaration struct {
 	wire *phasejson.Phase // nil if it was not read from a file
 }
 
-// Webhook is an endpoint that is called instead of a program.
-type Webhook struct {
+// Endpoint is where a webhook is called.
+type Endpoint struct {
 	// URL is where the envelope is posted: https, or http to this machine.
 	URL string
 	// Secret names the variable with the key of the signature. If it is empty,

@@ -15,7 +15,7 @@
 // [Load] reads files and reports every mistake with its line. [New] makes a [Set] of the
 // declarations. Its subscriptions are installed like any other:
 //
-//	declared, err := declare.Load("hooks", "hooks/no-prod.yaml")
+//	declared, err := declare.Load("hooks", "no-prod.yaml")
 //	...
 //	set, err := declare.New(declared, hook.Origin{Kind: hook.OriginProject}, nil)
 //	...

@@ -13,7 +13,7 @@ import (
 
 // webhook reads the endpoint of a webhook.
 func (h *hookReading) webhook(v frontmatter.Value) {
-	w := new(Webhook)
+	w := new(Endpoint)
 	h.d.Webhook = w
 	read := func(v frontmatter.Value) {
 		w.URL = h.text(v, "url")

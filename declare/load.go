@@ -22,7 +22,7 @@ const Limit = frontmatter.Limit
 // Load reads files, YAML or JSON by their extension, and checks the scripts that
 // they name: scripts must exist, be executable and have the line ends of this
 // system. The files, and scripts with relative paths, must be below root after links
-// are resolved. File names are relative to the working directory.
+// are resolved. Relative file names are relative to root.
 //
 // The error joins a [FaultError] for each mistake. The declarations without
 // mistakes are returned with it. A caller that uses them must know that a gate may
@@ -34,6 +34,9 @@ func Load(root string, files ...string) ([]*Declaration, error) {
 		return nil, fmt.Errorf("declare: %w", err)
 	}
 	for _, file := range files {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(root, file)
+		}
 		before := len(r.declared)
 		text, err := readFile(base, file)
 		if err != nil {

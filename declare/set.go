@@ -92,6 +92,28 @@ type Set struct {
 // New makes subscriptions of declarations from the given origin. Nothing runs before
 // they are installed; workers start with their first call, or by [Set.Start].
 func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
+	s, err := newSet(declarations, origin, opts)
+	if err != nil {
+		return nil, fmt.Errorf("declare: %w", err)
+	}
+	var problems []error
+	codecs := make(map[string]*codec)
+	for _, d := range declarations {
+		sub, err := s.subscribe(d, declarations, codecs)
+		if err != nil {
+			problems = append(problems, &FaultError{d.File, d.Line, err.Error()})
+			continue
+		}
+		s.subs = append(s.subs, sub)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSet makes a set without subscriptions. The declarations name secrets.
+func newSet(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
 	s := &Set{origin: origin, closed: make(chan struct{})}
 	if opts != nil {
 		s.opts = *opts
@@ -99,7 +121,7 @@ func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, 
 	if s.opts.Project == "" {
 		dir, err := os.Getwd()
 		if err != nil {
-			return nil, fmt.Errorf("declare: %w", err)
+			return nil, err
 		}
 		s.opts.Project = dir
 	}
@@ -114,22 +136,9 @@ func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, 
 	s.redact = newRedactor(s.secrets(declarations))
 	var err error
 	if s.allowed, err = readAllowlist(s.opts.Allowlist); err != nil {
-		return nil, fmt.Errorf("declare: %w", err)
-	}
-	s.client = newClient(s.opts.Transport)
-	var problems []error
-	codecs := make(map[string]*codec)
-	for _, d := range declarations {
-		sub, err := s.subscribe(d, declarations, codecs)
-		if err != nil {
-			problems = append(problems, &FaultError{d.File, d.Line, err.Error()})
-			continue
-		}
-		s.subs = append(s.subs, sub)
-	}
-	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
+	s.client = newClient(s.opts.Transport)
 	return s, nil
 }
 

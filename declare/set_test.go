@@ -204,7 +204,7 @@ func TestHooksThatGoDeclaresHaveTheDefaultTimeout(t *testing.T) {
 	for rule, d := range map[string]*declare.Declaration{
 		"a command": {Kind: hook.HandlerCommand, Argv: []string{"true"}},
 		"a worker":  {Kind: hook.HandlerWorker, Argv: []string{"true"}},
-		"a webhook": {Kind: hook.HandlerWebhook, Webhook: &declare.Webhook{URL: "https://example.com/"}},
+		"a webhook": {Kind: hook.HandlerWebhook, Webhook: &declare.Endpoint{URL: "https://example.com/"}},
 		"an action": {Kind: hook.HandlerAction, Action: &declare.Action{Name: "log"}},
 	} {
 		for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: time.Minute} {

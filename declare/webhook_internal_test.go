@@ -36,7 +36,7 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 			return dial(ctx, network, test.resolved) // as if localhost resolved to it
 		}
 		h := &handler{
-			codec: codecOf(t, "tool.pre"), d: &Declaration{Webhook: &Webhook{URL: "http://localhost/"}},
+			codec: codecOf(t, "tool.pre"), d: &Declaration{Webhook: &Endpoint{URL: "http://localhost/"}},
 			set: &Set{client: client, redact: newRedactor(nil), allowed: []allowance{{host: "localhost"}}},
 		}
 		post, err := h.newWebhook()

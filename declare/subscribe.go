@@ -1,0 +1,65 @@
+package declare
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Command returns a subscription that runs a program at a phase, as a declared command does:
+// the program gets the envelope on standard input and answers by its exit code and its
+// output. It runs in the working directory of this process. The timeout defaults to 5
+// seconds.
+func Command(phase hook.AnyPhase, id string, argv []string, opts *hook.Options) (hook.Subscription, error) {
+	sub, _, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerCommand, Argv: argv}, opts, nil)
+	return sub, err
+}
+
+// Worker returns a subscription that asks a worker, a program that stays and speaks the
+// protocol of package worker. It starts with its first call, in the working directory of this
+// process, and ends after ctx is done. The timeout defaults to 5 seconds.
+func Worker(ctx context.Context, phase hook.AnyPhase, id string, argv []string, opts *hook.Options) (hook.Subscription, error) {
+	sub, set, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerWorker, Argv: argv}, opts, nil)
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = set.Close() }) // it returns no error
+	}
+	return sub, err
+}
+
+// Webhook returns a subscription that posts the envelope to an endpoint, which needs no entry
+// in an allowlist. The timeout defaults to 5 seconds.
+func Webhook(phase hook.AnyPhase, id string, to Endpoint, opts *hook.Options) (hook.Subscription, error) {
+	var allow []string
+	if u, err := endpoint(to.URL); err == nil { // subscribe reports the error
+		allow = []string{(&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String()}
+	}
+	sub, _, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerWebhook, Webhook: &to}, opts, allow)
+	return sub, err
+}
+
+// subscribe makes the only subscription of a set.
+func subscribe(phase hook.AnyPhase, d *Declaration, opts *hook.Options, allow []string) (hook.Subscription, *Set, error) {
+	fail := func(err error) (hook.Subscription, *Set, error) {
+		return hook.Subscription{}, nil, fmt.Errorf("declare: hook %q: %w", d.ID, err)
+	}
+	var err error
+	if d.Dir, err = os.Getwd(); err != nil {
+		return fail(err)
+	}
+	d.Phase = phase.Name()
+	if opts != nil {
+		d.Options = *opts
+	}
+	set, err := newSet([]*Declaration{d}, d.Options.Origin, &Options{Project: d.Dir, Allowlist: allow})
+	if err != nil {
+		return fail(err)
+	}
+	sub, err := set.subscribe(d, nil, make(map[string]*codec))
+	if err != nil {
+		return fail(err)
+	}
+	return sub, set, nil
+}

@@ -21,8 +21,7 @@ type Agent struct {
 	hooks *hook.Runtime
 	tools atomic.Pointer[toolset]
 	// stepped are the last toolsets that step tools were part of, the last one first.
-	stepped  atomic.Pointer[[]*steppedTools]
-	steppers []stepper
+	stepped atomic.Pointer[[]*steppedTools]
 	// toldLists has the names of the tools for which the user has been told that their list
 	// is shortened.
 	toldLists sync.Map
@@ -30,14 +29,10 @@ type Agent struct {
 	limited    atomic.Pointer[[]*limitedTools]
 	directives atomic.Pointer[map[string]*Directive]
 	prompt     atomic.Pointer[prompt] // what every turn's prompt begins with
-	names      []string               // of the extensions
-	config     AgentConfig            // as the extensions made it; it does not change any more
-	narrowed   ownTools
+	composed   atomic.Pointer[composition]
 	limits     *limits                // of its resources; nil for none
 	below      atomic.Pointer[limits] // of the last parent's children, see limitsBelow
-	scopeLines []string
-	fragments  []fragment // of extensions
-	hints      []fragment // likewise
+	intercepts atomic.Pointer[[]*Interceptor]
 	store      Store
 	// riding says that the records of hooks are stored in the commits of the turn. In
 	// memory that would be a useless copy.
@@ -51,17 +46,13 @@ type Agent struct {
 	unstored map[string]unstoredUsage // by session
 	closed   atomic.Bool
 	done     chan struct{} // closed by Close
-	changing sync.Mutex    // serialises changes of the tools and directives
+	changing sync.Mutex    // serialises changes of the tools, directives and interceptors
+	adding   sync.Mutex    // serialises changes of the extensions; taken before changing
 
 	leaving      atomic.Bool // it is being replaced
 	registration registration
-	endWatching  context.CancelFunc // ends the watching of extensions when they have seen all events
-	cutWatching  context.CancelFunc // ends it with their current event
-	watching     []extensionWatch
+	watching     []*extensionWatch // guarded by mu
 }
-
-// fragment is text of an extension.
-type fragment struct{ from, text string }
 
 // namedModel is a model with its info.
 type namedModel struct {
@@ -91,10 +82,10 @@ func newAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.register(ctx); err != nil {
+	if err := a.registerAll(ctx); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	a.watchExtensions()
+	a.watchExtensions(a.composed.Load().extensions)
 	return a, nil
 }
 
@@ -118,33 +109,39 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if err := a.makeRuntime(); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	if err := a.build(ctx); err != nil {
-		return nil, fmt.Errorf("new agent: %w", err)
-	}
-	brought, err := a.gather()
+	c, err := newComposition(AgentConfig{
+		ID: a.opts.Name + a.serial, Name: a.opts.Name, Instructions: a.opts.Instructions, Resources: a.opts.Resources,
+	}).with(ctx, a.opts.Extensions)
 	if err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	day := ""
-	if a.opts.Environment != nil {
-		day = a.opts.Environment.day()
+	a.composed.Store(c)
+	if len(c.config.Resources) > 0 {
+		a.limits = &limits{own: c.config.clone().Resources}
 	}
-	a.prompt.Store(a.basePrompt(day))
-	a.tools.Store(&toolset{})
-	if _, err := a.addTools(brought.tools); err != nil {
+	brought, err := gather(c.extensions)
+	if err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	if err := a.checkStepTools(); err != nil {
+	a.tools.Store(&toolset{})
+	if _, err := a.addTools(c, append(owned("", a.opts.Tools), brought.tools...)); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	if err := a.checkStepTools(c); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	a.directives.Store(&map[string]*Directive{})
-	if _, err := a.Define(brought.directives...); err != nil {
+	if _, err := a.Define(slices.Concat(a.opts.Directives, brought.directives)...); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	if _, err := a.hooks.Install(brought.hooks...); err != nil {
+	if _, err := a.hooks.Install(slices.Concat(a.opts.Hooks, brought.hooks)...); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	a.warnOfStrays()
+	a.intercepts.Store(new([]*Interceptor))
+	if _, err := a.Intercept(a.opts.Interceptors...); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	a.warnOfStrays(c.extensions)
 	return a, nil
 }
 

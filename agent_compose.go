@@ -2,6 +2,7 @@ package belay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -29,93 +30,159 @@ func matches(pattern, tool string) bool {
 	return ok && err == nil
 }
 
-// nameExtensions reads the names of the extensions. They must be unique.
-func (a *Agent) nameExtensions() error {
-	a.opts.Extensions = slices.Clone(a.opts.Extensions)
-	a.names = make([]string, len(a.opts.Extensions))
-	for i, e := range a.opts.Extensions {
-		if e == nil {
-			return fmt.Errorf("extension %d is nil: leave it out", i+1)
-		}
-		if err := safely(fmt.Sprintf("%d, a %T", i+1, e), func() error { a.names[i] = e.Name(); return nil }); err != nil {
-			return err
-		}
-		switch name := a.names[i]; {
-		case strings.TrimSpace(name) == "":
-			return fmt.Errorf("extension %d, a %T, has no name: give it one; errors and scopes use it", i+1, e)
-		case slices.Contains(a.names[:i], name):
-			return fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", name)
-		}
-	}
-	return nil
+// attached is an extension of an agent, with what the agent asked it once.
+type attached struct {
+	Extension
+	name  string
+	kinds []string // of resources that are enforced for it
+	tools []string // that the agent may use, if narrowed is set
+	// narrowed says that the agent may use only some of its tools.
+	narrowed bool
+	line     string // of the scope block; empty for the default
+	text     string // its part of the prompt
+	hint     string // what it says about its resources
 }
 
-// build lets the extensions change the agent's configuration.
-func (a *Agent) build(ctx context.Context) error {
-	if err := a.nameExtensions(); err != nil {
-		return err
-	}
-	id := a.opts.Name + a.serial
-	a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: a.opts.Instructions, Resources: a.opts.Resources}.clone()
-	for i, e := range a.opts.Extensions {
-		b, ok := e.(BuildExtension)
-		if !ok {
-			continue
-		}
-		draft := a.config.clone()
-		if draft.Resources == nil {
-			draft.Resources = make(map[string][]string)
-		}
-		if err := safely(a.names[i], func() error { return b.Build(ctx, &draft) }); err != nil {
-			return err
-		}
-		a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: draft.Instructions, Resources: draft.Resources}.clone() // the extension may still use its copy
-	}
-	if err := a.checkResources(); err != nil {
-		return err
-	}
-	return a.narrow()
+// composition is what an agent has from its extensions. It never changes: an agent whose
+// extensions change gets another one.
+type composition struct {
+	extensions []*attached
+	config     AgentConfig // as the extensions made it
+	narrowed   ownTools
+	scopeLines []string
+	steppers   []stepper
 }
 
-// narrow asks the extensions which of their tools the agent may use, and builds the lines
-// of the scope block.
-func (a *Agent) narrow() error {
-	a.narrowed = make(ownTools)
+// newComposition makes the composition of an agent without extensions.
+func newComposition(config AgentConfig) *composition { return &composition{config: config.clone()} }
+
+// with returns the composition with more extensions. Those with a Build method may change
+// the configuration.
+func (c *composition) with(ctx context.Context, more []Extension) (*composition, error) {
+	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
+	for i, e := range more {
+		x, err := next.attach(i, e)
+		if err != nil {
+			return nil, err
+		}
+		next.extensions = append(next.extensions, x)
+	}
+	added := next.extensions[len(c.extensions):]
+	for _, x := range added {
+		if err := next.build(ctx, x); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range added {
+		if err := x.readKinds(); err != nil {
+			return nil, err
+		}
+	}
+	if err := next.checkResources(); err != nil {
+		return nil, err
+	}
+	for _, x := range added {
+		if err := safely(x.name, func() error { x.read(next.config); return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return next.assemble(), nil
+}
+
+// without returns the composition without some extensions. What they changed in the
+// configuration stays.
+func (c *composition) without(gone []*attached) *composition {
+	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
+	next.extensions = slices.DeleteFunc(next.extensions, func(x *attached) bool { return slices.Contains(gone, x) })
+	return next.assemble()
+}
+
+// attach reads the name of an extension. Names are unique.
+func (c *composition) attach(i int, e Extension) (*attached, error) {
+	if e == nil {
+		return nil, fmt.Errorf("extension %d is nil: leave it out", i+1)
+	}
+	x := &attached{Extension: e}
+	if err := safely(fmt.Sprintf("%d, a %T", i+1, e), func() error { x.name = e.Name(); return nil }); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(x.name) == "" {
+		return nil, fmt.Errorf("extension %d, a %T, has no name: give it one; errors and scopes use it", i+1, e)
+	}
+	if slices.ContainsFunc(c.extensions, func(o *attached) bool { return o.name == x.name }) {
+		return nil, fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", x.name)
+	}
+	return x, nil
+}
+
+// build lets an extension change the instructions and the resources of the agent. A change
+// of something else is an error.
+func (c *composition) build(ctx context.Context, x *attached) error {
+	b, ok := x.Extension.(BuildExtension)
+	if !ok {
+		return nil
+	}
+	draft := c.config.clone()
+	if draft.Resources == nil {
+		draft.Resources = make(map[string][]string)
+	}
+	return safely(x.name, func() error {
+		if err := b.Build(ctx, &draft); err != nil {
+			return err
+		}
+		if draft.ID != c.config.ID || draft.Name != c.config.Name || !slices.Equal(draft.Tools, c.config.Tools) {
+			return errors.New("its Build changed the id, the name or the tools of the agent: it may change only Instructions and Resources")
+		}
+		c.config = draft.clone() // the extension may still use its copy
+		return nil
+	})
+}
+
+// read asks the extension for its part of the prompt, and which of its tools the agent may
+// use.
+func (x *attached) read(agent AgentConfig) {
+	if p, ok := x.Extension.(PromptExtension); ok {
+		x.text, x.hint = p.Prompt(agent.clone())
+	}
+	allowed, restricted := agent.Resources[x.name]
+	_, enforces := x.Extension.(ResourceExtension)
+	s, says := x.Extension.(ScopeExtension)
+	if !restricted || enforces && !says { // it enforces its resources itself
+		return
+	}
+	x.tools, x.narrowed = slices.Clone(allowed), true
+	if says {
+		tools, line := s.Narrow(agent.clone(), slices.Clone(allowed))
+		x.tools, x.line = slices.Clone(tools), strings.TrimSpace(oneLine(line, " "))
+	}
+}
+
+// assemble puts together what the extensions said.
+func (c *composition) assemble() *composition {
+	c.narrowed = make(ownTools)
 	lines := make(map[string]string) // by kind
 	var kinds []string               // in the order of the extensions
-	for i, e := range a.opts.Extensions {
-		own, err := a.kinds(i)
-		if err != nil {
-			return err
-		}
-		for _, kind := range own {
-			if allowed, restricted := a.config.Resources[kind]; restricted && lines[kind] == "" {
+	for _, x := range c.extensions {
+		for _, kind := range x.kinds {
+			if allowed, restricted := c.config.Resources[kind]; restricted && lines[kind] == "" {
 				kinds = append(kinds, kind)
 				lines[kind] = scopeLine(kind, allowed)
 			}
 		}
-		name := a.names[i]
-		allowed, restricted := a.config.Resources[name]
-		_, enforces := e.(ResourceExtension)
-		s, says := e.(ScopeExtension)
-		if !restricted || enforces && !says { // it enforces its resources itself
-			continue
+		if x.narrowed {
+			c.narrowed[x.name] = x.tools
 		}
-		tools, line := slices.Clone(allowed), ""
-		if says {
-			if err := safely(name, func() error { tools, line = s.Narrow(a.config.clone(), slices.Clone(allowed)); return nil }); err != nil {
-				return err
-			}
+		if x.line != "" {
+			lines[x.name] = x.line
 		}
-		a.narrowed[name] = slices.Clone(tools)
-		if line = strings.TrimSpace(oneLine(line, " ")); line != "" {
-			lines[name] = line
+		if st, ok := x.Extension.(StepToolExtension); ok {
+			c.steppers = append(c.steppers, stepper{st, x.name})
 		}
 	}
 	for _, kind := range kinds {
-		a.scopeLines = append(a.scopeLines, lines[kind])
+		c.scopeLines = append(c.scopeLines, lines[kind])
 	}
-	return nil
+	return c
 }
 
 // scopeLine returns the line about an extension for the scope block, for an extension that
@@ -149,42 +216,34 @@ func quotedNames(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// gathered is what an agent gets from its options and its extensions.
+// gathered is what extensions bring.
 type gathered struct {
 	tools      []ownedTool
 	hooks      []hook.Subscription
 	directives []Directive
 }
 
-// gather collects what the extensions provide.
-func (a *Agent) gather() (*gathered, error) {
-	g := &gathered{owned("", a.opts.Tools), slices.Clone(a.opts.Hooks), slices.Clone(a.opts.Directives)}
-	for i, e := range a.opts.Extensions {
-		if err := safely(a.names[i], func() error { a.collect(e, a.names[i], g); return nil }); err != nil {
+// gather collects what some of the extensions bring.
+func gather(from []*attached) (*gathered, error) {
+	g := new(gathered)
+	for _, x := range from {
+		if err := safely(x.name, func() error { g.collect(x); return nil }); err != nil {
 			return nil, err
 		}
 	}
 	return g, nil
 }
 
-// collect collects what one extension provides.
-func (a *Agent) collect(e Extension, name string, g *gathered) {
-	if t, ok := e.(ToolExtension); ok {
-		g.tools = append(g.tools, owned(name, t.Tools())...)
+// collect collects what one extension brings.
+func (g *gathered) collect(x *attached) {
+	if t, ok := x.Extension.(ToolExtension); ok {
+		g.tools = append(g.tools, owned(x.name, t.Tools())...)
 	}
-	if st, ok := e.(StepToolExtension); ok {
-		a.steppers = append(a.steppers, stepper{st, name})
-	}
-	if d, ok := e.(DirectiveExtension); ok {
+	if d, ok := x.Extension.(DirectiveExtension); ok {
 		g.directives = append(g.directives, d.Directives()...)
 	}
-	if h, ok := e.(HookExtension); ok {
+	if h, ok := x.Extension.(HookExtension); ok {
 		g.hooks = append(g.hooks, h.Hooks()...)
-	}
-	if p, ok := e.(PromptExtension); ok {
-		text, resources := p.Prompt(a.config.clone())
-		a.fragments = append(a.fragments, fragment{name, text})
-		a.hints = append(a.hints, fragment{name, resources})
 	}
 }
 
@@ -204,7 +263,7 @@ func safely(name string, ask func() error) (err error) {
 
 // warnOfStrays logs names in the scope and the resources that match no tool. That is no
 // error: the tools may be added later.
-func (a *Agent) warnOfStrays() {
+func (a *Agent) warnOfStrays(added []*attached) {
 	all := a.allTools().tools
 	names := make([]string, len(all))
 	for i, b := range all {
@@ -213,19 +272,20 @@ func (a *Agent) warnOfStrays() {
 	for _, pattern := range a.opts.Scope {
 		a.warnOfStray("scope", pattern, names)
 	}
-	for i, e := range a.opts.Extensions {
-		_, says := e.(ScopeExtension)
-		if _, enforces := e.(ResourceExtension); says || enforces { // the extension knows what the names mean
+	resources := a.composed.Load().config.Resources
+	for _, x := range added {
+		_, says := x.Extension.(ScopeExtension)
+		if _, enforces := x.Extension.(ResourceExtension); says || enforces { // the extension knows what the names mean
 			continue
 		}
 		var own []string
 		for _, b := range all {
-			if b.owner == a.names[i] {
+			if b.owner == x.name {
 				own = append(own, b.name)
 			}
 		}
-		for _, pattern := range a.config.Resources[a.names[i]] {
-			a.warnOfStray("resources of "+a.names[i], pattern, own)
+		for _, pattern := range resources[x.name] {
+			a.warnOfStray("resources of "+x.name, pattern, own)
 		}
 	}
 }
@@ -239,7 +299,7 @@ func (a *Agent) warnOfStray(where, pattern string, names []string) {
 // allTools returns the tools of the agent, with those of its last step.
 func (a *Agent) allTools() *toolset {
 	now := a.tools.Load()
-	if kept := a.stepped.Load(); kept != nil && (*kept)[0].base == now {
+	if kept := a.stepped.Load(); kept != nil && (*kept)[0].base == now && (*kept)[0].composed == a.composed.Load() {
 		return (*kept)[0].set
 	}
 	return now
@@ -247,33 +307,33 @@ func (a *Agent) allTools() *toolset {
 
 // basePrompt returns the beginning of every turn's prompt: the agent's own text, the
 // environment, the texts of the extensions in their order, the resources, and the scope.
-func (a *Agent) basePrompt(day string) *prompt {
-	p := &prompt{day: day}
-	p.add("agent", "", a.opts.Name, a.config.Instructions)
+func (a *Agent) basePrompt(c *composition, day string) *prompt {
+	p := &prompt{day: day, of: c}
+	p.add("agent", "", a.opts.Name, c.config.Instructions)
 	if a.opts.Environment != nil {
 		p.add("environment", "", "", a.opts.Environment.block(day))
 	}
-	for _, f := range a.fragments {
-		p.add("extension", "", f.from, f.text)
+	for _, x := range c.extensions {
+		p.add("extension", "", x.name, x.text)
 	}
-	for _, h := range a.hints {
-		p.add("resources", "", h.from, h.text)
+	for _, x := range c.extensions {
+		p.add("resources", "", x.name, x.hint)
 	}
-	p.add("scope", "", "", a.scopeBlock())
+	p.add("scope", "", "", scopeBlock(a.opts.Scope, c.scopeLines))
 	return p
 }
 
 // scopeBlock returns the text that tells a restricted agent what it may use.
-func (a *Agent) scopeBlock() string {
-	if a.opts.Scope == nil && len(a.scopeLines) == 0 {
+func scopeBlock(scope, more []string) string {
+	if scope == nil && len(more) == 0 {
 		return ""
 	}
 	var lines []string
 	switch {
-	case a.opts.Scope != nil && len(a.opts.Scope) == 0:
+	case scope != nil && len(scope) == 0:
 		lines = append(lines, "You have no tools.")
-	case a.opts.Scope != nil:
-		lines = append(lines, "You may use these tools only: "+untagged(strings.Join(a.opts.Scope, ", "))+".")
+	case scope != nil:
+		lines = append(lines, "You may use these tools only: "+untagged(strings.Join(scope, ", "))+".")
 	}
-	return "<scope>\n" + strings.Join(append(lines, a.scopeLines...), "\n") + "\n</scope>"
+	return "<scope>\n" + strings.Join(append(lines, more...), "\n") + "\n</scope>"
 }

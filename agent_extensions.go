@@ -12,45 +12,54 @@ import (
 
 // registration records which extensions the agent is registered with.
 type registration struct {
-	mu     sync.Mutex  // held during Register and Unregister, so that an extension gets one call at a time
-	config AgentConfig // as it was registered
-	known  []bool      // by extension: it is registered and not yet unregistered
-	over   bool        // the agent is closed: it is not registered again
-	spare  []Extension // extensions that another agent uses too: they stay open
-	closed bool        // the other extensions are closed
+	mu     sync.Mutex                // held during Register and Unregister, so that an extension gets one call at a time
+	known  map[*attached]AgentConfig // those that are registered, and with what
+	over   bool                      // the agent is closed: it is not registered again
+	spare  []Extension               // extensions that another agent uses too: they stay open
+	closed bool                      // the other extensions are closed
 }
 
-// register registers the agent with the extensions that do not know it. If one fails, those
-// registered by this call are unregistered.
-func (a *Agent) register(ctx context.Context) error {
+// registerAll registers the agent with its extensions.
+func (a *Agent) registerAll(ctx context.Context) error {
+	composed := a.composed.Load()
+	return a.register(ctx, composed, composed.extensions, a.allTools().names)
+}
+
+// register registers the agent with those extensions that do not know it. If one fails,
+// those registered by this call are unregistered.
+func (a *Agent) register(ctx context.Context, composed *composition, extensions []*attached, tools []string) error {
 	r := &a.registration
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
 		return ErrClosed
 	}
-	if !slices.Contains(r.known, true) {
-		r.known, r.config = make([]bool, len(a.opts.Extensions)), a.config
-		r.config.Tools = a.allTools().names
+	if r.known == nil {
+		r.known = make(map[*attached]AgentConfig)
 	}
-	told := make([]bool, len(r.known))
-	for i, e := range a.opts.Extensions {
-		if one, ok := e.(RegisterExtension); ok && !r.known[i] {
-			if err := safely(a.names[i], func() error { return one.Register(ctx, r.config.clone()) }); err != nil {
-				return errors.Join(err, a.notifyUnregister(context.WithoutCancel(ctx), told))
-			}
-			r.known[i], told[i] = true, true
+	config := composed.config
+	config.Tools = tools
+	var told []*attached
+	for _, x := range extensions {
+		one, ok := x.Extension.(RegisterExtension)
+		if _, known := r.known[x]; !ok || known {
+			continue
 		}
+		if err := safely(x.name, func() error { return one.Register(ctx, config.clone()) }); err != nil {
+			return errors.Join(err, a.notifyUnregister(context.WithoutCancel(ctx), told))
+		}
+		r.known[x] = config
+		told = append(told, x)
 	}
 	return nil
 }
 
-// unregister unregisters the agent. An extension whose Unregister fails still counts as
-// registered.
-func (a *Agent) unregister(ctx context.Context) error {
+// unregister unregisters the agent from extensions. One whose Unregister fails still counts
+// as registered.
+func (a *Agent) unregister(ctx context.Context, extensions []*attached) error {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
-	return a.notifyUnregister(ctx, slices.Clone(a.registration.known))
+	return a.notifyUnregister(ctx, extensions)
 }
 
 // unregisterForGood unregisters an agent that is closed.
@@ -58,20 +67,24 @@ func (a *Agent) unregisterForGood(ctx context.Context) error {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
 	a.registration.over = true
-	return a.notifyUnregister(ctx, slices.Clone(a.registration.known))
+	return a.notifyUnregister(ctx, a.composed.Load().extensions)
 }
 
-// notifyUnregister calls Unregister of some extensions, in reverse order.
-func (a *Agent) notifyUnregister(ctx context.Context, which []bool) error {
+// notifyUnregister calls Unregister of the extensions that are registered, in reverse
+// order.
+func (a *Agent) notifyUnregister(ctx context.Context, extensions []*attached) error {
 	r := &a.registration
 	var problems []error
-	for i, told := range slices.Backward(which) {
-		one, ok := a.opts.Extensions[i].(RegisterExtension)
-		if !ok || !told {
+	for _, x := range slices.Backward(extensions) {
+		one, ok := x.Extension.(RegisterExtension)
+		config, known := r.known[x]
+		if !ok || !known {
 			continue
 		}
-		err := safely(a.names[i], func() error { return one.Unregister(ctx, r.config.clone()) })
-		r.known[i] = err != nil
+		err := safely(x.name, func() error { return one.Unregister(ctx, config.clone()) })
+		if err == nil {
+			delete(r.known, x)
+		}
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
@@ -111,9 +124,9 @@ func (a *Agent) endExtensions(ctx context.Context) error {
 // closeExtensions closes some of the extensions, the last one first.
 func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool) error {
 	var problems []error
-	for i, e := range slices.Backward(a.opts.Extensions) {
-		if c, ok := e.(CloseExtension); ok && which(e) {
-			problems = append(problems, safely(a.names[i], func() error { return c.Close(ctx) }))
+	for _, x := range slices.Backward(a.composed.Load().extensions) {
+		if c, ok := x.Extension.(CloseExtension); ok && which(x.Extension) {
+			problems = append(problems, safely(x.name, func() error { return c.Close(ctx) }))
 		}
 	}
 	return errors.Join(problems...)
@@ -129,28 +142,31 @@ func among(others []Extension, e Extension) bool {
 
 // extensionWatch is an extension that watches events.
 type extensionWatch struct {
-	name string
+	of   *attached
+	end  context.CancelFunc // it ends after the events so far
+	cut  context.CancelFunc // it ends after its current event
 	done chan struct{}
 }
 
 // watchExtensions starts the extensions that watch events. Their context ends when the
 // agent is closed. They still get the events that are waiting then, unless Close runs out
 // of time.
-func (a *Agent) watchExtensions() {
-	ctx, cancel := context.WithCancel(context.Background())
-	patience, cut := context.WithCancel(context.Background())
-	a.endWatching, a.cutWatching = cancel, cut
-	for i, e := range a.opts.Extensions {
-		w, ok := e.(WatchExtension)
+func (a *Agent) watchExtensions(extensions []*attached) {
+	for _, x := range extensions {
+		w, ok := x.Extension.(WatchExtension)
 		if !ok {
 			continue
 		}
-		watch := extensionWatch{a.names[i], make(chan struct{})}
+		ctx, end := context.WithCancel(context.Background())
+		patience, cut := context.WithCancel(context.Background())
+		watch := &extensionWatch{x, end, cut, make(chan struct{})}
+		a.mu.Lock()
 		a.watching = append(a.watching, watch)
+		a.mu.Unlock()
 		events := a.watch(patience, ctx.Done(), nil)
-		go func() { // until the agent is closed
+		go func() { // until the agent is closed, or the extension removed
 			defer close(watch.done)
-			if err := safely(watch.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
+			if err := safely(x.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
 				a.opts.Logger.Warn("an extension stopped watching", "error", err)
 			}
 		}()
@@ -160,13 +176,16 @@ func (a *Agent) watchExtensions() {
 // stopWatching waits until the watching extensions have seen all events and have returned.
 // When ctx is done, each of them stops after its current event.
 func (a *Agent) stopWatching(ctx context.Context) error {
-	if a.endWatching == nil {
-		return nil
+	a.mu.Lock()
+	watching := a.watching
+	a.watching = nil
+	a.mu.Unlock()
+	for _, w := range watching {
+		w.end()
 	}
-	a.endWatching()
-	defer a.cutWatching()
 	var problems []error
-	for _, w := range a.watching {
+	for _, w := range watching {
+		defer w.cut()
 		select {
 		case <-w.done:
 			continue
@@ -175,7 +194,7 @@ func (a *Agent) stopWatching(ctx context.Context) error {
 		select {
 		case <-w.done:
 		case <-ctx.Done():
-			problems = append(problems, fmt.Errorf("extension %q: it is still watching: %w", w.name, context.Cause(ctx)))
+			problems = append(problems, fmt.Errorf("extension %q: it is still watching: %w", w.of.name, context.Cause(ctx)))
 		}
 	}
 	return errors.Join(problems...)

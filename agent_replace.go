@@ -29,16 +29,16 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 	}
 	a.spareExtensions(next.opts.Extensions)
 	if err = a.drain(ctx); err == nil {
-		err = a.unregister(ctx)
+		err = a.unregister(ctx, a.composed.Load().extensions)
 	}
 	if err == nil {
-		err = next.register(ctx)
+		err = next.registerAll(ctx)
 	}
 	if err != nil {
 		err = errors.Join(err, a.putBack(context.WithoutCancel(ctx)))
 		return nil, fmt.Errorf("replace agent %q: %w", a.opts.Name, err)
 	}
-	next.watchExtensions()
+	next.watchExtensions(next.composed.Load().extensions)
 	if err := a.Close(ctx); err != nil {
 		return next, fmt.Errorf("replace agent %q: the new agent is in use, but closing the old one failed: %w", a.opts.Name, err)
 	}
@@ -47,7 +47,7 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 
 // putBack makes an agent usable again that could not be replaced.
 func (a *Agent) putBack(ctx context.Context) error {
-	err := a.register(ctx)
+	err := a.registerAll(ctx)
 	switch {
 	case errors.Is(err, ErrClosed):
 		return errors.Join(errors.New("the old agent was closed meanwhile"), a.reclaimExtensions(ctx))

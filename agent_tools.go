@@ -56,12 +56,12 @@ func ownerText(owner string) string {
 	return fmt.Sprintf("extension %q", owner)
 }
 
-func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
+func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, error) {
 	if t == nil {
 		return nil, errors.New("a tool is nil")
 	}
 	d := t.Declaration()
-	b := &boundTool{Tool: t, name: d.Name, owner: owner, inScope: a.inScope(d.Name) && a.narrowed.allows(owner, d.Name)}
+	b := &boundTool{Tool: t, name: d.Name, owner: owner, inScope: a.inScope(d.Name) && composed.narrowed.allows(owner, d.Name)}
 	if tt, ok := t.(TraitTool); ok {
 		b.traits = tt.Traits()
 	}
@@ -128,9 +128,11 @@ func newToolset(tools []*boundTool) *toolset {
 
 // AddTools adds all of the tools or none. Closing the lease removes them. Turns see the
 // change from their next step on.
-func (a *Agent) AddTools(tools ...Tool) (*Lease, error) { return a.addTools(owned("", tools)) }
+func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
+	return a.addTools(a.composed.Load(), owned("", tools))
+}
 
-func (a *Agent) addTools(tools []ownedTool) (*Lease, error) {
+func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	now := a.tools.Load()
@@ -139,7 +141,7 @@ func (a *Agent) addTools(tools []ownedTool) (*Lease, error) {
 	var problems []error
 	var unchecked uncheckedError
 	for _, t := range tools {
-		b, err := a.bind(t.Tool, t.owner)
+		b, err := a.bind(composed, t.Tool, t.owner)
 		if one, ok := errors.AsType[uncheckedError](err); ok {
 			unchecked = append(unchecked, one...)
 			continue
@@ -190,8 +192,8 @@ func (r *routedTool) Call(ctx context.Context, call *Invocation) (Result, error)
 
 // route finds the extension that runs the tools of a bundle.
 func (a *Agent) route(name string) RouteExtension { //nolint:ireturn // it is one of several extensions
-	for i, e := range a.opts.Extensions {
-		if r, ok := e.(RouteExtension); ok && a.names[i] == name {
+	for _, x := range a.composed.Load().extensions {
+		if r, ok := x.Extension.(RouteExtension); ok && x.name == name {
 			return r
 		}
 	}

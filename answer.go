@@ -48,7 +48,7 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 		return answer, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
 	}
 	turn, err := s.take(ctx, func(t *turn) EndReason {
-		bound, err := t.agent.bind(tool, "")
+		bound, err := t.agent.bind(t.agent.composed.Load(), tool, "")
 		if err != nil {
 			return t.fail(err)
 		}

@@ -186,14 +186,14 @@ func (a *Agent) typedNames(reach Reach) []TypedName {
 		names = append(names, TypedName{Name: d.Name, Description: d.Description})
 		taken[d.Name] = true
 	}
-	for i := range a.opts.Extensions {
-		extension, binds := a.namesOf(i, reach)
+	for _, x := range a.composed.Load().extensions {
+		extension, binds := a.namesOf(x, reach)
 		if extension == nil {
 			continue
 		}
 		for _, n := range extension.TypedNames(reach.Agent) {
 			if !taken[n.Name] && binds(n.Name) {
-				n.From = a.names[i]
+				n.From = x.name
 				names = append(names, n)
 			}
 			taken[n.Name] = true
@@ -206,7 +206,7 @@ func (a *Agent) typedNames(reach Reach) []TypedName {
 type boundName struct {
 	scan.Token
 	directive *Directive
-	extension int // of the agent, if it is no directive
+	extension *attached // nil for a directive
 }
 
 // bindNames finds the directives and extensions whose names are in a text. Other names stay
@@ -217,10 +217,11 @@ func (a *Agent) bindNames(text string, reach Reach) []boundName {
 		return nil
 	}
 	directives := *a.directives.Load()
+	extensions := a.composed.Load().extensions
 	owners := make(map[string]int)
 	var binds []func(string) bool // by extension; nil for one without names
-	for i := range a.opts.Extensions {
-		_, b := a.namesOf(i, reach)
+	for _, x := range extensions {
+		_, b := a.namesOf(x, reach)
 		binds = append(binds, b)
 	}
 	var bound []boundName
@@ -235,7 +236,7 @@ func (a *Agent) bindNames(text string, reach Reach) []boundName {
 			owners[token.Name] = owner
 		}
 		if owner >= 0 {
-			bound = append(bound, boundName{Token: token, extension: owner})
+			bound = append(bound, boundName{Token: token, extension: extensions[owner]})
 		}
 	}
 	return bound

@@ -36,14 +36,15 @@ func (e *Environment) day() string {
 	return now().Format(time.DateOnly)
 }
 
-// today returns the base prompt. It is rebuilt when the date changes.
+// today returns the base prompt. It is rebuilt when the extensions or the date change.
 func (a *Agent) today() *prompt {
-	now := a.prompt.Load()
-	if a.opts.Environment == nil {
-		return now
+	c, day := a.composed.Load(), ""
+	if a.opts.Environment != nil {
+		day = a.opts.Environment.day()
 	}
-	if day := a.opts.Environment.day(); day != now.day {
-		now = a.basePrompt(day)
+	now := a.prompt.Load()
+	if now == nil || now.of != c || now.day != day {
+		now = a.basePrompt(c, day)
 		a.prompt.Store(now)
 	}
 	return now

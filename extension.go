@@ -143,8 +143,8 @@ type AgentConfig struct {
 }
 
 // BuildExtension changes the configuration of an agent. Build is called first, in the order
-// of the extensions, and may change the instructions and the resources. If it fails, the
-// agent is not made.
+// of the extensions, and may change the instructions and the resources. If it fails, or
+// changes something else, the agent is not made.
 type BuildExtension interface {
 	Extension
 	Build(ctx context.Context, agent *AgentConfig) error

@@ -244,11 +244,6 @@ func (o *Options) sound() error {
 			refuse("scope: %q: %w", pattern, err)
 		}
 	}
-	for i := range o.Interceptors {
-		if in := &o.Interceptors[i]; in.Tool == "" || in.Name == "" {
-			refuse("interceptor %d: it needs a name, and a tool or \"*\"", i)
-		}
-	}
 	return errors.Join(problems...)
 }
 

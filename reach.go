@@ -66,44 +66,36 @@ type ResourceExtension interface {
 	For(reach Reach) Extension
 }
 
-// kinds returns the kinds of resources that are enforced for an extension. If it is not a
-// ResourceExtension, this is its name: the loop then enforces the names of its tools and
-// the names that users type. An extension with neither has no kinds.
-func (a *Agent) kinds(i int) (kinds []string, err error) {
-	e := a.opts.Extensions[i]
-	if r, ok := e.(ResourceExtension); ok {
-		err = safely(a.names[i], func() error { kinds = slices.Clone(r.Resources()); return nil })
+// readKinds asks for the kinds of resources that are enforced for the extension. If it is
+// not a ResourceExtension, this is its name: the loop then enforces the names of its tools
+// and the names that users type. An extension with neither has no kinds.
+func (x *attached) readKinds() (err error) {
+	if r, ok := x.Extension.(ResourceExtension); ok {
+		err = safely(x.name, func() error { x.kinds = slices.Clone(r.Resources()); return nil })
 	}
-	switch e.(type) {
+	switch x.Extension.(type) {
 	case ScopeExtension:
-		kinds = append(kinds, a.names[i])
+		x.kinds = append(x.kinds, x.name)
 	case ResourceExtension:
 	case ToolExtension, StepToolExtension, RouteExtension, NameExtension:
-		kinds = append(kinds, a.names[i])
+		x.kinds = append(x.kinds, x.name)
 	}
-	return kinds, err
+	return err
 }
 
 // checkResources refuses kinds that no extension enforces: the model would otherwise be
 // told about a restriction that does not exist.
-func (a *Agent) checkResources() error {
+func (c *composition) checkResources() error {
 	var known []string
-	for i := range a.opts.Extensions {
-		kinds, err := a.kinds(i)
-		if err != nil {
-			return err
-		}
-		known = append(known, kinds...)
+	for _, x := range c.extensions {
+		known = append(known, x.kinds...)
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	for _, kind := range slices.Sorted(maps.Keys(a.config.Resources)) {
+	for _, kind := range slices.Sorted(maps.Keys(c.config.Resources)) {
 		if !slices.Contains(known, kind) {
 			return fmt.Errorf("resources: no extension enforces %q%s: the known ones are %s", kind, near.Hint(kind, known), quotedNames(known))
 		}
-	}
-	if len(a.config.Resources) > 0 {
-		a.limits = &limits{own: a.config.clone().Resources}
 	}
 	return nil
 }
@@ -147,14 +139,13 @@ func (a *Agent) limitsBelow(above *limits) *limits {
 	return next
 }
 
-// extension returns an extension restricted to a reach.
-func (a *Agent) extension(i int, reach Reach) (e Extension, err error) { //nolint:ireturn // it is one of several extensions
-	e = a.opts.Extensions[i]
-	r, ok := e.(ResourceExtension)
+// within returns the extension restricted to a reach.
+func (x *attached) within(reach Reach) (e Extension, err error) { //nolint:ireturn // it is one of several extensions
+	r, ok := x.Extension.(ResourceExtension)
 	if !ok {
-		return e, nil
+		return x.Extension, nil
 	}
-	err = safely(a.names[i], func() error {
+	err = safely(x.name, func() error {
 		if e = r.For(reach); e == nil {
 			return fmt.Errorf("it is nil for agent %q", reach.Agent)
 		}
@@ -165,8 +156,8 @@ func (a *Agent) extension(i int, reach Reach) (e Extension, err error) { //nolin
 
 // namesOf returns an extension with names that users type, and a function that reports
 // whether a name belongs to it. Both are nil if it has none.
-func (a *Agent) namesOf(i int, reach Reach) (NameExtension, func(name string) bool) { //nolint:ireturn // it is one of several extensions
-	e, err := a.extension(i, reach)
+func (a *Agent) namesOf(x *attached, reach Reach) (NameExtension, func(name string) bool) { //nolint:ireturn // it is one of several extensions
+	e, err := x.within(reach)
 	if err != nil {
 		a.opts.Logger.Warn("the names of an extension cannot be used", "agent", a.opts.Name, "error", err)
 		return nil, nil
@@ -176,7 +167,7 @@ func (a *Agent) namesOf(i int, reach Reach) (NameExtension, func(name string) bo
 		return nil, nil
 	}
 	return n, func(name string) bool {
-		if _, enforces := a.opts.Extensions[i].(ResourceExtension); !enforces && !reach.Allows(a.names[i], name) {
+		if _, enforces := x.Extension.(ResourceExtension); !enforces && !reach.Allows(x.name, name) {
 			return false
 		}
 		return n.Binds(reach.Agent, name)

@@ -89,8 +89,8 @@ func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome Directiv
 
 // expandFurther lets the extensions expand the message.
 func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) EndReason {
-	for i, name := range t.agent.names {
-		e, err := t.agent.extension(i, t.reach())
+	for _, extension := range t.agent.composed.Load().extensions {
+		e, err := extension.within(t.reach())
 		if err != nil {
 			return t.fail(err)
 		}
@@ -103,7 +103,7 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 			Controls: &Controls{turn: t, said: said},
 		}
 		for _, b := range bound {
-			if b.directive == nil && b.extension == i {
+			if b.extension == extension {
 				s.Names = append(s.Names, b.Name)
 			}
 		}
@@ -119,14 +119,14 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 			err = errors.Join(err, x.Reply.check())
 		}
 		if err != nil {
-			return t.fail(fmt.Errorf("extension %q: %w", name, err))
+			return t.fail(fmt.Errorf("extension %q: %w", extension.name, err))
 		}
 		if x.Text != nil {
 			said.text = *x.Text
 		}
 		said.injected = append(said.injected, x.Injected...)
 		if x.Reply != nil {
-			said.answer(x.Reply, name)
+			said.answer(x.Reply, extension.name)
 			return ""
 		}
 	}

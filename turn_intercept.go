@@ -9,17 +9,17 @@ import (
 // interceptorsOf returns the interceptors of a tool from the outside in: those of
 // all tools, then those of this one.
 func (t *turn) interceptorsOf(tool string) []*Interceptor {
-	all := t.agent.opts.Interceptors
+	all := *t.agent.intercepts.Load()
 	if len(all) == 0 {
 		return nil
 	}
 	var outer, inner []*Interceptor
-	for i := range all {
-		switch all[i].Tool {
+	for _, in := range all {
+		switch in.Tool {
 		case "*":
-			outer = append(outer, &all[i])
+			outer = append(outer, in)
 		case tool:
-			inner = append(inner, &all[i])
+			inner = append(inner, in)
 		}
 	}
 	return append(outer, inner...)
@@ -28,7 +28,8 @@ func (t *turn) interceptorsOf(tool string) []*Interceptor {
 // intercept calls the interceptors before any hook. It reports false if one of them refused
 // the call.
 func (t *turn) intercept(c *call) bool {
-	for _, in := range t.interceptorsOf(c.Tool) {
+	c.around, c.intercepted = t.interceptorsOf(c.Tool), true
+	for _, in := range c.around {
 		if in.Before == nil {
 			continue
 		}
@@ -58,7 +59,11 @@ func (t *turn) intercept(c *call) bool {
 // interceptResult calls the interceptors with a result, from the inside out. If one fails,
 // the result is withheld.
 func (t *turn) interceptResult(c *call, r Result) Result {
-	for _, in := range slices.Backward(t.interceptorsOf(c.Tool)) {
+	around := c.around
+	if !c.intercepted { // an earlier process checked the call
+		around = t.interceptorsOf(c.Tool)
+	}
+	for _, in := range slices.Backward(around) {
 		if in.After == nil {
 			continue
 		}

@@ -35,6 +35,10 @@ type call struct {
 	original  json.RawMessage
 	rewriters []string
 	result    *Result
+	// around are the interceptors of the call, if intercepted is set. Those that are added
+	// later do not see it.
+	around      []*Interceptor
+	intercepted bool
 	// askers are those who require approval: the floor, and then hooks in plan order. They
 	// are unknown for a call that was checked before its process ended.
 	askers   []asker

@@ -83,7 +83,7 @@ type limiter struct {
 // to use it, by the tool's name and by its owner, and must not have a tool of that name out
 // of scope.
 func (l limiter) permits(b *boundTool) bool {
-	if !l.agent.inScope(b.name) || !l.agent.narrowed.allows(b.owner, b.name) {
+	if !l.agent.inScope(b.name) || !l.agent.composed.Load().narrowed.allows(b.owner, b.name) {
 		return false
 	}
 	own := l.tools.byName[b.name]
@@ -93,7 +93,7 @@ func (l limiter) permits(b *boundTool) bool {
 // limiters returns the parents that may not use everything, at any level above.
 func (t *turn) limiters(all []limiter) []limiter {
 	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
-		if a := at.agent; a.opts.Scope != nil || len(a.narrowed) > 0 {
+		if a := at.agent; a.opts.Scope != nil || len(a.composed.Load().narrowed) > 0 {
 			all = append(all, limiter{a, a.allTools()})
 		}
 	}

@@ -196,7 +196,7 @@ func (t *turn) bindBundles() {
 		var bound []*boundTool
 		sound := true
 		for _, d := range bundle.Tools {
-			b, err := t.agent.bind(&routedTool{d, route}, bundle.Route)
+			b, err := t.agent.bind(t.agent.composed.Load(), &routedTool{d, route}, bundle.Route)
 			switch {
 			case err != nil:
 				t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")

@@ -17,6 +17,7 @@ type prompt struct {
 	parts []promptPart
 	text  string
 	day   string // of the environment, if there is one
+	of    *composition
 }
 
 type promptPart struct {

@@ -13,6 +13,7 @@ import (
 // provide for it. It is reused as long as neither changes.
 type steppedTools struct {
 	base     *toolset
+	composed *composition
 	reach    Reach
 	brought  [][]Tool      // by extension
 	broke    []stepProblem // of extensions that failed
@@ -54,11 +55,11 @@ func (s stepper) tools(reach Reach) (tools []Tool, err error) {
 
 // stepTools returns the tools of the next step. Problems are reported once to the turn.
 func (t *turn) stepTools() *toolset {
-	base := t.agent.tools.Load()
-	if len(t.agent.steppers) == 0 {
+	base, composed := t.agent.tools.Load(), t.agent.composed.Load()
+	if len(composed.steppers) == 0 {
 		return base
 	}
-	now := t.agent.step(base, t.reach())
+	now := t.agent.step(base, composed, t.reach())
 	if now != t.request.stepped {
 		t.request.stepped = now
 		for _, p := range now.problems {
@@ -88,8 +89,8 @@ func (s *steppedTools) known() map[Tool]*boundTool {
 
 // ask asks the extensions for their tools. Nil means that they have not changed. An
 // extension that panics has none.
-func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke []stepProblem) {
-	for i, e := range a.steppers {
+func (a *Agent) ask(composed *composition, before *steppedTools, reach Reach) (brought [][]Tool, broke []stepProblem) {
+	for i, e := range composed.steppers {
 		tools, err := e.tools(reach)
 		if err != nil {
 			a.opts.Logger.Warn("the tools of an extension are missing", "agent", a.opts.Name, "error", err)
@@ -99,7 +100,7 @@ func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke 
 			continue
 		}
 		if brought == nil {
-			brought = make([][]Tool, len(a.steppers))
+			brought = make([][]Tool, len(composed.steppers))
 			if before != nil {
 				copy(brought, before.brought[:i])
 			}
@@ -110,29 +111,29 @@ func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke 
 }
 
 // step binds the tools that the extensions provide now for a reach.
-func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
+func (a *Agent) step(base *toolset, composed *composition, reach Reach) *steppedTools {
 	last := a.lastStep(reach)
-	same := last != nil && last.base == base
-	if same && len(last.broke) == 0 && a.bringTheSame(last) {
+	same := last != nil && last.base == base && last.composed == composed
+	if same && len(last.broke) == 0 && last.bringTheSame() {
 		return last
 	}
 	before := last
 	if !same {
 		before = nil
 	}
-	brought, broke := a.ask(before, reach)
+	brought, broke := a.ask(composed, before, reach)
 	if brought == nil { // their earlier tools
 		if slices.EqualFunc(last.broke, broke, func(x, y stepProblem) bool { return x.err.Error() == y.err.Error() }) {
 			return last
 		}
 		brought = last.brought
 	}
-	now := &steppedTools{base: base, reach: reach, brought: brought, broke: broke, set: base, problems: slices.Clone(broke)}
+	now := &steppedTools{base: base, composed: composed, reach: reach, brought: brought, broke: broke, set: base, problems: slices.Clone(broke)}
 	known := last.known()
 	owner := make(map[string]string)
 	var bound []*boundTool
 	for i, tools := range brought {
-		from := a.steppers[i].name
+		from := composed.steppers[i].name
 		for _, tool := range tools {
 			b, ok := (*boundTool)(nil), false
 			if tool != nil && comparableTool(tool) {
@@ -141,7 +142,7 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 			}
 			if !ok {
 				var err error
-				if b, err = a.bind(tool, from); err != nil {
+				if b, err = a.bind(composed, tool, from); err != nil {
 					now.refuse(codes.BundleUnrouted, from, "a tool of the extension cannot be used", err)
 					continue
 				}
@@ -211,14 +212,14 @@ func (a *Agent) keepStep(now *steppedTools) {
 
 // bringTheSame reports whether the extensions provide the same tools as before. That is the
 // usual case, and cheap to check.
-func (a *Agent) bringTheSame(last *steppedTools) (same bool) {
+func (s *steppedTools) bringTheSame() (same bool) {
 	defer func() {
 		if recover() != nil { // calling them one by one shows which one panicked
 			same = false
 		}
 	}()
-	for i, e := range a.steppers {
-		if !sameTools(last.brought[i], e.ask(last.reach)) {
+	for i, e := range s.composed.steppers {
+		if !sameTools(s.brought[i], e.ask(s.reach)) {
 			return false
 		}
 	}
@@ -230,11 +231,11 @@ func (s *steppedTools) refuse(code codes.Code, from, message string, err error) 
 }
 
 // checkStepTools finds mistakes before the first turn.
-func (a *Agent) checkStepTools() error {
-	if len(a.steppers) == 0 {
+func (a *Agent) checkStepTools(composed *composition) error {
+	if len(composed.steppers) == 0 {
 		return nil
 	}
-	now := a.step(a.tools.Load(), a.reach())
+	now := a.step(a.tools.Load(), composed, a.reach())
 	problems := make([]error, 0, len(now.problems)+1)
 	for _, p := range now.problems {
 		problems = append(problems, p.err)

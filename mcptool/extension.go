@@ -235,9 +235,9 @@ func (e *Extension) settleOne(ctx context.Context, m *mount, until time.Time) {
 	defer cancel()
 	for {
 		e.mu.Lock()
-		change := e.change
+		change, settled := e.change, e.settled(m)
 		e.mu.Unlock()
-		if m.link == nil || m.link.now.Load().state != StateStarting {
+		if settled {
 			return
 		}
 		select {
@@ -248,6 +248,16 @@ func (e *Extension) settleOne(ctx context.Context, m *mount, until time.Time) {
 			return
 		}
 	}
+}
+
+// settled reports whether a server has started or failed, and agents see that. The caller
+// holds e.mu.
+func (e *Extension) settled(m *mount) bool {
+	if m.link == nil {
+		return true
+	}
+	v := m.link.now.Load()
+	return v.state != StateStarting && (m.seen == v || !slices.Contains(e.mounts, m)) // one that is not mounted yet is not seen
 }
 
 // swap shows servers and removes those of a lease.

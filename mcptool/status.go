@@ -98,7 +98,7 @@ func (m *mount) status() Status {
 	if m.link == nil {
 		return s
 	}
-	v := m.link.now.Load()
+	v := m.seen // and not the link's view, whose tools agents do not have yet
 	s.State, s.Left = v.state, v.left
 	if v.err != nil {
 		s.Err = errors.New(m.link.spec.hide(v.err.Error()))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/mcptool"
 )
 
@@ -309,5 +310,23 @@ func TestStrangeContent(t *testing.T) { //nolint:paralleltest // see TestHTTP
 				t.Errorf("the server is %s: %v\n%s", s.State, s.Err, log.String())
 			}
 		})
+	}
+}
+
+// MCP servers can come to an agent that is in use.
+//
+// SPEC E-11
+func TestServersAreAddedLater(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	agent := belaytest.New(t, belaytest.Script(belaytest.Says("hello"), belaytest.Calls("raw__echo", `{}`), belaytest.Says("done")), nil)
+	agent.Say("hello").Request(1).Offers()
+	e := open(t, quick(mcptool.Options{Start: 2 * patience, Grace: time.Second}), serveRawHTTP(t, ""))
+	await(t, e, "raw", inState(mcptool.StateReady))
+	lease, err := agent.Add(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.Say("go").Result("raw__echo", "echoed")
+	if err := lease.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,18 +11,15 @@ import (
 )
 
 // The text of a computed skill is made when somebody asks for it.
-func ExampleHandler() {
+func ExampleText() {
 	ctx := context.Background()
 	// docs:begin computed
-	onCall := skill.Skill{
-		Name: "on-call", Description: "Who is on call.", Exposed: true,
-		Handler: func(_ context.Context, use *skill.Use) ([]belay.Part, error) {
-			if use.Source == skill.ByAgent && strings.Contains(use.Args, "tomorrow") {
-				return []belay.Part{belay.Text("Grace")}, nil
-			}
-			return []belay.Part{belay.Text("Ada")}, nil
-		},
-	}
+	onCall := skill.Text("on-call", "Who is on call.", func(_ context.Context, use *skill.Use) (string, error) {
+		if use.Source == skill.ByAgent && strings.Contains(use.Args, "tomorrow") {
+			return "Grace", nil
+		}
+		return "Ada", nil
+	})
 	// docs:end computed
 	catalog := skill.NewCatalog(ctx, skill.Values(onCall))
 	model := scripted.New([]scripted.Step{

@@ -84,6 +84,18 @@ type Section struct {
 // the error.
 type Handler func(ctx context.Context, use *Use) ([]belay.Part, error)
 
+// Text returns a computed skill with a text as its result. The model can call it, and users
+// name it as /name.
+func Text(name, description string, compute func(ctx context.Context, use *Use) (string, error)) Skill {
+	return Skill{Name: name, Description: description, Exposed: true, Handler: func(ctx context.Context, use *Use) ([]belay.Part, error) {
+		text, err := compute(ctx, use)
+		if err != nil {
+			return nil, err
+		}
+		return []belay.Part{belay.Text(text)}, nil
+	}}
+}
+
 // Use is the input of a handler.
 type Use struct {
 	// Name is the skill's.

@@ -67,6 +67,9 @@ type Options struct {
 	Planner Planner
 	// Store keeps sessions. Defaults to memory, for as long as the agent lives.
 	Store Store
+	// NoPreviews leaves the texts of the user and the model out of the input of
+	// turn.post_turn. Defaults to false: it has the first 2,000 characters of both.
+	NoPreviews bool
 	// RefuseBusy makes a second turn fail with ErrBusy while the session runs one. Defaults
 	// to false: the second turn waits.
 	RefuseBusy bool

@@ -1,7 +1,9 @@
 package belay
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +23,11 @@ type PromptContext struct {
 type ContextEntry struct {
 	ID   string `json:"id,omitempty" jsonschema:"a stable name"`
 	Text string `json:"text" jsonschema:"the fact"`
+	// Budget limits the text, in characters. Defaults to the runtime's limit.
+	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
+	// Data is for later hooks of the turn. The model does not see it. It counts towards the
+	// limit of all entries.
+	Data json.RawMessage `json:"data,omitempty" jsonschema:"data for later hooks; the model does not see it"`
 	// From is the subscription that added it. The runtime fills it in.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
@@ -49,22 +56,34 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	entries = slices.Clone(entries)
 	left := limits.ContextCharacters
 	for _, e := range entries {
-		left -= utf8.RuneCountInString(e.Text)
+		left -= e.size()
 	}
 	for _, e := range more {
-		if len(entries) >= limits.ContextEntries || left <= 0 {
+		switch {
+		case len(entries) >= limits.ContextEntries || left <= 0 || len(e.Data) > left:
 			diagnose(codes.ContextDropped, e.From, "the limit was reached before this entry")
 			continue
+		case len(e.Data) > 0 && !json.Valid(e.Data):
+			diagnose(codes.ContextDropped, e.From, "the data of this entry is not JSON")
+			continue
 		}
-		text, cut := firstCharacters(e.Text, left)
-		if cut {
-			diagnose(codes.ContextTruncated, e.From, fmt.Sprintf("an entry was cut to %d characters", left))
+		e.Data = bytes.Clone(e.Data) // the handler may still use its own
+		most := left - len(e.Data)
+		if e.Budget > 0 {
+			most = min(most, e.Budget)
 		}
-		left -= utf8.RuneCountInString(text)
-		entries = append(entries, ContextEntry{ID: e.ID, Text: text, From: e.From})
+		var cut bool
+		if e.Text, cut = firstCharacters(e.Text, most); cut {
+			diagnose(codes.ContextTruncated, e.From, fmt.Sprintf("an entry was cut to %d characters", most))
+		}
+		left -= e.size()
+		entries = append(entries, e)
 	}
 	return entries
 }
+
+// size is how much of the limit an entry takes.
+func (e *ContextEntry) size() int { return utf8.RuneCountInString(e.Text) + len(e.Data) }
 
 // firstCharacters returns the first n code points of text, and whether it cut something
 // off.

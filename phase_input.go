@@ -66,7 +66,11 @@ func (i input[T]) Policy() policy.Settings {
 // Context returns the prompt context merged so far.
 func (i input[T]) Context() []ContextEntry {
 	if so, ok := any(i.data()).(turnPart); ok {
-		return slices.Clone(so.merged().Context)
+		entries := slices.Clone(so.merged().Context)
+		for i := range entries {
+			entries[i].Data = bytes.Clone(entries[i].Data) // handlers must not change what others get
+		}
+		return entries
 	}
 	return nil
 }

@@ -82,8 +82,22 @@ type turnEnded struct {
 	Reason EndReason `json:"reason" jsonschema:"how the turn ended"`
 	Steps  int       `json:"steps" jsonschema:"how many steps it took"`
 	Usage  Usage     `json:"usage" jsonschema:"tokens and cost of the turn"`
+	// The texts are cut to previewCharacters. Options.NoPreviews leaves them out.
+	UserText string `json:"user_text,omitempty" jsonschema:"the beginning of the user's text, at most 2000 characters"`
+	Text     string `json:"text,omitempty" jsonschema:"the beginning of the model's last text, at most 2000 characters"`
 	soFar
 }
+
+// previewCharacters is the maximum length of a text at turn.post_turn.
+const previewCharacters = 2000
+
+// UserText is the beginning of the user's text, at most 2,000 characters. It is empty with
+// Options.NoPreviews.
+func (t TurnEnded) UserText() string { return t.data().UserText }
+
+// Text is the beginning of the model's last text, at most 2,000 characters. It is empty with
+// Options.NoPreviews.
+func (t TurnEnded) Text() string { return t.data().Text }
 
 // Reason is how the turn ended.
 func (t TurnEnded) Reason() EndReason { return t.data().Reason }

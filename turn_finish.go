@@ -101,9 +101,12 @@ func (t *turn) fireEndPhases(end EndReason) {
 		}
 		*told = t.state.ID
 		if TurnPostTurn.Active(t.snap) {
-			outcome, err := fire(ctx, t, TurnPostTurn, TurnEnded{newInput(t.scope, turnEnded{
-				Reason: end, Steps: t.state.Step, Usage: t.state.Usage, soFar: t.soFar(),
-			})})
+			ended := turnEnded{Reason: end, Steps: t.state.Step, Usage: t.state.Usage, soFar: t.soFar()}
+			if !t.agent.opts.NoPreviews {
+				ended.UserText, _ = firstCharacters(t.state.Text, previewCharacters)
+				ended.Text, _ = firstCharacters(t.text, previewCharacters)
+			}
+			outcome, err := fire(ctx, t, TurnPostTurn, TurnEnded{newInput(t.scope, ended)})
 			t.keepNote(outcome.Output, outcome.Diagnostics, err)
 		}
 	}

@@ -268,8 +268,8 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 		user.PreModifiedText = &said.typed
 	}
 	messages = append(messages, user)
-	if len(context) > 0 {
-		messages = append(messages, &Message{Role: RoleUser, Kind: KindContext, Parts: contextParts(context)})
+	if parts := contextParts(context); len(parts) > 0 {
+		messages = append(messages, &Message{Role: RoleUser, Kind: KindContext, Parts: parts})
 	}
 	return messages
 }

@@ -86,14 +86,17 @@ var closesContext = regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-remind
 
 // contextParts renders prompt context as the model reads it, after the user's message.
 func contextParts(entries []ContextEntry) []Part {
-	parts := make([]Part, len(entries))
-	for i, e := range entries {
+	parts := make([]Part, 0, len(entries))
+	for _, e := range entries {
+		if e.Text == "" && len(e.Data) > 0 { // for hooks only
+			continue
+		}
 		id := ""
 		if e.ID != "" {
 			id = fmt.Sprintf(" id=%q", html.EscapeString(e.ID))
 		}
 		text := closesContext.ReplaceAllString(strings.TrimSpace(e.Text), `<$1\/$2`)
-		parts[i] = Text(fmt.Sprintf("<context%s from=%q>\n%s\n</context>", id, html.EscapeString(e.From), text))
+		parts = append(parts, Text(fmt.Sprintf("<context%s from=%q>\n%s\n</context>", id, html.EscapeString(e.From), text)))
 	}
 	return parts
 }

@@ -91,7 +91,7 @@ model.post 3 model=test/rich stop_reason=end_turn tool_calls=0 usage=map[in:100 
 model.pre 4 attempt=1 messages=4 model=test/rich tools=5 | max_steps:50 who found
 turn.stop 4 continuations=1 text=done | max_steps:50 who found
 model.post 4 model=test/rich stop_reason=end_turn tool_calls=0 usage=map[in:100 out:5] | max_steps:50 who found
-turn.post_turn 4 reason=end_turn steps=4 usage=map[in:1700 out:85] | max_steps:50 who found
+turn.post_turn 4 reason=end_turn steps=4 text=done usage=map[in:1700 out:85] user_text=please do it | max_steps:50 who found
 user.prompt.submit 0 original=fail text=please fail
 turn.pre_policy 0 text=please fail
 turn.pre_prompt_context 0 text=please fail tools=[shell broken write read] | max_steps:50
@@ -101,7 +101,7 @@ turn.pre_prompt_compile 0 text=please fail tools=[shell broken write read lookup
 turn.post_prompt_compile 0 parts=[agent::main section:tone:rich/section context:who:rich/context context:found:rich/preflight tools::] size=36 | max_steps:50 who found
 model.pre 1 attempt=1 messages=8 model=test/rich tools=5 | max_steps:50 who found
 error 1 class=model.auth message=model: auth: no key | max_steps:50 who found
-turn.post_turn 1 reason=error steps=1 usage=map[in:0 out:0] | max_steps:50 who found
+turn.post_turn 1 reason=error steps=1 usage=map[in:0 out:0] user_text=please fail | max_steps:50 who found
 session.end 0 reason=error turns=2
 `), "\n")
 

@@ -14,7 +14,8 @@ import (
 )
 
 // Agent is a model with its tools, hooks and extensions. Make one with [New].
-// It is safe for concurrent use, and has no goroutines of its own.
+// It is safe for concurrent use. It has no goroutines of its own, except for background work
+// that it performs itself: see [Options.Store].
 type Agent struct {
 	model *namedModel
 	opts  Options
@@ -34,6 +35,7 @@ type Agent struct {
 	below      atomic.Pointer[limits] // of the last parent's children, see limitsBelow
 	intercepts atomic.Pointer[[]*Interceptor]
 	store      Store
+	queue      *ownQueue // nil if the agent has a store, or a queue of its options
 	// riding says that the records of hooks are stored in the commits of the turn. In
 	// memory that would be a useless copy.
 	riding   bool
@@ -145,6 +147,9 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	return a, nil
 }
 
+// ownRuns is how many records of hooks an agent without a store keeps.
+const ownRuns = 4096
+
 func (a *Agent) makeRuntime() error {
 	var opts hook.RuntimeOptions
 	if a.opts.Runtime != nil {
@@ -157,6 +162,13 @@ func (a *Agent) makeRuntime() error {
 		if opts.Queue == nil {
 			opts.Queue = js.Queue()
 		}
+	}
+	if a.opts.Store == nil && opts.Queue == nil {
+		if opts.Journal == nil {
+			opts.Journal = hook.NewMemoryJournal(ownRuns)
+		}
+		a.queue = &ownQueue{MemoryQueue: hook.NewMemoryQueue(opts.Journal, nil), work: func(ctx context.Context) error { return a.hooks.Work(ctx) }}
+		opts.Queue = a.queue
 	}
 	if opts.Logger == nil {
 		opts.Logger = a.opts.Logger
@@ -228,7 +240,7 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	for _, s := range a.open() {
 		problems = append(problems, s.Close(ctx))
 	}
-	problems = append(problems, a.unregisterForGood(ctx), a.stopWatching(ctx), endExtensions(ctx), a.hooks.Drain(ctx))
+	problems = append(problems, a.finishJobs(ctx), a.unregisterForGood(ctx), a.stopWatching(ctx), endExtensions(ctx), a.hooks.Drain(ctx))
 	return errors.Join(problems...)
 }
 

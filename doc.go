@@ -79,7 +79,8 @@
 // must be safe for concurrent use. The calls of one response are checked and run
 // in parallel, except calls of a serial tool, which run alone.
 //
-// An agent has no goroutines of its own, and a session has none between turns.
+// An agent without a store performs background work on a goroutine of its own. Otherwise it
+// has none, and a session has none between turns.
 // [Session.Turn] runs the turn on the caller's goroutine. [Session.Run] runs it
 // on another one, which ends before the loop over its events does. Tools run on
 // goroutines of their own. A tool that ignores both its timeout and a cancel is

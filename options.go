@@ -65,7 +65,8 @@ type Options struct {
 	// Planner makes the preflight plan. Defaults to a plan with the user's text as its only
 	// query.
 	Planner Planner
-	// Store keeps sessions. Defaults to memory, for as long as the agent lives.
+	// Store keeps sessions. Defaults to memory, for as long as the agent lives; the agent
+	// then performs background work itself, and Close waits for the work that is due.
 	Store Store
 	// NoPreviews leaves the texts of the user and the model out of the input of
 	// turn.post_turn. Defaults to false: it has the first 2,000 characters of both.

@@ -177,11 +177,29 @@ func (q *MemoryQueue) Settle(ctx context.Context, job Job, attempt Run, again ti
 	case !again.IsZero():
 		job.At = again
 		q.waiting = append(q.waiting, memoryJob{job, q.now()})
-		q.wake()
 	default:
 		delete(q.keys, job.Key)
 	}
+	q.wake()
 	return nil
+}
+
+// Idle waits until no job runs and none is due. Jobs for later may still wait.
+func (q *MemoryQueue) Idle(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		now, changed := q.now(), q.changed
+		busy := len(q.running) > 0 || slices.ContainsFunc(q.waiting, func(j memoryJob) bool { return !j.due().After(now) })
+		q.mu.Unlock()
+		if !busy {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the jobs: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // remember keeps the key of a success, and forgets the oldest beyond sixteen times the

@@ -1,0 +1,64 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// ownQueue is the queue of an agent without a store. The agent performs its jobs itself,
+// from the first one on.
+type ownQueue struct {
+	*hook.MemoryQueue
+	work func(ctx context.Context) error
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // nil: there was no job yet
+	done   chan struct{}      // closed when the worker has ended
+}
+
+// Enqueue stores jobs, and starts the worker with the first ones.
+func (q *ownQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	if err := q.MemoryQueue.Enqueue(ctx, asked, jobs); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.cancel == nil && len(jobs) > 0 {
+		var working context.Context
+		working, q.cancel = context.WithCancel(context.Background())
+		q.done = make(chan struct{})
+		go func() { // until the agent is closed
+			defer close(q.done)
+			_ = q.work(working) // a queue in memory does not fail
+		}()
+	}
+	return nil
+}
+
+// finishJobs performs the background work that is due and ends the agent's own worker.
+func (a *Agent) finishJobs(ctx context.Context) error {
+	if a.queue == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.Limits.End, errors.New("background work took longer than Limits.End"))
+	defer cancel()
+	return a.queue.close(ctx)
+}
+
+// close waits until no job runs or is due, as long as ctx allows, and ends the worker. Jobs
+// for later are lost.
+func (q *ownQueue) close(ctx context.Context) error {
+	q.mu.Lock()
+	cancel := q.cancel
+	q.mu.Unlock()
+	if cancel == nil {
+		return nil
+	}
+	err := q.Idle(ctx)
+	cancel()
+	<-q.done
+	return err
+}

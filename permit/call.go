@@ -77,7 +77,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	}
 	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true, fed: piped || a.fed, apart: a.exported != "" || len(a.dirs) != 1 || a.dirs[0] != a.floor.project.path}
 	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
-	judged := a.floor.commands[name.text]
+	judged := a.floor.commands.judges[name.text]
 	if strings.ContainsAny(name.text, `/\`) {
 		c.name = base(name.text)
 		judged, f.trust = a.program(c, name, &f)
@@ -134,9 +134,9 @@ var programDirectories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/us
 // system is judged by its name.
 func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 	if slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(name.text))) {
-		if file, err := follow(name.text); err == nil && a.floor.commands[c.name] != nil &&
+		if file, err := follow(name.text); err == nil && a.floor.commands.judges[c.name] != nil &&
 			(filepath.Base(file) == c.name || slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(file))) || isSystem(filepath.ToSlash(file))) {
-			return a.floor.commands[c.name], true
+			return a.floor.commands.judges[c.name], true
 		}
 		return nil, true
 	}
@@ -155,7 +155,7 @@ func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 	}
 	f.Zone, f.Why, f.Protection, f.code = worst.Zone, worst.Why, worst.Protection, true
 	if c.name == "belay" { // whatever it is, it may be the one that holds the agent
-		return a.floor.commands[c.name], false
+		return a.floor.commands.judges[c.name], false
 	}
 	return nil, false
 }

@@ -11,7 +11,6 @@ func archiveCommands(t table) {
 	t.add("gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz unpigz pbzip2 brotli lzip", compressCommand)
 	t.add("zip", zipCommand)
 	t.add("unzip", unzipCommand)
-	t.add("zipinfo zipgrep lsar", reader("*"))
 	t.add("7z 7za 7zr 7zz", sevenCommand)
 	t.add("cpio pax", cpioCommand)
 	t.add("ar ranlib", arCommand)

@@ -17,7 +17,6 @@ func compileCommands(t table) {
 		}
 		compile(c)
 	})
-	t.add("ldd", builder("may run the program it looks at", "*"))
 	t.add("pkg-config pkgconf", func(c *invoked) {
 		c.options(c.args, "* log-file=>")
 		c.usesAll()
@@ -30,7 +29,6 @@ func compileCommands(t table) {
 			c.readAll(o.rest)
 		}
 	})
-	t.add("clang-tidy cppcheck", builder("runs over the code of the project", "* plugin=! load=! addon=! p=<"))
 	t.add("zig swift swiftc ghc ocamlc ocamlopt dune dmd nim crystal v fpc elm purs", byVerb("", builder("builds or runs the project", "* e=! eval=! o=>"), map[string]judge{
 		"publish upload": at(ZoneExternal, "publishes"),
 		"fetch package":  at(ZoneNetwork, "fetches from the network"),
@@ -55,8 +53,6 @@ func compileCommands(t table) {
 	})
 	t.add("rails", railsCommand)
 	t.add("shellcheck shfmt yamllint hadolint codespell typos vale jsonlint taplo", lintCommand)
-	t.add("actionlint", reader("*- shellcheck=$ pyflakes=$ config-file=< format= ignore="))
-	t.add("gperf bison yacc flex lex m4 autoconf automake autoreconf aclocal libtoolize", builder("generates code of the project", "* o=> output=> F=!"))
 }
 
 // builder judges commands that build or run the project, and read what they are given.
@@ -129,16 +125,10 @@ func lintCommand(c *invoked) {
 // makeCommands are programs that run the recipes of the project.
 func makeCommands(t table) {
 	t.add("make gmake bmake remake", makeCommand)
-	t.add("ninja samu", recipes("* C= f=< t= j= k= l= d="))
-	t.add("just", recipes("* f=< justfile=< d= working-directory= shell=$ shell-arg=! command=! c=! set= dotenv-path=< evaluate e! edit!"))
-	t.add("task", recipes("* t=< taskfile=< d= dir= g! global! init"))
-	t.add("rake thor invoke inv doit scons waf buck pants tox nox lerna nx gulp grunt earthly mage", recipes("* f=< rakefile=< T e=! execute=! p=! file=< r=< require=< C= directory="))
 	t.add("cmake", cmakeCommand)
-	t.add("ctest meson autogen.sh qmake xmake", recipes("* S= build= C= B="))
 	t.add("bazel bazelisk", byVerb("", recipes("* run_under=$"), map[string]judge{
 		"fetch sync": at(ZoneNetwork, "fetches from the network"),
 	}))
-	t.add("xcodebuild xcrun", builder("builds the project", "* o=>"))
 	t.add("pre-commit", hookCommand)
 	t.add("husky lefthook overcommit", hookCommand)
 }
@@ -210,7 +200,7 @@ func (c *invoked) makeVariable(name, value string) {
 		c.child(literal(value))
 		return
 	}
-	if first, _, _ := strings.Cut(strings.TrimSpace(value), " "); strings.Contains(value, " ") && c.floor.commands[first] != nil {
+	if first, _, _ := strings.Cut(strings.TrimSpace(value), " "); strings.Contains(value, " ") && c.floor.commands.judges[first] != nil {
 		c.child(literal(value))
 	}
 	c.setting(name, literal(value))

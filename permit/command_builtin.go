@@ -4,7 +4,8 @@ import "strings"
 
 // builtinCommands are those of the shell itself that set variables, or steer it.
 func builtinCommands(t table) {
-	t.add("exit return break continue shift logout times type help caller fg bg disown umask ulimit dirs compopt suspend", harmless)
+	t.add("cd pushd", changeDirectory)
+	t.add("popd", popDirectory)
 	t.add("jobs", jobsCommand)
 	t.add("set", setCommand)
 	t.add("shopt setopt unsetopt", shoptCommand)
@@ -65,7 +66,6 @@ func builtinCommands(t table) {
 			c.lost = "a command was given another meaning"
 		}
 	})
-	t.add("bind complete compdef bindkey zle zmodload autoload emulate", opaque("it changes what the shell does later"))
 	t.add("compgen", func(c *invoked) { c.readAll(c.options(c.args, "* C=$ F=! W=! A= G=< P= S= X= o=").rest) })
 	t.add("fc", func(c *invoked) {
 		if o := c.options(c.args, "* e=! s l n r"); !o.has("l") {

@@ -52,8 +52,6 @@ func cloudCommands(t table) {
 			}
 		}
 	})
-	t.add("ansible-galaxy", at(ZoneNetwork, "fetches from the network"))
-	t.add("ansible-lint ansible-doc ansible-inventory tflint terraform-docs checkov tfsec", at(ZoneBuild, "runs over the code of the project"))
 	t.add("packer vagrant multipass virsh virt-install VBoxManage limactl lima colima qemu-system-x86_64 qemu-system-aarch64", func(c *invoked) {
 		if asksOnly(c) {
 			return

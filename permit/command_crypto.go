@@ -9,13 +9,10 @@ import (
 func cryptoCommands(t table) {
 	t.add("openssl", opensslCommand)
 	t.add("gpg gpg2", gpgCommand)
-	t.add("gpgconf gpg-agent gpg-connect-agent pinentry", at(ZoneMachine, "changes the user's keys"))
 	t.add("age rage", func(c *invoked) {
 		o := c.options(c.args, "* o=> output=> r= recipient= R=< recipients-file=< i=< identity=< j=!")
 		c.readAll(o.rest)
 	})
-	t.add("age-keygen mkcert certbot acme.sh sops", at(ZoneMachine, "makes or uses keys"))
-	t.add("uuidgen pwgen xkcdpass", harmless)
 }
 
 // opensslVerbs are the commands of openssl that only work on what they are given, or that

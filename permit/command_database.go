@@ -39,7 +39,6 @@ func databaseCommands(t table) {
 			}
 		}
 	})
-	t.add("createdb createuser vacuumdb reindexdb clusterdb mongoimport mongorestore mysqlimport pgbench influx cqlsh", at(ZoneExternal, "changes a database"))
 	t.add("pg_dump pg_dumpall mysqldump mongodump mongoexport pg_isready", func(c *invoked) {
 		c.options(c.args, "* f=> file=> r=> result-file=> o=> out=> h= host= d= dbname= U= p= u= t= n= T= N=")
 		c.zone(ZoneNetwork, "reads a database")
@@ -55,7 +54,6 @@ func databaseCommands(t table) {
 			c.protect(destroyData, "removes what is in the database")
 		}
 	})
-	t.add("postgres initdb pg_ctl mysqld mongod redis-server", at(ZoneMachine, "starts or changes a database server"))
 	t.add("alembic flyway liquibase goose migrate dbmate prisma sequelize knex typeorm atlas", func(c *invoked) {
 		if asksOnly(c) {
 			return

@@ -8,10 +8,6 @@ import (
 
 // fileCommands make, change and remove files.
 func fileCommands(t table) {
-	t.add("mkdir gmkdir", writer("* m= mode= context=?"))
-	t.add("touch gtouch", writer("* d= t= r=< reference=< date= time= A="))
-	t.add("mkfifo", writer("* m= mode="))
-	t.add("fallocate", writer("* l= o= length= offset="))
 	t.add("rm grm", removeCommand)
 	t.add("rmdir unlink trash trash-put", func(c *invoked) {
 		for _, a := range c.options(c.args, "*").rest {
@@ -23,8 +19,6 @@ func fileCommands(t table) {
 	t.add("truncate gtruncate", truncateCommand)
 	t.add("chmod gchmod", modeCommand)
 	t.add("chown chgrp gchown", ownerCommand)
-	t.add("chattr setfacl setfattr chcon setcap chflags xattr", at(ZoneMachine, "changes what files are allowed to do"))
-	t.add("mknod", at(ZoneMachine, "makes a device"))
 	t.add("dd gdd", copyBlocksCommand)
 	t.add("rename prename", renameCommand)
 }

@@ -11,7 +11,6 @@ import (
 func gitCommands(t table) {
 	verbs := gitVerbs()
 	t.add("git", func(c *invoked) { gitCommand(c, verbs) })
-	t.add("gitk git-gui tig lazygit gitui", at(ZoneMachine, "runs git by the user's keys"))
 }
 
 // git is a call of git about to be judged: the words behind the name of its command.

@@ -17,7 +17,6 @@ func goCommands(t table) {
 			c.touchAll(o.rest)
 		}
 	})
-	t.add("govulncheck", at(ZoneNetwork, "fetches from the network"))
 	t.add("gotestsum", gotestsumCommand)
 	t.add("dlv", debugGoCommand)
 }

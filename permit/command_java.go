@@ -16,12 +16,8 @@ func javaCommands(t table) {
 		c.zone(ZoneWorkspace, "")
 		c.touchAll(c.args)
 	})
-	t.add("jshell", opaque("runs what is typed"))
-	t.add("jps jstat jstack jinfo jmap jcmd", at(ZoneMachine, "looks into other processes"))
 	t.add("mvn mvnw mvnd", mavenCommand)
 	t.add("gradle gradlew", gradleCommand)
-	t.add("ant", recipes("* f=< file=< buildfile=< lib=< D= logger=!"))
-	t.add("kotlin scala groovy jbang", scriptRunner("+*e=! cp= classpath="))
 }
 
 func javaCommand(c *invoked) {

@@ -10,11 +10,6 @@ import (
 // the list is unknown.
 func knownOptionCommands(t table) {
 	t.add("pandoc", pandocCommand)
-	t.add("delta", differ("s side-by-side n line-numbers dark light color-only features= syntax-theme= width= w= tabs= diff-so-fancy diff-highlight navigate paging= pager=$ config=! no-gitconfig "+
-		"list-languages list-syntax-themes show-config hyperlinks raw version V help h word-diff-regex= max-line-length= file-style= hunk-header-style= minus-style= plus-style= true-color= true_color="))
-	t.add("fzf sk peco", reader("preview=$ bind=! f= filter= q= query= d= delimiter= n= nth= with-nth= accept-nth= m=? multi=? walker=? walker-root=< walker-skip= history=> history-size= listen=?! e exact x extended i ignore-case "+
-		"s= sort=? tac no-sort 1 select-1 0 exit-0 print0 read0 print-query ansi height= min-height= layout= reverse border=? prompt= header= header-lines= info= pointer= marker= color=? preview-window= cycle expect= "+
-		"scheme= tiebreak= tabstop= no-mouse no-multi no-color no-bold no-hscroll keep-right track sync style= margin= padding= ellipsis= version help h"))
 	t.add("rpm", rpmCommand)
 	t.add("rpmquery", reader(rpmOptions))
 	t.add("apt-cache", func(c *invoked) {
@@ -27,7 +22,6 @@ func knownOptionCommands(t table) {
 		c.readAll(c.options(c.args, "* o=> output-directory=> p= password= e= encoding= k= forks=").rest)
 		c.unknown("the archive says which files it writes: use tar or unzip with a directory of its own")
 	})
-	t.add("lshw", reader("*- dump=>"))
 	t.add("lspci", func(c *invoked) {
 		o := c.options(c.args, "* A= O=! H= F=< p=< i=< s= d=")
 		if o.has("q", "Q") {

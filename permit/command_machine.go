@@ -24,8 +24,6 @@ func machineCommands(t table) {
 			c.child(c.stdin)
 		}
 	})
-	t.add("useradd userdel usermod adduser deluser groupadd groupdel groupmod addgroup delgroup passwd chpasswd chsh chfn gpasswd newgrp vipw vigr visudo dscl sysadminctl chage", at(ZoneMachine, "changes the users of the machine"))
-	t.add("iptables ip6tables nft ufw firewall-cmd pfctl ipset tc brctl ethtool wg wg-quick openvpn nmcli networksetup netplan dhclient iw iwconfig", at(ZoneMachine, "changes the network of the machine"))
 	t.add("ip ifconfig route arp", addressCommand)
 	t.add("sysctl", func(c *invoked) {
 		o := c.options(c.args, "p=?! load=?! f=?! system! w write a all A X n values e ignore N names b binary r= pattern= q quiet d h help V version")
@@ -37,9 +35,6 @@ func machineCommands(t table) {
 			c.zone(ZoneMachine, "changes the kernel")
 		}
 	})
-	t.add("modprobe insmod rmmod depmod kexec dkms grub-install update-grub grub-mkconfig efibootmgr bootctl flashrom fwupdmgr nvram csrutil spctl kextload setenforce setsebool semanage restorecon aa-enforce auditctl", at(ZoneMachine, "changes the kernel, or how the machine starts"))
-	t.add("reboot halt poweroff shutdown init telinit pm-suspend rtcwake", at(ZoneMachine, "stops or restarts the machine"))
-	t.add("update-alternatives alternatives ldconfig locale-gen dpkg-reconfigure debconf-set-selections tzselect localedef xcode-select defaults scutil pmset softwareupdate profiles tccutil mdutil", at(ZoneMachine, "changes the settings of the machine"))
 	t.add("hostname", func(c *invoked) {
 		if o := c.options(c.args, "* F=! file=! b"); len(o.rest) > 0 {
 			c.zone(ZoneMachine, "names the machine")
@@ -50,14 +45,10 @@ func machineCommands(t table) {
 			c.zone(ZoneMachine, "changes the settings of the machine")
 		}
 	})
-	t.add("hwclock ntpdate chronyc ntpd", at(ZoneMachine, "sets the clock"))
 	t.add("journalctl dmesg", func(c *invoked) {
 		c.known(c.args)
 		c.zone(ZoneMachine, "reads the logs of the machine")
 	})
-	t.add("wall write mesg logger notify-send", at(ZoneMachine, "speaks to other users of the machine"))
-	t.add("xclip xsel pbcopy pbpaste wl-copy wl-paste xdotool ydotool wmctrl scrot import screencapture say pactl amixer", at(ZoneMachine, "uses the user's desktop"))
-	t.add("security secret-tool kwallet-query pass gnome-keyring keyctl lpass bw", at(ZoneMachine, "shows or changes the user's passwords"))
 }
 
 func serviceCommand(c *invoked) {
@@ -163,7 +154,6 @@ func killCommand(c *invoked) {
 
 // systemCommands are odds and ends that reach further than the project.
 func systemCommands(t table) {
-	t.add("cloud-init", at(ZoneMachine, "changes the machine"))
 	t.add("inotifywait fswatch watchman watchexec", func(c *invoked) {
 		o := c.options(c.args, "+* e= r= m= t= timeout= event= exclude= w= watch= exts= filter= f= i= ignore= o=> outfile=> fromfile=< format=")
 		if c.name == "watchexec" {

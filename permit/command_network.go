@@ -28,7 +28,6 @@ func networkCommands(t table) {
 			}
 		}
 	})
-	t.add("mail mailx sendmail mutt msmtp swaks s-nail neomutt", at(ZoneExternal, "sends mail"))
 	t.add("wscat websocat grpcurl", func(c *invoked) {
 		o := c.options(c.args, "* d= H= proto=< import-path=< protoset=< c= x=!")
 		c.zone(ZoneExternal, "talks to another machine")

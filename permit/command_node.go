@@ -16,7 +16,6 @@ func nodeCommands(t table) {
 	t.add("npx bunx pnpx", npxCommand)
 	t.add("bun", bunCommand)
 	t.add("deno", denoCommand)
-	t.add("ts-node tsx ts-node-esm esno", scriptRunner("+*e=! eval=! p=! print=! r=< require=< import=< P=< project=< tsconfig=<"))
 	t.add("nodemon", func(c *invoked) {
 		o := c.options(c.args, "+*x= exec= w= watch= e= ext= i= ignore= config=< d= delay= C")
 		c.zone(ZoneBuild, "runs code of the project")
@@ -235,7 +234,7 @@ func (c *invoked) runPackage(o *options, words []arg, local bool) {
 	} else {
 		c.unknown("fetches a program and runs it")
 	}
-	if len(words) > 0 && c.floor.commands[word(words, 0)] != nil {
+	if len(words) > 0 && c.floor.commands.judges[word(words, 0)] != nil {
 		c.exec(words)
 	}
 }

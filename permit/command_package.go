@@ -39,7 +39,6 @@ func packageCommands(t table) {
 	t.add("rspec rubocop standardrb brakeman phpunit phpstan psalm phpcs php-cs-fixer pest busted luacheck luarocks credo ktlint detekt swiftlint swiftformat hlint ormolu", builds)
 	t.add("apt apt-get aptitude dnf yum zypper pacman yay apk brew port snap flatpak emerge xbps-install pkg pkgin opkg nix-env nix-channel guix winget choco scoop", systemPackages)
 	t.add("dpkg", systemPackages)
-	t.add("dpkg-query", harmless)
 	t.add("nix nix-shell nix-build nix-store nixos-rebuild", func(c *invoked) {
 		if asksOnly(c) {
 			return

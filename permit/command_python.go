@@ -19,7 +19,6 @@ func pythonCommands(t table) {
 	})
 	t.add("pytest py.test mypy pyright pylint flake8 pyflakes pycodestyle pydocstyle bandit vulture coverage sphinx-build mkdocs behave stubgen cython hypothesis pyre pytype nosetests trial", pythonTool)
 	t.add("black ruff isort autopep8 yapf autoflake pyupgrade docformatter", pythonFormatter)
-	t.add("virtualenv", writer("* p= python= prompt= extra-search-dir= app-data="))
 	t.add("pipx", byVerb("", at(ZoneMachine, "changes which programs there are"), map[string]judge{"list environment --version help": harmless, "run": opaque("fetches a program and runs it")}))
 	t.add("poetry pdm hatch pipenv rye", projectCommand)
 	t.add("uv", uvCommand)

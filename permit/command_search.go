@@ -22,8 +22,6 @@ func searchCommands(t table) {
 		c.known(c.args)
 		c.read(literal("/")) // they know the names of all files
 	})
-	t.add("ctags etags", writer("* o=> f=> L=! R options=! _interactive!"))
-	t.add("updatedb", at(ZoneMachine, "changes the machine"))
 }
 
 // grepCommand judges commands whose first word is a pattern, unless one of some options

@@ -17,7 +17,6 @@ func shellCommands(t table) {
 	t.add(". source", sourceCommand)
 	t.add("trap", trapCommand)
 	t.add("alias", aliasCommand)
-	t.add("unalias", harmless)
 }
 
 // shellCommand is a shell that is given a text with -c, a file, or neither: then it

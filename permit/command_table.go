@@ -3,27 +3,37 @@ package permit
 import (
 	"path"
 	"strings"
+	"sync"
 )
 
-// table is the command table in the making.
+// table maps the names of commands to their judges.
 type table map[string]judge
 
-// add enters commands that one judge judges. Names are separated by blanks.
+// add gives several commands the same judge. Names are separated by blanks.
 func (t table) add(names string, j judge) {
 	for name := range strings.FieldsSeq(names) {
 		t[name] = j
 	}
 }
 
-// commandTable is what is known about commands, by name. A command that is not in it
-// is an unknown program.
-func commandTable() map[string]judge {
-	t := table{}
-	for _, topic := range commandTopics() {
-		topic(t)
-	}
-	return t
+// commands are the commands that the floor knows.
+type commands struct {
+	// judges has the judge of each command. A command without one is an unknown program.
+	judges table
+	// answersAlone are programs that load nothing from the project before they print their
+	// version or their help.
+	answersAlone map[string]bool
 }
+
+// knownCommands makes the table once, for all floors. A line of commands.txt with a mistake
+// is left out, so that its commands are unknown programs; a test fails if there is one.
+var knownCommands = sync.OnceValue(func() *commands {
+	all, _ := parseFlat(flatText)
+	for _, topic := range commandTopics() {
+		topic(all.judges)
+	}
+	return all
+})
 
 // commandTopics fill the table, each with the commands of a file.
 func commandTopics() []func(table) {
@@ -113,7 +123,7 @@ func writer(list string) judge {
 // itself, and nothing else. That is harmless only for programs that load nothing from
 // the project before they answer: rustc asks rust-toolchain.toml which compiler to run,
 // yarn runs the file that .yarnrc.yml names, mvn starts java with .mvn/jvm.config.
-func asksOnly(c *invoked) bool { return answersAlone[c.name] && isQuestion(c) }
+func asksOnly(c *invoked) bool { return c.floor.commands.answersAlone[c.name] && isQuestion(c) }
 
 // isQuestion reports whether a command was asked for its version or its help.
 func isQuestion(c *invoked) bool {
@@ -127,18 +137,6 @@ func isQuestion(c *invoked) bool {
 		return false
 	}
 }
-
-// answersAlone are programs that say their version, or explain themselves, without
-// loading anything from the project.
-var answersAlone = wordSet("ls dir vdir eza exa lsd lsattr cloc tokei scc tree du cat head tail grep rg ag fd find sed awk tar zip unzip curl wget git go gofmt gofumpt goimports golines gci golangci-lint staticcheck gopls " +
-	"revive errcheck gosec ginkgo stringer mockgen wire sqlc protoc-gen-go benchstat gotestsum dlv gcc cc g++ c++ clang clang++ tcc gfortran ld lld mold as nasm yasm strip objcopy clang-tidy cppcheck zig swift swiftc ghc " +
-	"ocamlc ocamlopt nim crystal protoc buf flatc thrift capnp hugo make gmake bmake remake ninja samu just task cmake ctest meson gperf bison yacc flex lex m4 autoconf automake node nodejs deno bun tsc eslint prettier " +
-	"esbuild rollup vite stylelint biome oxlint swc playwright python python2 python3 pypy pypy3 pip pip3 pip2 ipython ipython3 jupyter mypy pyright bandit black ruff isort autopep8 yapf autoflake pyupgrade docformatter " +
-	"coverage uv uvx twine virtualenv perl perl5 ruby gem php php8 php7 lua luajit Rscript julia elixir iex erl tclsh guile racket sbcl clisp ocaml swipl gnuplot octave expect gdb lldb java javac javap javadoc jdeps kotlinc scalac " +
-	"nix nix-shell nix-build nix-store apt apt-get aptitude dnf yum zypper pacman apk brew port snap flatpak dpkg rpm docker podman buildah kubectl helm terraform tofu psql mysql sqlite3 redis-cli mongosh aws gcloud az gh glab " +
-	"parallel tmux screen zellij vi vim nvim view emacs nano pico joe micro kak hx helix nc ncat netcat socat nmap tcpdump tshark npx bunx openssl gpg gpg2 age ffmpeg ffprobe " +
-	"convert magick identify pdftotext dot systemctl service mount docker-compose podman-compose skopeo nerdctl kustomize kind minikube k3d eksctl argocd flux istioctl packer goose migrate dbmate atlas hey wrk ab k6 vegeta " +
-	"gsutil s3cmd bq pgcli mariadb duckdb valkey-cli sqlite fish csh tcsh xonsh elvish powershell bash sh dash zsh ksh fish nu pwsh ssh rsync")
 
 // under is a path below another.
 func under(dir, name arg) arg {

@@ -10,11 +10,6 @@ import (
 
 // plainCommands change nothing and look at no file's contents.
 func plainCommands(t table) {
-	t.add("echo true false : pwd tty whoami id groups logname users who w uptime uname arch nproc hostid getconf locale "+
-		"basename dirname realpath readlink which whereis seq yes factor expr numfmt tr sleep usleep tput clear reset stty cal ncal "+
-		"printenv envsubst gettext ngettext sync pathchk getopt", harmless)
-	t.add("df free vmstat iostat mpstat lscpu lsblk lsusb lsmod sw_vers lsb_release", harmless)
-	t.add("pgrep pidof pstree top htop lsof netstat last", harmless)
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
 		if o := c.options(c.args, "* K! kill! D=> diag=> F=< filter=< f= A= N="); o.has("K", "kill") {
@@ -39,61 +34,16 @@ func textCommands(t table) {
 	// Only options whose values could be taken for paths are listed: for a reader it
 	// does no harm if a number is taken for a file, and much if a file is taken for a
 	// number.
-	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
-	t.add("zcat gzcat bzcat xzcat zstdcat lz4cat lzcat zstdless zstdgrep zless zmore", reader("* files=?! files0=?! filelist=! D=< patch-from=< o=> output=> output-dir-flat=> output-dir-mirror=> rm! trace=> S= suffix= "+
-		"T= threads= M= memlimit= F= format="))
-	t.add("ls dir vdir gls lsattr", dirReader("*", "L dereference"))
-	t.add("eza exa lsd", dirReader("*", "follow-symlinks L dereference"))
-	t.add("nm size readelf objdump c++filt addr2line", objectReader("* plugin=!"))
-	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=> strip-comments=! strip-code=! format-multi=!", "follow-links"))
-	t.add("shasum cksum", reader("* a= algorithm="))
-	t.add("tac gtac", reader("* s= separator="))
-	t.add("head tail ghead gtail", reader("* n= c= lines= bytes= pid="))
-	t.add("nl", reader("* b= d= f= h= i= l= n= s= v= w="))
-	t.add("fold gfold", reader("* w= width="))
-	t.add("fmt", reader("* w= p= g= width= prefix= goal="))
-	t.add("expand unexpand", reader("* t= tabs="))
-	t.add("pr", reader("* h= l= o= w= W= N= D= header= length= indent= width= page-width= date-format="))
-	t.add("cut gcut", reader("* d= f= c= b= delimiter= fields= characters= bytes= output-delimiter="))
-	t.add("paste", reader("* d= delimiters="))
-	t.add("join", reader("* t= 1= 2= j= o= e= a= v="))
-	t.add("cmp", reader("* i= n= ignore-initial= bytes="))
-	t.add("diff colordiff wdiff icdiff gdiff", differ("* x= X=< exclude= exclude-from=< I= ignore-matching-lines= L= label= U= C= W= F= D= "+
-		"unified=? context=? color=? from-file=< to-file=< palette= tabsize= width= S= starting-file= show-function-line= ifdef= horizon-lines= pager=$"))
-	t.add("sdiff", reader("* o=> output=> diff-program=$ I= W= w="))
-	t.add("diff3", reader("* diff-program=$ L= label="))
-	t.add("od", reader("* A= j= N= S= t= w=?"))
-	t.add("hexdump hd", reader("* e= f=< n= s="))
-	t.add("strings", objectReader("* n= t= e= T= s= U="))
-	t.add("base64 base32 basenc gbase64", reader("* w= wrap= b= i=< o=> input=< output=>"))
-	t.add("stat gstat", reader("* c= printf= format="))
-	t.add("file", reader("* f=! files-from=! m=< magic-file=< F= separator= P= e= exclude= C! compile!"))
-	t.add("tree", dirReader("* o=> L= P= I= H= T= filelimit= charset= timefmt= R!", "l"))
-	t.add("du gdu", dirReader("* X=< exclude-from=< exclude= files0-from=!", "L dereference"))
-	t.add("sort gsort", reader("* o=> output=> compress-program=$ T= temporary-directory= S= t= k= field-separator= key= buffer-size= parallel= "+
-		"batch-size= files0-from=! random-source=< sort="))
-	t.add("column", reader("* s= o= c= N= R= H= T= E= W= O= separator= output-separator= table-columns= output-width="))
-	t.add("iconv", reader("* f= t= o=> output=> from-code= to-code= unicode-subst= byte-subst= widechar-subst="))
-	t.add("more most pg", reader("*"))
 	t.add("less", pagerCommand)
-	t.add("bat batcat", reader("* pager=$ l= language= r= line-range= H= highlight-line= theme= style= m= map-syntax= paging= wrap= color= "+
-		"terminal-width= tabs= file-name= diff-context= decorations="))
-	t.add("info", reader("* o=> output=> f=< file=< d= n= init-file=! restore=! dribble=>"))
 	t.add("whatis apropos", func(c *invoked) {
 		c.options(c.args, "* C=! config-file=! M= L= s= m= sections= manpath= locale= systems=")
 		c.usesAll()
 	})
-	t.add("bc", reader("*"))
 	t.add("dc", deskCommand)
 	t.add("look", func(c *invoked) { c.readAll(c.options(c.args, "* t=").from(1)) })
-	t.add("uniq guniq", inOutCommand("* f= s= w= group=? all-repeated=? skip-fields= skip-chars= check-chars="))
-	t.add("xxd", inOutCommand("* c= g= l= o= s= n= R= cols= groupsize= len= seek= name="))
 	t.add("shuf gshuf", shuffleCommand)
 	t.add("split gsplit", splitCommand)
 	t.add("csplit", contextSplitCommand)
-	t.add("tee gtee", writer("* output-error=?"))
-	t.add("sponge", writer("a"))
-	t.add("dos2unix unix2dos mac2unix", writer("* i=? info=? D= display-enc= c= convmode="))
 }
 
 // testCommand is test and [. With -v bash looks a variable up, and evaluates the

@@ -61,7 +61,7 @@ type Floor struct {
 	hooks      []root // what git runs by itself, besides .git/hooks
 	sandboxed  bool
 	plainShell bool // commands are not run by bash
-	commands   map[string]judge
+	commands   *commands
 	tools      *profiles
 	guards     []guard
 	rules      *rules
@@ -78,14 +78,13 @@ func New(project string, opts *Options) (*Floor, error) {
 	if opts != nil {
 		o = *opts
 	}
-	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: commandTable(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
+	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: knownCommands(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
 	if f.mode == (Mode{}) {
 		if f.mode = Standard; o.Sandboxed {
 			f.mode = Build
 		}
 	}
 	f.plainShell = o.Shell != "" && filepath.Base(o.Shell) != "bash"
-	f.commands["cd"], f.commands["pushd"], f.commands["popd"] = changeDirectory, changeDirectory, popDirectory
 	var problems []error
 	place := func(dir string) root {
 		r, err := newRoot(dir)

@@ -17,7 +17,7 @@ func (a *analysis) compute(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		if !a.counts(x) || !a.plainIndex(x) {
-			a.doubt(a.written(x), "it is computed, and may be no number: that can run commands")
+			a.doubt(a.written(x), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 		}
 	case *syntax.BinaryArithm:
 		if word, ok := x.X.(*syntax.Word); x.Op != syntax.Assgn || !ok || !isName(word.Lit()) {
@@ -30,7 +30,7 @@ func (a *analysis) compute(x syntax.ArithmExpr) {
 		a.compute(x.X)
 	case nil:
 	default:
-		a.doubt(a.written(x), "it is not understood")
+		a.doubt(a.written(x), "Belay does not understand this construct")
 	}
 }
 
@@ -187,7 +187,7 @@ func (a *analysis) expression(text string) bool {
 // evaluate judges a text that a command computes, or that is the index behind a name.
 func (c *invoked) evaluate(a arg) {
 	if !a.known || a.pattern || !c.expression(a.text) {
-		c.unknown("what is computed may run commands")
+		c.unknown("the expression may run commands")
 	}
 }
 

@@ -65,14 +65,14 @@ func (d *declaration) option(w arg) bool {
 		understood = "afnpA"
 	}
 	if w.text != "--" && strings.Trim(w.text[1:], understood) != "" || d.variant == "nameref" {
-		d.doubt(d.variant+" "+w.text, "a variable may stand for another from here on")
-		d.lose("a variable may stand for another")
+		d.doubt(d.variant+" "+w.text, "from here on a variable may refer to another one")
+		d.lose("a variable may refer to another one")
 	}
 	if w.text[0] == '-' {
 		d.flags += w.text[1:]
 	}
 	if strings.Contains(d.flags, "f") && (d.variant == "export" || strings.Contains(d.flags, "x")) {
-		d.doubt(d.variant+" "+w.text, "shells that are started from here on have the function too")
+		d.doubt(d.variant+" "+w.text, "later shells inherit this function")
 	}
 	return true
 }
@@ -80,8 +80,8 @@ func (d *declaration) option(w arg) bool {
 // attribute notes what the declaration says about a variable.
 func (d *declaration) attribute(name string) {
 	if d.variant == "nameref" {
-		d.doubt("nameref "+name, "a variable may stand for another from here on")
-		d.lose("a variable may stand for another")
+		d.doubt("nameref "+name, "from here on a variable may refer to another one")
+		d.lose("a variable may refer to another one")
 	}
 	if strings.Contains(d.flags, "i") || d.variant == "integer" {
 		d.integers = d.integers.with(name, true)
@@ -109,7 +109,7 @@ func (d *declaration) list(name string, value arg) {
 		return
 	}
 	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.blind || isOwn(name) {
-		d.doubt(d.variant+" "+name+"="+value.text, "an array is made of a text, which may run commands")
+		d.doubt(d.variant+" "+name+"="+value.text, "bash expands the text to make an array, which may run commands")
 	}
 }
 
@@ -121,7 +121,7 @@ func (d *declaration) text(w arg) {
 	d.attribute(name)
 	switch {
 	case indexed && !d.expression(strings.TrimSuffix(index, "]")), given && d.integers.has(name) && !d.expression(value):
-		d.doubt(w.text, "it is computed, and may be no number: that can run commands")
+		d.doubt(w.text, "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 	case given:
 		d.list(name, literal(value))
 		d.hazard(name, literal(value))
@@ -200,7 +200,7 @@ func (a *analysis) assignArray(as *syntax.Assign) {
 		}
 	}
 	if a.integers.has(name) && !counts {
-		a.doubt(a.written(as), "it is computed, and may be no number: that can run commands")
+		a.doubt(a.written(as), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 	}
 	a.hazard(name, arg{text: a.written(as)})
 	a.arrays = a.arrays.with(name, true)
@@ -216,7 +216,7 @@ func (a *analysis) set(name string, v arg) {
 	number := known && isInteger(v.text)
 	if a.integers.has(name) {
 		if !known || !a.expression(v.text) {
-			a.doubt(name+"="+v.text, "it is computed, and may be no number: that can run commands")
+			a.doubt(name+"="+v.text, "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 		}
 		a.count(name)
 		return

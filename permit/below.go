@@ -128,7 +128,7 @@ func (f *Floor) walk(start string, rules []*rule, found func(r *rule, what strin
 		rules = slices.DeleteFunc(rules, func(r *rule) bool {
 			switch {
 			case budget < 0:
-				found(r, "more files than are looked at")
+				found(r, "too many files to check")
 			case r.matchesPath(name):
 				found(r, name)
 			default:

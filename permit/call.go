@@ -93,7 +93,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	case judged == nil && f.Zone == 0:
 		c.unknown("an unknown program")
 	case a.exported != "" && !builtins[name.text] && !shellsOwn[name.text]:
-		c.zone(ZoneBuild, "it may run what "+a.exported+" says, which it is given")
+		c.zone(ZoneBuild, "its environment has "+a.exported+", which may make it run something else")
 	}
 	owner, tracked := a.owner, a.tracked
 	a.owner, a.tracked = c.finding+1, false
@@ -121,7 +121,7 @@ func (c *invoked) leftOver() {
 	}
 	for _, a := range c.args {
 		if a.taken != nil && !*a.taken && (!strings.HasPrefix(a.text, "-") || c.mayBeOption(a.text)) {
-			c.unknown("the names of files take the place of " + shown(a.text) + ", and what it does with them is unknown")
+			c.unknown(shown(a.text) + " expands to file names, and it is unknown what the command does with them")
 			return
 		}
 	}

@@ -383,7 +383,7 @@ func (c *invoked) leads(a arg) {
 				return
 			}
 			if !s.inside && !s.extra && isHarmlessSystem(s.path) {
-				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "it is outside the project, and can be changed through the link", Protection: shellOutside})
+				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "it is outside the project, and the link makes it writable", Protection: shellOutside})
 			}
 		}
 	}
@@ -437,7 +437,7 @@ func (c *invoked) options(args []arg, list string) *options {
 		c.unknown("it is not known what " + shown(o.strange) + " does")
 	}
 	if o.wild != "" && strings.ContainsAny(list, ">$!%") && c.mayBeOption(o.wild) {
-		c.zone(ZoneBuild, "a file whose name begins with - would be an option: "+shown("./"+o.wild)+" is safe")
+		c.zone(ZoneBuild, "a file name that begins with - would be taken for an option: write "+shown("./"+o.wild))
 	}
 	for i := range o.given {
 		g := &o.given[i]

@@ -112,7 +112,7 @@ func sevenCommand(c *invoked) {
 	dir := literal(".")
 	for _, a := range c.args {
 		if strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "@") {
-			c.unknown("a file says which files it reads: name the files")
+			c.unknown("a file lists the files that it reads: name them in the command")
 		}
 		switch {
 		case !strings.HasPrefix(a.text, "-"):

@@ -64,7 +64,7 @@ func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 	if !zeros || !c.names.plain {
 		odd, found := c.surprises(c.names.starts)
 		if odd {
-			c.unknown("the name of a file may be taken for something else: let names end in zeros, and use xargs -0")
+			c.unknown("xargs may misread the names of files: end names with zero bytes (find -print0, git ls-files -z) and use xargs -0")
 			return false
 		}
 		steers = found
@@ -152,7 +152,7 @@ func parallelCommand(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	c.unknown("it has a shell run what it puts together")
+	c.unknown("it builds a command and runs it in a shell")
 	o := parseOptions(c.args, "+*j= jobs= a= arg-file= C= colsep= N= n= I= d= delimiter= S= sshlogin= timeout= results= joblog= retries= halt= memfree= load= wd= tmpdir=")
 	var command, inputs []arg
 	for i, a := range o.rest {

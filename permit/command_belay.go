@@ -30,7 +30,7 @@ func (c *invoked) belay(args []arg) {
 	case verb == "config" && len(args) <= 2:
 	case verb == "models":
 		if len(args) > 1 {
-			c.zone(ZoneNetwork, "asks the providers of models")
+			c.zone(ZoneNetwork, "queries the providers of models")
 		}
 	case verb == "hooks" && (asks || oneOf(sub, "phases schema codes list plan")), verb == "approvals" && (asks || oneOf(sub, "list show")),
 		verb == "permit" && (asks || oneOf(sub, "explain rules zones protections")), verb == "store" && (asks || oneOf(sub, "check export")),
@@ -38,11 +38,11 @@ func (c *invoked) belay(args []arg) {
 	case oneOf(verb, "run chat resume fork"):
 		c.zone(ZoneMachine, "starts another agent")
 		if o := parseOptions(args, "*"); o.has("mode", "relax", "rule", "rules", "allow", "config", "trust", "yes", "y", "approve", "on-ask", "no-sandbox", "sandbox", "profile", "space", "mcp") {
-			c.protect(selfCommand, "an agent does not start another with other rights")
+			c.protect(selfCommand, "an agent must not start another agent with other rights")
 		}
 	default:
-		c.zone(ZoneMachine, "steers Belay")
-		c.protect(selfCommand, "Belay is not steered by an agent that it holds")
+		c.zone(ZoneMachine, "controls Belay")
+		c.protect(selfCommand, "an agent must not control the Belay that runs it")
 	}
 }
 

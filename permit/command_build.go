@@ -9,7 +9,7 @@ func compileCommands(t table) {
 	t.add("gcc cc g++ c++ clang clang++ tcc icc gfortran ld ld.lld ld.gold lld mold as gas nasm yasm objcopy strip", func(c *invoked) {
 		for _, a := range c.args {
 			if runsFromFlags(a.text) {
-				c.unknown("the compiler runs, or reads its options from, what " + shown(a.text) + " names")
+				c.unknown("the compiler runs, or reads options from, what " + shown(a.text) + " names")
 			}
 			if file, ok := strings.CutPrefix(a.text, "-o"); ok && file != "" && a.known {
 				c.write(literal(file))
@@ -33,7 +33,7 @@ func compileCommands(t table) {
 		"publish upload": at(ZoneExternal, "publishes"),
 		"fetch package":  at(ZoneNetwork, "fetches from the network"),
 		"version help":   harmless,
-		"repl":           opaque("runs what is typed"),
+		"repl":           opaque("runs its input"),
 	}))
 	t.add("protoc buf flatc thrift capnp", func(c *invoked) {
 		builder("generates code", "* plugin=! o=> out=>")(c)
@@ -192,7 +192,7 @@ func makeCommand(c *invoked) {
 func (c *invoked) makeVariable(name, value string) {
 	switch {
 	case oneOf(name, "SHELL .SHELLFLAGS MAKEFLAGS MAKE MAKEFILES MFLAGS"):
-		c.unknown("recipes are run by, or with, what " + name + " says")
+		c.unknown(name + " changes how recipes run")
 		c.child(literal(value))
 		return
 	case strings.ContainsAny(value, "`$;|&<>()"):
@@ -262,7 +262,7 @@ func railsCommand(c *invoked) {
 	c.zone(ZoneBuild, "runs code of the project")
 	switch verb := word(o.rest, 0); {
 	case oneOf(verb, "runner r console c dbconsole db credentials:edit encrypted:edit"):
-		c.unknown("runs what it is given, or what is typed")
+		c.unknown("runs its arguments, or its input")
 	case verb == "new" || verb == "plugin":
 		c.installs()
 	case strings.HasPrefix(verb, "db:") && oneOf(verb, "db:drop db:drop:all db:reset db:purge db:purge:all db:schema:load db:setup db:migrate:reset db:truncate_all db:seed:replant"):
@@ -270,7 +270,7 @@ func railsCommand(c *invoked) {
 	}
 	for _, e := range o.values("e", "environment") {
 		if !e.known || e.text == "production" {
-			c.unknown("works on what is in use")
+			c.unknown("works on a database in use")
 		}
 	}
 }

@@ -56,13 +56,13 @@ func builtinCommands(t table) {
 	})
 	t.add("hash rehash", func(c *invoked) {
 		if o := c.options(c.args, "* p= r d t l"); o.has("p") {
-			c.unknown("a command means another program from here on")
+			c.unknown("from here on a command runs another program")
 			c.lost = "a command was given another meaning"
 		}
 	})
 	t.add("enable", func(c *invoked) {
 		if o := c.options(c.args, "* f=! a d n p s"); len(o.rest) > 0 || o.has("f") {
-			c.unknown("commands mean something else from here on")
+			c.unknown("from here on commands may run other programs")
 			c.lost = "a command was given another meaning"
 		}
 	})
@@ -86,7 +86,7 @@ func jobsCommand(c *invoked) {
 		c.usesAll()
 		return
 	}
-	c.unknown("it runs a command with the numbers of processes")
+	c.unknown("it runs a command with process numbers as arguments")
 	if len(o.rest) > 0 {
 		c.call(o.rest, c.stdin, c.piped)
 	}
@@ -154,7 +154,7 @@ func (c *invoked) shellOption(a arg) {
 	case oneOf(a.text, "-B +a +f +k +H +P +t -p") || strings.HasPrefix(a.text, "+o ") && oneOf(name, "allexport noglob keyword histexpand history physical onecmd posix"):
 		return // as it is from the start
 	}
-	c.unknown("words mean something else with the option " + shown(a.text) + " of the shell")
+	c.unknown("the shell reads the line differently with the option " + shown(a.text))
 	c.lose("an option of the shell was changed")
 }
 
@@ -170,7 +170,7 @@ func shoptCommand(c *invoked) {
 		if !switches || a.known && (oneOf(a.text, plainShopts) || oneOf(a.text, plainSetNames) || strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "_")) {
 			continue
 		}
-		c.unknown("words mean something else from here on")
+		c.unknown("from here on the shell reads the line differently")
 		c.lose("an option of the shell was changed")
 	}
 }
@@ -179,10 +179,10 @@ func unsetCommand(c *invoked) {
 	o := c.options(c.args, "f v n")
 	for _, a := range o.rest {
 		if !a.known || !c.isVariable(a.text) && !c.isFunction(a.text) {
-			c.unknown("the index of a variable is evaluated")
+			c.unknown("the shell evaluates the index of a variable")
 		}
 		if c.isFunction(a.text) || !a.known {
-			c.unknown("a function is taken away")
+			c.unknown("removes a function")
 			c.undefine(a.text)
 		}
 		c.vanishes(a.text)

@@ -32,9 +32,9 @@ func cloudCommands(t table) {
 		switch word(o.rest, 0) {
 		case "destroy":
 			c.zone(ZoneExternal, "changes something elsewhere")
-			c.protect(destroyData, "destroys what was set up")
+			c.protect(destroyData, "destroys resources")
 		case "preview", "logs", "about", "whoami", "version":
-			c.zone(ZoneNetwork, "runs the project, and asks the cloud")
+			c.zone(ZoneNetwork, "runs the project, and queries the cloud")
 		default:
 			c.platformWords(o.rest)
 		}
@@ -111,7 +111,7 @@ func (c *invoked) buckets(words []arg) {
 	isStore := func(a arg) bool { return strings.Contains(a.text, "://") }
 	switch verb := word(words, 0); {
 	case oneOf(verb, "ls list cat du stat head hash presign signurl"):
-		c.zone(ZoneNetwork, "asks the cloud")
+		c.zone(ZoneNetwork, "queries the cloud")
 	case oneOf(verb, "cp mv sync rsync copy mirror") && len(places) > 1:
 		for i, a := range places {
 			switch last := i == len(places)-1; {
@@ -178,14 +178,14 @@ func (c *invoked) terraform(o *options) {
 	case "state":
 		c.terraformState(word(o.rest, 1))
 	case "workspace":
-		c.zone(ZoneNetwork, "asks the cloud")
+		c.zone(ZoneNetwork, "queries the cloud")
 		if word(o.rest, 1) == "delete" {
 			c.zone(ZoneExternal, "changes something elsewhere")
 			c.protect(destroyData, "deletes a workspace")
 		}
 	case "destroy":
 		c.zone(ZoneExternal, "changes something elsewhere")
-		c.protect(destroyData, "destroys what was set up")
+		c.protect(destroyData, "destroys resources")
 	case "apply", "import", "taint", "untaint", "force-unlock", "refresh", "run-all", "run":
 		c.zone(ZoneExternal, "changes something elsewhere")
 		destroys := o.has("destroy")
@@ -193,7 +193,7 @@ func (c *invoked) terraform(o *options) {
 			destroys = destroys || a.text == "destroy"
 		}
 		if destroys {
-			c.protect(destroyData, "destroys what was set up")
+			c.protect(destroyData, "destroys resources")
 		}
 	default: // console, login, …
 		c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
@@ -202,11 +202,11 @@ func (c *invoked) terraform(o *options) {
 
 func (c *invoked) terraformState(verb string) {
 	if oneOf(verb, "list show pull") {
-		c.zone(ZoneNetwork, "asks the cloud")
+		c.zone(ZoneNetwork, "queries the cloud")
 		return
 	}
 	c.zone(ZoneExternal, "changes something elsewhere")
 	if verb == "rm" || verb == "push" {
-		c.protect(destroyData, "forgets what was set up")
+		c.protect(destroyData, "removes resources from the state")
 	}
 }

@@ -32,7 +32,7 @@ func dockerCommand(c *invoked) {
 		}
 	case "ps", "images", "inspect", "logs", "version", "info", "top", "stats", "port", "diff", "history", "events", "help":
 	case "search":
-		c.zone(ZoneNetwork, "asks the network")
+		c.zone(ZoneNetwork, "queries the network")
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
 		c.shunsHosts(words)
@@ -81,7 +81,7 @@ func (c *invoked) compose(words []arg) {
 	case "", "ps", "logs", "ls", "images", "top", "port", "version", "events", "stats":
 	case "config", "convert":
 		if !rest.has("q", "quiet", "services", "volumes", "images", "profiles") {
-			c.zone(ZoneMachine, "it shows what is in any file that the settings name: with --quiet it only checks them")
+			c.zone(ZoneMachine, "it shows the contents of files that the settings name: with --quiet it only checks the settings")
 		}
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
@@ -106,7 +106,7 @@ func clusterCommands(t table) {
 		o := c.options(c.args, "*")
 		switch verb := word(o.rest, 0); {
 		case oneOf(verb, "get status list ls version"):
-			c.zone(ZoneNetwork, "asks the cluster")
+			c.zone(ZoneNetwork, "queries the cluster")
 		default:
 			c.zone(ZoneMachine, "changes clusters, or the machine")
 			if oneOf(verb, "delete reset destroy") {
@@ -138,7 +138,7 @@ func kubectlCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "":
 	case "get", "describe", "logs", "log", "top", "explain", "version", "api-resources", "api-versions", "cluster-info", "diff", "events", "wait", "auth", "kustomize", "completion":
-		c.zone(ZoneNetwork, "asks the cluster")
+		c.zone(ZoneNetwork, "queries the cluster")
 	case "config":
 		if o.may("raw") {
 			c.zone(ZoneMachine, "shows the user's keys of clusters")
@@ -178,7 +178,7 @@ func helmCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "":
 	case "list", "ls", "status", "get", "history", "show", "inspect", "search", "diff":
-		c.zone(ZoneNetwork, "asks the cluster")
+		c.zone(ZoneNetwork, "queries the cluster")
 	case "lint", "template", "env", "version":
 		c.zone(ZoneBuild, "fills templates of the project")
 	case "create", "package":

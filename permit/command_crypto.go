@@ -41,7 +41,7 @@ func opensslCommand(c *invoked) {
 			c.send(h)
 		}
 	case "s_server", "ca", "engine":
-		c.zone(ZoneMachine, "serves, or runs, what it is told")
+		c.zone(ZoneMachine, "starts a server, or loads code")
 	case "":
 	default:
 		for _, p := range o.values("passin", "passout", "pass") {

@@ -47,7 +47,7 @@ func curlCommand(c *invoked) {
 		c.write(dir)
 	}
 	if o.has("J", "remote-header-name") {
-		c.unknown("cannot determine which file it writes: the other side says")
+		c.unknown("the server chooses which file it writes")
 	}
 	for _, out := range o.values("o", "output") {
 		if strings.Contains(out.text, "#") { // stands for a part of the address

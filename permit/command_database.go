@@ -134,6 +134,6 @@ func redisCommand(c *invoked) {
 		}
 	}
 	if oneOf(strings.ToLower(word(o.rest, 0)), "config eval evalsha script module slaveof replicaof save bgsave acl migrate function") {
-		c.unknown("the server runs, or writes, what it is told")
+		c.unknown("the server runs code or writes files")
 	}
 }

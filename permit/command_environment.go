@@ -62,7 +62,7 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 	plain := value.known && value.text == ""
 	switch {
 	case strings.HasPrefix(name, "BELAY_"):
-		return "it steers Belay", true
+		return "it controls Belay", true
 	case name == "PAGER" || strings.HasSuffix(name, "_PAGER") || name == "MANPAGER":
 		return "programs run it to show their output", !value.known || !isPlainPager(value.text)
 	case name == "EDITOR" || name == "VISUAL" || strings.HasSuffix(name, "_EDITOR"):

@@ -74,7 +74,7 @@ func modeCommand(c *invoked) {
 	c.zone(ZoneWorkspace, "")
 	octal := strings.TrimLeft(mode, "0")
 	if strings.Contains(mode, "s") && !strings.Contains(mode, "-s") || isNumber(mode) && len(octal) > 3 && octal[0] > '1' {
-		c.zone(ZoneMachine, "has a program run with its owner's rights")
+		c.zone(ZoneMachine, "makes a program run with its owner's rights")
 	}
 	c.writeTrees(files, o)
 }
@@ -123,7 +123,7 @@ func renameCommand(c *invoked) {
 	o := c.options(c.args, "* e=! E=!")
 	c.zone(ZoneWorkspace, "")
 	if first := word(o.rest, 0); strings.Trim(first, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- ") != "" {
-		c.unknown("the names are made by a piece of Perl")
+		c.unknown("Perl code makes the new names")
 	}
 	for _, a := range o.from(1) {
 		c.remove(a)

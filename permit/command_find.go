@@ -112,7 +112,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 		return skip(2)
 	case "-files0-from":
 		f.read(value)
-		f.unknown("it is not known where it searches")
+		f.unknown("cannot determine where it searches")
 		return skip(1)
 	case "-newer", "-anewer", "-cnewer", "-samefile":
 		f.read(value)

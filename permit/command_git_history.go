@@ -8,7 +8,7 @@ func gitHistory(add func(string, func(*git))) {
 	add("filter-branch", gitFilterBranch)
 	add("filter-repo", func(g *git) {
 		g.known(g.args)
-		g.unknown("it runs pieces of Python")
+		g.unknown("it runs Python code")
 		g.protect(destroyGit, "rewrites the history")
 	})
 	add("replace fast-import", func(g *git) {
@@ -46,7 +46,7 @@ func gitRebase(g *git) {
 	g.zone(ZoneWorkspace, "")
 	for _, s := range o.values("s", "strategy") {
 		if !s.known || !oneOf(s.text, mergeStrategies) {
-			g.unknown("a strategy is a program")
+			g.unknown("an unknown merge strategy is a program that git runs")
 		}
 	}
 	for _, command := range o.values("x", "exec") {
@@ -96,7 +96,7 @@ func gitReflog(g *git) {
 	switch word(g.options(g.args, "*").rest, 0) {
 	case "expire", "delete", "drop", "write":
 		g.zone(ZoneWorkspace, "")
-		g.protect(destroyGit, "removes the way back to old commits")
+		g.protect(destroyGit, "removes reflog entries, the way back to old commits")
 	}
 }
 
@@ -105,17 +105,17 @@ func gitGarbage(g *git) {
 	g.zone(ZoneWorkspace, "")
 	switch {
 	case g.verb == "maintenance" && word(o.rest, 0) != "run":
-		g.zone(ZoneMachine, "has the machine run git by itself")
+		g.zone(ZoneMachine, "makes the machine run git later")
 	case o.has("n", "dry-run"):
 	case g.verb == "prune", o.has("prune"):
-		g.protect(destroyGit, "removes commits that nothing leads to")
+		g.protect(destroyGit, "removes commits that no reference leads to")
 	}
 }
 
 func gitUpdateRef(g *git) {
 	g.options(g.args, "* m= d stdin z no-deref create-reflog")
 	g.zone(ZoneWorkspace, "")
-	g.protect(destroyGit, "moves or deletes a reference, whatever it leads to")
+	g.protect(destroyGit, "moves or deletes a reference without a check")
 }
 
 func gitBisect(g *git) {

@@ -27,7 +27,7 @@ func gitRemotes(add func(string, func(*git))) {
 	})
 	add("request-pull", func(g *git) { g.reach("*") })
 	add("daemon http-backend http-push http-fetch send-pack receive-pack upload-pack upload-archive shell instaweb remote-http remote-https remote-ext remote-fd", func(g *git) {
-		g.unknown("it serves or pushes past git's own checks")
+		g.unknown("it serves or pushes without git's own checks")
 	})
 }
 
@@ -48,7 +48,7 @@ func (g *git) reach(list string) *options {
 	}
 	for _, s := range o.values("s", "strategy") {
 		if g.verb == "pull" && (!s.known || !oneOf(s.text, mergeStrategies)) {
-			g.unknown("a strategy is a program")
+			g.unknown("an unknown merge strategy is a program that git runs")
 		}
 	}
 	return o
@@ -162,7 +162,7 @@ func gitSubmodule(g *git) {
 			}
 		}
 		if s.has("f", "force") && verb == "update" {
-			g.protect(destroyReset, "throws changes away that are not committed")
+			g.protect(destroyReset, "discards uncommitted changes")
 		}
 	case "deinit":
 		g.zone(ZoneWorkspace, "")

@@ -20,7 +20,7 @@ func gitWorking(add func(string, func(*git))) {
 	add("update-index", gitUpdateIndex)
 	add("mktree unpack-objects index-pack", func(g *git) {
 		g.changes("* o=>")
-		g.unknown("it makes unknown files of the history")
+		g.unknown("it writes unknown objects into the repository")
 	})
 	add("sparse-checkout", func(g *git) {
 		if o := g.options(g.args, "*"); word(o.rest, 0) != "list" {
@@ -121,7 +121,7 @@ func gitMerge(g *git) {
 	o := g.changes("* s= strategy= X= strategy-option= m= message= F=< file=< S=? gpg-sign=? into-name= cleanup= mainline= log=? abort quit continue skip")
 	for _, s := range o.values("s", "strategy") {
 		if !s.known || !oneOf(s.text, mergeStrategies) {
-			g.unknown("a strategy is a program")
+			g.unknown("an unknown merge strategy is a program that git runs")
 		}
 	}
 }
@@ -216,7 +216,7 @@ func gitStash(g *git) {
 	case "list", "show":
 	case "drop", "clear":
 		g.zone(ZoneWorkspace, "")
-		g.protect(destroyGit, "throws stashed changes away")
+		g.protect(destroyGit, "discards stashed changes")
 	case "", "push", "save", "apply", "pop", "branch", "create", "store", "export", "import":
 		g.zone(ZoneWorkspace, "")
 		if word(o.rest, 0) == "push" {
@@ -237,12 +237,12 @@ func gitCheckout(g *git) {
 	}
 	switch {
 	case o.has("f", "force"):
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	case o.has("B"):
 		g.protect(destroyGit, "moves a branch that may exist")
 	case o.has("b", "orphan", "t", "track", "d", "detach", "p", "patch") && !dashes:
 	case dashes && !endsWithDashes(g.args), o.has("pathspec-from-file", "ours", "theirs"), len(o.rest) > 1, len(o.rest) == 1 && looksLikePath(g, o.rest[0]):
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 		g.asTracked(func() { g.overwriteAll(o.rest) }) // a branch among them does no harm
 	}
 }
@@ -260,7 +260,7 @@ func looksLikePath(g *git, a arg) bool {
 func gitSwitch(g *git) {
 	o := g.changes("* c= create= C= force-create= orphan= conflict= t=? track=? f force discard-changes")
 	if o.has("f", "force", "discard-changes") {
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	}
 	if o.has("C", "force-create") {
 		g.protect(destroyGit, "moves a branch that may exist")
@@ -271,14 +271,14 @@ func gitRestore(g *git) {
 	o := g.changes("* s= source= conflict= pathspec-from-file=< S staged W worktree p patch")
 	if o.has("W", "worktree") || !o.has("S", "staged") {
 		g.asTracked(func() { g.overwriteAll(o.rest) })
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	}
 }
 
 func gitReset(g *git) {
 	o := g.changes("* hard merge keep soft mixed N q p patch pathspec-from-file=<")
 	if o.has("hard", "merge", "keep") {
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	}
 }
 
@@ -312,7 +312,7 @@ func gitWorktree(g *git) {
 	case "remove":
 		g.zone(ZoneWorkspace, "")
 		if o.has("f", "force") {
-			g.protect(destroyGit, "throws a working tree away with its changes")
+			g.protect(destroyGit, "removes a working tree with its changes")
 		}
 	case "move":
 		g.zone(ZoneWorkspace, "")
@@ -339,9 +339,9 @@ func gitInit(g *git) {
 func (g *git) gitTemplate(o *options) {
 	if d, ok := o.value("separate-git-dir"); ok {
 		g.write(d)
-		g.protect(selfGit, "the settings of git would be elsewhere")
+		g.protect(selfGit, "git's settings would be in an unprotected directory")
 	}
 	if t, ok := o.value("template"); ok && (!t.known || t.text != "") {
-		g.protect(selfGit, "a template brings hooks with it")
+		g.protect(selfGit, "a template can bring hooks")
 	}
 }

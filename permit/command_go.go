@@ -305,7 +305,7 @@ func debugGoCommand(c *invoked) {
 	switch word(c.args, 0) {
 	case "version", "help", "":
 	case "test", "debug", "exec", "trace", "core":
-		c.unknown("a debugger runs what it is told")
+		c.unknown("a debugger can run any command")
 	default:
 		c.zone(ZoneMachine, "attaches to other processes")
 	}

@@ -31,7 +31,7 @@ func hostingCommand(c *invoked) {
 			}
 			return
 		}
-		c.zone(ZoneNetwork, "asks the host")
+		c.zone(ZoneNetwork, "queries the host")
 		if strings.Contains(verb, "://") {
 			c.fetch(o.rest[1])
 		}
@@ -39,10 +39,10 @@ func hostingCommand(c *invoked) {
 			c.zone(ZoneExternal, "a query may change something on the host")
 		}
 	case subject == "auth" && verb == "status", subject == "status", subject == "search":
-		c.zone(ZoneNetwork, "asks the host")
+		c.zone(ZoneNetwork, "queries the host")
 	case oneOf(subject, "auth config alias extension extensions ext codespace cs browse ssh-key gpg-key completion preview copilot secret variable"):
 		if oneOf(verb, "list ls view get") && !oneOf(subject, "auth config") {
-			c.zone(ZoneNetwork, "asks the host")
+			c.zone(ZoneNetwork, "queries the host")
 			return
 		}
 		c.zone(ZoneMachine, "uses, or changes, the user's access to the host")
@@ -56,7 +56,7 @@ func hostingCommand(c *invoked) {
 func (c *invoked) hostingVerb(subject, verb string) {
 	switch {
 	case oneOf(verb, "view list ls status diff checks watch show get trace check verify"):
-		c.zone(ZoneNetwork, "asks the host")
+		c.zone(ZoneNetwork, "queries the host")
 	case oneOf(verb, "clone checkout co download"):
 		c.zone(ZoneNetwork, "fetches from the host")
 		if verb == "download" {
@@ -110,7 +110,7 @@ func (c *invoked) platformWords(words []arg) {
 			c.zone(ZoneExternal, "changes something elsewhere")
 			return
 		case oneOf(verb, askingVerbs):
-			c.zone(ZoneNetwork, "asks the platform")
+			c.zone(ZoneNetwork, "queries the platform")
 			return
 		}
 	}

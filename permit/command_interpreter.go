@@ -20,7 +20,7 @@ func interpreterCommands(t table) {
 	})
 	t.add("gdb lldb cgdb rr", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("a debugger runs what it is told")
+			c.unknown("a debugger can run any command")
 		}
 	})
 	t.add("wasmtime wasmer wasm3 qemu-x86_64 qemu-aarch64 wine mono", func(c *invoked) {
@@ -41,7 +41,7 @@ func interpreterCommands(t table) {
 		})
 	t.add("tmux screen zellij byobu dtach abduco", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("has another shell run what it is given")
+			c.unknown("another shell runs the command")
 		}
 	})
 }
@@ -70,7 +70,7 @@ func editorCommands(t table) {
 		if asksOnly(c) {
 			return
 		}
-		c.unknown("an editor runs what it is told")
+		c.unknown("an editor can run any command")
 		for _, a := range c.args {
 			if a.known && a.text != "" && a.text[0] != '-' && a.text[0] != '+' {
 				c.mayTouch(a)

@@ -25,7 +25,7 @@ func knownOptionCommands(t table) {
 	t.add("lspci", func(c *invoked) {
 		o := c.options(c.args, "* A= O=! H= F=< p=< i=< s= d=")
 		if o.has("q", "Q") {
-			c.zone(ZoneNetwork, "asks the network for names")
+			c.zone(ZoneNetwork, "looks up names on the network")
 		}
 		c.usesAll()
 	})
@@ -127,7 +127,7 @@ func nameServiceCommand(c *invoked) {
 	case strings.Contains(base, "shadow"):
 		c.zone(ZoneMachine, "shows the passwords of users")
 	default:
-		c.zone(ZoneNetwork, "may ask the network for names")
+		c.zone(ZoneNetwork, "may look up names on the network")
 	}
 }
 

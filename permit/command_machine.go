@@ -15,11 +15,11 @@ func machineCommands(t table) {
 		"debugfs hdparm smartctl eject partprobe growpart", storageCommand)
 	t.add("crontab", func(c *invoked) {
 		if o := c.options(c.args, "* u= l e r i s x="); !o.has("l") || o.has("r", "e") {
-			c.zone(ZoneMachine, "has the machine run commands by itself")
+			c.zone(ZoneMachine, "makes the machine run commands later")
 		}
 	})
 	t.add("at batch atrm anacron", func(c *invoked) {
-		c.zone(ZoneMachine, "has the machine run commands by itself")
+		c.zone(ZoneMachine, "makes the machine run commands later")
 		if c.stdin.known {
 			c.child(c.stdin)
 		}
@@ -37,7 +37,7 @@ func machineCommands(t table) {
 	})
 	t.add("hostname", func(c *invoked) {
 		if o := c.options(c.args, "* F=! file=! b"); len(o.rest) > 0 {
-			c.zone(ZoneMachine, "names the machine")
+			c.zone(ZoneMachine, "sets the name of the machine")
 		}
 	})
 	t.add("hostnamectl timedatectl localectl loginctl", func(c *invoked) {
@@ -67,7 +67,7 @@ func storageCommand(c *invoked) {
 	c.zone(ZoneMachine, "changes the storage of the machine")
 	for _, a := range c.args {
 		if oneOf(a.text, "destroy labelclear --zero-superblock remove") {
-			c.protect(destroyData, "removes what is stored")
+			c.protect(destroyData, "removes stored data")
 		}
 		if strings.Contains(a.text, "security-erase") {
 			c.never("it erases a disk")
@@ -260,7 +260,7 @@ func ruinCommands(t table) {
 	})
 	t.add("lvremove vgremove pvremove dmsetup", func(c *invoked) {
 		c.zone(ZoneMachine, "changes the storage of the machine")
-		c.protect(destroyData, "removes what is stored")
+		c.protect(destroyData, "removes stored data")
 	})
 }
 

@@ -83,7 +83,7 @@ func lookupCommand(c *invoked) {
 
 func digCommand(c *invoked) {
 	c.known(c.args)
-	c.zone(ZoneNetwork, "asks the network for names")
+	c.zone(ZoneNetwork, "looks up names on the network")
 	for i, a := range c.args {
 		switch server, ok := strings.CutPrefix(a.text, "@"); {
 		case ok:

@@ -48,7 +48,7 @@ func nodeCommands(t table) {
 	})
 	t.add("nvm fnm volta n asdf mise rtx corepack pyenv rbenv nodenv goenv jenv", func(c *invoked) {
 		o := c.options(c.args, "+*")
-		c.zone(ZoneMachine, "changes which programs there are, or are meant")
+		c.zone(ZoneMachine, "changes which programs are installed or used")
 		if oneOf(word(o.rest, 0), "exec x run") {
 			c.exec(parseOptions(o.rest[1:], "+*").rest)
 		}
@@ -138,7 +138,7 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 		}
 	}
 	if o.has("g", "global") || word(o.values("location"), 0) == "global" {
-		c.zone(ZoneMachine, "changes which programs there are")
+		c.zone(ZoneMachine, "installs or removes programs")
 	}
 	for _, dir := range o.values("prefix", "C", "cwd", "dir") {
 		c.code(dir)
@@ -356,7 +356,7 @@ func bunCommand(c *invoked) {
 		c.throughAll(parseOptions(words, "* registry=").values("registry"))
 		c.packages(words)
 		if parseOptions(words, "*").has("g", "global") {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 	case "x", "create", "c":
 		c.runPackage(o, words, false)
@@ -368,7 +368,7 @@ func bunCommand(c *invoked) {
 	case "upgrade", "link", "unlink":
 		c.zone(ZoneMachine, "changes the machine")
 	case "repl":
-		c.unknown("runs what is typed")
+		c.unknown("runs its input")
 	case "pm", "remove", "rm", "init", "test", "run", "build", "patch":
 		c.zone(ZoneBuild, "builds or runs the project")
 	default: // a file or a script
@@ -404,7 +404,7 @@ func denoCommand(c *invoked) {
 		c.installs()
 		c.packages(words)
 		if o.has("g", "global") {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 	case "publish", "deploy":
 		c.publishes("publishes")

@@ -9,7 +9,7 @@ func packageCommands(t table) {
 	}
 	builds := at(ZoneBuild, "builds or runs the project")
 	publishes := at(ZoneExternal, "publishes")
-	machine := at(ZoneMachine, "changes which programs there are")
+	machine := at(ZoneMachine, "installs or removes programs")
 	other := func(c *invoked) {
 		if c.hasWords() {
 			c.unknown("it is not known what it does, or it changes the machine")
@@ -30,7 +30,7 @@ func packageCommands(t table) {
 	t.add("pod", byVerb("", other, map[string]judge{"install update repo outdated search": fetches, "trunk": publishes, "lib spec list env help": builds}))
 	t.add("mix", byVerb("", builds, map[string]judge{"deps.get deps.update local.hex archive.install hex.outdated": fetches, "hex.publish": publishes, "help": builds}))
 	t.add("rebar3 lein sbt stack cabal opam flutter dart", byVerb("", builds, map[string]judge{
-		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs what is typed"), "exec": wrapper("+*", 0),
+		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs its input"), "exec": wrapper("+*", 0),
 	}))
 	t.add("nuget", byVerb("", other, map[string]judge{"restore install list search": fetches, "push delete": publishes, "help": harmless}))
 	t.add("dotnet", byVerb("", builds, map[string]judge{
@@ -43,7 +43,7 @@ func packageCommands(t table) {
 		if asksOnly(c) {
 			return
 		}
-		c.unknown("builds or runs what an expression says")
+		c.unknown("builds or runs what a Nix expression says")
 		o := parseOptions(c.args, "* run= command= c= p=")
 		for _, text := range o.values("run", "command", "c") {
 			c.child(text)

@@ -62,9 +62,9 @@ func shellCommand(c *invoked) {
 		case c.stdin.known:
 			c.childWith(c.stdin, nil, plain)
 		case c.piped:
-			c.unknown("a shell runs what it is given, and that is unknown")
+			c.unknown("a shell runs an unknown input")
 		default:
-			c.unknown("a shell runs what is typed")
+			c.unknown("a shell runs its input")
 		}
 	case checks:
 		c.read(words[0])
@@ -89,7 +89,7 @@ func (c *invoked) shellOptions(words int) {
 				case 'O':
 					c.deepGlobs = c.deepGlobs || value == "globstar"
 					if !oneOf(value, plainShopts) {
-						c.unknown("words mean something else with the option " + shown(value) + " of the shell")
+						c.unknown("the shell reads the line differently with the option " + shown(value))
 					}
 				default:
 					c.shellOption(literal(text[:1] + string(letter)))
@@ -108,7 +108,7 @@ func isStdin(a arg) bool {
 func foreignShellCommand(c *invoked) {
 	o := c.options(c.args, "+*c= command= Command= C= init-command=! e= File=< n no-execute")
 	for _, text := range o.values("c", "command", "C", "Command") {
-		c.unknown("it runs what is written for another shell")
+		c.unknown("it runs a script in the language of another shell")
 		c.child(text)
 	}
 	switch {
@@ -118,7 +118,7 @@ func foreignShellCommand(c *invoked) {
 		c.code(o.rest[0])
 		c.touchAll(o.rest[1:])
 	default:
-		c.unknown("a shell runs what it is given")
+		c.unknown("a shell runs its arguments or its input")
 	}
 }
 

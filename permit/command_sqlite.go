@@ -21,7 +21,7 @@ func sqliteCommand(c *invoked) {
 		return
 	}
 	if strings.HasPrefix(o.rest[0].text, "file:") {
-		c.unknown("the address says which file, and how")
+		c.unknown("a URI names the database and how to open it")
 	}
 	if only || o.has("readonly") {
 		c.read(o.rest[0])

@@ -58,7 +58,7 @@ func testCommand(c *invoked) {
 			c.unknown("the word " + shown(c.args[i-1].text) + " may be -v, which evaluates the index of a variable: write the test out")
 		}
 		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || !c.isVariable(a.text) && strings.ContainsAny(a.text, "[$`")) {
-			c.unknown("the index of a variable is evaluated")
+			c.unknown("the shell evaluates the index of a variable")
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (c *invoked) wgetFiles(o *options) {
 		return
 	}
 	if o.has("content-disposition", "trust-server-names") {
-		c.unknown("cannot determine which file it writes: the other side says")
+		c.unknown("the server chooses which file it writes")
 	}
 	if o.has("spider") {
 		return
@@ -90,7 +90,7 @@ func (c *invoked) wgetFiles(o *options) {
 		case placed:
 			c.overwrite(dir)
 		case flat || o.may("nH", "no-host-directories", "nd", "no-directories"):
-			c.unknown("the other side says which files it writes: name a directory for them with -P")
+			c.unknown("the server chooses which files it writes: name a directory for them with -P")
 		}
 	}
 	for _, u := range o.rest {

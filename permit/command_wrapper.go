@@ -33,7 +33,7 @@ func wrapperCommands(t table) {
 	})
 	t.add("su runuser", suCommand)
 	t.add("bwrap firejail proot cgexec daemonize start-stop-daemon chpst ssh-agent aws-vault", func(c *invoked) {
-		c.zone(ZoneMachine, "runs a program in another way than the others")
+		c.zone(ZoneMachine, "runs a program in an environment of its own")
 		c.known(c.args)
 		for i := range c.args { // the command is behind options that are not followed
 			if a := c.args[i]; a.known && c.floor.commands.judges[base(a.text)] != nil {
@@ -165,7 +165,7 @@ func scriptCommand(c *invoked) {
 		c.child(text)
 	}
 	if len(texts) == 0 {
-		c.unknown("a shell runs what it is given")
+		c.unknown("a shell runs its arguments or its input")
 	}
 }
 

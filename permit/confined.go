@@ -11,7 +11,7 @@ func (c *invoked) unpacks(dir arg) {
 	c.bringsLinks(c.name)
 	top := dir.known && slices.ContainsFunc(c.spots(dir, reads), func(s spot) bool { return s.inside && s.rel == "." })
 	if top || c.holdsSteering(dir) {
-		c.confinedOr("it may bring files that steer Belay, git or an editor: unpack it into a directory of its own")
+		c.confinedOr("it may contain files that control Belay, git or an editor: unpack it into a new directory")
 	}
 }
 

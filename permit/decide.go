@@ -79,7 +79,7 @@ func (f *Floor) protect(e *Explanation, found *Finding) {
 	if found.Zone >= ZoneNever {
 		e.say(Opinion{
 			By: "zone 6", Decision: belay.ToolDeny, About: found.Subject,
-			Reason: fmt.Sprintf("%s: %s; this never runs, whoever approves", shown(found.Subject), found.Why),
+			Reason: fmt.Sprintf("%s: %s; this never runs, even with approval", shown(found.Subject), found.Why),
 		})
 		return
 	}

@@ -28,7 +28,7 @@ func disagreement(script string, file *syntax.File) string {
 		return "single quotes inside ${...} do not protect what is in them: use a variable"
 	}
 	if strings.Contains(script, "]}") && strings.ContainsAny(script, "<>") && indexedDescriptor(script, file) {
-		return "the index of a variable is computed for a redirection, which may run commands: use a plain name"
+		return "the shell evaluates the index of a variable in a redirection, which may run commands: use a plain name"
 	}
 	return ""
 }

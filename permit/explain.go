@@ -100,19 +100,19 @@ func (e *Explanation) way() string {
 		switch {
 		case o.Decision != belay.ToolAsk || !ok:
 		case id == shellOutside:
-			return "it would not ask about a directory that permit.roots names"
+			return "to stop asking, add the directory to permit.roots"
 		default:
-			return "it would not ask if the user's settings relaxed " + id
+			return "to stop asking, relax this protection in your settings: " + id
 		}
 	}
 	for _, o := range e.Opinions {
 		if o.Decision == belay.ToolAsk && strings.HasPrefix(o.By, "rule ") {
-			return "it would not ask without this rule"
+			return "to stop asking, remove this rule"
 		}
 	}
 	for i := range e.Findings {
 		if f := &e.Findings[i]; f.Zone == ZoneMachine && (f.opaque || f.Kind == KindUnknown) {
-			return "it would not ask if the command said plainly what it does"
+			return "a command without unknown parts would not ask"
 		}
 	}
 	return "to stop asking, add a rule that allows it"

@@ -168,7 +168,7 @@ func (a *analysis) misled(w arg, s *spot, do effect) bool {
 	}
 	a.add(Finding{
 		Kind: kind, Subject: s.rel, Zone: ZoneMachine, does: do, opaque: true,
-		Why: a.moved + " may have put a link in its place: run them one after the other, as two commands",
+		Why: a.moved + " may have replaced it with a link: run them as two commands",
 	})
 	return true
 }

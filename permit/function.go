@@ -112,11 +112,11 @@ func cloned(funcs functions) functions {
 
 func (a *analysis) define(c *syntax.FuncDecl) {
 	if c.Name == nil || c.Body == nil {
-		a.doubt(a.written(c), "it is not understood")
+		a.doubt(a.written(c), "Belay does not understand this construct")
 		return
 	}
 	if a.exported == everything {
-		a.doubt(c.Name.Value, "shells that are started from here on have the function too")
+		a.doubt(c.Name.Value, "later shells inherit this function")
 	}
 	if oneOf(c.Name.Value, "command_not_found_handle command_not_found_handler") {
 		a.doubt(c.Name.Value, "the shell runs this function for every command that it does not find: give it another name")

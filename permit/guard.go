@@ -54,7 +54,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 		}
 		guards[i] = guard{Guard: g}
 		if g.ID == "" {
-			bad("it has no id: whoever is refused is told it")
+			bad("it has no id: messages need one")
 		} else if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
 			bad("there are two with this id")
 		}
@@ -80,7 +80,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 			bad("deny: %w", err)
 		}
 		if g.Deny == "" && g.Commands == nil && g.Paths == nil && g.Check == nil {
-			bad("it guards nothing: say what to deny, or which commands or paths are the only ones")
+			bad("it guards nothing: set deny, commands or paths")
 		}
 	}
 	return guards, errors.Join(problems...)
@@ -148,17 +148,17 @@ func (g *guard) restricts(floor *Floor, f *Finding) string {
 			name = f.words[0]
 		}
 		if !f.trust || !slices.Contains(g.Commands, base(name)) {
-			return fmt.Sprintf("%s is none of the commands that may be run: %s", shown(name), strings.Join(g.Commands, ", "))
+			return fmt.Sprintf("%s is not one of the allowed commands: %s", shown(name), strings.Join(g.Commands, ", "))
 		}
 	case KindRead, KindWrite:
 		if g.Paths == nil {
 			return ""
 		}
 		if !g.hasPath(f.Subject) {
-			return fmt.Sprintf("%s is not among the paths that may be used: %s", shown(f.Subject), strings.Join(g.Paths, ", "))
+			return fmt.Sprintf("%s is not one of the allowed paths: %s", shown(f.Subject), strings.Join(g.Paths, ", "))
 		}
 		if f.tree != "" && !g.hasPath(path.Join(f.tree, anything, anything)) && floor.isDirectory(f.tree) {
-			return fmt.Sprintf("not all that is below %s is among the paths that may be used: %s", shown(f.tree), strings.Join(g.Paths, ", "))
+			return fmt.Sprintf("%s contains paths that are not allowed; the allowed paths are %s", shown(f.tree), strings.Join(g.Paths, ", "))
 		}
 	case KindUnknown:
 		if g.Commands != nil || g.Paths != nil {

@@ -280,7 +280,7 @@ func (e *Explanation) heed(r *rule, subject, below string) {
 	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
 		o.Reason = fmt.Sprintf("%s: the rule says %s", shown(subject), r.Decision)
 		if below != "" {
-			o.Reason = fmt.Sprintf("%s holds %s, which the call reaches too: the rule says %s; name what is meant more closely", shown(subject), shown(below), r.Decision)
+			o.Reason = fmt.Sprintf("%s contains %s, and the rule says %s about that; name only the paths that you need", shown(subject), shown(below), r.Decision)
 		}
 		if r.Where != "" {
 			o.Reason += " (" + r.Where + ")"

@@ -110,7 +110,7 @@ const mostLinks = 40
 
 var (
 	errLinks = errors.New("it leads through too many symbolic links")
-	errMagic = errors.New("it leads through a path that the kernel makes up")
+	errMagic = errors.New("it leads through a virtual path of the kernel")
 )
 
 // follow follows the symbolic links of an absolute path as far as it exists. What
@@ -434,10 +434,10 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 	}
 	switch {
 	case s.err != nil:
-		held(outside, "it cannot be followed: "+s.err.Error())
+		held(outside, "cannot resolve the path: "+s.err.Error())
 	case s.inside || s.extra:
 		if do == changes && !strict && hasOtherName(filepath.FromSlash(s.path)) {
-			held(shellOutside, "the file has another name, which may be outside the project")
+			held(shellOutside, "the file has a second name (a hard link), which may be outside the project")
 		}
 		if do != reads {
 			found.Zone = max(found.Zone, ZoneWorkspace)
@@ -455,7 +455,7 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 		}
 		why := "it is outside the project"
 		if strict && do == reads {
-			why += ": read it with a command, which is asked about, or have its directory added to permit.roots"
+			why += ": read it with a command, which needs approval, or add its directory to permit.roots"
 		}
 		held(outside, why)
 	}
@@ -465,9 +465,9 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 // steers says what a protected file does.
 func steers(id string) string {
 	if id == selfTasks {
-		return "other programs run it by themselves"
+		return "other programs run it automatically"
 	}
-	return "it steers Belay or what git runs"
+	return "it controls Belay, or what git runs"
 }
 
 // never says why something is never done to a path, or nothing.

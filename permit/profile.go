@@ -73,7 +73,7 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 			problems = append(problems, fmt.Errorf("permit: tool %q: the name is no pattern", name))
 		}
 		if _, ok := stock[name]; ok {
-			problems = append(problems, fmt.Errorf("permit: tool %q comes with Belay, and what it does is not for settings to say: "+
+			problems = append(problems, fmt.Errorf("permit: tool %q comes with Belay, and settings cannot describe it: "+
 				"use rules and guards for it, or give a tool of your own another name", name))
 			continue
 		}
@@ -164,7 +164,7 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Zone > ZoneSafe || p.unknown {
 		why := ""
 		if p.unknown {
-			why = "nobody has said what the tool does"
+			why = "the tool is not described under permit.tools"
 		}
 		found = append(found, Finding{Kind: KindTool, Subject: tool, Zone: p.Zone, Why: why, opaque: p.unknown})
 	}
@@ -295,7 +295,7 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	}
 	native, known := f.expanded(text)
 	if !known {
-		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "it may be the home directory of somebody: write ./ in front of the name of a file", Protection: filesOutside}
+		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "~ may be a home directory: write ./ before the name of a file", Protection: filesOutside}
 	}
 	var s spot
 	if filepath.IsAbs(native) {

@@ -150,7 +150,7 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	case aboutURL:
 		c.url, err = parseURLPattern(rest)
 		if err == nil && c.strict() && tools.of(r.Tool) == nothingKnown {
-			err = fmt.Errorf("nobody has said what %s does, so that an address alone allows nothing: describe it under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
+			err = fmt.Errorf("%s is not described, so an address alone allows nothing: describe it under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
 		}
 	case aboutFields:
 		c.fields, err = parseFields(rest)

@@ -98,7 +98,7 @@ func (a *analysis) reachesOwn() {
 	}
 	for i := range a.found {
 		if f := &a.found[i]; f.Kind == KindURL || own[i] && f.Zone <= ZoneExternal {
-			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only what the line itself has opened"
+			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only a server that this line has started"
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (a *analysis) keepApart() {
 	}
 	for i := range a.found {
 		if f := &a.found[i]; fetches && f.code && f.Zone == ZoneBuild && !slices.Contains(wraps, i) {
-			f.Zone, f.Why = ZoneMachine, "it would run with the network that the rest of the line uses: run them one after the other, as two commands"
+			f.Zone, f.Why = ZoneMachine, "the rest of the line uses the network, and this code would have it too: run them as two commands"
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (a *analysis) parse(script string) {
 	if a.posix && bashOnly(file) {
 		plain, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")
 		if err != nil {
-			a.doubt(script, "it is not known how sh takes this: use bash")
+			a.doubt(script, "it is unknown how sh reads this: use bash")
 		} else {
 			a.apart(func() { a.statements(plain.Stmts) })
 		}
@@ -314,7 +314,7 @@ func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		a.inner(s.Cmd)
 	default:
-		a.doubt(a.written(s), "it is not understood")
+		a.doubt(a.written(s), "Belay does not understand this construct")
 	}
 }
 

@@ -178,7 +178,7 @@ func (a *analysis) forget(names ...arg) {
 		name, _, _ := strings.Cut(n.text, "=")
 		name, _, _ = strings.Cut(name, "[")
 		if a.integers.has(name) {
-			a.doubt(n.text, "what the variable is given is computed, which may run commands")
+			a.doubt(n.text, "the shell evaluates the new value as arithmetic, which may run commands")
 		}
 		a.soil(name)
 	}
@@ -194,7 +194,7 @@ func (a *analysis) lose(why string) {
 // directory, or what paths lead to changes.
 func (a *analysis) disturb() {
 	if a.trapped {
-		a.doubt("trap", "the trap may do something else because of what comes after it")
+		a.doubt("trap", "a command after the trap may change what the trap does")
 	}
 }
 

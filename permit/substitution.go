@@ -59,7 +59,7 @@ func (a *analysis) evaluated(node syntax.Node) {
 	case *syntax.UnaryTest:
 		if w, ok := p.X.(*syntax.Word); ok && (p.Op == syntax.TsVarSet || p.Op == syntax.TsRefVar) {
 			if v := a.quietly(w); !v.known || !a.isVariable(v.text) {
-				a.doubt(a.written(p), "the index of a variable is computed, which may run commands")
+				a.doubt(a.written(p), "the shell evaluates the index of a variable, which may run commands")
 			}
 		}
 	case *syntax.ParamExp:
@@ -97,7 +97,7 @@ func (a *analysis) compares(t *syntax.BinaryTest) {
 	}
 	for _, x := range []syntax.TestExpr{t.X, t.Y} {
 		if w, ok := x.(*syntax.Word); !ok || !a.counts(w) {
-			a.doubt(a.written(x), "it is computed, and may be no number: that can run commands")
+			a.doubt(a.written(x), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 	if p.Excl && p.Names == 0 && !all {
 		value, ok := a.vars.get(name)
 		if ok && !a.isVariable(value) || !ok && !a.holdsNumber(name) {
-			a.doubt(a.written(p), "it is not known which variable this is: its index may run commands")
+			a.doubt(a.written(p), "cannot determine which variable this is: its index may run commands")
 		}
 		if sets {
 			a.darken()
@@ -148,7 +148,7 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 			a.count(name)
 		}
 	case p.Exp.Op == syntax.OtherParamOps:
-		a.doubt(a.written(p), "the value is expanded again, which may run commands")
+		a.doubt(a.written(p), "the shell expands the value again, which may run commands")
 	}
 }
 

@@ -56,7 +56,7 @@ func (z Zone) Means() string {
 	case ZoneMachine:
 		return "reaches the machine beyond the project, or is unknown"
 	case ZoneNever:
-		return "is ruinous and never runs, whoever approves"
+		return "is ruinous and never runs, even with approval"
 	default:
 		return "is no zone"
 	}
@@ -83,11 +83,11 @@ type Mode struct {
 func (m Mode) check() error {
 	switch {
 	case m.Name == "":
-		return errors.New("permit: the mode has no name: people are told it")
+		return errors.New("permit: the mode has no name: messages need one")
 	case m.Auto < ZoneSafe, m.Ask > ZoneMachine:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: zones 0 to 5 can be run and asked about, and zone 6 never runs", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: both must be zones from 0 to 5, because zone 6 never runs", m.Name, m.Auto, m.Ask)
 	case m.Auto > m.Ask:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: what runs by itself is not above what is asked about", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: the first must not be above the second", m.Name, m.Auto, m.Ask)
 	default:
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// declare goes through export, declare, local, readonly and the like.
+// declare analyses export, declare, local, readonly and similar commands.
 func (a *analysis) declare(c *syntax.DeclClause) {
 	d := declaration{analysis: a, variant: c.Variant.Value}
 	for _, as := range c.Args {
@@ -39,10 +39,10 @@ func (a *analysis) declare(c *syntax.DeclClause) {
 	}
 }
 
-// declaration is an export, a declare or the like. Bash knows many attributes of
-// variables. Understood are: exported, read-only, global, a number, an array and, as far
-// as their values are not followed any more, letters in one case. A variable that is a
-// name for another, or that takes over attributes, is not.
+// declaration is an export, a declare or a similar command. Of bash's attributes, the
+// analysis understands exported, read-only, global, integer and array. It also
+// understands upper and lower case: the value is unknown then. It does not understand
+// namerefs and inherited attributes.
 type declaration struct {
 	*analysis
 
@@ -50,7 +50,7 @@ type declaration struct {
 	flags   string
 }
 
-// option takes a word for options, if it is one.
+// option handles a word that is an option.
 func (d *declaration) option(w arg) bool {
 	if !w.known || w.pattern {
 		d.doubt(w.text, "cannot determine what is declared")
@@ -77,7 +77,7 @@ func (d *declaration) option(w arg) bool {
 	return true
 }
 
-// attribute notes what the declaration says about a variable.
+// attribute records the attributes that the declaration gives a variable.
 func (d *declaration) attribute(name string) {
 	if d.variant == "nameref" {
 		d.doubt("nameref "+name, "from here on a variable may refer to another one")
@@ -94,7 +94,7 @@ func (d *declaration) attribute(name string) {
 	}
 }
 
-// naked goes through a name without a value. A new variable has none.
+// naked handles a name without a value. A new variable has no value.
 func (d *declaration) naked(name string) {
 	if d.variant != "export" && d.variant != "readonly" && !strings.ContainsAny(d.flags, "pfF") {
 		d.vanishes(name)
@@ -102,8 +102,8 @@ func (d *declaration) naked(name string) {
 	}
 }
 
-// list goes through the value of a variable that may be an array. A text in parentheses
-// is a list of words then, and bash expands them: that can run commands.
+// list handles the value of a variable that may be an array. Bash then expands a text in
+// parentheses as a list of words, which can run commands.
 func (d *declaration) list(name string, value arg) {
 	if value.known && !strings.HasPrefix(value.text, "(") {
 		return
@@ -113,8 +113,8 @@ func (d *declaration) list(name string, value arg) {
 	}
 }
 
-// text goes through a word that is no assignment by the way it is written: one in
-// quotes, or one that an expansion has made.
+// text handles a word that is not written as an assignment, but may become one: it is
+// quoted, or an expansion produces it.
 func (d *declaration) text(w arg) {
 	name, value, given := strings.Cut(w.text, "=")
 	name, index, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
@@ -132,7 +132,7 @@ func (d *declaration) text(w arg) {
 	d.ends(name)
 }
 
-// ends goes through what holds of a variable behind the declaration.
+// ends applies what the declaration changes about a variable.
 func (d *declaration) ends(name string) {
 	if d.variant == "readonly" || strings.ContainsAny(d.flags, "rluc") && d.variant != "export" {
 		d.freeze(name)
@@ -142,15 +142,15 @@ func (d *declaration) ends(name string) {
 	}
 }
 
-// exports notes that programs which are started from here on are given a variable.
+// exports records that later programs inherit a variable.
 func (a *analysis) exports(name string) {
 	if a.exported == "" && isUnfamiliar(name) {
 		a.exported = name
 	}
 }
 
-// assign goes through an assignment, and says what is wrong with setting the
-// variable.
+// assign analyses an assignment, and records a finding if setting the variable is
+// dangerous.
 func (a *analysis) assign(as *syntax.Assign) {
 	name := as.Name.Value
 	if as.Array != nil || as.Index != nil {
@@ -181,8 +181,8 @@ func (a *analysis) assign(as *syntax.Assign) {
 	a.set(name, v)
 }
 
-// assignArray goes through an assignment to an array, or to a part of one. What arrays
-// hold is not followed, but for its being numbers.
+// assignArray analyses an assignment to an array, or to an element. The analysis does not
+// track the values of arrays, only whether they are numbers.
 func (a *analysis) assignArray(as *syntax.Assign) {
 	name := as.Name.Value
 	a.inner(as)
@@ -235,8 +235,8 @@ func (a *analysis) set(name string, v arg) {
 	}
 }
 
-// loadsOwn reports whether a variable has programs load code from directories of the
-// project, or run a program there, and from nowhere else.
+// loadsOwn reports whether a variable makes programs load code only from directories of
+// the project, or run a program there.
 func (a *analysis) loadsOwn(name string, value arg) bool {
 	if !value.known || value.pattern || len(a.dirs) == 0 {
 		return false
@@ -261,7 +261,8 @@ func (a *analysis) loadsOwn(name string, value arg) bool {
 	return true
 }
 
-// steered notes where a variable sends programs that fetch: GOPROXY and its like.
+// steered records the hosts to which a variable such as GOPROXY sends programs that
+// download.
 func (a *analysis) steered(name string, value arg) {
 	if !value.known || !strings.Contains(value.text, "://") || name == "" {
 		return

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// belayCommands are Belay's own.
+// belayCommands has Belay's own command.
 func belayCommands(t table) {
 	t.add("belay", func(c *invoked) { c.belay(c.args) })
 }
 
-// belay judges a call of Belay. An agent may look at what Belay knows. It may not
-// approve, trust or reconfigure, and what is not known to be harmless might. What is
-// harmless is told by the words in their places, and by nothing else: help that is
-// asked for may be the value of an option.
+// belay judges a call of Belay. An agent may look at what Belay knows. It must not
+// approve, trust or change settings, and any call that is not known to be harmless might
+// do so. Only the position of a word decides: the word help may also be the value of an
+// option.
 func (c *invoked) belay(args []arg) {
 	if slices.ContainsFunc(args, func(a arg) bool { return !a.known || a.pattern || a.pipe }) {
 		c.unknown("cannot determine the arguments of belay")
@@ -46,8 +46,7 @@ func (c *invoked) belay(args []arg) {
 	}
 }
 
-// belayOptions takes the options off that stand in front of the verb, as far as they
-// are known.
+// belayOptions removes the known options in front of the verb.
 func (c *invoked) belayOptions(args []arg) []arg {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0].text, "=")
@@ -67,7 +66,7 @@ func (c *invoked) belayOptions(args []arg) []arg {
 	return args
 }
 
-// isBelay reports whether a word leads to the source of Belay's own command.
+// isBelay reports whether a word names the source of Belay's own command.
 func (c *invoked) isBelay(a arg) bool {
 	if !a.known {
 		return false

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// compileCommands are compilers and what goes with them.
+// compileCommands are compilers and related tools.
 func compileCommands(t table) {
 	compile := builder("compiles the project", "*- o=> wrapper=$ B=! I= L= l= D= U= include=< isystem= iquote= idirafter= x= MF=> MT= MQ= Xlinker= Xpreprocessor= Xassembler= Xclang= T=< target= arch= "+
 		"framework= isysroot= sysroot= soname= h= u= z= m= e= R= rpath= Map=> dumpbase= dumpdir=> aux-info=>")
@@ -55,7 +55,8 @@ func compileCommands(t table) {
 	t.add("shellcheck shfmt yamllint hadolint codespell typos vale jsonlint taplo", lintCommand)
 }
 
-// builder judges commands that build or run the project, and read what they are given.
+// builder judges commands that build or run the project, and read the files that they are
+// given.
 func builder(why, list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -67,8 +68,8 @@ func builder(why, list string) judge {
 	}
 }
 
-// worksOn says that a program that builds or checks is given files: those of the project
-// it may change, others it reads.
+// worksOn records the files that a build or a check uses: it may change files of the
+// project, and reads others.
 func (c *invoked) worksOn(files []arg) {
 	for _, a := range files {
 		if isOutward(a) {
@@ -79,9 +80,9 @@ func (c *invoked) worksOn(files []arg) {
 	}
 }
 
-// byVerb judges commands whose first word says what they do. Options in front of it are
-// those of the list. Words are separated by blanks; what is in no list is judged by
-// other, which is given all words.
+// byVerb judges commands whose first word is a verb. list has the options in front of it.
+// A key of known has one or more verbs, separated by blanks. other judges all other
+// verbs, and gets all arguments.
 func byVerb(list string, other judge, known map[string]judge) judge {
 	all := map[string]judge{}
 	for names, j := range known {
@@ -105,7 +106,7 @@ func byVerb(list string, other judge, known map[string]judge) judge {
 	}
 }
 
-// hasWords reports whether the command has any words but questions about itself.
+// hasWords reports whether the command does more than print its version or its help.
 func (c *invoked) hasWords() bool { return len(c.args) > 0 && !asksOnly(c) }
 
 func lintCommand(c *invoked) {
@@ -122,7 +123,7 @@ func lintCommand(c *invoked) {
 	}
 }
 
-// makeCommands are programs that run the recipes of the project.
+// makeCommands run recipes of the project.
 func makeCommands(t table) {
 	t.add("make gmake bmake remake", makeCommand)
 	t.add("cmake", cmakeCommand)
@@ -133,7 +134,7 @@ func makeCommands(t table) {
 	t.add("husky lefthook overcommit", hookCommand)
 }
 
-// recipes judges commands that run what the project says how to make.
+// recipes judges commands that run recipes of the project.
 func recipes(list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -147,7 +148,7 @@ func recipes(list string) judge {
 	}
 }
 
-// makeCommand is make. Variables on the line end up in recipes.
+// makeCommand judges make. Variables on the command line reach the recipes.
 func makeCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -188,7 +189,7 @@ func makeCommand(c *invoked) {
 	}
 }
 
-// makeVariable says what follows from a variable that recipes use.
+// makeVariable judges a variable that recipes use.
 func (c *invoked) makeVariable(name, value string) {
 	switch {
 	case oneOf(name, "SHELL .SHELLFLAGS MAKEFLAGS MAKE MAKEFILES MFLAGS"):
@@ -239,7 +240,7 @@ func cmakeCommand(c *invoked) {
 	c.readAll(o.rest)
 }
 
-// hookCommand is a program that runs checks, and puts itself into git's hooks.
+// hookCommand judges programs that run checks, and install themselves as git hooks.
 func hookCommand(c *invoked) {
 	c.options(c.args, "* c=< config=<")
 	c.zone(ZoneBuild, "runs the checks of the project")
@@ -253,7 +254,7 @@ func hookCommand(c *invoked) {
 	}
 }
 
-// railsCommand is rails: it runs the project's code, whatever it is told.
+// railsCommand judges rails, which runs code of the project with every command.
 func railsCommand(c *invoked) {
 	if asksOnly(c) {
 		return

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// cloudCommands are the command lines of clouds, and of what sets them up.
+// cloudCommands are the command lines of clouds and of provisioning tools.
 func cloudCommands(t table) {
 	t.add("aws", awsCommand)
 	t.add("gsutil s3cmd mc", bucketCommand)
@@ -74,7 +74,7 @@ func cloudCommands(t table) {
 	})
 }
 
-// awsCommand is aws: a service, an operation and its options.
+// awsCommand judges aws: a service, an operation and its options.
 func awsCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -83,7 +83,7 @@ func awsCommand(c *invoked) {
 	for _, u := range o.values("endpoint-url") {
 		c.fetch(u)
 	}
-	for _, a := range c.args { // values that begin so are files
+	for _, a := range c.args { // values with this prefix are files
 		for _, scheme := range []string{"file://", "fileb://"} {
 			if _, file, ok := strings.Cut(a.text, scheme); ok {
 				c.read(arg{text: file, known: a.known})
@@ -105,7 +105,7 @@ func awsCommand(c *invoked) {
 	}
 }
 
-// buckets says what commands on objects of a store do: a verb and places.
+// buckets judges commands on object stores: a verb and places.
 func (c *invoked) buckets(words []arg) {
 	places := words[min(1, len(words)):]
 	isStore := func(a arg) bool { return strings.Contains(a.text, "://") }

@@ -68,13 +68,14 @@ func databaseCommands(t table) {
 	})
 }
 
-// removing finds statements that remove data, and words of databases that do.
+// removing matches statements and commands that remove data.
 var removing = regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
 
 // destroysData reports whether a statement may remove data.
 func destroysData(text string) bool { return removing.MatchString(text) }
 
-// sqlCommand judges clients of database servers. names are the options with statements.
+// sqlCommand judges clients of database servers. names are the options whose values are
+// statements.
 func sqlCommand(list, names string) judge {
 	given := strings.Fields(names)
 	return func(c *invoked) {

@@ -63,7 +63,6 @@ func truncateCommand(c *invoked) {
 	}
 }
 
-// modeCommand is chmod.
 func modeCommand(c *invoked) {
 	o := c.options(c.args, "* reference=<")
 	files := o.rest
@@ -79,7 +78,7 @@ func modeCommand(c *invoked) {
 	c.writeTrees(files, o)
 }
 
-// writeTrees says that files are changed, and with -R all that is below.
+// writeTrees records that the command changes files, and with -R everything below them.
 func (c *invoked) writeTrees(files []arg, o *options) {
 	for _, a := range files {
 		if o.may("R", "recursive") {
@@ -101,7 +100,7 @@ func ownerCommand(c *invoked) {
 	c.writeTrees(files, o)
 }
 
-// copyBlocksCommand is dd, whose words are all name=value.
+// copyBlocksCommand judges dd, whose words are all name=value.
 func copyBlocksCommand(c *invoked) {
 	c.known(c.args)
 	for _, a := range c.args {
@@ -117,8 +116,8 @@ func copyBlocksCommand(c *invoked) {
 	}
 }
 
-// renameCommand is rename, of which there are two: one takes a piece of Perl, the
-// other what to replace by what.
+// renameCommand judges rename. There are two programs of this name: one takes Perl code,
+// the other a text and its replacement.
 func renameCommand(c *invoked) {
 	o := c.options(c.args, "* e=! E=!")
 	c.zone(ZoneWorkspace, "")

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// gitHistory are the commands that rewrite what was committed, or what leads to it.
+// gitHistory are the commands that rewrite commits or the references to them.
 func gitHistory(add func(string, func(*git))) {
 	add("rebase", gitRebase)
 	add("filter-branch", gitFilterBranch)
@@ -123,7 +123,7 @@ func gitBisect(g *git) {
 	switch word(g.args, 0) {
 	case "view", "visualize":
 		if first := word(g.args, 1); first != "" && !strings.HasPrefix(first, "-") {
-			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // it runs git with these words
+			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // it runs git with these arguments
 		} else {
 			gitRead(&git{invoked: g.invoked, verb: "log", args: g.args[1:]}, diffOptions)
 		}

@@ -31,14 +31,14 @@ func gitRemotes(add func(string, func(*git))) {
 	})
 }
 
-// reach takes the words of a command apart whose first names another repository.
+// reach parses the arguments of a command whose first argument names another repository.
 func (g *git) reach(list string) *options {
 	o := g.options(g.args, list)
 	g.zone(ZoneNetwork, "fetches from the network")
 	if len(o.rest) > 0 {
 		least := ZoneNetwork
 		if oneOf(g.verb, "fetch pull fetch-pack request-pull") && (strings.Contains(o.rest[0].text, "://") || isRemote(o.rest[0])) {
-			least = ZoneExternal // the other side learns which commits are here
+			least = ZoneExternal // the server learns which commits exist here
 			g.zone(least, "names another registry, proxy or remote")
 		}
 		g.remote(o.rest[0], least)
@@ -54,8 +54,8 @@ func (g *git) reach(list string) *options {
 	return o
 }
 
-// remote says that another repository is reached: by a URL, a path, or a name that the
-// project gave it.
+// remote records that git reaches another repository: by a URL, a path, or a name that
+// the project has given it.
 func (g *git) remote(a arg, least Zone) {
 	scheme, rest, helper := strings.Cut(a.text, "::")
 	switch {
@@ -94,7 +94,7 @@ func gitClone(g *git) {
 	}
 }
 
-// cloneName is the directory that a clone of an address is made in.
+// cloneName returns the directory that git clone creates for an address.
 func cloneName(a arg) arg {
 	name := strings.TrimRight(a.text, "/")
 	return literal(strings.TrimSuffix(name[strings.LastIndexAny(name, "/:")+1:], ".git"))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// goCommands are Go's own, and tools for it.
+// goCommands are go and tools for Go.
 func goCommands(t table) {
 	verbs := goVerbs()
 	t.add("go", func(c *invoked) { goCommand(c, verbs) })
@@ -21,7 +21,7 @@ func goCommands(t table) {
 	t.add("dlv", debugGoCommand)
 }
 
-// buildFlags are those of go build, and of all commands like it.
+// buildFlags are the flags of go build and of similar commands.
 const buildFlags = "*- C= o=> exec= toolexec= overlay=< modfile=< pkgdir=> vettool= ldflags= gcflags= asmflags= gccgoflags= compiler= mod= tags= p= buildmode= installsuffix= covermode= coverpkg= " +
 	"pgo= coverprofile=> cpuprofile=> memprofile=> blockprofile=> mutexprofile=> trace=> outputdir=> test.coverprofile=> test.cpuprofile=> test.memprofile=> test.trace=> run= bench= " +
 	"count= timeout= parallel= cpu= list= skip= fuzz= fuzztime= fuzzminimizetime= benchtime= shuffle= vet= args=?. f= reuse=<"
@@ -84,7 +84,7 @@ func goVerbs() map[string]judge {
 	return verbs
 }
 
-// goCommand is go: a command and its words.
+// goCommand judges go: a command and its arguments.
 func goCommand(c *invoked, verbs map[string]judge) {
 	args, dir := c.args, arg{}
 	switch first := word(args, 0); {
@@ -118,7 +118,7 @@ func goCommand(c *invoked, verbs map[string]judge) {
 	judge(&sub)
 }
 
-// goFlags says what follows from flags that have other programs run.
+// goFlags judges flags that make go run other programs.
 func (c *invoked) goFlags(o *options) {
 	for _, p := range o.values("exec", "toolexec", "vettool") {
 		if p.known && !strings.ContainsAny(p.text, "'\"\\") {
@@ -155,7 +155,7 @@ func goBuild(c *invoked) {
 	}
 }
 
-// goTool is go tool NAME: tools of Go, and those that the project depends on.
+// goTool judges go tool NAME: tools of Go, and tools that the project depends on.
 func (c *invoked) goTool(o *options) {
 	if name := path.Base(word(o.rest, 0)); name == "belay" {
 		c.belay(o.from(1))
@@ -235,7 +235,7 @@ func goClean(c *invoked) {
 	}
 }
 
-// goInstall puts programs where the shell finds them.
+// goInstall judges go install, which puts programs where the shell finds them.
 func goInstall(c *invoked) {
 	o := c.options(c.args, buildFlags)
 	c.goFlags(o)
@@ -269,7 +269,7 @@ func goModule(c *invoked) {
 	}
 }
 
-// formatGoCommand is gofmt and its like.
+// formatGoCommand judges gofmt and similar tools.
 func formatGoCommand(c *invoked) {
 	args := c.args
 	list, writes := "*- r= cpuprofile=> memprofile=> srcdir= local= lang= modpath=", false

@@ -9,7 +9,7 @@ func hostingCommands(t table) {
 		"sentry-cli datadog-ci stripe twilio slack op vault consul nomad", platformCommand)
 }
 
-// hostingCommand is gh and its like: a subject, a verb and words.
+// hostingCommand judges gh and similar tools: a subject, a verb and arguments.
 func hostingCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -73,7 +73,7 @@ func (c *invoked) hostingVerb(subject, verb string) {
 	}
 }
 
-// Words that commands of platforms have in common, by what they do.
+// Verbs that the commands of platforms share.
 const (
 	askingVerbs     = "list ls show status info logs log get describe view version whoami help diff plan preview validate check inspect history search ps tail top lookup"
 	destroyingVerbs = "delete del rm rb remove destroy terminate purge drop prune erase nuke deregister"
@@ -81,7 +81,7 @@ const (
 		"cp mv sync tag untag grant revoke assign cancel retry edit patch rename move copy migrate reset rotate restore resize modify mb website"
 )
 
-// platformCommand judges by the words that commands of platforms have in common.
+// platformCommand judges a command by the verbs that platforms share.
 func platformCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -90,8 +90,8 @@ func platformCommand(c *invoked) {
 	c.platformWords(o.rest)
 }
 
-// platformWords says what the first words of a command of a platform mean: the first
-// that is a verb decides. A word like apps:destroy or delete-stack counts by its parts.
+// platformWords judges the first words of a platform's command: the first verb decides.
+// The parts of apps:destroy and delete-stack count separately.
 func (c *invoked) platformWords(words []arg) {
 	if oneOf(word(words, 0), "login logout auth configure config ssh run exec shell console tunnel proxy dev local") {
 		c.zone(ZoneMachine, "uses, or changes, the user's access to the platform")

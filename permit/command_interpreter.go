@@ -1,7 +1,7 @@
 package permit
 
-// interpreterCommands run code that is written for them: a file is code of the project,
-// what is on the line or read cannot be determined.
+// interpreterCommands run scripts. A file is code of the project; code on the command
+// line or from the input is unknown.
 func interpreterCommands(t table) {
 	t.add("php php8 php7", phpCommand)
 	t.add("R", func(c *invoked) {
@@ -64,7 +64,7 @@ func phpCommand(c *invoked) {
 	}
 }
 
-// editorCommands are editors: their commands run others.
+// editorCommands are editors, which can run any command.
 func editorCommands(t table) {
 	t.add("vi vim nvim view emacs nano pico joe micro kak hx helix", func(c *invoked) {
 		if asksOnly(c) {

@@ -75,10 +75,11 @@ func storageCommand(c *invoked) {
 	}
 }
 
-// addressCommand is ip and its like: words that only show are harmless.
+// addressCommand judges ip and similar tools. Words that only show something are
+// harmless.
 func addressCommand(c *invoked) {
 	list := "*"
-	if c.name == "ip" { // its options are whole words, and may be shortened
+	if c.name == "ip" { // its options are whole words, and may be abbreviated
 		list = "*-n=! ne=! net=! netn=! netns=! b=! ba=! bat=! batc=! batch=! f= family= rc= rcvbuf= l= loops="
 	}
 	o := c.options(c.args, list)
@@ -123,7 +124,7 @@ func processCommands(t table) {
 	})
 }
 
-// killCommand is kill. Jobs of the shell itself are its own.
+// killCommand judges kill. The shell's own background jobs are harmless to end.
 func killCommand(c *invoked) {
 	args := c.args
 	signal, all := "", false
@@ -152,7 +153,7 @@ func killCommand(c *invoked) {
 	}
 }
 
-// systemCommands are odds and ends that reach further than the project.
+// systemCommands are other programs that reach beyond the project.
 func systemCommands(t table) {
 	t.add("inotifywait fswatch watchman watchexec", func(c *invoked) {
 		o := c.options(c.args, "+* e= r= m= t= timeout= event= exclude= w= watch= exts= filter= f= i= ignore= o=> outfile=> fromfile=< format=")
@@ -177,8 +178,8 @@ func systemCommands(t table) {
 	t.add("convert magick mogrify ffmpeg ffprobe identify pdftotext pdftk qpdf tesseract dot neato rsvg-convert", mediaCommand)
 }
 
-// mediaCommand converts pictures, sounds and documents. Names can be those of devices,
-// addresses and scripts.
+// mediaCommand judges converters of pictures, sounds and documents. A file name can also
+// mean a device, a URL or a script.
 func mediaCommand(c *invoked) {
 	if asksOnly(c) {
 		return

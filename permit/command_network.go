@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// networkCommands reach other machines without logging in.
+// networkCommands reach other machines without a login.
 func networkCommands(t table) {
 	t.add("ping ping6 fping traceroute tracepath mtr nslookup host whois resolvectl", lookupCommand)
 	t.add("dig kdig drill delv", digCommand)
@@ -42,7 +42,7 @@ func networkCommands(t table) {
 	})
 }
 
-// socket judges an address of socat: what it connects to, or runs.
+// socket judges an address of socat: what it connects to, or what it runs.
 func (c *invoked) socket(kind, rest string) {
 	where, _, _ := strings.Cut(rest, ",")
 	switch {
@@ -57,8 +57,8 @@ func (c *invoked) socket(kind, rest string) {
 	}
 }
 
-// shuns says so if one of the words is an address that nothing should reach: that of a
-// service which hands out the machine's rights. Where others lead is not looked at.
+// shuns denies addresses that a call must never reach: services that hand out the
+// credentials of the machine. It does not judge other addresses.
 func (c *invoked) shuns(words []arg) {
 	for _, w := range words {
 		if !w.known || w.text == "" || isNumber(w.text) {
@@ -70,7 +70,7 @@ func (c *invoked) shuns(words []arg) {
 	}
 }
 
-// lookupCommand asks the network about hosts.
+// lookupCommand judges programs that query the network about hosts.
 func lookupCommand(c *invoked) {
 	o := c.options(c.args, "* c= i= w= W= s= t= I= m= q= p= h= M= f= z= l= timeout= a n N=")
 	c.zone(ZoneNetwork, "reaches the network")
@@ -125,7 +125,8 @@ func remoteCommands(t table) {
 	})
 }
 
-// sshCommand is ssh: a host, and a command for it. What it does there is not looked at.
+// sshCommand judges ssh: a host, and a command to run there. The analysis does not look
+// at that command.
 func sshCommand(c *invoked) {
 	o := c.options(c.args, "+4 6 A a C f G g K k M N n q s T t V v X x Y y B= b= c= D=! E=> e= F=! I=! i=< J= L=! l= m= O= o= P= p= Q= R=! S= W=! w=!")
 	if o.has("V", "Q") || len(o.rest) == 0 {
@@ -141,7 +142,7 @@ func sshCommand(c *invoked) {
 	}
 }
 
-// sshSettings says what follows from -o: some settings run programs here.
+// sshSettings judges the settings in -o. Some of them run programs on this machine.
 func (c *invoked) sshSettings(o *options) {
 	for _, s := range o.values("o") {
 		name := strings.ToLower(strings.TrimSpace(s.text[:strings.IndexAny(s.text+"=", "= ")]))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// nodeCommands are JavaScript's runtimes, package managers and tools.
+// nodeCommands are runtimes, package managers and tools of JavaScript.
 func nodeCommands(t table) {
 	t.add("node nodejs", nodeCommand)
 	t.add("npm", npmCommand)
@@ -55,8 +55,7 @@ func nodeCommands(t table) {
 	})
 }
 
-// scriptRunner judges interpreters of files whose options for code are marked in the
-// list.
+// scriptRunner judges interpreters. In the list, % marks options with code.
 func scriptRunner(list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -65,7 +64,7 @@ func scriptRunner(list string) judge {
 		o := c.options(c.args, list)
 		inline := slices.ContainsFunc(o.given, func(g option) bool { return strings.HasSuffix(g.kind, "!") || strings.HasSuffix(g.kind, "%") })
 		switch {
-		case inline && o.has("i"): // it edits the files in place
+		case inline && o.has("i"): // it edits files in place
 			c.writeAll(o.rest)
 		case inline:
 			c.readAll(o.rest)
@@ -76,8 +75,8 @@ func scriptRunner(list string) judge {
 	}
 }
 
-// runScript says that an interpreter runs the file that is its first word, or what it
-// reads.
+// runScript records that an interpreter runs its first argument as a file, or runs its
+// input.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {
 		c.snippet()
@@ -113,12 +112,12 @@ func nodeCommand(c *invoked) {
 	}
 }
 
-// packageOptions are those of npm, pnpm and yarn that reach further than the project.
+// packageOptions are the options of npm, pnpm and yarn that reach beyond the project.
 const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= proxy= https-proxy= w= workspace= F= filter= tag= loglevel= " +
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
-// packager takes the words of a package manager apart. It returns the command, the
-// words behind it and all options.
+// packager parses the arguments of a package manager. It returns the command, the words
+// after it and all options.
 func (c *invoked) packager() (verb string, words []arg, o *options) {
 	o = c.options(c.args, packageOptions)
 	if len(o.rest) > 0 {
@@ -129,7 +128,7 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 		case oneOf(verb, "exec x dlx create"):
 			list = packageOptions // the rest is another command
 		case oneOf(verb, "run run-script test start") && c.name != "npm":
-			list = "" // all is for the script
+			list = "" // all arguments belong to the script
 		}
 		if list != "" {
 			more := c.options(words, list)
@@ -201,7 +200,7 @@ func npmCommand(c *invoked) {
 	}
 }
 
-// packages says where packages come from that are named by an address or a path.
+// packages records the sources of packages that a URL or a path names.
 func (c *invoked) packages(words []arg) {
 	for _, a := range words {
 		switch {
@@ -213,8 +212,8 @@ func (c *invoked) packages(words []arg) {
 	}
 }
 
-// installed reports whether a program is among the project's packages: then it is not
-// fetched.
+// installed reports whether a program is among the project's packages, so that nothing is
+// downloaded.
 func (c *invoked) installed(name arg) bool {
 	if !name.isText() || strings.ContainsAny(name.text, "/@\\") || len(c.dirs) != 1 {
 		return false
@@ -223,8 +222,8 @@ func (c *invoked) installed(name arg) bool {
 	return len(spots) == 1 && spots[0].inside && c.exists(literal("node_modules/.bin/"+name.text))
 }
 
-// runPackage says that a program of a package is run, which is fetched unless it is
-// there.
+// runPackage records that a program of a package runs. It is downloaded unless it is
+// installed.
 func (c *invoked) runPackage(o *options, words []arg, local bool) {
 	for _, text := range o.values("c", "call") {
 		c.child(text)
@@ -249,8 +248,8 @@ func npxCommand(c *invoked) {
 	c.runPackage(o, o.rest, o.has("no-install", "no", "offline") || !o.has("p", "package", "ignore-existing", "prefix") && c.isInstalled(o.rest))
 }
 
-// fromOutside says so if the program that the words name is a link that leads out of the
-// project, or a path.
+// fromOutside records that the program runs from outside the project: it is a path, or a
+// link that leads out of the project.
 func (c *invoked) fromOutside(words []arg) {
 	name := word(words, 0)
 	if name == "" {
@@ -267,8 +266,8 @@ func (c *invoked) fromOutside(words []arg) {
 	}
 }
 
-// isInstalled reports whether the program that the words name is there among the
-// packages of the project, so that none is fetched.
+// isInstalled reports whether the project's packages include the program, so that nothing
+// is downloaded.
 func (c *invoked) isInstalled(words []arg) bool {
 	name := word(words, 0)
 	if name == "" || strings.ContainsAny(name, "/@:\\") || len(c.dirs) == 0 {
@@ -415,7 +414,7 @@ func denoCommand(c *invoked) {
 	}
 }
 
-// remoteCode says that files are run, or what addresses lead to.
+// remoteCode records that the command runs files, or code from URLs.
 func (c *invoked) remoteCode(words []arg) {
 	for _, a := range words {
 		if strings.Contains(a.text, ":") {

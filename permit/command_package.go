@@ -1,6 +1,6 @@
 package permit
 
-// packageCommands are package managers of languages that have no file of their own.
+// packageCommands are package managers that have no Go file of their own.
 func packageCommands(t table) {
 	fetches := func(c *invoked) {
 		c.known(c.args)
@@ -51,8 +51,8 @@ func packageCommands(t table) {
 	})
 }
 
-// runsProject is for programs that run code of the project whatever they are told, even
-// if they are asked for their version.
+// runsProject is for programs that run code of the project with any arguments, even
+// --version.
 func runsProject(j judge) judge {
 	return func(c *invoked) {
 		c.zone(ZoneBuild, "runs code of the project")
@@ -60,7 +60,7 @@ func runsProject(j judge) judge {
 	}
 }
 
-// systemPackages is a package manager of the system. Questions are harmless.
+// systemPackages judges package managers of the system. Queries are harmless.
 func systemPackages(c *invoked) {
 	if asksOnly(c) {
 		return

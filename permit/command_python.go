@@ -41,7 +41,7 @@ func pythonCommands(t table) {
 	})
 }
 
-// pythonCommand is python with a file, a module, or code.
+// pythonCommand judges python with a file, a module or code.
 func pythonCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -52,7 +52,7 @@ func pythonCommand(c *invoked) {
 		c.snippet()
 	case o.has("m"):
 		module, _ := o.value("m")
-		if !o.has("I", "P") { // a file of the project by that name comes first
+		if !o.has("I", "P") { // a file of the project with that name takes precedence
 			c.zone(ZoneBuild, "runs code of the project")
 		}
 		c.pythonModule(module, o.rest)
@@ -62,7 +62,7 @@ func pythonCommand(c *invoked) {
 	}
 }
 
-// pythonModule says what running a module does.
+// pythonModule judges running a module.
 func (c *invoked) pythonModule(module arg, words []arg) {
 	if !module.known {
 		c.unknown("cannot determine which module is run")
@@ -94,7 +94,7 @@ func (c *invoked) pythonModule(module arg, words []arg) {
 	}
 }
 
-// pipCommand is pip, which runs code of the packages that it installs.
+// pipCommand judges pip, which runs code of the packages that it installs.
 func pipCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -130,7 +130,7 @@ func pipCommand(c *invoked) {
 	}
 }
 
-// pythonTool runs over, or runs, the code of the project.
+// pythonTool judges programs that check or run the code of the project.
 func pythonTool(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -144,7 +144,7 @@ func pythonTool(c *invoked) {
 	c.worksOn(o.rest)
 }
 
-// pythonFormatter rewrites files, unless it only checks.
+// pythonFormatter judges programs that rewrite files, unless they only check them.
 func pythonFormatter(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -165,7 +165,7 @@ func pythonFormatter(c *invoked) {
 	c.readAll(files)
 }
 
-// projectCommand is a manager of projects: poetry and its like.
+// projectCommand judges poetry and similar project managers.
 func projectCommand(c *invoked) {
 	c.zone(ZoneBuild, "loads plugins that the project names")
 	o := c.options(c.args, "+*C= directory= P= project= p=")

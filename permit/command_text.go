@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// plainCommands change nothing and look at no file's contents.
+// plainCommands change nothing and do not read files.
 func plainCommands(t table) {
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
@@ -29,11 +29,8 @@ func plainCommands(t table) {
 	t.add("date gdate", dateCommand)
 }
 
-// textCommands read texts, and change nothing but what an option names.
+// textCommands read files, and change only what an option names.
 func textCommands(t table) {
-	// Only options whose values could be taken for paths are listed: for a reader it
-	// does no harm if a number is taken for a file, and much if a file is taken for a
-	// number.
 	t.add("less", pagerCommand)
 	t.add("whatis apropos", func(c *invoked) {
 		c.options(c.args, "* C=! config-file=! M= L= s= m= sections= manpath= locale= systems=")
@@ -46,8 +43,8 @@ func textCommands(t table) {
 	t.add("csplit", contextSplitCommand)
 }
 
-// testCommand is test and [. With -v bash looks a variable up, and evaluates the
-// index behind its name meanwhile. A word that is not known may be -v.
+// testCommand judges test and [. With -v, bash evaluates the index in the name of the
+// variable. An unknown word may be -v.
 func testCommand(c *invoked) {
 	c.usesAll()
 	for i, a := range c.args {
@@ -63,7 +60,7 @@ func testCommand(c *invoked) {
 	}
 }
 
-// writesCount finds the %n of a printf, which sets a variable.
+// writesCount matches %n in a printf, which sets a variable.
 var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
@@ -83,14 +80,14 @@ func printfCommand(c *invoked) {
 	}
 }
 
-// fills says that the command makes arrays of variables.
+// fills records that the command turns variables into arrays.
 func (c *invoked) fills(names []arg) {
 	for _, n := range names {
 		c.arrays = c.arrays.with(n.text, true)
 	}
 }
 
-// sets says that the command sets variables. The index behind a name is evaluated.
+// sets records that the command sets variables. The shell evaluates an index in a name.
 func (c *invoked) sets(names []arg) {
 	for _, n := range names {
 		if _, index, ok := strings.Cut(n.text, "["); !n.known || n.pattern || strings.ContainsAny(n.text, "$`") || ok && !c.expression(strings.TrimSuffix(index, "]")) {
@@ -117,7 +114,7 @@ func dateCommand(c *invoked) {
 	}
 }
 
-// objectReader judges readers of GNU binutils.
+// objectReader judges tools of GNU binutils that read files.
 func objectReader(list string) judge {
 	return func(c *invoked) {
 		c.optionFiles()
@@ -125,8 +122,8 @@ func objectReader(list string) judge {
 	}
 }
 
-// optionFiles says that the command takes more words from a file whose name is behind an @.
-// They may have it load a library.
+// optionFiles records that @FILE makes the command read more arguments from a file. They
+// may make it load a library.
 func (c *invoked) optionFiles() {
 	for _, a := range c.args {
 		file, ok := strings.CutPrefix(a.text, "@")
@@ -141,12 +138,12 @@ func (c *invoked) optionFiles() {
 	}
 }
 
-// pagerCommand is less. Without a terminal it copies, but the commands that it is
-// given to begin with may run others.
+// pagerCommand judges less. Without a terminal it only copies, but its initial commands
+// (+) may run programs.
 func pagerCommand(c *invoked) {
 	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=! lesskey-file=! lesskey-src=! lesskey-content=! cmd=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
 	for _, a := range c.args {
-		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in any case of letters
+		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in upper or lower case
 			c.unknown("its keys run commands")
 		}
 		if !slices.Contains(o.rest, a) && (strings.Contains(a.text, "$") || strings.Contains(a.text, " -") || strings.Contains(a.text, "\t-")) {
@@ -164,7 +161,7 @@ func pagerCommand(c *invoked) {
 	}
 }
 
-// deskCommand is dc, whose ! runs a command. Its ? runs a line that it reads.
+// deskCommand judges dc, whose ! runs a command. Its ? runs a line of the input.
 func deskCommand(c *invoked) {
 	o := c.options(c.args, "e= expression= f=! file=! h help V version")
 	programs := o.values("e", "expression")
@@ -181,7 +178,7 @@ func deskCommand(c *invoked) {
 	}
 }
 
-// inOutCommand judges commands that read their first word and write their second.
+// inOutCommand judges commands that read their first file and write their second.
 func inOutCommand(list string) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -219,9 +216,8 @@ func splitCommand(c *invoked) {
 	}
 }
 
-// beginsNames says that the command writes files whose names begin so. One of them may be
-// a file that steers something: their names begin with a dot, or they are in a directory
-// whose name does.
+// beginsNames records that the command writes files whose names have a prefix. If a part
+// of it begins with a dot, one of the files may control another program.
 func (c *invoked) beginsNames(prefix arg) {
 	for part := range strings.SplitSeq(prefix.text, "/") {
 		if strings.HasPrefix(part, ".") && part != "." && part != ".." || !prefix.known {

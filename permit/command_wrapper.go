@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// wrapperCommands run the command behind their own options.
+// wrapperCommands run another command, which follows their own options.
 func wrapperCommands(t table) {
 	t.add("env genv", envCommand)
 	t.add("chrt", func(c *invoked) {
@@ -35,7 +35,7 @@ func wrapperCommands(t table) {
 	t.add("bwrap firejail proot cgexec daemonize start-stop-daemon chpst ssh-agent aws-vault", func(c *invoked) {
 		c.zone(ZoneMachine, "runs a program in an environment of its own")
 		c.known(c.args)
-		for i := range c.args { // the command is behind options that are not followed
+		for i := range c.args { // the command follows options that the analysis does not know
 			if a := c.args[i]; a.known && c.floor.commands.judges[base(a.text)] != nil {
 				c.exec(c.args[i:])
 				return
@@ -44,7 +44,8 @@ func wrapperCommands(t table) {
 	})
 }
 
-// wrapper judges commands that run another one behind their own options and some words.
+// wrapper judges commands that run another one, which follows their options and a number
+// of words.
 func wrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -53,7 +54,7 @@ func wrapper(list string, words int) judge {
 	}
 }
 
-// machineWrapper is wrapper for those that reach the machine by themselves.
+// machineWrapper is wrapper for commands that are zone 5 themselves.
 func machineWrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -62,7 +63,7 @@ func machineWrapper(list string, words int) judge {
 	}
 }
 
-// envCommand is env: variables, and a command.
+// envCommand judges env: variables, and a command.
 func envCommand(c *invoked) {
 	o := c.options(c.args, "+i ignore-environment u= unset= 0 null C= chdir= S= split-string= v debug a=! argv0=! block-signal=? default-signal=? ignore-signal=? list-signal-handling P=! L=! U=!")
 	words := o.rest
@@ -94,8 +95,8 @@ func envCommand(c *invoked) {
 	})
 }
 
-// environ says that the words which are assignments are variables of the command behind
-// them. It returns the command.
+// environ records that leading assignments are variables of the command after them. It
+// returns the command.
 func (c *invoked) environ(words []arg) []arg {
 	for len(words) > 0 && strings.Contains(words[0].text, "=") {
 		w := words[0]
@@ -105,7 +106,7 @@ func (c *invoked) environ(words []arg) []arg {
 		c.setting(name, v)
 		c.exports(name)
 		if !v.known || !isInteger(value) {
-			c.soil(name) // a shell that is run may compute with it
+			c.soil(name) // a shell may evaluate it as arithmetic
 		}
 		words = words[1:]
 	}
@@ -145,8 +146,8 @@ func watchCommand(c *invoked) {
 	}
 }
 
-// scriptCommand is script, which runs a command and keeps what it writes. That of BSD
-// takes the command behind the file, that of Linux as the value of -c.
+// scriptCommand judges script, which runs a command and saves its output. On BSD the
+// command follows the file; on Linux it is the value of -c.
 func scriptCommand(c *invoked) {
 	const list = "+*c= command= E= echo= I=> log-in=> O=> log-out=> B=> log-io=> T=> log-timing=> t=?> timing=?> m= logging-format= o= output-limit="
 	o := c.options(c.args, list)

@@ -14,13 +14,13 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Guard denies calls, before anyone is asked, whatever mode and rules say. A call
-// must pass every part that is set. A guard that fails denies.
+// Guard denies calls, whatever the mode and the rules say. Nobody is asked. A call must
+// pass every part that is set. A guard that fails denies.
 type Guard struct {
 	// ID names the guard.
 	ID string
-	// Tools are the tools it is about, by name or pattern of path.Match. Defaults to
-	// all.
+	// Tools are the tools that the guard applies to, by name or pattern of path.Match.
+	// Defaults to all.
 	Tools []string
 	// Deny is a regular expression: a call is denied if one of the texts in its input,
 	// or a command as it was resolved, matches. Defaults to none.
@@ -30,9 +30,9 @@ type Guard struct {
 	// Paths are the only paths that may be read or changed, as patterns relative to
 	// the project. Defaults to all.
 	Paths []string
-	// Check is Go code that has a say: an error denies. Defaults to none.
+	// Check is called for each call; an error denies it. Defaults to none.
 	Check func(ctx context.Context, tool string, input json.RawMessage) error
-	// Reason is told to whoever is refused. Defaults to what did not pass.
+	// Reason is the message of a denial. Defaults to the check that failed.
 	Reason string
 }
 
@@ -86,7 +86,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 	return guards, errors.Join(problems...)
 }
 
-// compiled is an expression, or nil if there is none.
+// compiled returns a regular expression, or nil if the text is empty.
 func compiled(expression string) (*regexp.Regexp, error) {
 	if expression == "" {
 		return nil, nil //nolint:nilnil // there is nothing to deny
@@ -94,7 +94,7 @@ func compiled(expression string) (*regexp.Regexp, error) {
 	return regexp.Compile(expression) //nolint:wrapcheck // the caller says of which guard it is
 }
 
-// judge says why the guard denies a call, or nothing.
+// judge returns why the guard denies a call, or an empty text.
 func (g *guard) judge(ctx context.Context, floor *Floor, e *Explanation, input json.RawMessage) (why string) {
 	if !g.isAbout(e.Tool) {
 		return ""
@@ -136,7 +136,7 @@ func (g *guard) isAbout(tool string) bool {
 	})
 }
 
-// restricts holds a finding against the commands and paths of the guard.
+// restricts compares a finding with the commands and paths that the guard allows.
 func (g *guard) restricts(floor *Floor, f *Finding) string {
 	switch f.Kind {
 	case KindCommand:
@@ -173,7 +173,7 @@ func (g *guard) hasPath(name string) bool {
 	return slices.ContainsFunc(g.Paths, func(p string) bool { return doublestar.MatchUnvalidated(p, name) })
 }
 
-// finds looks for the expression in the texts of the input and in what was resolved.
+// finds searches the texts of the input, and the commands as they were resolved.
 func (g *guard) finds(e *Explanation, input json.RawMessage) (bool, error) {
 	var value any
 	if len(input) > 0 {

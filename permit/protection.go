@@ -2,13 +2,13 @@ package permit
 
 import "github.com/belay-run/belay"
 
-// Protection is built in and always on, whatever the mode and the rules. The
-// operator can relax one by its id; a project or a space cannot.
+// Protection is a built-in check that applies in every mode, whatever the rules say. The
+// operator can relax it by its id; a project or a space cannot.
 type Protection struct {
 	ID string `json:"id"`
-	// Decision is what it says: ask or deny.
+	// Decision is ask or deny.
 	Decision belay.ToolDecision `json:"decision"`
-	// Means says what it holds.
+	// Means describes what it protects.
 	Means string `json:"means"`
 }
 
@@ -32,7 +32,7 @@ const (
 	inputReadings = "input.ambiguous"
 )
 
-// Protections are all protections.
+// Protections returns all protections.
 func Protections() []Protection {
 	return []Protection{
 		{filesOutside, belay.ToolDeny, "file tools must stay in the project and the extra roots, also through links and .."},

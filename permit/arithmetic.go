@@ -68,7 +68,7 @@ func (a *analysis) index(name string, x syntax.ArithmExpr) {
 			return
 		}
 	}
-	if a.keyed.has(name) && !a.blind {
+	if a.keyed.has(name) && !a.anyAlias {
 		return // a key of an associative array, not an expression
 	}
 	a.compute(x)
@@ -152,7 +152,7 @@ func (a *analysis) holdsNumber(name string) bool {
 	if value, ok := a.vars.get(name); ok {
 		return isInteger(value)
 	}
-	if a.blind || a.soiled || a.dirty.has(name) || a.patterns.has(name) {
+	if a.anyAlias || a.allDirty || a.dirty.has(name) || a.patterns.has(name) {
 		return false
 	}
 	return !isOwn(name) || countingNames.has(name)

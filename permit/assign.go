@@ -25,7 +25,7 @@ func (a *analysis) declare(c *syntax.DeclClause) {
 		d.attribute(name)
 		switch {
 		case as.Naked:
-			d.naked(name)
+			d.withoutValue(name)
 			if as.Index != nil {
 				a.inner(as)
 			}
@@ -94,8 +94,8 @@ func (d *declaration) attribute(name string) {
 	}
 }
 
-// naked handles a name without a value. A new variable has no value.
-func (d *declaration) naked(name string) {
+// withoutValue handles a name without a value. A new variable has no value.
+func (d *declaration) withoutValue(name string) {
 	if d.variant != "export" && d.variant != "readonly" && !strings.ContainsAny(d.flags, "pfF") {
 		d.vanishes(name)
 		d.unknown(name)
@@ -108,7 +108,7 @@ func (d *declaration) list(name string, value arg) {
 	if value.known && !strings.HasPrefix(value.text, "(") {
 		return
 	}
-	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.blind || isOwn(name) {
+	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.anyAlias || isOwn(name) {
 		d.doubt(d.variant+" "+name+"="+value.text, "bash expands the text to make an array, which may run commands")
 	}
 }
@@ -126,9 +126,9 @@ func (d *declaration) text(w arg) {
 		d.list(name, literal(value))
 		d.hazard(name, literal(value))
 	default:
-		d.naked(name)
+		d.withoutValue(name)
 	}
-	d.soil(name)
+	d.markDirty(name)
 	d.ends(name)
 }
 
@@ -168,7 +168,7 @@ func (a *analysis) assign(as *syntax.Assign) {
 		counts = counts && a.holdsNumber(name)
 	}
 	a.hazard(name, v)
-	token := as.Value != nil && !as.Append && !a.blind && !a.frozen.has(name) && !isOwn(name) && len(as.Value.Parts) == 1 && a.isToken(as.Value.Parts[0])
+	token := as.Value != nil && !as.Append && !a.anyAlias && !a.frozen.has(name) && !isOwn(name) && len(as.Value.Parts) == 1 && a.isToken(as.Value.Parts[0])
 	defer func() {
 		if token {
 			a.tokens = a.tokens.with(name, true)
@@ -207,7 +207,7 @@ func (a *analysis) assignArray(as *syntax.Assign) {
 	if counts {
 		a.count(name)
 	} else {
-		a.soil(name)
+		a.markDirty(name)
 	}
 }
 
@@ -221,16 +221,16 @@ func (a *analysis) set(name string, v arg) {
 		a.count(name)
 		return
 	}
-	switch a.soil(name); {
+	switch a.markDirty(name); {
 	case number:
 		a.dirty = a.dirty.without(name)
-	case v.known && v.pattern && !a.blind:
+	case v.known && v.pattern && !a.anyAlias:
 		a.patterns, a.deep = a.patterns.with(name, v.text), a.deep.without(name)
 		if v.below {
 			a.deep = a.deep.with(name, true)
 		}
 	}
-	if known && !a.blind && !a.frozen.has(name) && !isOwn(name) {
+	if known && !a.anyAlias && !a.frozen.has(name) && !isOwn(name) {
 		a.vars = a.vars.with(name, v.text)
 	}
 }

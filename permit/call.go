@@ -103,7 +103,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 			if c.found[c.finding].code {
 				c.mayReach()
 			}
-			c.leftOver()
+			c.unjudgedPatterns()
 		} else {
 			c.touchAll(c.args)
 		}
@@ -111,10 +111,10 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	a.owner, a.tracked = owner, tracked
 }
 
-// leftOver marks the command as unknown if a word that expands to file names was not
+// unjudgedPatterns marks the command as unknown if a word that expands to file names was not
 // judged as a path: the name of a file can be a script, an option or a command. Commands
 // that run code of the project anyway are exempt.
-func (c *invoked) leftOver() {
+func (c *invoked) unjudgedPatterns() {
 	defer c.usesAll() // so that a wrapper does not judge them again
 	if c.finding >= len(c.found) || c.found[c.finding].Zone >= ZoneBuild {
 		return

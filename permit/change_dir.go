@@ -10,7 +10,7 @@ import (
 // changeDirectory judges cd and pushd. If the directory does not exist, the shell stays
 // where it is; but the line may create it before. So both directories count.
 func changeDirectory(c *invoked) {
-	c.disturb()
+	c.disturbTrap()
 	o := c.options(c.args, "L P e @ n")
 	switch {
 	case len(o.rest) == 0 && c.name == "cd":
@@ -93,6 +93,6 @@ func (c *invoked) destinations(to arg, physical bool) []string {
 // popDirectory judges popd. The analysis does not track the stack, so the directory is
 // unknown afterwards.
 func popDirectory(c *invoked) {
-	c.disturb()
+	c.disturbTrap()
 	c.dirs = nil
 }

@@ -88,7 +88,7 @@ func (c *invoked) awkProgram(p arg) {
 type awkReader struct {
 	text   string
 	at     int
-	last   string // the token in front; "x" stands for an operand
+	last   string // the token before; "x" means an operand
 	prints bool   // inside a print, where > writes
 	depth  int    // of parentheses
 	unsure bool   // it is unknown whether a slash means division

@@ -187,7 +187,7 @@ func unsetCommand(c *invoked) {
 			c.undefine(a.text)
 		}
 		c.vanishes(a.text)
-		if c.blind || isOwn(a.text) || !a.known {
+		if c.anyAlias || isOwn(a.text) || !a.known {
 			c.forget(a)
 		} else if !strings.Contains(a.text, "[") {
 			c.count(a.text) // an empty value counts as zero

@@ -35,10 +35,10 @@ func dockerCommand(c *invoked) {
 		c.zone(ZoneNetwork, "queries the network")
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(words)
+		c.denyMetadataHosts(words)
 	case "push":
 		c.zone(ZoneExternal, "publishes")
-		c.shunsHosts(words)
+		c.denyMetadataHosts(words)
 	case "compose":
 		c.compose(words)
 	case "volume", "system", "image", "container", "network", "builder", "buildx", "context", "manifest", "pod", "machine", "secret", "stack", "service", "swarm", "node", "plugin":
@@ -50,7 +50,7 @@ func dockerCommand(c *invoked) {
 		}
 	default: // run, exec, build, cp, start, stop, kill, …
 		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
-		c.shunsHosts(words)
+		c.denyMetadataHosts(words)
 	}
 }
 
@@ -61,10 +61,10 @@ func (c *invoked) dockerObject(object string, words []arg) {
 	case oneOf(verb, "ls list inspect history logs df info ps top port show events"):
 	case verb == "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(o.from(1))
+		c.denyMetadataHosts(o.from(1))
 	case verb == "push":
 		c.zone(ZoneExternal, "publishes")
-		c.shunsHosts(o.from(1))
+		c.denyMetadataHosts(o.from(1))
 	default:
 		c.zone(ZoneMachine, "changes containers of the machine")
 		if verb == "prune" || oneOf(verb, "rm remove reset") && (object == "volume" || object == "machine" || object == "stack") {

@@ -164,7 +164,7 @@ func linkCommand(c *invoked) {
 	c.writeAll(to)
 	c.becomes(from, to)
 	for _, t := range c.few(to) {
-		if symbolic && misleads { // later files behind the link are not visible to the analysis
+		if symbolic && misleads { // the analysis does not see later files behind the link
 			c.fillsHolder(t)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 //go:embed commands.txt
 var flatText string
 
-// flatJudge makes the judge of a line in commands.txt from the fields behind the names.
+// flatJudge makes the judge of a line in commands.txt from the fields after the names.
 type flatJudge struct {
 	fields int
 	make   func(fields []string) (judge, error)
@@ -88,7 +88,7 @@ func (t table) addLine(section, line string) error {
 	}
 	fields := strings.Split(line, " | ")
 	if len(fields) != 1+kind.fields {
-		return fmt.Errorf("it has %d fields behind the names, want %d", len(fields)-1, kind.fields)
+		return fmt.Errorf("it has %d fields after the names, want %d", len(fields)-1, kind.fields)
 	}
 	j, err := kind.make(fields[1:])
 	if err != nil {

@@ -40,8 +40,8 @@ func TestFlatCommandsReportMistakes(t *testing.T) {
 		"a section that does not exist":   {"[raeder]\ncat | *\n", `section "raeder": "cat | *": this section does not exist`},
 		"a line before the first section": {"cat | *\n", "this section does not exist"},
 		"a command that is there twice":   {"[reader]\ncat tac | *\n[harmless]\ntac\n", "tac is there twice"},
-		"a field too many":                {"[reader]\ncat | * | x\n", "it has 2 fields behind the names, want 1"},
-		"a field too few":                 {"[machine]\nuseradd\n", "it has 0 fields behind the names, want 1"},
+		"a field too many":                {"[reader]\ncat | * | x\n", "it has 2 fields after the names, want 1"},
+		"a field too few":                 {"[machine]\nuseradd\n", "it has 0 fields after the names, want 1"},
 		"a number that is none":           {"[wrapper]\nnice | +* | one\n", `"one" is not a number`},
 	} {
 		if _, err := parseFlat(c.text); err == nil || !strings.Contains(err.Error(), c.want) {

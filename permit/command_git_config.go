@@ -90,7 +90,7 @@ func (c *invoked) gitSetting(setting arg) {
 		}
 	}
 	if oneOf(name, fileSettings) {
-		c.read(c.homely(value))
+		c.read(c.expandTilde(value))
 		return
 	}
 	if section, _, _ := strings.Cut(name, "."); section == "pager" || path.Ext(name) == ".pager" || path.Ext(name) == ".editor" {
@@ -109,8 +109,8 @@ func (c *invoked) gitSetting(setting arg) {
 	}
 }
 
-// homely returns a path in which ~ is replaced with the home directory, as git does.
-func (c *invoked) homely(path string) arg {
+// expandTilde returns a path in which ~ is replaced with the home directory, as git does.
+func (c *invoked) expandTilde(path string) arg {
 	native, known := c.floor.expanded(path)
 	return arg{text: filepath.ToSlash(native), known: known}
 }

@@ -65,7 +65,7 @@ func goVerbs() map[string]judge {
 		o := c.options(c.args, buildFlags)
 		c.goFlags(o)
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(o.rest)
+		c.denyMetadataHosts(o.rest)
 	})
 	add("install", goInstall)
 	add("mod", goModule)
@@ -176,7 +176,7 @@ func goRun(c *invoked) {
 		c.unknown("cannot determine what is run")
 	case strings.Contains(first.text, "@"):
 		c.unknown("fetches a program and runs it")
-		c.shunsHosts(o.rest[:1])
+		c.denyMetadataHosts(o.rest[:1])
 	case isOutward(first):
 		c.code(first)
 	}
@@ -193,14 +193,14 @@ func goRun(c *invoked) {
 	c.touchAll(rest)
 }
 
-// shunsHosts is shuns for names that begin with a host, such as those of modules and
+// denyMetadataHosts is denyMetadata for names that begin with a host, such as those of modules and
 // images.
-func (c *invoked) shunsHosts(words []arg) {
+func (c *invoked) denyMetadataHosts(words []arg) {
 	for _, w := range words {
 		w.text, _, _ = strings.Cut(w.text, "/")
 		w.text, _, _ = strings.Cut(w.text, "@")
 		if strings.ContainsAny(w.text, ".:[") {
-			c.shuns([]arg{w})
+			c.denyMetadata([]arg{w})
 		}
 	}
 }
@@ -239,7 +239,7 @@ func goClean(c *invoked) {
 func goInstall(c *invoked) {
 	o := c.options(c.args, buildFlags)
 	c.goFlags(o)
-	c.shunsHosts(o.rest)
+	c.denyMetadataHosts(o.rest)
 	for _, a := range o.rest {
 		if strings.Contains(a.text, "@") {
 			c.zone(ZoneNetwork, "fetches from the network")
@@ -255,7 +255,7 @@ func goModule(c *invoked) {
 	switch verb {
 	case "download", "tidy", "vendor":
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(o.rest)
+		c.denyMetadataHosts(o.rest)
 	case "edit":
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(o.rest)

@@ -37,7 +37,7 @@ func interpreterCommands(t table) {
 		func(c *invoked) {
 			c.known(c.args)
 			c.zone(ZoneMachine, "opens a program of the user's desktop")
-			c.shuns(c.args)
+			c.denyMetadata(c.args)
 		})
 	t.add("tmux screen zellij byobu dtach abduco", func(c *invoked) {
 		if !asksOnly(c) {

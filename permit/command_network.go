@@ -38,7 +38,7 @@ func networkCommands(t table) {
 	t.add("ab wrk hey vegeta siege k6 locust", func(c *invoked) {
 		c.known(c.args)
 		c.zone(ZoneExternal, "floods another machine with requests")
-		c.shuns(c.args)
+		c.denyMetadata(c.args)
 	})
 }
 
@@ -51,15 +51,15 @@ func (c *invoked) socket(kind, rest string) {
 	case strings.Contains(kind, "LISTEN") || strings.Contains(kind, "RECV") || oneOf(kind, "FILE OPEN GOPEN CREATE PIPE FD UNIX UNIX-CONNECT UNIX-CLIENT UNIX-SENDTO"):
 	default: // TCP:host:port, OPENSSL:host:port, SOCKS4:server:host:port, …
 		for host := range strings.SplitSeq(strings.NewReplacer("[", "", "]", "").Replace(where), ":") {
-			c.shuns([]arg{literal(host)})
+			c.denyMetadata([]arg{literal(host)})
 		}
-		c.shuns([]arg{literal(where)})
+		c.denyMetadata([]arg{literal(where)})
 	}
 }
 
-// shuns denies addresses that a call must never reach: services that hand out the
+// denyMetadata denies addresses that a call must never reach: services that hand out the
 // credentials of the machine. It does not judge other addresses.
-func (c *invoked) shuns(words []arg) {
+func (c *invoked) denyMetadata(words []arg) {
 	for _, w := range words {
 		if !w.known || w.text == "" || isNumber(w.text) {
 			continue

@@ -20,10 +20,10 @@ const jqPlain = "--seq --stream --stream-errors --slurp --raw-input --null-input
 // jqCall is a jq command that is being judged.
 type jqCall struct {
 	*invoked
-	words     []arg // words that are no options
+	words     []arg // arguments that are not options
 	libraries []arg // directories of modules
 	fromFile  bool  // the filter is in a file
-	values    bool  // words behind the filter are values, and no files
+	values    bool  // words after the filter are values, not files
 }
 
 // jqCommand judges jq. A filter can read the environment and modules, and nothing else.

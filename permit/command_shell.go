@@ -155,7 +155,7 @@ func trapCommand(c *invoked) {
 		return
 	}
 	c.apart(func() {
-		c.vars, c.patterns, c.params, c.fileParam, c.soiled = nil, nil, nil, fileParam{}, true
+		c.vars, c.patterns, c.params, c.fileParam, c.allDirty = nil, nil, nil, fileParam{}, true
 		c.text(args[0])
 	})
 	c.trapped = true

@@ -106,7 +106,7 @@ func (c *invoked) environ(words []arg) []arg {
 		c.setting(name, v)
 		c.exports(name)
 		if !v.known || !isInteger(value) {
-			c.soil(name) // a shell may evaluate it as arithmetic
+			c.markDirty(name) // a shell may evaluate it as arithmetic
 		}
 		words = words[1:]
 	}

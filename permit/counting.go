@@ -68,7 +68,7 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 	case *syntax.ParamExp:
 		return p.Param != nil && plainParam(p) && (a.tokens.has(p.Param.Value) || oneOf(p.Param.Value, "# ? $ !"))
 	case *syntax.ArithmExp:
-		return true // it is judged by itself
+		return true // its commands are judged separately
 	case *syntax.CmdSubst:
 		return len(p.Stmts) == 1 && (a.writesHash(p.Stmts[0]) || a.writesNumber(p.Stmts[0]))
 	default:

@@ -16,7 +16,7 @@ import (
 
 // Options are the options of [New]. A nil *Options is valid.
 type Options struct {
-	// Mode says how far the agent goes by itself. Defaults to Build if Sandboxed is set,
+	// Mode is how far the agent goes without a person. Defaults to Build if Sandboxed is set,
 	// and to Standard otherwise.
 	Mode Mode
 	// Rules apply in every mode. Defaults to none.

@@ -157,7 +157,7 @@ func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
 		slices.ContainsFunc(values, func(v arg) bool { return !v.known }) {
 		given := iter.InPos.IsValid() && !c.Select && a.countingWords(iter.Items)
 		if a.unknown(name); !given {
-			a.soil(name)
+			a.markDirty(name)
 		}
 		a.loop(c.Do, func() {
 			if a.hazard(name, arg{text: "…"}); given {
@@ -171,7 +171,7 @@ func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
 	}
 	a.unknown(name)
 	if slices.ContainsFunc(values, func(v arg) bool { return v.pattern || !isInteger(v.text) }) {
-		a.soil(name)
+		a.markDirty(name)
 	}
 	a.loop(c.Do, func() {
 		for _, v := range values {

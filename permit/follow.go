@@ -86,7 +86,7 @@ func (a *analysis) bringsLinks(what string) { a.bringsLinksTo(what, "") }
 // bringsLinksTo is bringsLinks for files that are all below a new directory of the
 // project.
 func (a *analysis) bringsLinksTo(what, dir string) {
-	a.disturb()
+	a.disturbTrap()
 	if a.moved == "" {
 		a.moved, a.movedIn = what, dir
 	} else if a.movedIn != dir {
@@ -155,9 +155,9 @@ func makesLinks(f Finding) bool {
 	}
 }
 
-// misled records a finding if an earlier command may have replaced a path with a link. It
+// mayBeReplaced records a finding if an earlier command may have replaced a path with a link. It
 // reports whether it did.
-func (a *analysis) misled(w arg, s *spot, do effect) bool {
+func (a *analysis) mayBeReplaced(w arg, s *spot, do effect) bool {
 	if a.moved == "" || a.tracked || !s.inside || s.rel == "." && !w.follows && !w.pattern || do == removes && !strings.Contains(s.rel, "/") ||
 		a.movedIn != "" && !strings.HasPrefix(s.rel, a.movedIn+"/") {
 		return false

@@ -119,7 +119,7 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	if oneOf(c.Name.Value, "command_not_found_handle command_not_found_handler") {
 		a.doubt(c.Name.Value, "the shell runs this function for every command that it does not find: give it another name")
 	}
-	a.disturb()
+	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
 	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {
 		a.doubt(c.Name.Value, "there are too many functions to check")
@@ -131,7 +131,7 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 
 // undefine removes a function.
 func (a *analysis) undefine(name string) {
-	a.disturb()
+	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
 	delete(a.funcs, name)
 }

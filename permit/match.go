@@ -203,7 +203,7 @@ func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, a
 	n := len(e.Findings)
 	whole := func(one *rule) {
 		v.note(one, -1, n)
-		e.heed(one, e.Tool, "")
+		e.addOpinion(one, e.Tool, "")
 	}
 	for _, one := range x.calls {
 		whole(one)
@@ -217,7 +217,7 @@ func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, a
 		f := &e.Findings[i]
 		x.about(floor, f, func(one *rule, what string) {
 			v.note(one, i, n)
-			e.heed(one, f.Subject, what)
+			e.addOpinion(one, f.Subject, what)
 		})
 	}
 	v.allowed.spread(e.Findings)
@@ -226,27 +226,27 @@ func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, a
 
 // about finds the rules that match a finding or something below it. For the latter it
 // returns the match.
-func (x *ruleIndex) about(floor *Floor, f *Finding, heed func(one *rule, what string)) {
+func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, what string)) {
 	switch f.Kind {
 	case KindCommand:
-		x.aboutCommand(f, func(one *rule) { heed(one, "") })
+		x.aboutCommand(f, func(one *rule) { addOpinion(one, "") })
 	case KindRead, KindWrite:
 		x.paths.each(f.Subject, func(one *rule) {
 			if one.matchesPath(f.Subject) {
-				heed(one, "")
+				addOpinion(one, "")
 			}
 		})
 		if f.tree != "" && len(x.paths.wary) > 0 {
 			floor.below(f.tree, x.paths.under(floor, f.tree), func(one *rule, what string) {
 				if !one.matchesPath(f.Subject) { // otherwise it has already been applied
-					heed(one, what)
+					addOpinion(one, what)
 				}
 			})
 		}
 	case KindURL:
 		for _, one := range x.urls {
 			if one.url.matches(f.Subject, one.strict()) {
-				heed(one, "")
+				addOpinion(one, "")
 			}
 		}
 	case KindTool, KindUnknown: // rules about the whole call have already been applied
@@ -273,8 +273,8 @@ func (c *coverage) spread(findings []Finding) {
 	c.add(0, n)
 }
 
-// heed records the opinion of a rule that matches a subject, or something below it.
-func (e *Explanation) heed(r *rule, subject, below string) {
+// addOpinion records the opinion of a rule that matches a subject, or something below it.
+func (e *Explanation) addOpinion(r *rule, subject, below string) {
 	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason, Where: r.Where}
 	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
 		o.Reason = fmt.Sprintf("%s: the rule says %s", shown(subject), r.Decision)
@@ -289,7 +289,7 @@ func (e *Explanation) heed(r *rule, subject, below string) {
 }
 
 // aboutCommand finds the rules that match a command.
-func (x *ruleIndex) aboutCommand(f *Finding, heed func(*rule)) {
+func (x *ruleIndex) aboutCommand(f *Finding, addOpinion func(*rule)) {
 	name, _, _ := strings.Cut(f.Subject, " ")
 	if f.words != nil {
 		name = f.words[0]
@@ -297,7 +297,7 @@ func (x *ruleIndex) aboutCommand(f *Finding, heed func(*rule)) {
 	for _, list := range [...][]*rule{x.commands[base(name)], x.wildCommands} {
 		for _, r := range list {
 			if r.matchesCommand(f) {
-				heed(r)
+				addOpinion(r)
 			}
 		}
 	}

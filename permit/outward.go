@@ -29,7 +29,7 @@ func (c *invoked) leadsOut(option string, value arg) arg {
 	}
 	switch {
 	case strings.HasPrefix(text, "~"):
-		if home := c.homely(text); home.known {
+		if home := c.expandTilde(text); home.known {
 			return home
 		}
 		return arg{}

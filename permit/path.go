@@ -105,8 +105,8 @@ func (a *analysis) path(w arg, do effect) {
 			seen[s.path] = true
 		}
 		s.tree, s.below = s.tree || w.tree, s.below || w.below
-		misled := a.misled(w, s, do)
-		if f := a.floor.judgePath(s, do, false); !misled && i < mostMatches || f.Zone > ZoneWorkspace {
+		mayBeReplaced := a.mayBeReplaced(w, s, do)
+		if f := a.floor.judgePath(s, do, false); !mayBeReplaced && i < mostMatches || f.Zone > ZoneWorkspace {
 			a.add(f)
 		}
 	}

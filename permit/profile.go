@@ -96,17 +96,17 @@ func (p *profiles) misspelt(tool string) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.exact)) {
-		if slips(strings.ToLower(tool), strings.ToLower(name)) {
+		if nearlyEqual(strings.ToLower(tool), strings.ToLower(name)) {
 			return fmt.Errorf("there is no tool %q: did you mean %q? A tool of your own that is called so is described under permit.tools (Options.Tools)", tool, name)
 		}
 	}
 	return nil
 }
 
-// slips reports whether two words differ by one letter that is missing, doubled or
+// nearlyEqual reports whether two words differ by one letter that is missing, doubled or
 // swapped with its neighbour. A replaced letter does not count, because many good names
 // differ that way: lint and list.
-func slips(a, b string) bool {
+func nearlyEqual(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}

@@ -35,7 +35,7 @@ type analysis struct {
 	state
 	depth   int
 	steps   int
-	line    uint     // of the text at hand
+	line    uint     // of the current text
 	calls   []string // active functions, outermost first
 	forks   bool     // the current statement runs in the background
 	owner   int      // number of the current command's finding, from 1
@@ -263,7 +263,7 @@ func (a *analysis) apart(do func()) {
 	moved := a.moved != before.moved
 	before.moved, before.movedIn = a.moved, a.movedIn
 	if a.state, a.exits = before, exits; moved {
-		a.disturb()
+		a.disturbTrap()
 	}
 }
 

@@ -20,10 +20,10 @@ type state struct {
 	// deep are those of them whose files may be at any depth.
 	deep *tree[bool]
 	// dirty are the variables that the text may have set to something other than a
-	// number. Arithmetic with them may run commands. soiled is set if every variable may
+	// number. Arithmetic with them may run commands. allDirty is set if every variable may
 	// be dirty.
-	dirty  *tree[bool]
-	soiled bool
+	dirty    *tree[bool]
+	allDirty bool
 	// integers are the variables whose values the shell evaluates as arithmetic when
 	// they are set. keyed are the associative arrays, whose indexes are not evaluated.
 	// arrays are the variables that may be arrays: declare then expands a text in
@@ -34,9 +34,9 @@ type state struct {
 	tokens *tree[bool]
 	// deepGlobs is set if ** matches any number of directories: shopt -s globstar.
 	deepGlobs bool
-	// blind is set if all variables are unknown from here on, because a name may refer
+	// anyAlias is set if all variables are unknown from here on, because a name may refer
 	// to another variable.
-	blind bool
+	anyAlias bool
 	// params are the arguments of the current function, or nil if they are unknown.
 	params []string
 	// fileParam is the parameter that is a file name, as in find -exec sh -c '...' sh
@@ -79,10 +79,10 @@ func (s *state) join(other *state) (less bool) {
 	s.vars, s.patterns = common(s.vars, other.vars), common(s.patterns, other.patterns)
 	s.deep = united(s.deep, other.deep)
 	s.tokens = common(s.tokens, other.tokens)
-	s.dirty, s.soiled = united(s.dirty, other.dirty), s.soiled || other.soiled
+	s.dirty, s.allDirty = united(s.dirty, other.dirty), s.allDirty || other.allDirty
 	s.integers, s.keyed = united(s.integers, other.integers), common(s.keyed, other.keyed)
 	s.arrays = united(s.arrays, other.arrays)
-	s.blind, s.deepGlobs = s.blind || other.blind, s.deepGlobs || other.deepGlobs
+	s.anyAlias, s.deepGlobs = s.anyAlias || other.anyAlias, s.deepGlobs || other.deepGlobs
 	if !slices.Equal(s.params, other.params) || (s.params == nil) != (other.params == nil) {
 		s.params = nil
 	}
@@ -105,8 +105,8 @@ func (s *state) join(other *state) (less bool) {
 	case other.moved != "" && s.movedIn != other.movedIn:
 		s.movedIn = ""
 	}
-	return more || s.deepGlobs != before.deepGlobs || s.tokens != before.tokens || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
-		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved || s.trapped != before.trapped || s.movedIn != before.movedIn ||
+	return more || s.deepGlobs != before.deepGlobs || s.tokens != before.tokens || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.allDirty != before.allDirty ||
+		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.anyAlias != before.anyAlias || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved || s.trapped != before.trapped || s.movedIn != before.movedIn ||
 		changed(s, &before) || (s.params == nil) != (before.params == nil)
 }
 
@@ -141,8 +141,8 @@ func (s *state) unknown(name string) {
 	s.vars, s.patterns, s.tokens = s.vars.without(name), s.patterns.without(name), s.tokens.without(name)
 }
 
-// soil forgets the value of a variable, which may be anything now.
-func (s *state) soil(name string) {
+// markDirty forgets the value of a variable, which may be anything now.
+func (s *state) markDirty(name string) {
 	s.unknown(name)
 	s.dirty = s.dirty.with(name, true)
 }
@@ -153,13 +153,13 @@ func (s *state) count(name string) {
 	s.dirty = s.dirty.without(name)
 }
 
-// soilAll forgets the values of all variables, which may be anything now.
-func (s *state) soilAll() { s.vars, s.patterns, s.tokens, s.soiled = nil, nil, nil, true }
+// markAllDirty forgets the values of all variables, which may be anything now.
+func (s *state) markAllDirty() { s.vars, s.patterns, s.tokens, s.allDirty = nil, nil, nil, true }
 
-// darken records that a name may refer to another variable from here on.
-func (s *state) darken() {
-	s.soilAll()
-	s.blind = true
+// loseVariables records that a name may refer to another variable from here on.
+func (s *state) loseVariables() {
+	s.markAllDirty()
+	s.anyAlias = true
 }
 
 // drop forgets the variables that a part of the text sets.
@@ -175,7 +175,7 @@ func (s *state) drop(n syntax.Node) {
 func (a *analysis) forget(names ...arg) {
 	for _, n := range names {
 		if !n.known {
-			a.soilAll()
+			a.markAllDirty()
 			return
 		}
 		name, _, _ := strings.Cut(n.text, "=")
@@ -183,19 +183,19 @@ func (a *analysis) forget(names ...arg) {
 		if a.integers.has(name) {
 			a.doubt(n.text, "the shell evaluates the new value as arithmetic, which may run commands")
 		}
-		a.soil(name)
+		a.markDirty(name)
 	}
 }
 
 // lose records that commands may run anything from here on.
 func (a *analysis) lose(why string) {
-	a.darken()
+	a.loseVariables()
 	a.params, a.fileParam, a.dirs, a.lost = nil, fileParam{}, nil, why
 }
 
-// disturb records that an earlier trap may do something else now, because a function, the
+// disturbTrap records that an earlier trap may do something else now, because a function, the
 // directory or the target of a path changes.
-func (a *analysis) disturb() {
+func (a *analysis) disturbTrap() {
 	if a.trapped {
 		a.doubt("trap", "a command after the trap may change what the trap does")
 	}

@@ -135,7 +135,7 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 			a.doubt(a.written(p), "cannot determine which variable this is: its index may run commands")
 		}
 		if sets {
-			a.darken()
+			a.loseVariables()
 		}
 	}
 	switch {
@@ -145,7 +145,7 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 		if p.Exp.Word != nil {
 			a.hazard(name, a.quietly(p.Exp.Word))
 		}
-		if a.soil(name); counts {
+		if a.markDirty(name); counts {
 			a.count(name)
 		}
 	case p.Exp.Op == syntax.OtherParamOps:

@@ -2,7 +2,7 @@ package permit
 
 // tree is a map from names that does not change: with and without make another one,
 // and share what is the same. What the shell knows is kept in trees, because every
-// branch of a text is gone through from the same beginning, and compared afterwards.
+// branch of a text is analysed from the same state, and compared afterwards.
 // The zero value, nil, is empty.
 //
 // It is a treap: ordered by name, and a heap by a hash of the name, so that two trees

@@ -83,7 +83,7 @@ func (a *analysis) hazard(name string, value arg) {
 func (a *analysis) vanishes(name string) {
 	if essentialNames.has(name) || isOwn(name) && !idleNames.has(name) {
 		a.hazard(name, arg{text: "(nothing)"})
-		a.soil(name)
+		a.markDirty(name)
 	}
 }
 

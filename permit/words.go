@@ -250,7 +250,7 @@ var _ expand.Environ = (*known)(nil)
 // Get returns a variable, and records if it is unknown.
 func (k *known) Get(name string) expand.Variable {
 	value, ok := k.vars.get(name)
-	if !ok && !k.blind && !k.dirty.has(name) && !k.patterns.has(name) {
+	if !ok && !k.anyAlias && !k.dirty.has(name) && !k.patterns.has(name) {
 		switch name {
 		case "@", "*":
 			if k.params != nil {
@@ -270,7 +270,7 @@ func (k *known) Get(name string) expand.Variable {
 			value, ok = k.floor.temp.path, k.floor.givesTemp
 		}
 	}
-	if n, err := strconv.Atoi(name); !k.blind && err == nil && n > 0 && !ok && k.params != nil {
+	if n, err := strconv.Atoi(name); !k.anyAlias && err == nil && n > 0 && !ok && k.params != nil {
 		if ok = true; n <= len(k.params) {
 			value = k.params[n-1]
 		}

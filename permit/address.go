@@ -9,21 +9,21 @@ import (
 
 // reach is what a URL or a host leads to.
 type reach struct {
-	// zone is ZoneNetwork for the public net, and ZoneMachine for this machine, for
-	// private nets and for what cannot be determined. What is no network at all is
-	// ZoneSafe.
+	// zone is ZoneNetwork for a public address, and ZoneMachine for this machine, for
+	// private networks and for an address that cannot be determined. It is ZoneSafe if
+	// there is no network access at all.
 	zone Zone
-	// protection is the id of the protection that holds it, if one does.
+	// protection is the id of the protection that applies, or empty.
 	protection string
-	// host is the host, spelled in one way: addresses as package netip writes them,
-	// names in lower case and without a trailing dot. It is empty if there is none.
+	// host is the normalized host: addresses as package netip writes them, names in
+	// lower case and without a trailing dot. It is empty if there is none.
 	host string
-	// file is the path, if what looked like an address names a file of this machine.
+	// file is the path if the text names a file of this machine instead of an address.
 	file string
 	why  string // for people
 }
 
-// severity orders what is reached: what is denied is above what is asked about.
+// severity orders reaches: what a protection denies is above what it asks about.
 func (r reach) severity() int {
 	switch {
 	case r.protection == netMetadata:
@@ -35,7 +35,7 @@ func (r reach) severity() int {
 	}
 }
 
-// worse is the more severe of two readings; of equal ones, the first.
+// worse returns the more severe of two readings, or the first if they are equal.
 func (r reach) worse(other reach) reach {
 	if other.severity() > r.severity() {
 		return other
@@ -43,7 +43,7 @@ func (r reach) worse(other reach) reach {
 	return r
 }
 
-// unclear raises the zone of what would otherwise be the public net.
+// unclear raises the zone of an address that otherwise counts as public.
 func (r reach) unclear(why string) reach {
 	if r.zone < ZoneMachine {
 		r.zone, r.why = ZoneMachine, why
@@ -51,7 +51,7 @@ func (r reach) unclear(why string) reach {
 	return r
 }
 
-// network is a range of addresses that is not the public net.
+// network is a range of addresses that are not public.
 type network struct {
 	prefix     netip.Prefix
 	protection string
@@ -62,10 +62,9 @@ func block(prefix, protection, what string) network {
 	return network{netip.MustParsePrefix(prefix), protection, what}
 }
 
-// special are the networks that are not public. The first that holds an address
-// counts, so that single addresses come before the ranges they are in.
-//
-// 0.0.0.0/8 is listed with this machine because connecting to 0.0.0.0 does.
+// special are the networks that are not public. The first match counts, so single
+// addresses come before the ranges that contain them. 0.0.0.0/8 counts as this machine
+// because a connection to 0.0.0.0 reaches it.
 var special = []network{
 	block("168.63.129.16/32", netMetadata, "the platform service of a cloud"),
 	block("192.0.0.192/32", netMetadata, "the metadata service of a cloud"),
@@ -104,8 +103,8 @@ var special = []network{
 
 var publicV6 = netip.MustParsePrefix("2000::/3")
 
-// judgeAddr says what an address leads to. An IPv6 address that carries an IPv4
-// address leads to where that one does, if that is more severe.
+// judgeAddr returns where an address leads. An IPv6 address that contains an IPv4 address
+// counts as that one, if that is more severe.
 func judgeAddr(addr netip.Addr) reach {
 	addr = addr.WithZone("").Unmap()
 	r := reach{zone: ZoneNetwork, host: addr.String(), why: addr.String() + " is a public address"}
@@ -137,8 +136,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// embeddedIn lists the IPv4 addresses that an IPv6 address carries: those that the
-// old transition mechanisms, and translators, send its packets to.
+// embeddedIn lists the IPv4 addresses that transition mechanisms and translators take out
+// of an IPv6 address.
 func embeddedIn(addr netip.Addr) []netip.Addr {
 	b := addr.As16()
 	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte(b[i : i+4])) }
@@ -158,7 +157,7 @@ func embeddedIn(addr netip.Addr) []netip.Addr {
 }
 
 // isatap finds the IPv4 address in an interface identifier 0:5efe:a.b.c.d, with or
-// without the bits that say how far it is unique.
+// without the universal/local bit.
 func isatap(b [16]byte) []netip.Addr {
 	if b[8]&^0x03 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
 		return []netip.Addr{netip.AddrFrom4([4]byte(b[12:16]))}
@@ -166,12 +165,12 @@ func isatap(b [16]byte) []netip.Addr {
 	return nil
 }
 
-// parseV4 reads an IPv4 address as the C library does: one to four parts, each
-// decimal, octal with a leading 0 or hexadecimal with a leading 0x, the last of
-// which fills what the others leave. It lists the addresses that readers could take
-// it for: some take a leading 0 for nothing, and some take what is too large
-// modulo its size. sure is false if only such readers understand it. isV4 is true
-// for anything whose last part is a number: no name ends in one.
+// parseV4 parses an IPv4 address as the C library does: one to four parts, each decimal,
+// octal (leading 0) or hexadecimal (leading 0x); the last part fills the remaining bytes.
+// It lists all addresses that programs could read: some ignore a leading 0, and some cut
+// numbers that are too large. sure is false if only such programs understand the text.
+// isV4 is true for any text whose last part is a number, because no host name ends in
+// one.
 func parseV4(host string) (addrs []netip.Addr, sure, isV4 bool) {
 	parts := strings.Split(host, ".")
 	if last := parts[len(parts)-1]; !numeric(last) {
@@ -195,7 +194,7 @@ func parseV4(host string) (addrs []netip.Addr, sure, isV4 bool) {
 	return addrs, sure, true
 }
 
-// joinV4 makes an address of its parts. fits is false if one of them is too large.
+// joinV4 makes an address from its parts. fits is false if a part is too large.
 func joinV4(parts []string, decimal bool) (addr netip.Addr, fits, ok bool) {
 	var sum uint32
 	fits = true
@@ -218,14 +217,14 @@ func joinV4(parts []string, decimal bool) (addr netip.Addr, fits, ok bool) {
 	return netip.AddrFrom4(b), fits, true
 }
 
-// numeric reports whether a part can only be meant as a number.
+// numeric reports whether a part can only be a number.
 func numeric(part string) bool {
 	_, ok := parsePart(part, true)
 	return ok
 }
 
-// parsePart reads one number of an IPv4 address. What is larger than 64 bits stays
-// larger than 32 and keeps its low bits. With decimal, a leading 0 means nothing.
+// parsePart parses one number of an IPv4 address. A number of more than 64 bits stays
+// larger than 32 bits and keeps its low bits. With decimal, a leading 0 has no meaning.
 func parsePart(part string, decimal bool) (n uint64, ok bool) {
 	base := uint64(10)
 	switch {

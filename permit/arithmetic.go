@@ -7,17 +7,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Arithmetic takes the values of variables for expressions again, and the index of an
-// array in an expression may run a command: with x='a[$(id)]', $((x)) runs id. So all
-// that is computed must be a number, or a variable that holds one: one that the text
-// has given a number, or not touched.
+// The shell evaluates the values of variables in arithmetic as expressions again, and the
+// index of an array in an expression may run a command: with x='a[$(id)]', $((x)) runs
+// id. So every operand must be a number, or a variable that holds one: the text has set
+// it to a number, or has not set it at all.
 
-// compute judges an expression that the shell computes.
+// compute judges an arithmetic expression.
 func (a *analysis) compute(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		if !a.counts(x) || !a.plainIndex(x) {
-			a.doubt(a.written(x), "it is computed, and may be no number: that can run commands")
+			a.doubt(a.written(x), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 		}
 	case *syntax.BinaryArithm:
 		if word, ok := x.X.(*syntax.Word); x.Op != syntax.Assgn || !ok || !isName(word.Lit()) {
@@ -30,13 +30,13 @@ func (a *analysis) compute(x syntax.ArithmExpr) {
 		a.compute(x.X)
 	case nil:
 	default:
-		a.doubt(a.written(x), "it is not understood")
+		a.doubt(a.written(x), "Belay does not understand this construct")
 	}
 }
 
-// plainIndex reports whether the index of an array in an expression, which is expanded
-// once more than elsewhere, is text or numbers: a key that is no number may run commands
-// there too.
+// plainIndex reports whether the index of an array in an expression is only text or
+// numbers. The shell expands such an index one more time than others, so a key that is
+// not a number may run commands.
 func (a *analysis) plainIndex(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		p, ok := part.(*syntax.ParamExp)
@@ -50,7 +50,7 @@ func (a *analysis) plainIndex(w *syntax.Word) bool {
 	return true
 }
 
-// computed notes what is set by an expression: its variables hold numbers.
+// computed records that the variables which an expression sets hold numbers.
 func (a *analysis) computed(x syntax.ArithmExpr) {
 	if word, ok := x.(*syntax.Word); ok && isName(word.Lit()) {
 		a.hazard(word.Lit(), arg{text: "a number"})
@@ -68,21 +68,21 @@ func (a *analysis) index(name string, x syntax.ArithmExpr) {
 			return
 		}
 	}
-	if a.keyed.has(name) && !a.blind {
-		return // a name, and no expression
+	if a.keyed.has(name) && !a.anyAlias {
+		return // a key of an associative array, not an expression
 	}
 	a.compute(x)
 }
 
-// counts reports whether a word that is computed is a number, or made of names of
-// variables that hold numbers.
+// counts reports whether an operand is a number, or consists of names of variables that
+// hold numbers.
 func (a *analysis) counts(w *syntax.Word) bool { return w == nil || a.countsParts(w.Parts, false) }
 
 // numeric reports whether a word is a number and nothing else.
 func (a *analysis) numeric(w *syntax.Word) bool { return w == nil || a.countsParts(w.Parts, true) }
 
-// countsParts is counts, or with strict numeric, for the parts of a word. What is text
-// in it must not become part of a name.
+// countsParts does the work of counts, or of numeric if strict is set. Literal text in
+// the word must not become part of a variable's name.
 func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
 	for i, part := range parts {
 		ok := false
@@ -96,7 +96,7 @@ func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
 		case *syntax.ParamExp:
 			ok = a.countsParam(p, strict)
 		case *syntax.ArithmExp:
-			ok = true // it is judged by itself
+			ok = true // its commands are judged separately
 		case *syntax.CmdSubst:
 			ok = len(p.Stmts) == 1 && a.writesNumber(p.Stmts[0])
 		}
@@ -107,7 +107,7 @@ func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
 	return true
 }
 
-// countsText is counts for a text with something in front of it, or behind.
+// countsText is counts for literal text that other parts may precede or follow.
 func (a *analysis) countsText(text string, strict, before, behind bool) bool {
 	switch {
 	case strings.Trim(text, "0123456789#") == "" || isInteger(text):
@@ -119,7 +119,7 @@ func (a *analysis) countsText(text string, strict, before, behind bool) bool {
 	}
 }
 
-// countsParam is counts for the value of a variable.
+// countsParam is counts for the expansion of a variable.
 func (a *analysis) countsParam(p *syntax.ParamExp, strict bool) bool {
 	if p.Length {
 		return true
@@ -146,20 +146,20 @@ func (a *analysis) countsParam(p *syntax.ParamExp, strict bool) bool {
 	}
 }
 
-// holdsNumber reports whether a variable holds a number: it was given one, or it was
-// not set by the text.
+// holdsNumber reports whether a variable holds a number: the text has set it to one, or
+// has not set it.
 func (a *analysis) holdsNumber(name string) bool {
 	if value, ok := a.vars.get(name); ok {
 		return isInteger(value)
 	}
-	if a.blind || a.soiled || a.dirty.has(name) || a.patterns.has(name) {
+	if a.anyAlias || a.allDirty || a.dirty.has(name) || a.patterns.has(name) {
 		return false
 	}
 	return !isOwn(name) || countingNames.has(name)
 }
 
-// expression reports whether a text that is computed has nothing in it but numbers,
-// operators and variables that hold numbers.
+// expression reports whether a text consists only of numbers, operators and variables
+// that hold numbers.
 func (a *analysis) expression(text string) bool {
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -175,7 +175,7 @@ func (a *analysis) expression(text string) bool {
 		switch {
 		case token == "":
 			return false
-		case c >= '0' && c <= '9': // 0xff and 16#ff among them
+		case c >= '0' && c <= '9': // includes 0xff and 16#ff
 		case !isName(token) || !a.holdsNumber(token):
 			return false
 		}
@@ -184,26 +184,27 @@ func (a *analysis) expression(text string) bool {
 	return true
 }
 
-// evaluate judges a text that a command computes, or that is the index behind a name.
+// evaluate judges a text that a command evaluates as arithmetic, or the index of a
+// variable.
 func (c *invoked) evaluate(a arg) {
 	if !a.known || a.pattern || !c.expression(a.text) {
-		c.unknown("what is computed may run commands")
+		c.unknown("the expression may run commands")
 	}
 }
 
-// isInteger reports whether a value is a number, or nothing, which counts as zero.
+// isInteger reports whether a value is a number. An empty value counts as zero.
 func isInteger(text string) bool {
 	text = strings.TrimSpace(text)
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "-"), "+")
 	return strings.Trim(text, "0123456789") == ""
 }
 
-// countingWords reports whether all words of a loop are numbers.
+// countingWords reports whether a loop runs over numbers only.
 func (a *analysis) countingWords(words []*syntax.Word) bool {
 	return !slices.ContainsFunc(words, func(w *syntax.Word) bool { return !a.numeric(w) })
 }
 
-// writesNumber reports whether a statement is known to write a number and nothing else.
+// writesNumber reports whether a statement certainly prints a number and nothing else.
 func (a *analysis) writesNumber(s *syntax.Stmt) bool {
 	if out := a.output(s); out.known {
 		return isInteger(out.text)
@@ -249,8 +250,8 @@ func (a *analysis) writesNumber(s *syntax.Stmt) bool {
 	}
 }
 
-// literals are the words of a command that is written out, and means what it says: it
-// is no function, and writes its output to nowhere else.
+// literals returns the words of a command if all of them are literal, the command is not
+// a function, and its output is not redirected.
 func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 || s.Negated || s.Background || a.lost != "" {
@@ -268,7 +269,7 @@ func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 		case !ok && i > 0:
 			v := a.quietly(w)
 			if !v.known || strings.HasPrefix(v.text, "-") {
-				text = "?" // an operand: what it says makes no difference
+				text = "?" // an operand: its value does not matter
 				if v.known || !safeOperand(w) {
 					return nil, false
 				}
@@ -283,8 +284,7 @@ func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 	return words, !a.isFunction(words[0])
 }
 
-// safeOperand reports whether a word that is not known cannot be taken for an option,
-// or for several words.
+// safeOperand reports whether an unknown word can be neither an option nor several words.
 func safeOperand(w *syntax.Word) bool {
 	switch p := w.Parts[0].(type) {
 	case *syntax.Lit:

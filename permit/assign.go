@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// declare goes through export, declare, local, readonly and the like.
+// declare analyses export, declare, local, readonly and similar commands.
 func (a *analysis) declare(c *syntax.DeclClause) {
 	d := declaration{analysis: a, variant: c.Variant.Value}
 	for _, as := range c.Args {
@@ -25,7 +25,7 @@ func (a *analysis) declare(c *syntax.DeclClause) {
 		d.attribute(name)
 		switch {
 		case as.Naked:
-			d.naked(name)
+			d.withoutValue(name)
 			if as.Index != nil {
 				a.inner(as)
 			}
@@ -39,10 +39,10 @@ func (a *analysis) declare(c *syntax.DeclClause) {
 	}
 }
 
-// declaration is an export, a declare or the like. Bash knows many attributes of
-// variables. Understood are: exported, read-only, global, a number, an array and, as far
-// as their values are not followed any more, letters in one case. A variable that is a
-// name for another, or that takes over attributes, is not.
+// declaration is an export, a declare or a similar command. Of bash's attributes, the
+// analysis understands exported, read-only, global, integer and array. It also
+// understands upper and lower case: the value is unknown then. It does not understand
+// namerefs and inherited attributes.
 type declaration struct {
 	*analysis
 
@@ -50,7 +50,7 @@ type declaration struct {
 	flags   string
 }
 
-// option takes a word for options, if it is one.
+// option handles a word that is an option.
 func (d *declaration) option(w arg) bool {
 	if !w.known || w.pattern {
 		d.doubt(w.text, "cannot determine what is declared")
@@ -65,23 +65,23 @@ func (d *declaration) option(w arg) bool {
 		understood = "afnpA"
 	}
 	if w.text != "--" && strings.Trim(w.text[1:], understood) != "" || d.variant == "nameref" {
-		d.doubt(d.variant+" "+w.text, "a variable may stand for another from here on")
-		d.lose("a variable may stand for another")
+		d.doubt(d.variant+" "+w.text, "from here on a variable may refer to another one")
+		d.lose("a variable may refer to another one")
 	}
 	if w.text[0] == '-' {
 		d.flags += w.text[1:]
 	}
 	if strings.Contains(d.flags, "f") && (d.variant == "export" || strings.Contains(d.flags, "x")) {
-		d.doubt(d.variant+" "+w.text, "shells that are started from here on have the function too")
+		d.doubt(d.variant+" "+w.text, "later shells inherit this function")
 	}
 	return true
 }
 
-// attribute notes what the declaration says about a variable.
+// attribute records the attributes that the declaration gives a variable.
 func (d *declaration) attribute(name string) {
 	if d.variant == "nameref" {
-		d.doubt("nameref "+name, "a variable may stand for another from here on")
-		d.lose("a variable may stand for another")
+		d.doubt("nameref "+name, "from here on a variable may refer to another one")
+		d.lose("a variable may refer to another one")
 	}
 	if strings.Contains(d.flags, "i") || d.variant == "integer" {
 		d.integers = d.integers.with(name, true)
@@ -94,45 +94,45 @@ func (d *declaration) attribute(name string) {
 	}
 }
 
-// naked goes through a name without a value. A new variable has none.
-func (d *declaration) naked(name string) {
+// withoutValue handles a name without a value. A new variable has no value.
+func (d *declaration) withoutValue(name string) {
 	if d.variant != "export" && d.variant != "readonly" && !strings.ContainsAny(d.flags, "pfF") {
 		d.vanishes(name)
 		d.unknown(name)
 	}
 }
 
-// list goes through the value of a variable that may be an array. A text in parentheses
-// is a list of words then, and bash expands them: that can run commands.
+// list handles the value of a variable that may be an array. Bash then expands a text in
+// parentheses as a list of words, which can run commands.
 func (d *declaration) list(name string, value arg) {
 	if value.known && !strings.HasPrefix(value.text, "(") {
 		return
 	}
-	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.blind || isOwn(name) {
-		d.doubt(d.variant+" "+name+"="+value.text, "an array is made of a text, which may run commands")
+	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.anyAlias || isOwn(name) {
+		d.doubt(d.variant+" "+name+"="+value.text, "bash expands the text to make an array, which may run commands")
 	}
 }
 
-// text goes through a word that is no assignment by the way it is written: one in
-// quotes, or one that an expansion has made.
+// text handles a word that is not written as an assignment, but may become one: it is
+// quoted, or an expansion produces it.
 func (d *declaration) text(w arg) {
 	name, value, given := strings.Cut(w.text, "=")
 	name, index, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
 	d.attribute(name)
 	switch {
 	case indexed && !d.expression(strings.TrimSuffix(index, "]")), given && d.integers.has(name) && !d.expression(value):
-		d.doubt(w.text, "it is computed, and may be no number: that can run commands")
+		d.doubt(w.text, "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 	case given:
 		d.list(name, literal(value))
 		d.hazard(name, literal(value))
 	default:
-		d.naked(name)
+		d.withoutValue(name)
 	}
-	d.soil(name)
+	d.markDirty(name)
 	d.ends(name)
 }
 
-// ends goes through what holds of a variable behind the declaration.
+// ends applies what the declaration changes about a variable.
 func (d *declaration) ends(name string) {
 	if d.variant == "readonly" || strings.ContainsAny(d.flags, "rluc") && d.variant != "export" {
 		d.freeze(name)
@@ -142,15 +142,15 @@ func (d *declaration) ends(name string) {
 	}
 }
 
-// exports notes that programs which are started from here on are given a variable.
+// exports records that later programs inherit a variable.
 func (a *analysis) exports(name string) {
 	if a.exported == "" && isUnfamiliar(name) {
 		a.exported = name
 	}
 }
 
-// assign goes through an assignment, and says what is wrong with setting the
-// variable.
+// assign analyses an assignment, and records a finding if setting the variable is
+// dangerous.
 func (a *analysis) assign(as *syntax.Assign) {
 	name := as.Name.Value
 	if as.Array != nil || as.Index != nil {
@@ -168,7 +168,7 @@ func (a *analysis) assign(as *syntax.Assign) {
 		counts = counts && a.holdsNumber(name)
 	}
 	a.hazard(name, v)
-	token := as.Value != nil && !as.Append && !a.blind && !a.frozen.has(name) && !isOwn(name) && len(as.Value.Parts) == 1 && a.isToken(as.Value.Parts[0])
+	token := as.Value != nil && !as.Append && !a.anyAlias && !a.frozen.has(name) && !isOwn(name) && len(as.Value.Parts) == 1 && a.isToken(as.Value.Parts[0])
 	defer func() {
 		if token {
 			a.tokens = a.tokens.with(name, true)
@@ -181,8 +181,8 @@ func (a *analysis) assign(as *syntax.Assign) {
 	a.set(name, v)
 }
 
-// assignArray goes through an assignment to an array, or to a part of one. What arrays
-// hold is not followed, but for its being numbers.
+// assignArray analyses an assignment to an array, or to an element. The analysis does not
+// track the values of arrays, only whether they are numbers.
 func (a *analysis) assignArray(as *syntax.Assign) {
 	name := as.Name.Value
 	a.inner(as)
@@ -200,14 +200,14 @@ func (a *analysis) assignArray(as *syntax.Assign) {
 		}
 	}
 	if a.integers.has(name) && !counts {
-		a.doubt(a.written(as), "it is computed, and may be no number: that can run commands")
+		a.doubt(a.written(as), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 	}
 	a.hazard(name, arg{text: a.written(as)})
 	a.arrays = a.arrays.with(name, true)
 	if counts {
 		a.count(name)
 	} else {
-		a.soil(name)
+		a.markDirty(name)
 	}
 }
 
@@ -216,27 +216,27 @@ func (a *analysis) set(name string, v arg) {
 	number := known && isInteger(v.text)
 	if a.integers.has(name) {
 		if !known || !a.expression(v.text) {
-			a.doubt(name+"="+v.text, "it is computed, and may be no number: that can run commands")
+			a.doubt(name+"="+v.text, "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 		}
 		a.count(name)
 		return
 	}
-	switch a.soil(name); {
+	switch a.markDirty(name); {
 	case number:
 		a.dirty = a.dirty.without(name)
-	case v.known && v.pattern && !a.blind:
+	case v.known && v.pattern && !a.anyAlias:
 		a.patterns, a.deep = a.patterns.with(name, v.text), a.deep.without(name)
 		if v.below {
 			a.deep = a.deep.with(name, true)
 		}
 	}
-	if known && !a.blind && !a.frozen.has(name) && !isOwn(name) {
+	if known && !a.anyAlias && !a.frozen.has(name) && !isOwn(name) {
 		a.vars = a.vars.with(name, v.text)
 	}
 }
 
-// loadsOwn reports whether a variable has programs load code from directories of the
-// project, or run a program there, and from nowhere else.
+// loadsOwn reports whether a variable makes programs load code only from directories of
+// the project, or run a program there.
 func (a *analysis) loadsOwn(name string, value arg) bool {
 	if !value.known || value.pattern || len(a.dirs) == 0 {
 		return false
@@ -261,7 +261,8 @@ func (a *analysis) loadsOwn(name string, value arg) bool {
 	return true
 }
 
-// steered notes where a variable sends programs that fetch: GOPROXY and its like.
+// steered records the hosts to which a variable such as GOPROXY sends programs that
+// download.
 func (a *analysis) steered(name string, value arg) {
 	if !value.known || !strings.Contains(value.text, "://") || name == "" {
 		return

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// mostBelow is how many files are looked at below a directory for the sake of rules. A
-// directory with more may hold anything.
+// mostBelow is how many files below a directory are compared with rules. A directory with
+// more files may contain anything.
 const mostBelow = 50_000
 
-// anything stands for a part of a path that no pattern names.
+// anything is a path segment that no pattern names.
 const anything = "\x01"
 
-// absolute is a subject as a path from the root.
+// absolute returns a subject as an absolute path.
 func (f *Floor) absolute(subject string) string {
 	if filepath.IsAbs(filepath.FromSlash(subject)) {
 		return subject
@@ -24,15 +24,15 @@ func (f *Floor) absolute(subject string) string {
 	return path.Join(f.project.path, subject)
 }
 
-// isDirectory reports whether a subject is a directory now.
+// isDirectory reports whether a subject is a directory at this moment.
 func (f *Floor) isDirectory(subject string) bool {
 	info, err := os.Lstat(filepath.FromSlash(f.absolute(subject)))
 	return err == nil && info.IsDir()
 }
 
-// below finds the rules that are about something which is below a directory now, and
-// says what. Rules are compared with what is there, as protections are: a directory
-// that could hold a key and does not is searched like any other.
+// below finds the rules that match something below a directory, and returns the match. It
+// compares rules with the files that exist now: a directory that could contain a key, but
+// does not, is searched like any other.
 func (f *Floor) below(dir string, rules []*rule, found func(r *rule, what string)) {
 	top := f.absolute(dir)
 	if !f.isDirectory(dir) {
@@ -44,7 +44,7 @@ func (f *Floor) below(dir string, rules []*rule, found func(r *rule, what string
 		start := f.absolute(fixed)
 		if _, ok := (root{top}).holds(start); ok {
 			if _, err := os.Lstat(filepath.FromSlash(start)); err != nil {
-				continue // nothing of the kind is there
+				continue // no such file exists
 			}
 			if rest == "" || rest == "**" {
 				if start != top {
@@ -64,8 +64,8 @@ func (f *Floor) below(dir string, rules []*rule, found func(r *rule, what string
 	}
 }
 
-// under are the rules that ask or deny which may be about something below a directory.
-// Their number should not matter where few of them name what is there.
+// under returns the ask and deny rules that may match something below a directory. It
+// uses an index, so that many rules cost little if few of them name this directory.
 func (x *pathIndex) under(f *Floor, dir string) []*rule {
 	if filepath.IsAbs(filepath.FromSlash(dir)) {
 		return x.wary
@@ -94,7 +94,7 @@ func (x *pathIndex) under(f *Floor, dir string) []*rule {
 	return rules
 }
 
-// fixedGlob cuts a pattern behind the directories that it names as they are.
+// fixedGlob splits a pattern after its leading directories without wildcards.
 func fixedGlob(glob string) (fixed, rest string) {
 	for rest = glob; rest != ""; {
 		part, more, _ := strings.Cut(rest, "/")
@@ -112,7 +112,7 @@ func fixedGlob(glob string) (fixed, rest string) {
 	return fixed, rest
 }
 
-// walk goes through a directory until something was found for each of the rules.
+// walk searches a directory until it has a match for each rule.
 func (f *Floor) walk(start string, rules []*rule, found func(r *rule, what string)) {
 	rules = slices.Clone(rules)
 	budget := mostBelow
@@ -128,7 +128,7 @@ func (f *Floor) walk(start string, rules []*rule, found func(r *rule, what strin
 		rules = slices.DeleteFunc(rules, func(r *rule) bool {
 			switch {
 			case budget < 0:
-				found(r, "more files than are looked at")
+				found(r, "too many files to check")
 			case r.matchesPath(name):
 				found(r, name)
 			default:

@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// simple goes through a command, with or without words.
+// simple analyses a simple command: assignments, words, or both.
 func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	argv := a.words(c.Args)
 	if len(argv) == 0 {
@@ -24,13 +24,13 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	had, lost, exported := a.vars, a.lost, a.exported
 	for _, as := range c.Assigns {
 		if as.Name.Value == "IFS" && argv[0].text == "read" && !a.isFunction("read") {
-			continue // it lasts as long as read does
+			continue // it applies only to read
 		}
 		a.assign(as)
 		a.exports(as.Name.Value)
 	}
 	a.call(argv, stdin, piped)
-	for _, as := range c.Assigns { // whether it lasts depends on the command
+	for _, as := range c.Assigns { // whether the assignment lasts depends on the command
 		value, ok := had.get(as.Name.Value)
 		if now, still := a.vars.get(as.Name.Value); !ok || !still || now != value {
 			a.unknown(as.Name.Value)
@@ -44,7 +44,7 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	}
 }
 
-// lasting are commands whose assignments last.
+// lasting are commands after which assignments before them stay in effect.
 var lasting = []string{"export", "readonly", "eval", "source", ".", "exec", "declare", "typeset", "local", "set", "unset", "trap", ":"}
 
 // call judges a command by its words.
@@ -77,7 +77,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	}
 	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true, fed: piped || a.fed, apart: a.exported != "" || len(a.dirs) != 1 || a.dirs[0] != a.floor.project.path}
 	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
-	judged := a.floor.commands[name.text]
+	judged := a.floor.commands.judges[name.text]
 	if strings.ContainsAny(name.text, `/\`) {
 		c.name = base(name.text)
 		judged, f.trust = a.program(c, name, &f)
@@ -85,7 +85,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	c.finding = len(a.found)
 	a.add(f)
 	if c.finding >= len(a.found) {
-		return // too much already
+		return // there are too many findings already
 	}
 	switch {
 	case a.lost != "" && !builtins[name.text]:
@@ -93,7 +93,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	case judged == nil && f.Zone == 0:
 		c.unknown("an unknown program")
 	case a.exported != "" && !builtins[name.text] && !shellsOwn[name.text]:
-		c.zone(ZoneBuild, "it may run what "+a.exported+" says, which it is given")
+		c.zone(ZoneBuild, "its environment has "+a.exported+", which may make it run something else")
 	}
 	owner, tracked := a.owner, a.tracked
 	a.owner, a.tracked = c.finding+1, false
@@ -103,7 +103,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 			if c.found[c.finding].code {
 				c.mayReach()
 			}
-			c.leftOver()
+			c.unjudgedPatterns()
 		} else {
 			c.touchAll(c.args)
 		}
@@ -111,17 +111,17 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	a.owner, a.tracked = owner, tracked
 }
 
-// leftOver says so if names of files take the place of a word that the judge did not
-// take for a path: the name of a file can be a script, an option or a command. What
-// runs code of the project anyway may be given any.
-func (c *invoked) leftOver() {
-	defer c.usesAll() // a wrapper has nothing to add
+// unjudgedPatterns marks the command as unknown if a word that expands to file names was not
+// judged as a path: the name of a file can be a script, an option or a command. Commands
+// that run code of the project anyway are exempt.
+func (c *invoked) unjudgedPatterns() {
+	defer c.usesAll() // so that a wrapper does not judge them again
 	if c.finding >= len(c.found) || c.found[c.finding].Zone >= ZoneBuild {
 		return
 	}
 	for _, a := range c.args {
 		if a.taken != nil && !*a.taken && (!strings.HasPrefix(a.text, "-") || c.mayBeOption(a.text)) {
-			c.unknown("the names of files take the place of " + shown(a.text) + ", and what it does with them is unknown")
+			c.unknown(shown(a.text) + " expands to file names, and it is unknown what the command does with them")
 			return
 		}
 	}
@@ -130,13 +130,13 @@ func (c *invoked) leftOver() {
 // programDirectories hold the programs of the system.
 var programDirectories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/usr/local/go/bin"}
 
-// program finds out what a command means that is given by its path: a program of the
-// system is judged by its name.
+// program judges a command that is given by its path. A program of the system is judged
+// by its name.
 func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 	if slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(name.text))) {
-		if file, err := follow(name.text); err == nil && a.floor.commands[c.name] != nil &&
+		if file, err := follow(name.text); err == nil && a.floor.commands.judges[c.name] != nil &&
 			(filepath.Base(file) == c.name || slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(file))) || isSystem(filepath.ToSlash(file))) {
-			return a.floor.commands[c.name], true
+			return a.floor.commands.judges[c.name], true
 		}
 		return nil, true
 	}
@@ -154,23 +154,23 @@ func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 		worst.Zone, worst.Why = ZoneMachine, "cannot determine which program this is"
 	}
 	f.Zone, f.Why, f.Protection, f.code = worst.Zone, worst.Why, worst.Protection, true
-	if c.name == "belay" { // whatever it is, it may be the one that holds the agent
-		return a.floor.commands[c.name], false
+	if c.name == "belay" { // it may be the Belay that runs the agent
+		return a.floor.commands.judges[c.name], false
 	}
 	return nil, false
 }
 
-// builtins mean what they mean whatever PATH says.
+// builtins are commands of the shell that do not depend on PATH.
 var builtins = map[string]bool{
 	":": true, "true": true, "false": true, "echo": true, "printf": true, "test": true, "[": true, "cd": true, "pwd": true, "exit": true, "return": true,
 	"export": true, "set": true, "unset": true, "shift": true, "break": true, "continue": true, "read": true, "wait": true, "umask": true, "ulimit": true, "type": true,
 }
 
-// shellsOwn are further commands of the shell itself: they read no environment that the
-// line gives to programs.
+// shellsOwn are further builtins. They ignore the environment variables that the line
+// sets for programs.
 var shellsOwn = wordSet("local declare typeset readonly let eval . source trap getopts mapfile readarray jobs pushd popd dirs command builtin exec hash alias unalias shopt times caller")
 
-// joined is a command as it is shown.
+// joined returns a command as text for people.
 func joined(argv []arg) string {
 	size := len(argv)
 	for _, w := range argv {
@@ -197,8 +197,7 @@ func joined(argv []arg) string {
 	return b.String()
 }
 
-// plainWords are the words of a command for rules, or nil if one of them is not
-// known.
+// plainWords returns the words of a command for rules, or nil if a word is unknown.
 func plainWords(argv []arg) []string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// changeDirectory is cd and pushd. The shell stays where it is if there is no such
-// directory, and the line may make one meanwhile: both count then.
+// changeDirectory judges cd and pushd. If the directory does not exist, the shell stays
+// where it is; but the line may create it before. So both directories count.
 func changeDirectory(c *invoked) {
-	c.disturb()
+	c.disturbTrap()
 	o := c.options(c.args, "L P e @ n")
 	switch {
 	case len(o.rest) == 0 && c.name == "cd":
@@ -43,8 +43,8 @@ func changeDirectory(c *invoked) {
 	c.dirs = directories(dirs)
 }
 
-// matchedDirectories are those that a pattern stands for, and the one that the shell is in: for d
-// in */; do cd "$d". It is nil if there are none, or too many.
+// matchedDirectories returns the directories that a pattern matches, and the current one:
+// for d in */; do cd "$d". It returns nil if there are none, or too many.
 func (c *invoked) matchedDirectories(to arg) []string {
 	if !to.known || !to.pattern || to.below || c.lost != "" || c.namesFiles() || c.moved != "" {
 		return nil
@@ -61,9 +61,9 @@ func (c *invoked) matchedDirectories(to arg) []string {
 	return directories(dirs)
 }
 
-// destinations are the directories that a cd may lead to, by the names that the shell
-// has for them. It takes .. off the name that it came by, and only if there is no such
-// directory, or if it is told to, off where links lead: both count.
+// destinations returns the directories that a cd may lead to, as the shell names them.
+// The shell removes .. from the logical path; with -P, or if that directory does not
+// exist, it follows links first. Both count.
 func (c *invoked) destinations(to arg, physical bool) []string {
 	var dirs []string
 	if spots := c.spots(to, reads); physical || strings.Contains(to.text, "..") {
@@ -90,8 +90,9 @@ func (c *invoked) destinations(to arg, physical bool) []string {
 	return dirs
 }
 
-// popDirectory is popd: where it leads is not followed.
+// popDirectory judges popd. The analysis does not track the stack, so the directory is
+// unknown afterwards.
 func popDirectory(c *invoked) {
-	c.disturb()
+	c.disturbTrap()
 	c.dirs = nil
 }

@@ -11,86 +11,84 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// arg is a word of a command, as far as the line tells it.
+// arg is a word of a command, as far as the line determines it.
 type arg struct {
-	// text is the word itself if it is known, and otherwise how it is written.
+	// text is the value of the word if it is known, and otherwise its source.
 	text string
-	// known says that the word is text and nothing else. A word that depends on what
-	// the line does not say (a variable, the output of a command) is not.
+	// known is set if the word is exactly text. It is not set if the word depends on
+	// something outside the line, such as a variable or the output of a command.
 	known bool
-	// pattern says that the shell puts the names of files in its place: text is what
-	// they look like.
+	// pattern is set if the shell replaces the word with file names. text is the pattern
+	// then.
 	pattern bool
-	// pipe says that it stands for a pipe to or from another command of the line,
-	// which is judged by itself.
+	// pipe is set for a process substitution. Its command is judged separately.
 	pipe bool
-	// tree says that it stands for anything below the directory that text names, as a
-	// search finds it.
+	// tree is set if the word means anything below the directory text, as the result of
+	// a search does.
 	tree bool
-	// below says that it stands for files below the directory that text is in, which a
-	// search found by their names.
+	// below is set if the word means files below the directory of text that a search has
+	// found by name.
 	below bool
-	// follows says that links below the directory are followed: by the command itself, or
-	// because a search hands over their names.
+	// follows is set if links below the directory are followed: by the command itself,
+	// or because a search passes the names of links to it.
 	follows bool
-	// counts says that the word is not known, but is a number, or the hash of a commit. Behind a
-	// dash it is an option with such a value.
+	// counts is set if the value is unknown, but is a number or the hash of a commit. If
+	// it begins with a dash, it is an option with such a value.
 	counts bool
-	// firm says of such a word that it is there even if the value is empty.
+	// firm is set if such a word exists even if the value is empty.
 	firm bool
-	// joined says that names of files are part of the word, with something that makes other names
-	// of them.
+	// joined is set if file names are only a part of the word, so that it names other
+	// files.
 	joined bool
-	// single says of a word that is not known that it stands for exactly one word.
+	// single is set if an unknown word is certainly one word, not several or none.
 	single bool
-	// taken is there for a word that names of files take the place of. It is set once
-	// the word was judged as a path.
+	// taken is not nil for a word that expands to file names. It becomes true when the
+	// word is judged as a path.
 	taken *bool
 }
 
-// isText reports whether a word is known to be its text, and no names of files.
+// isText reports whether the value of a word is known and does not expand to file names.
 func (a arg) isText() bool { return a.known && !a.pattern && !a.pipe && !a.tree && !a.below }
 
-// use notes that a word was judged.
+// use records that the word was judged.
 func (a arg) use() {
 	if a.taken != nil {
 		*a.taken = true
 	}
 }
 
-// literal is a word that is known.
+// literal returns a word with a known value.
 func literal(text string) arg { return arg{text: text, known: true} }
 
-// judge says what a command does, by the methods of invoked.
+// judge judges a command. It calls methods of invoked to record what the command does.
 type judge func(c *invoked)
 
-// invoked is a command of a line about to be judged. The functions of the command
-// table say with its methods what it does. A command that says nothing is zone 0.
+// invoked is a command that is being judged. Judges call its methods. A command without
+// any such call is zone 0.
 type invoked struct {
 	*analysis
 
-	// name is the command's name without a directory, and args are the words behind
-	// it.
+	// name is the command's name without a directory, and args are its arguments.
 	name string
 	args []arg
-	// stdin is what it reads, if the line says that: a here-document, a here-string,
-	// or what an echo in front of it writes. Its zero value is not known.
+	// stdin is the command's standard input if the line determines it: a here-document,
+	// a here-string, or the output of an echo before it. The zero value is unknown.
 	stdin arg
 	// piped says that stdin is connected to something, known or not.
 	piped bool
 
-	finding int // of the command itself, in analysis.found
+	finding int // index of the command's own finding in analysis.found
 }
 
-// usesAll says that the names of files do no harm as words of the command.
+// usesAll records that arguments which expand to file names do no harm.
 func (c *invoked) usesAll() {
 	for _, a := range c.args {
 		a.use()
 	}
 }
 
-// zone raises the zone of the command. One that is in the zone of builds runs code
-// that nobody has read, whatever else it does.
+// zone raises the zone of the command. A command in ZoneBuild runs code that Belay has
+// not read.
 func (c *invoked) zone(z Zone, why string) {
 	f := &c.found[c.finding]
 	if z > f.Zone || f.Why == "" && z == f.Zone {
@@ -99,39 +97,38 @@ func (c *invoked) zone(z Zone, why string) {
 	f.code = f.code || z == ZoneBuild
 }
 
-// installs says that the command fetches code from the network, and may run it.
+// installs records that the command downloads code and may run it.
 func (c *invoked) installs() {
 	c.zone(ZoneNetwork, "fetches from the network")
 	c.found[c.finding].code = true
 }
 
-// publishes says that the command changes something elsewhere, after code of the
-// project had its say: package tools run what a project tells them to.
+// publishes records that the command changes something elsewhere, and may run code of the
+// project before that, as package managers do.
 func (c *invoked) publishes(why string) {
 	c.zone(ZoneExternal, why)
 	c.found[c.finding].code = true
 }
 
-// protect says that a protection holds the command. The finding is one of its own,
-// so that a rule that allows the command does not lift it.
+// protect records that a protection applies to the command. It adds a second finding, so
+// that a rule which allows the command does not cover it.
 func (c *invoked) protect(id, why string) {
 	f := &c.found[c.finding]
 	c.add(Finding{Kind: KindCommand, Subject: f.Subject, Zone: f.Zone, Why: why, Protection: id, opaque: f.opaque, code: f.code})
 }
 
-// never says that the command is ruinous.
+// never records that the command is ruinous.
 func (c *invoked) never(why string) { c.zone(ZoneNever, why) }
 
-// unknown says that what the command does is unknown.
+// unknown records that nobody can say what the command does.
 func (c *invoked) unknown(what string) {
 	c.zone(ZoneMachine, what)
 	c.found[c.finding].opaque = true
 }
 
-// read, write and remove say that the command reads, changes or removes what a path
-// names. Directories count with all that is below them. A path that is not known is
-// zone 5. remove differs from write in what is ruinous, and in that the directory
-// that holds the project counts.
+// read, write and remove record that the command reads, changes or removes a path. A
+// directory includes everything below it. An unknown path is zone 5. remove knows more
+// ruinous paths than write, and also counts the directory that contains the project.
 func (c *invoked) read(a arg)   { c.path(a, reads) }
 func (c *invoked) remove(a arg) { c.path(a, removes) }
 
@@ -143,9 +140,8 @@ func (c *invoked) write(a arg) {
 	c.path(a, changes)
 }
 
-// path is analysis.path, until enough was found: a command with thousands of paths
-// cannot be determined, and each of them costs a look at the file system. Ruin is looked for
-// among the rest too.
+// path is analysis.path up to a limit, because each path needs calls to the kernel. A
+// command with more paths is unknown. Ruinous changes are detected among the rest, too.
 func (c *invoked) path(w arg, do effect) {
 	if len(c.found) <= mostFindings {
 		c.analysis.path(w, do)
@@ -167,12 +163,12 @@ func (c *invoked) path(w arg, do effect) {
 	}
 }
 
-// writeTree says that the command changes what a path names and anything that is below
-// it, as chmod -R does, or an archive that is unpacked there.
+// writeTree records that the command changes a path and anything below it, as chmod -R or
+// unpacking an archive does.
 func (c *invoked) writeTree(a arg) { c.path(a, rewrites) }
 
-// readTree says that the command reads what a path names and anything that is below
-// it, as grep -r and tar do. A command that only lists names does not.
+// readTree records that the command reads a path and anything below it, as grep -r and
+// tar do. Commands that only list names do not count.
 func (c *invoked) readTree(a arg) {
 	a.tree = true
 	c.path(a, reads)
@@ -184,11 +180,12 @@ func (c *invoked) readTrees(args []arg) {
 	}
 }
 
-// looksAround says that the command reads the directory it is in: it was given no other.
+// looksAround records that the command reads the current directory, because it has no
+// path argument.
 func (c *invoked) looksAround() { c.read(literal(".")) }
 
-// overwrite says that the command puts files in a directory, or over what is there,
-// without taking the directory away. Which of them is not known.
+// overwrite records that the command creates or replaces unknown files in a directory,
+// but does not remove the directory.
 func (c *invoked) overwrite(a arg) {
 	a.tree = true
 	c.path(a, changes)
@@ -200,7 +197,7 @@ func (c *invoked) overwriteAll(args []arg) {
 	}
 }
 
-// reads, writes and removes all of some words.
+// readAll calls read for each word.
 func (c *invoked) readAll(args []arg) {
 	for _, a := range args {
 		c.read(a)
@@ -213,9 +210,9 @@ func (c *invoked) writeAll(args []arg) {
 	}
 }
 
-// touchAll is for commands that may do anything to what they are given: a word that
-// leads to a protected place, or out of the project, counts as a change of it. Words
-// that begin with - count with what is behind their =.
+// touchAll is for commands that may do anything with their arguments: an argument that
+// leads to a protected path, or out of the project, counts as a change. Of an option, the
+// value after = counts.
 func (c *invoked) touchAll(args []arg) {
 	for i, a := range args {
 		if i > mostFindings {
@@ -235,17 +232,17 @@ func (c *invoked) touchAll(args []arg) {
 	}
 }
 
-// fetch says that the command reads from an address: a URL, or a host with or
-// without user, port and path. send says that it also changes something there.
+// fetch records that the command reads from an address: a URL, or a host with or without
+// user, port and path. send records that it also changes something there.
 func (c *invoked) fetch(a arg) { c.address(a, ZoneNetwork) }
 func (c *invoked) send(a arg)  { c.address(a, ZoneExternal) }
 
-// exec says that the command runs another program: the words of a wrapper such as
-// env or nice. Without words it runs nothing. Functions of the line do not count for
-// it, and what it does to the shell it does to its own.
+// exec records that the command runs another program, as the wrappers env and nice do.
+// Without arguments it runs nothing. The program does not see functions of the line, and
+// does not change the state of the shell.
 func (c *invoked) exec(argv []arg) { c.feed(argv, c.stdin, c.piped) }
 
-// feed is exec for a program that does not read what the command reads.
+// feed is exec for a program with another standard input.
 func (c *invoked) feed(argv []arg, stdin arg, piped bool) {
 	if len(argv) == 0 {
 		return
@@ -256,8 +253,8 @@ func (c *invoked) feed(argv []arg, stdin arg, piped bool) {
 	})
 }
 
-// here says that the command runs another one in the shell itself, passing functions
-// over: command and builtin do.
+// here records that the command runs another one in the shell itself and ignores
+// functions, as command and builtin do.
 func (c *invoked) here(argv []arg) {
 	funcs := c.funcs
 	c.funcs = nil
@@ -271,16 +268,16 @@ func (c *invoked) here(argv []arg) {
 	c.funcs = funcs
 }
 
-// script says that the command has the shell itself run a text, as eval does.
+// script records that the shell itself runs a text, as eval does.
 func (c *invoked) script(a arg) { c.text(a) }
 
-// child says that the command has another shell run a text. It knows the variables
-// and functions of this one only if they were exported, which is not followed: its
-// variables are unknown, and functions are taken both ways.
+// child records that another shell runs a text. That shell knows variables and functions
+// only if they were exported, which the analysis does not track. So variables are
+// unknown, and functions are judged both ways.
 func (c *invoked) child(a arg) { c.childWith(a, nil, true) }
 
-// childWith is child for a text that is given words, $1 and so on, and for a shell that
-// is sh or, if plain is not set, bash.
+// childWith is child for a text with parameters ($1 and so on). The shell is sh if plain
+// is set, and bash otherwise.
 func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	before := c.posix
 	c.posix = plain
@@ -309,7 +306,7 @@ func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	}
 }
 
-// code says that the command runs a file: a script, or what it builds from it.
+// code records that the command runs a file, or code that it builds from it.
 func (c *invoked) code(file arg) {
 	c.read(file)
 	c.zone(ZoneBuild, "runs code of the project")
@@ -324,8 +321,8 @@ func (c *invoked) code(file arg) {
 	}
 }
 
-// in does something as if the command were in another directory, which it goes to by
-// an option such as -C.
+// in calls a function as if the command were in another directory, which an option such
+// as -C names.
 func (c *invoked) in(dir arg, do func()) {
 	before := c.dirs
 	c.read(dir)
@@ -342,8 +339,7 @@ func (c *invoked) in(dir arg, do func()) {
 	c.dirs = before
 }
 
-// isDirectory reports whether a word names a directory, now or by the way it is
-// written.
+// isDirectory reports whether a word names an existing directory, or is written like one.
 func (c *invoked) isDirectory(a arg) bool {
 	if !a.known || a.pattern || a.pipe || a.tree {
 		return false
@@ -357,7 +353,7 @@ func (c *invoked) isDirectory(a arg) bool {
 	})
 }
 
-// exists reports whether a path is there, or cannot be determined.
+// exists reports whether a path exists. It returns true if that is unknown.
 func (c *invoked) exists(a arg) bool {
 	if !a.known || c.dirs == nil {
 		return true
@@ -368,13 +364,13 @@ func (c *invoked) exists(a arg) bool {
 	})
 }
 
-// holdsSteering reports whether something below a path steers Belay or git.
+// holdsSteering reports whether a path, or something below it, controls Belay or git.
 func (c *invoked) holdsSteering(a arg) bool {
 	return a.known && !a.pipe && slices.ContainsFunc(c.spots(a, reads), func(s spot) bool { return c.floor.private(&s, rewrites) != "" })
 }
 
-// leads says that the command makes a link to a path. What is written through the link
-// later is not seen, so that a link to what must not be changed counts as a change.
+// leads records that the command makes a link to a path. The analysis does not see later
+// writes through the link, so a link to a protected file counts as a change.
 func (c *invoked) leads(a arg) {
 	if a.known && !a.pipe {
 		for _, s := range c.spots(a, changes) {
@@ -383,15 +379,15 @@ func (c *invoked) leads(a arg) {
 				return
 			}
 			if !s.inside && !s.extra && isHarmlessSystem(s.path) {
-				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "it is outside the project, and can be changed through the link", Protection: shellOutside})
+				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "it is outside the project, and the link makes it writable", Protection: shellOutside})
 			}
 		}
 	}
 	c.read(a)
 }
 
-// known says so if one of the words is not known. Commands whose effect depends on
-// their words ask for it first.
+// known marks the command as unknown if one of the words is unknown. Judges whose result
+// depends on the words call it first.
 func (c *invoked) known(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.pipe {
@@ -401,43 +397,41 @@ func (c *invoked) known(args []arg) {
 	}
 }
 
-// options takes words apart as getopt_long does, and says what follows from them
-// alone. list has the options, separated by blanks: "r recursive o= output=" has -r,
-// --recursive, -o VALUE, --output VALUE and --output=VALUE. One letter is short (and
-// can be joined: -rf, -oVALUE), more are long, and may be shortened. Behind a name,
-// = is followed by
+// options parses arguments as getopt_long does, and records what the options alone do.
+// list has the options, separated by blanks: "r recursive o= output=" means -r,
+// --recursive, -o VALUE, --output VALUE and --output=VALUE. A name of one letter is a
+// short option (-rf, -oVALUE); a longer name is a long option, which may be abbreviated.
+// After the = of a name may follow
 //
-//	?   the value is there only if it is joined on
-//	<   the value is a file that is read
-//	>   the value is a file that is written
-//	$   the value is a command that is run
+//	?   the value is optional, and must be joined to the option
+//	<   the value is a file that the command reads
+//	>   the value is a file that the command writes
+//	$   the value is a command that the command runs
 //	.   no options follow
 //
-// and name! is an option with which the effect of the command is unknown; with name% it
-// runs code that is on the line. In front
-// of the list, * knows all other options and takes them without a value, + has the
-// first word that is no option end them, as with wrappers, and - takes -name for a long
-// option, as Go programs do.
+// After name! nobody can say what the command does; with name% it runs code from the
+// line. At the start of the list, * accepts all other options, without values; + ends the
+// options at the first argument that is not an option, as wrappers do; - reads -name as a
+// long option, as Go programs do.
 //
-// A word that is not known, an option that is not in the list, and a pattern whose
-// files could be taken for an option that is dangerous are said. If the list knows all other
-// options, a value that is joined to one of them and leads out of the project is judged as a
-// path that the command may change.
+// The command is unknown if a word is unknown or an option is not in the list. If a
+// pattern could expand to a dangerous option, the command is zone 2. With *, a joined
+// value that leads out of the project counts as a path that the command may change.
 func (c *invoked) options(args []arg, list string) *options {
 	o := parseOptions(args, list)
 	mine := args
-	if strings.HasPrefix(list, "+") { // what follows is another's, but for the word that ends them
+	if strings.HasPrefix(list, "+") { // the words after the first belong to another command
 		mine = args[:len(args)-max(len(o.rest)-1, 0)]
 	}
 	c.knownOrCounts(mine)
-	if c.name != "git" && c.name != "make" { // git takes a number, or a hash, for a commit
+	if c.name != "git" && c.name != "make" { // git accepts a number or a hash as a commit
 		c.known(o.rest[:len(o.rest)-(len(args)-len(mine))])
 	}
 	if o.strange != "" {
 		c.unknown("it is not known what " + shown(o.strange) + " does")
 	}
 	if o.wild != "" && strings.ContainsAny(list, ">$!%") && c.mayBeOption(o.wild) {
-		c.zone(ZoneBuild, "a file whose name begins with - would be an option: "+shown("./"+o.wild)+" is safe")
+		c.zone(ZoneBuild, "a file name that begins with - would be taken for an option: write "+shown("./"+o.wild))
 	}
 	for i := range o.given {
 		g := &o.given[i]
@@ -446,7 +440,7 @@ func (c *invoked) options(args []arg, list string) *options {
 			c.snippet()
 		case kind == "!":
 			c.unknown("cannot determine what it does with " + dashed(g.name))
-		case g.value == (arg{}): // optional, and not there
+		case g.value == (arg{}): // an optional value is missing
 		case g.kind == "":
 			c.mayTouch(c.leadsOut(g.name, g.value))
 		case kind == "<":
@@ -461,8 +455,8 @@ func (c *invoked) options(args []arg, list string) *options {
 	return o
 }
 
-// mayBeOption reports whether a file that a pattern stands for could be taken for an
-// option: one has a name that begins with a dash, or the line may have made one.
+// mayBeOption reports whether a pattern could expand to an option: a file name begins
+// with a dash, or the line may have created such a file.
 func (c *invoked) mayBeOption(pattern string) bool {
 	if len(c.dirs) == 0 || c.namesFiles() || c.moved != "" {
 		return true
@@ -472,14 +466,14 @@ func (c *invoked) mayBeOption(pattern string) bool {
 	})
 }
 
-// emit is write for a word that stands for the standard output if it is a dash.
+// emit is write for a word where a dash means the standard output.
 func (c *invoked) emit(a arg) {
 	if a.text != "-" || !a.known {
 		c.write(a)
 	}
 }
 
-// dashed is an option as it is typed.
+// dashed returns an option with its dashes.
 func dashed(name string) string {
 	if len(name) > 1 {
 		return "--" + name
@@ -492,5 +486,5 @@ func isNumber(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// base is the last part of a command's name, as it is looked up.
+// base returns the last element of a command's path.
 func base(name string) string { return path.Base(name) }

@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// archiveCommands pack and unpack, but for tar.
+// archiveCommands pack and unpack; tar has a file of its own.
 func archiveCommands(t table) {
 	t.add("gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz unpigz pbzip2 brotli lzip", compressCommand)
 	t.add("zip", zipCommand)
 	t.add("unzip", unzipCommand)
-	t.add("zipinfo zipgrep lsar", reader("*"))
 	t.add("7z 7za 7zr 7zz", sevenCommand)
 	t.add("cpio pax", cpioCommand)
 	t.add("ar ranlib", arCommand)
 }
 
-// compressCommand puts a file in the place of another, unless it writes to the standard
-// output.
+// compressCommand judges programs that replace a file with its compressed form, or write
+// to the standard output.
 func compressCommand(c *invoked) {
 	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
@@ -70,7 +69,7 @@ func zipCommand(c *invoked) {
 	if !o.has("O", "output-file", "out") {
 		c.emit(o.rest[0])
 	}
-	names := false // of what goes in or stays out, behind -x or -i
+	names := false // patterns of file names, after -x or -i
 	for _, a := range c.args {
 		names = names || oneOf(a.text, "-x -i --exclude --include")
 	}
@@ -78,7 +77,7 @@ func zipCommand(c *invoked) {
 		if names && a.pattern && !strings.Contains(a.text, "..") && !path.IsAbs(a.text) {
 			continue
 		}
-		a.follows = a.follows || !o.has("y", "symlinks") // zip follows links unless it is told not to
+		a.follows = a.follows || !o.has("y", "symlinks") // without -y, zip follows links
 		c.readTree(a)
 		if o.may("m", "move") {
 			c.protect(destroyFiles, "removes what it packs")
@@ -106,14 +105,14 @@ func unzipCommand(c *invoked) {
 	c.unpacks(dir)
 }
 
-// sevenCommand is 7z: a command, an archive, files.
+// sevenCommand judges 7z: a command, an archive, files.
 func sevenCommand(c *invoked) {
 	c.known(c.args)
 	var words []arg
 	dir := literal(".")
 	for _, a := range c.args {
 		if strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "@") {
-			c.unknown("a file says which files it reads: name the files")
+			c.unknown("a file lists the files that it reads: name them in the command")
 		}
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
@@ -165,7 +164,7 @@ func cpioCommand(c *invoked) {
 	}
 }
 
-// arCommand is ar: letters, an archive, members.
+// arCommand judges ar: letters, an archive, members.
 func arCommand(c *invoked) {
 	c.known(c.args)
 	c.optionFiles()

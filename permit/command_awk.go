@@ -4,7 +4,7 @@ import "strings"
 
 func awkCommands(t table) { t.add("awk gawk mawk nawk original-awk goawk", awkCommand) }
 
-// awkCommand is awk. Its programs can run commands, and read and write files.
+// awkCommand judges awk. Its programs can run commands, and read and write files.
 func awkCommand(c *invoked) {
 	o := c.options(c.args, "+F= field-separator= v= assign= f= file= e= source= i= include= l=! load=! E= exec= o=?> pretty-print=?> d=?> dump-variables=?> "+
 		"p=?> profile=?> D=?! debug=?! b c C g h I k L=? lint=? M n N O P r s S sandbox t V version W= posix re-interval csv characters-as-bytes help optimize bignum "+
@@ -61,7 +61,7 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// awkProgram says what a program does beside printing.
+// awkProgram records what a program does besides printing.
 func (c *invoked) awkProgram(p arg) {
 	if !p.known {
 		c.unknown("cannot determine what the program does")
@@ -83,15 +83,15 @@ func (c *invoked) awkProgram(p arg) {
 	}
 }
 
-// awkReader goes through a program of awk, token by token. It need not understand it,
-// but must not take code for a text or a regular expression.
+// awkReader scans an awk program token by token. It need not understand the program, but
+// it must not mistake code for a string or a regular expression.
 type awkReader struct {
 	text   string
 	at     int
-	last   string // the token in front; "x" stands for an operand
+	last   string // the token before; "x" means an operand
 	prints bool   // inside a print, where > writes
 	depth  int    // of parentheses
-	unsure bool   // whether a slash divides is unknown
+	unsure bool   // it is unknown whether a slash means division
 	reads  []string
 	writes []string
 	runs   []string
@@ -141,7 +141,7 @@ func (r *awkReader) token() {
 	}
 }
 
-// str takes a string, and returns it if nothing in it is escaped.
+// str scans a string, and returns it if it contains no escapes.
 func (r *awkReader) str() (text string, plain bool) {
 	from := r.at + 1
 	plain = true
@@ -161,7 +161,7 @@ func (r *awkReader) str() (text string, plain bool) {
 	return "", false
 }
 
-// slash takes a division, or a regular expression.
+// slash scans a division or a regular expression.
 func (r *awkReader) slash() {
 	switch r.last {
 	case "x", "]":
@@ -184,7 +184,7 @@ func (r *awkReader) slash() {
 		case ']':
 			bracket = false
 		case '/':
-			if bracket { // some awks end it here
+			if bracket { // some versions of awk end it here
 				r.unsure = true
 			}
 			r.at++
@@ -220,8 +220,9 @@ func (r *awkReader) word() {
 	}
 }
 
-// getline reads the next record, which is harmless, or a file: getline target < "file".
-// What follows the word must be understood, since a file may follow it.
+// getline scans a getline. Without a file it reads the next record, which is harmless;
+// getline target < "file" reads a file. The scanner must understand all that follows,
+// because a file may be part of it.
 func (r *awkReader) getline() {
 	r.last = "x"
 	inner := awkReader{text: r.text, at: r.at}
@@ -246,8 +247,8 @@ func (r *awkReader) getline() {
 	}
 }
 
-// target takes what a getline reads into: nothing, a variable, a part of an array or a
-// field. It reports whether it understands that.
+// target scans the target of a getline: nothing, a variable, an array element or a field.
+// It reports whether it understands the target.
 func (r *awkReader) target() bool {
 	r.blanks()
 	field := r.at < len(r.text) && r.text[r.at] == '$'
@@ -271,8 +272,8 @@ func (r *awkReader) target() bool {
 	return true
 }
 
-// bracketed takes what is between a pair of brackets. It reports false if there is none, or
-// if something inside could hide the end.
+// bracketed scans the text between a pair of brackets. It returns false if there is none,
+// or if something inside could hide the end.
 func (r *awkReader) bracketed(open, end byte) bool {
 	depth := 0
 	for ; r.at < len(r.text); r.at++ {
@@ -302,7 +303,7 @@ func (r *awkReader) blanks() {
 	}
 }
 
-// command notes the text of a command that is given as such: system("text").
+// command records the command in system("text").
 func (r *awkReader) command(at int) {
 	inner := awkReader{text: r.text, at: at}
 	for inner.at < len(inner.text) && strings.IndexByte(" \t(", inner.text[inner.at]) >= 0 {
@@ -352,7 +353,7 @@ func (r *awkReader) operator(c byte) {
 	}
 }
 
-// redirect takes > "file" and >> "file".
+// redirect scans > "file" and >> "file".
 func (r *awkReader) redirect() {
 	for r.at < len(r.text) && strings.IndexByte("> \t", r.text[r.at]) >= 0 {
 		r.at++
@@ -367,10 +368,10 @@ func (r *awkReader) redirect() {
 	r.fail("the program writes to files that it names itself")
 }
 
-// ends reports whether nothing is joined to the string at hand.
+// ends reports whether the string ends here, without a concatenation.
 func (r *awkReader) ends() bool { return r.endsWith(";}\n#") }
 
-// endsWith reports whether the text is at its end, or one of some characters follows.
+// endsWith reports whether the program ends here, or one of the characters follows.
 func (r *awkReader) endsWith(chars string) bool {
 	rest := strings.TrimLeft(r.text[r.at:], " \t")
 	return rest == "" || strings.IndexByte(chars, rest[0]) >= 0

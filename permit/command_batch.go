@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// batchCommands run a command for many words.
+// batchCommands run a command once for each of many inputs.
 func batchCommands(t table) {
 	t.add("xargs gxargs", xargsCommand)
 	t.add("parallel", parallelCommand)
 }
 
-// xargsCommand runs a command with words that it reads. Where the line says which, they
-// are put behind it. Where they are names that a search in the project has found, it is
-// run on files of the project. Otherwise they are not known.
+// xargsCommand judges xargs. If the line determines the input, the words are added to the
+// command. If the input is file names that a search in the project has found, the command
+// runs on files of the project. Otherwise the words are unknown.
 func xargsCommand(c *invoked) {
 	o := c.options(c.args, "+0 null a=< arg-file=< d= delimiter= E= e=? eof=? I= i=? replace=? J= L= l=? max-lines=? n= max-args= P= max-procs= process-slot-var= p interactive o open-tty "+
 		"r no-run-if-empty R= s= S= max-chars= show-limits t verbose x exit help version")
@@ -39,7 +39,7 @@ func xargsCommand(c *invoked) {
 		for i, a := range words {
 			if a.known && a.text == mark {
 				words[i] = whatXargsReads
-			} else if strings.Contains(a.text, mark) { // it is judged as it is written, for what else it says
+			} else if strings.Contains(a.text, mark) { // its known words are judged, too
 				c.unknown("what xargs reads becomes part of a command")
 			}
 		}
@@ -49,12 +49,12 @@ func xargsCommand(c *invoked) {
 	}
 }
 
-// whatXargsReads is a word that is not known.
+// whatXargsReads is an unknown word.
 var whatXargsReads = arg{text: "(what xargs reads)"}
 
-// onNames runs the command of xargs on the files that a search in the project has found.
-// It reports whether it can be told that it is run on nothing else: a name with a blank
-// or a quote in it may be taken for several, unless names end in zeros.
+// onNames judges the command of xargs with files that a search in the project has found.
+// It reports whether the command certainly runs on nothing else: xargs splits a name with
+// a blank or a quote unless names end with zero bytes.
 func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 	zeros := o.has("0", "null")
 	if d, ok := o.value("d", "delimiter"); ok && (!d.known || d.text != `\n` && d.text != "\n") || zeros != c.names.zeros {
@@ -64,7 +64,7 @@ func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 	if !zeros || !c.names.plain {
 		odd, found := c.surprises(c.names.starts)
 		if odd {
-			c.unknown("the name of a file may be taken for something else: let names end in zeros, and use xargs -0")
+			c.unknown("xargs may misread the names of files: end names with zero bytes (find -print0, git ls-files -z) and use xargs -0")
 			return false
 		}
 		steers = found
@@ -77,8 +77,8 @@ func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 	return true
 }
 
-// searched is the directory that the files which are read from a pipe are below, as far
-// as the line says it: that of a search, or the one the command is in.
+// searched returns the directory that contains all files whose names come from a pipe:
+// the directory of the search, or the current one.
 func (c *invoked) searched() arg {
 	if c.stdin.tree {
 		return literal(c.stdin.text)
@@ -86,8 +86,8 @@ func (c *invoked) searched() arg {
 	return literal(".")
 }
 
-// readsNames reports whether a command that reads the names of files, one to a line, is
-// given those that a search in the project has found, and nothing that looks like one.
+// readsNames reports whether the command's input is file names, one per line, that a
+// search in the project has found.
 func (c *invoked) readsNames(zeros bool) bool {
 	if !c.names.found || zeros != c.names.zeros {
 		return false
@@ -99,8 +99,8 @@ func (c *invoked) readsNames(zeros bool) bool {
 	return !odd
 }
 
-// readLines says that the command reads the files whose names it is given on stdin, one to
-// a line.
+// readLines records that the command reads the files whose names are on its standard
+// input, one per line.
 func (c *invoked) readLines() {
 	switch {
 	case c.stdin.isText():
@@ -114,7 +114,7 @@ func (c *invoked) readLines() {
 	}
 }
 
-// eachWord runs the command of xargs with the words of a text.
+// eachWord judges the command of xargs with the words of a text.
 func (c *invoked) eachWord(command []arg, mark string) {
 	if mark != "" {
 		var lines []arg
@@ -135,7 +135,7 @@ func (c *invoked) eachWord(command []arg, mark string) {
 	c.feed(words, arg{}, false)
 }
 
-// replaced are words with a mark replaced by another word.
+// replaced returns words in which another word replaces a mark.
 func replaced(words []arg, mark string, by arg) []arg {
 	all := make([]arg, len(words))
 	for i, a := range words {
@@ -147,12 +147,12 @@ func replaced(words []arg, mark string, by arg) []arg {
 	return all
 }
 
-// parallelCommand is GNU parallel, which has a shell run what it puts together.
+// parallelCommand judges GNU parallel, which builds commands and runs them in a shell.
 func parallelCommand(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	c.unknown("it has a shell run what it puts together")
+	c.unknown("it builds a command and runs it in a shell")
 	o := parseOptions(c.args, "+*j= jobs= a= arg-file= C= colsep= N= n= I= d= delimiter= S= sshlogin= timeout= results= joblog= retries= halt= memfree= load= wd= tmpdir=")
 	var command, inputs []arg
 	for i, a := range o.rest {
@@ -169,7 +169,7 @@ func parallelCommand(c *invoked) {
 		return
 	}
 	marked := strings.Contains(spaced(command).text, "{}")
-	for _, in := range inputs[:min(len(inputs), 4)] { // for ruin: it cannot be determined anyway
+	for _, in := range inputs[:min(len(inputs), 4)] { // only to find ruinous commands: the result is unknown anyway
 		filled := replaced(command, "{}", in)
 		if !marked {
 			filled = append(filled, in)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// belayCommands are Belay's own.
+// belayCommands has Belay's own command.
 func belayCommands(t table) {
 	t.add("belay", func(c *invoked) { c.belay(c.args) })
 }
 
-// belay judges a call of Belay. An agent may look at what Belay knows. It may not
-// approve, trust or reconfigure, and what is not known to be harmless might. What is
-// harmless is told by the words in their places, and by nothing else: help that is
-// asked for may be the value of an option.
+// belay judges a call of Belay. An agent may look at what Belay knows. It must not
+// approve, trust or change settings, and any call that is not known to be harmless might
+// do so. Only the position of a word decides: the word help may also be the value of an
+// option.
 func (c *invoked) belay(args []arg) {
 	if slices.ContainsFunc(args, func(a arg) bool { return !a.known || a.pattern || a.pipe }) {
 		c.unknown("cannot determine the arguments of belay")
@@ -30,7 +30,7 @@ func (c *invoked) belay(args []arg) {
 	case verb == "config" && len(args) <= 2:
 	case verb == "models":
 		if len(args) > 1 {
-			c.zone(ZoneNetwork, "asks the providers of models")
+			c.zone(ZoneNetwork, "queries the providers of models")
 		}
 	case verb == "hooks" && (asks || oneOf(sub, "phases schema codes list plan")), verb == "approvals" && (asks || oneOf(sub, "list show")),
 		verb == "permit" && (asks || oneOf(sub, "explain rules zones protections")), verb == "store" && (asks || oneOf(sub, "check export")),
@@ -38,16 +38,15 @@ func (c *invoked) belay(args []arg) {
 	case oneOf(verb, "run chat resume fork"):
 		c.zone(ZoneMachine, "starts another agent")
 		if o := parseOptions(args, "*"); o.has("mode", "relax", "rule", "rules", "allow", "config", "trust", "yes", "y", "approve", "on-ask", "no-sandbox", "sandbox", "profile", "space", "mcp") {
-			c.protect(selfCommand, "an agent does not start another with other rights")
+			c.protect(selfCommand, "an agent must not start another agent with other rights")
 		}
 	default:
-		c.zone(ZoneMachine, "steers Belay")
-		c.protect(selfCommand, "Belay is not steered by an agent that it holds")
+		c.zone(ZoneMachine, "controls Belay")
+		c.protect(selfCommand, "an agent must not control the Belay that runs it")
 	}
 }
 
-// belayOptions takes the options off that stand in front of the verb, as far as they
-// are known.
+// belayOptions removes the known options in front of the verb.
 func (c *invoked) belayOptions(args []arg) []arg {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0].text, "=")
@@ -67,7 +66,7 @@ func (c *invoked) belayOptions(args []arg) []arg {
 	return args
 }
 
-// isBelay reports whether a word leads to the source of Belay's own command.
+// isBelay reports whether a word names the source of Belay's own command.
 func (c *invoked) isBelay(a arg) bool {
 	if !a.known {
 		return false

@@ -2,14 +2,14 @@ package permit
 
 import "strings"
 
-// compileCommands are compilers and what goes with them.
+// compileCommands are compilers and related tools.
 func compileCommands(t table) {
 	compile := builder("compiles the project", "*- o=> wrapper=$ B=! I= L= l= D= U= include=< isystem= iquote= idirafter= x= MF=> MT= MQ= Xlinker= Xpreprocessor= Xassembler= Xclang= T=< target= arch= "+
 		"framework= isysroot= sysroot= soname= h= u= z= m= e= R= rpath= Map=> dumpbase= dumpdir=> aux-info=>")
 	t.add("gcc cc g++ c++ clang clang++ tcc icc gfortran ld ld.lld ld.gold lld mold as gas nasm yasm objcopy strip", func(c *invoked) {
 		for _, a := range c.args {
 			if runsFromFlags(a.text) {
-				c.unknown("the compiler runs, or reads its options from, what " + shown(a.text) + " names")
+				c.unknown("the compiler runs, or reads options from, what " + shown(a.text) + " names")
 			}
 			if file, ok := strings.CutPrefix(a.text, "-o"); ok && file != "" && a.known {
 				c.write(literal(file))
@@ -17,7 +17,6 @@ func compileCommands(t table) {
 		}
 		compile(c)
 	})
-	t.add("ldd", builder("may run the program it looks at", "*"))
 	t.add("pkg-config pkgconf", func(c *invoked) {
 		c.options(c.args, "* log-file=>")
 		c.usesAll()
@@ -30,12 +29,11 @@ func compileCommands(t table) {
 			c.readAll(o.rest)
 		}
 	})
-	t.add("clang-tidy cppcheck", builder("runs over the code of the project", "* plugin=! load=! addon=! p=<"))
 	t.add("zig swift swiftc ghc ocamlc ocamlopt dune dmd nim crystal v fpc elm purs", byVerb("", builder("builds or runs the project", "* e=! eval=! o=>"), map[string]judge{
 		"publish upload": at(ZoneExternal, "publishes"),
 		"fetch package":  at(ZoneNetwork, "fetches from the network"),
 		"version help":   harmless,
-		"repl":           opaque("runs what is typed"),
+		"repl":           opaque("runs its input"),
 	}))
 	t.add("protoc buf flatc thrift capnp", func(c *invoked) {
 		builder("generates code", "* plugin=! o=> out=>")(c)
@@ -55,11 +53,10 @@ func compileCommands(t table) {
 	})
 	t.add("rails", railsCommand)
 	t.add("shellcheck shfmt yamllint hadolint codespell typos vale jsonlint taplo", lintCommand)
-	t.add("actionlint", reader("*- shellcheck=$ pyflakes=$ config-file=< format= ignore="))
-	t.add("gperf bison yacc flex lex m4 autoconf automake autoreconf aclocal libtoolize", builder("generates code of the project", "* o=> output=> F=!"))
 }
 
-// builder judges commands that build or run the project, and read what they are given.
+// builder judges commands that build or run the project, and read the files that they are
+// given.
 func builder(why, list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -71,8 +68,8 @@ func builder(why, list string) judge {
 	}
 }
 
-// worksOn says that a program that builds or checks is given files: those of the project
-// it may change, others it reads.
+// worksOn records the files that a build or a check uses: it may change files of the
+// project, and reads others.
 func (c *invoked) worksOn(files []arg) {
 	for _, a := range files {
 		if isOutward(a) {
@@ -83,9 +80,9 @@ func (c *invoked) worksOn(files []arg) {
 	}
 }
 
-// byVerb judges commands whose first word says what they do. Options in front of it are
-// those of the list. Words are separated by blanks; what is in no list is judged by
-// other, which is given all words.
+// byVerb judges commands whose first word is a verb. list has the options in front of it.
+// A key of known has one or more verbs, separated by blanks. other judges all other
+// verbs, and gets all arguments.
 func byVerb(list string, other judge, known map[string]judge) judge {
 	all := map[string]judge{}
 	for names, j := range known {
@@ -109,7 +106,7 @@ func byVerb(list string, other judge, known map[string]judge) judge {
 	}
 }
 
-// hasWords reports whether the command has any words but questions about itself.
+// hasWords reports whether the command does more than print its version or its help.
 func (c *invoked) hasWords() bool { return len(c.args) > 0 && !asksOnly(c) }
 
 func lintCommand(c *invoked) {
@@ -126,24 +123,18 @@ func lintCommand(c *invoked) {
 	}
 }
 
-// makeCommands are programs that run the recipes of the project.
+// makeCommands run recipes of the project.
 func makeCommands(t table) {
 	t.add("make gmake bmake remake", makeCommand)
-	t.add("ninja samu", recipes("* C= f=< t= j= k= l= d="))
-	t.add("just", recipes("* f=< justfile=< d= working-directory= shell=$ shell-arg=! command=! c=! set= dotenv-path=< evaluate e! edit!"))
-	t.add("task", recipes("* t=< taskfile=< d= dir= g! global! init"))
-	t.add("rake thor invoke inv doit scons waf buck pants tox nox lerna nx gulp grunt earthly mage", recipes("* f=< rakefile=< T e=! execute=! p=! file=< r=< require=< C= directory="))
 	t.add("cmake", cmakeCommand)
-	t.add("ctest meson autogen.sh qmake xmake", recipes("* S= build= C= B="))
 	t.add("bazel bazelisk", byVerb("", recipes("* run_under=$"), map[string]judge{
 		"fetch sync": at(ZoneNetwork, "fetches from the network"),
 	}))
-	t.add("xcodebuild xcrun", builder("builds the project", "* o=>"))
 	t.add("pre-commit", hookCommand)
 	t.add("husky lefthook overcommit", hookCommand)
 }
 
-// recipes judges commands that run what the project says how to make.
+// recipes judges commands that run recipes of the project.
 func recipes(list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -157,7 +148,7 @@ func recipes(list string) judge {
 	}
 }
 
-// makeCommand is make. Variables on the line end up in recipes.
+// makeCommand judges make. Variables on the command line reach the recipes.
 func makeCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -198,11 +189,11 @@ func makeCommand(c *invoked) {
 	}
 }
 
-// makeVariable says what follows from a variable that recipes use.
+// makeVariable judges a variable that recipes use.
 func (c *invoked) makeVariable(name, value string) {
 	switch {
 	case oneOf(name, "SHELL .SHELLFLAGS MAKEFLAGS MAKE MAKEFILES MFLAGS"):
-		c.unknown("recipes are run by, or with, what " + name + " says")
+		c.unknown(name + " changes how recipes run")
 		c.child(literal(value))
 		return
 	case strings.ContainsAny(value, "`$;|&<>()"):
@@ -210,7 +201,7 @@ func (c *invoked) makeVariable(name, value string) {
 		c.child(literal(value))
 		return
 	}
-	if first, _, _ := strings.Cut(strings.TrimSpace(value), " "); strings.Contains(value, " ") && c.floor.commands[first] != nil {
+	if first, _, _ := strings.Cut(strings.TrimSpace(value), " "); strings.Contains(value, " ") && c.floor.commands.judges[first] != nil {
 		c.child(literal(value))
 	}
 	c.setting(name, literal(value))
@@ -249,7 +240,7 @@ func cmakeCommand(c *invoked) {
 	c.readAll(o.rest)
 }
 
-// hookCommand is a program that runs checks, and puts itself into git's hooks.
+// hookCommand judges programs that run checks, and install themselves as git hooks.
 func hookCommand(c *invoked) {
 	c.options(c.args, "* c=< config=<")
 	c.zone(ZoneBuild, "runs the checks of the project")
@@ -263,7 +254,7 @@ func hookCommand(c *invoked) {
 	}
 }
 
-// railsCommand is rails: it runs the project's code, whatever it is told.
+// railsCommand judges rails, which runs code of the project with every command.
 func railsCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -272,7 +263,7 @@ func railsCommand(c *invoked) {
 	c.zone(ZoneBuild, "runs code of the project")
 	switch verb := word(o.rest, 0); {
 	case oneOf(verb, "runner r console c dbconsole db credentials:edit encrypted:edit"):
-		c.unknown("runs what it is given, or what is typed")
+		c.unknown("runs its arguments, or its input")
 	case verb == "new" || verb == "plugin":
 		c.installs()
 	case strings.HasPrefix(verb, "db:") && oneOf(verb, "db:drop db:drop:all db:reset db:purge db:purge:all db:schema:load db:setup db:migrate:reset db:truncate_all db:seed:replant"):
@@ -280,7 +271,7 @@ func railsCommand(c *invoked) {
 	}
 	for _, e := range o.values("e", "environment") {
 		if !e.known || e.text == "production" {
-			c.unknown("works on what is in use")
+			c.unknown("works on a database in use")
 		}
 	}
 }

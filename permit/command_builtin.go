@@ -2,9 +2,10 @@ package permit
 
 import "strings"
 
-// builtinCommands are those of the shell itself that set variables, or steer it.
+// builtinCommands are builtins of the shell that set variables or change its state.
 func builtinCommands(t table) {
-	t.add("exit return break continue shift logout times type help caller fg bg disown umask ulimit dirs compopt suspend", harmless)
+	t.add("cd pushd", changeDirectory)
+	t.add("popd", popDirectory)
 	t.add("jobs", jobsCommand)
 	t.add("set", setCommand)
 	t.add("shopt setopt unsetopt", shoptCommand)
@@ -38,7 +39,7 @@ func builtinCommands(t table) {
 		c.forget(arg{})
 	})
 	t.add("wait", func(c *invoked) {
-		for _, a := range c.args { // processes by number
+		for _, a := range c.args { // process numbers
 			if a.counts {
 				return
 			}
@@ -55,17 +56,16 @@ func builtinCommands(t table) {
 	})
 	t.add("hash rehash", func(c *invoked) {
 		if o := c.options(c.args, "* p= r d t l"); o.has("p") {
-			c.unknown("a command means another program from here on")
+			c.unknown("from here on a command runs another program")
 			c.lost = "a command was given another meaning"
 		}
 	})
 	t.add("enable", func(c *invoked) {
 		if o := c.options(c.args, "* f=! a d n p s"); len(o.rest) > 0 || o.has("f") {
-			c.unknown("commands mean something else from here on")
+			c.unknown("from here on commands may run other programs")
 			c.lost = "a command was given another meaning"
 		}
 	})
-	t.add("bind complete compdef bindkey zle zmodload autoload emulate", opaque("it changes what the shell does later"))
 	t.add("compgen", func(c *invoked) { c.readAll(c.options(c.args, "* C=$ F=! W=! A= G=< P= S= X= o=").rest) })
 	t.add("fc", func(c *invoked) {
 		if o := c.options(c.args, "* e=! s l n r"); !o.has("l") {
@@ -79,20 +79,20 @@ func builtinCommands(t table) {
 	})
 }
 
-// jobsCommand is jobs, which lists what runs in the background. With -x it runs a command.
+// jobsCommand judges jobs, which lists background jobs. With -x it runs a command.
 func jobsCommand(c *invoked) {
 	o := c.options(c.args, "+l n p r s x")
 	if !o.has("x") {
 		c.usesAll()
 		return
 	}
-	c.unknown("it runs a command with the numbers of processes")
+	c.unknown("it runs a command with process numbers as arguments")
 	if len(o.rest) > 0 {
 		c.call(o.rest, c.stdin, c.piped)
 	}
 }
 
-// setCommand is set. What is behind the options are the words of the text.
+// setCommand judges set. The words after its options become $1 and so on.
 func setCommand(c *invoked) {
 	defer c.usesAll()
 	for i := 0; i < len(c.args); i++ {
@@ -116,8 +116,8 @@ func setCommand(c *invoked) {
 	}
 }
 
-// readName says that the variable of a read holds the name of a file that a search in the project
-// has found: git ls-files | while read -r f.
+// readName records that the variable of a read holds the name of a file that a search in
+// the project has found: git ls-files | while read -r f.
 func (c *invoked) readName(o *options) {
 	if !c.piped || len(o.rest) != 1 || !o.rest[0].isText() || !isName(o.rest[0].text) || !o.has("r") || len(o.given) != 1 || c.names.hidden || !c.readsNames(false) {
 		return
@@ -132,7 +132,7 @@ func (c *invoked) readName(o *options) {
 	c.set(o.rest[0].text, arg{text: "./" + pattern, known: true, pattern: true, below: true, follows: true})
 }
 
-// Options of the shell that change nothing about what the words of a line mean.
+// These options of the shell do not change how it reads a line.
 const (
 	plainSetLetters = "euxvCETmbhn"
 	plainSetNames   = "errexit nounset xtrace verbose noclobber errtrace functrace monitor notify hashall noexec pipefail vi emacs ignoreeof nolog interactive-comments"
@@ -140,8 +140,8 @@ const (
 		"globasciiranges assoc_expand_once patsub_replacement gnu_errfmt mailwarn no_empty_cmd_completion progcomp promptvars hostcomplete"
 )
 
-// shellOption says that an option of set is switched on or off: -e, +x, -o pipefail.
-// With many of them words, names and commands mean something else.
+// shellOption judges switching an option of set on or off: -e, +x, -o pipefail. Many
+// options change how the shell reads words, names and commands.
 func (c *invoked) shellOption(a arg) {
 	name, long := strings.CutPrefix(strings.TrimLeft(a.text, "-+"), "o ")
 	switch {
@@ -152,13 +152,14 @@ func (c *invoked) shellOption(a arg) {
 		c.exported = everything
 		return
 	case oneOf(a.text, "-B +a +f +k +H +P +t -p") || strings.HasPrefix(a.text, "+o ") && oneOf(name, "allexport noglob keyword histexpand history physical onecmd posix"):
-		return // as it is from the start
+		return // this is the default
 	}
-	c.unknown("words mean something else with the option " + shown(a.text) + " of the shell")
+	c.unknown("the shell reads the line differently with the option " + shown(a.text))
 	c.lose("an option of the shell was changed")
 }
 
-// shoptCommand is shopt. Options that are not known to leave words as they are count.
+// shoptCommand judges shopt. An option that is not in the list of harmless ones may
+// change how the shell reads the line.
 func shoptCommand(c *invoked) {
 	defer c.usesAll()
 	switches := false
@@ -170,7 +171,7 @@ func shoptCommand(c *invoked) {
 		if !switches || a.known && (oneOf(a.text, plainShopts) || oneOf(a.text, plainSetNames) || strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "_")) {
 			continue
 		}
-		c.unknown("words mean something else from here on")
+		c.unknown("from here on the shell reads the line differently")
 		c.lose("an option of the shell was changed")
 	}
 }
@@ -179,23 +180,23 @@ func unsetCommand(c *invoked) {
 	o := c.options(c.args, "f v n")
 	for _, a := range o.rest {
 		if !a.known || !c.isVariable(a.text) && !c.isFunction(a.text) {
-			c.unknown("the index of a variable is evaluated")
+			c.unknown("the shell evaluates the index of a variable")
 		}
 		if c.isFunction(a.text) || !a.known {
-			c.unknown("a function is taken away")
+			c.unknown("removes a function")
 			c.undefine(a.text)
 		}
 		c.vanishes(a.text)
-		if c.blind || isOwn(a.text) || !a.known {
+		if c.anyAlias || isOwn(a.text) || !a.known {
 			c.forget(a)
 		} else if !strings.Contains(a.text, "[") {
-			c.count(a.text) // nothing counts as zero
+			c.count(a.text) // an empty value counts as zero
 		}
 	}
 }
 
-// declareCommand is export and the like where they are called through another command,
-// and in sh.
+// declareCommand judges export and similar commands if another command runs them, and in
+// sh.
 func declareCommand(c *invoked) {
 	d := declaration{analysis: c.analysis, variant: c.name}
 	for _, a := range c.args {
@@ -206,7 +207,7 @@ func declareCommand(c *invoked) {
 	c.usesAll()
 }
 
-// setting says that a variable is set for a command that is run, as env does.
+// setting records that a command runs with a variable, as env does.
 func (c *invoked) setting(name string, value arg) {
 	c.steered(name, value)
 	h := hazardOf(name, value)
@@ -224,17 +225,17 @@ func (c *invoked) setting(name string, value arg) {
 	}
 }
 
-// commandCommand is command, which passes functions over, or says what a word means.
+// commandCommand judges command, which ignores functions, or shows what a name means.
 func commandCommand(c *invoked) {
 	if o := c.options(c.args, "+p v V"); !o.has("v", "V") {
 		c.instead(o.rest)
 	}
 }
 
-// instead runs a command in the shell itself, passing functions over.
+// instead judges a command that runs in the shell itself and ignores functions.
 func (c *invoked) instead(argv []arg) {
 	if len(c.funcs) > 0 {
-		c.funcs = cloned(c.funcs) // it may be given more
+		c.funcs = cloned(c.funcs) // more arguments may follow
 	}
 	c.here(argv)
 }

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// cloudCommands are the command lines of clouds, and of what sets them up.
+// cloudCommands are the command lines of clouds and of provisioning tools.
 func cloudCommands(t table) {
 	t.add("aws", awsCommand)
 	t.add("gsutil s3cmd mc", bucketCommand)
@@ -32,9 +32,9 @@ func cloudCommands(t table) {
 		switch word(o.rest, 0) {
 		case "destroy":
 			c.zone(ZoneExternal, "changes something elsewhere")
-			c.protect(destroyData, "destroys what was set up")
+			c.protect(destroyData, "destroys resources")
 		case "preview", "logs", "about", "whoami", "version":
-			c.zone(ZoneNetwork, "runs the project, and asks the cloud")
+			c.zone(ZoneNetwork, "runs the project, and queries the cloud")
 		default:
 			c.platformWords(o.rest)
 		}
@@ -52,8 +52,6 @@ func cloudCommands(t table) {
 			}
 		}
 	})
-	t.add("ansible-galaxy", at(ZoneNetwork, "fetches from the network"))
-	t.add("ansible-lint ansible-doc ansible-inventory tflint terraform-docs checkov tfsec", at(ZoneBuild, "runs over the code of the project"))
 	t.add("packer vagrant multipass virsh virt-install VBoxManage limactl lima colima qemu-system-x86_64 qemu-system-aarch64", func(c *invoked) {
 		if asksOnly(c) {
 			return
@@ -76,7 +74,7 @@ func cloudCommands(t table) {
 	})
 }
 
-// awsCommand is aws: a service, an operation and its options.
+// awsCommand judges aws: a service, an operation and its options.
 func awsCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -85,7 +83,7 @@ func awsCommand(c *invoked) {
 	for _, u := range o.values("endpoint-url") {
 		c.fetch(u)
 	}
-	for _, a := range c.args { // values that begin so are files
+	for _, a := range c.args { // values with this prefix are files
 		for _, scheme := range []string{"file://", "fileb://"} {
 			if _, file, ok := strings.Cut(a.text, scheme); ok {
 				c.read(arg{text: file, known: a.known})
@@ -107,13 +105,13 @@ func awsCommand(c *invoked) {
 	}
 }
 
-// buckets says what commands on objects of a store do: a verb and places.
+// buckets judges commands on object stores: a verb and places.
 func (c *invoked) buckets(words []arg) {
 	places := words[min(1, len(words)):]
 	isStore := func(a arg) bool { return strings.Contains(a.text, "://") }
 	switch verb := word(words, 0); {
 	case oneOf(verb, "ls list cat du stat head hash presign signurl"):
-		c.zone(ZoneNetwork, "asks the cloud")
+		c.zone(ZoneNetwork, "queries the cloud")
 	case oneOf(verb, "cp mv sync rsync copy mirror") && len(places) > 1:
 		for i, a := range places {
 			switch last := i == len(places)-1; {
@@ -180,14 +178,14 @@ func (c *invoked) terraform(o *options) {
 	case "state":
 		c.terraformState(word(o.rest, 1))
 	case "workspace":
-		c.zone(ZoneNetwork, "asks the cloud")
+		c.zone(ZoneNetwork, "queries the cloud")
 		if word(o.rest, 1) == "delete" {
 			c.zone(ZoneExternal, "changes something elsewhere")
 			c.protect(destroyData, "deletes a workspace")
 		}
 	case "destroy":
 		c.zone(ZoneExternal, "changes something elsewhere")
-		c.protect(destroyData, "destroys what was set up")
+		c.protect(destroyData, "destroys resources")
 	case "apply", "import", "taint", "untaint", "force-unlock", "refresh", "run-all", "run":
 		c.zone(ZoneExternal, "changes something elsewhere")
 		destroys := o.has("destroy")
@@ -195,7 +193,7 @@ func (c *invoked) terraform(o *options) {
 			destroys = destroys || a.text == "destroy"
 		}
 		if destroys {
-			c.protect(destroyData, "destroys what was set up")
+			c.protect(destroyData, "destroys resources")
 		}
 	default: // console, login, …
 		c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
@@ -204,11 +202,11 @@ func (c *invoked) terraform(o *options) {
 
 func (c *invoked) terraformState(verb string) {
 	if oneOf(verb, "list show pull") {
-		c.zone(ZoneNetwork, "asks the cloud")
+		c.zone(ZoneNetwork, "queries the cloud")
 		return
 	}
 	c.zone(ZoneExternal, "changes something elsewhere")
 	if verb == "rm" || verb == "push" {
-		c.protect(destroyData, "forgets what was set up")
+		c.protect(destroyData, "removes resources from the state")
 	}
 }

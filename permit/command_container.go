@@ -2,8 +2,8 @@ package permit
 
 import "strings"
 
-// containerCommands are those of containers on this machine. Whoever can talk to their
-// daemon can do anything to the machine.
+// containerCommands manage containers on this machine. Access to their daemon gives full
+// access to the machine.
 func containerCommands(t table) {
 	t.add("docker podman nerdctl", dockerCommand)
 	t.add("docker-compose podman-compose", func(c *invoked) {
@@ -32,13 +32,13 @@ func dockerCommand(c *invoked) {
 		}
 	case "ps", "images", "inspect", "logs", "version", "info", "top", "stats", "port", "diff", "history", "events", "help":
 	case "search":
-		c.zone(ZoneNetwork, "asks the network")
+		c.zone(ZoneNetwork, "queries the network")
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(words)
+		c.denyMetadataHosts(words)
 	case "push":
 		c.zone(ZoneExternal, "publishes")
-		c.shunsHosts(words)
+		c.denyMetadataHosts(words)
 	case "compose":
 		c.compose(words)
 	case "volume", "system", "image", "container", "network", "builder", "buildx", "context", "manifest", "pod", "machine", "secret", "stack", "service", "swarm", "node", "plugin":
@@ -50,21 +50,21 @@ func dockerCommand(c *invoked) {
 		}
 	default: // run, exec, build, cp, start, stop, kill, …
 		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
-		c.shunsHosts(words)
+		c.denyMetadataHosts(words)
 	}
 }
 
-// dockerObject is docker volume rm and the like.
+// dockerObject judges docker volume rm and similar commands.
 func (c *invoked) dockerObject(object string, words []arg) {
 	o := parseOptions(words, "*")
 	switch verb := word(o.rest, 0); {
 	case oneOf(verb, "ls list inspect history logs df info ps top port show events"):
 	case verb == "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(o.from(1))
+		c.denyMetadataHosts(o.from(1))
 	case verb == "push":
 		c.zone(ZoneExternal, "publishes")
-		c.shunsHosts(o.from(1))
+		c.denyMetadataHosts(o.from(1))
 	default:
 		c.zone(ZoneMachine, "changes containers of the machine")
 		if verb == "prune" || oneOf(verb, "rm remove reset") && (object == "volume" || object == "machine" || object == "stack") {
@@ -73,7 +73,7 @@ func (c *invoked) dockerObject(object string, words []arg) {
 	}
 }
 
-// compose is docker compose.
+// compose judges docker compose.
 func (c *invoked) compose(words []arg) {
 	o := c.options(words, "+f=< file=< p= project-name= profile= env-file=< project-directory= parallel= ansi= progress= compatibility dry-run all-resources v version verbose")
 	rest := parseOptions(o.from(1), "*")
@@ -81,7 +81,7 @@ func (c *invoked) compose(words []arg) {
 	case "", "ps", "logs", "ls", "images", "top", "port", "version", "events", "stats":
 	case "config", "convert":
 		if !rest.has("q", "quiet", "services", "volumes", "images", "profiles") {
-			c.zone(ZoneMachine, "it shows what is in any file that the settings name: with --quiet it only checks them")
+			c.zone(ZoneMachine, "it shows the contents of files that the settings name: with --quiet it only checks the settings")
 		}
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
@@ -95,7 +95,7 @@ func (c *invoked) compose(words []arg) {
 	}
 }
 
-// clusterCommands steer clusters.
+// clusterCommands manage clusters.
 func clusterCommands(t table) {
 	t.add("kubectl oc k3s", kubectlCommand)
 	t.add("helm helmfile", helmCommand)
@@ -106,7 +106,7 @@ func clusterCommands(t table) {
 		o := c.options(c.args, "*")
 		switch verb := word(o.rest, 0); {
 		case oneOf(verb, "get status list ls version"):
-			c.zone(ZoneNetwork, "asks the cluster")
+			c.zone(ZoneNetwork, "queries the cluster")
 		default:
 			c.zone(ZoneMachine, "changes clusters, or the machine")
 			if oneOf(verb, "delete reset destroy") {
@@ -138,7 +138,7 @@ func kubectlCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "":
 	case "get", "describe", "logs", "log", "top", "explain", "version", "api-resources", "api-versions", "cluster-info", "diff", "events", "wait", "auth", "kustomize", "completion":
-		c.zone(ZoneNetwork, "asks the cluster")
+		c.zone(ZoneNetwork, "queries the cluster")
 	case "config":
 		if o.may("raw") {
 			c.zone(ZoneMachine, "shows the user's keys of clusters")
@@ -178,7 +178,7 @@ func helmCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "":
 	case "list", "ls", "status", "get", "history", "show", "inspect", "search", "diff":
-		c.zone(ZoneNetwork, "asks the cluster")
+		c.zone(ZoneNetwork, "queries the cluster")
 	case "lint", "template", "env", "version":
 		c.zone(ZoneBuild, "fills templates of the project")
 	case "create", "package":

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// copyCommands move files about.
+// copyCommands copy, move and link files.
 func copyCommands(t table) {
 	t.add("cp gcp", copyCommand)
 	t.add("mv gmv", moveCommand)
@@ -19,7 +19,7 @@ func copyCommands(t table) {
 	t.add("rsync", rsyncCommand)
 }
 
-// targets are where files go that are copied to a directory, or to a name.
+// targets returns the paths that a copy to a directory, or to a name, creates.
 func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	dir, ok := o.value("t", "target-directory")
 	switch {
@@ -46,7 +46,7 @@ func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	return to
 }
 
-// inside are the names that a file, or those of a pattern, get in a directory.
+// inside returns the paths that a file, or the files of a pattern, get in a directory.
 func (c *invoked) inside(dir, a arg) []arg {
 	if !a.known || a.pipe {
 		return []arg{dir}
@@ -62,7 +62,7 @@ func (c *invoked) inside(dir, a arg) []arg {
 	return all
 }
 
-// sources are the words that are copied.
+// sources returns the words that are copied.
 func sources(o *options) []arg {
 	if o.has("t", "target-directory") || len(o.rest) == 0 {
 		return o.rest
@@ -74,7 +74,7 @@ func copyCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= reflink=? sparse= backup=? preserve=? no-preserve= context=? update=?")
 	c.zone(ZoneWorkspace, "")
 	deep := o.may("r", "R", "a", "recursive", "archive")
-	follows := o.may("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // elsewhere cp -r is cp -RL
+	follows := o.may("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // on other systems cp -r is cp -RL
 	for _, a := range sources(o) {
 		if deep {
 			a.follows = a.follows || follows
@@ -106,8 +106,8 @@ func copyCommand(c *invoked) {
 	}
 }
 
-// merges says that what is in a directory goes into another, if it is copied so: then
-// what steers Belay or git there would be replaced too.
+// merges records that the contents of a directory are copied into another one, where they
+// could replace files that control Belay or git.
 func (c *invoked) merges(from, to arg, all bool) {
 	if !from.known || from.pipe || !all && !strings.HasSuffix(from.text, "/.") && from.text != "." && path.Base(from.text) != ".." {
 		return
@@ -119,11 +119,12 @@ func (c *invoked) merges(from, to arg, all bool) {
 	}
 }
 
-// copiedNames are files that steer Belay, git or another program from the top of a directory.
+// copiedNames are files at the top of a directory that control Belay, git or another
+// program.
 var copiedNames = slices.Concat([]string{".belay", ".claude", "belay.yaml", "belay.yml", ".git"}, slices.Sorted(maps.Keys(laterFiles)), laterSorted)
 
-// wroteInto reports whether something in front in the line wrote a file of some name in a
-// directory.
+// wroteInto reports whether an earlier command of the line wrote a file with one of the
+// names into a directory.
 func (c *invoked) wroteInto(dir arg, name string) bool {
 	return slices.ContainsFunc(c.spots(under(dir, literal(name)), reads), func(s spot) bool {
 		return slices.ContainsFunc(c.found, func(f Finding) bool {
@@ -145,8 +146,8 @@ func moveCommand(c *invoked) {
 	c.bringsCopies(sources(o))
 }
 
-// linkCommand is ln. Through a link what it leads to is read and changed later, where
-// it is not seen.
+// linkCommand judges ln. The analysis does not see what is later read or changed through
+// the link.
 func linkCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= backup=?")
 	c.zone(ZoneWorkspace, "")
@@ -154,7 +155,7 @@ func linkCommand(c *invoked) {
 	if len(o.rest) == 1 && !o.has("t", "target-directory") { // a link of that name, here
 		from, to = o.rest, c.inside(literal("."), o.rest[0])
 	}
-	holder := literal(".") // of the links: all are in one directory
+	holder := literal(".") // the directory of the links
 	if len(to) > 0 {
 		holder = arg{text: path.Dir(to[0].text), known: to[0].known}
 	}
@@ -163,27 +164,27 @@ func linkCommand(c *invoked) {
 	c.writeAll(to)
 	c.becomes(from, to)
 	for _, t := range c.few(to) {
-		if symbolic && misleads { // what is put behind the link later is not seen
+		if symbolic && misleads { // the analysis does not see later files behind the link
 			c.fillsHolder(t)
 		}
 	}
 	for _, a := range c.few(from) {
 		if symbolic && !o.has("r", "relative") && a.known && !path.IsAbs(a.text) && !a.pattern {
-			a = under(holder, a) // what a link says is relative to it
+			a = under(holder, a) // the target is relative to the link
 		}
 		c.leads(a)
 	}
 	c.backups(o, to)
 	switch {
 	case misleads:
-		c.bringsLinks(c.name) // .. behind the link leads elsewhere
+		c.bringsLinks(c.name) // .. after the link leads elsewhere
 	case !symbolic:
 		c.bringsCopies(from)
 	}
 }
 
-// isFile reports whether what a link in a directory leads to is a plain file. There is no ..
-// behind it.
+// isFile reports whether the target of a link in a directory is a plain file. A .. cannot
+// follow it in a path.
 func (c *invoked) isFile(a, holder arg) bool {
 	if !a.isText() || c.ranBefore() {
 		return false
@@ -198,17 +199,19 @@ func (c *invoked) isFile(a, holder arg) bool {
 	})
 }
 
-// backups says that the command keeps what it replaces under names with a suffix.
+// backups records that the command keeps replaced files under names with a suffix.
 func (c *invoked) backups(o *options, to []arg) {
 	for _, suffix := range o.values("S", "suffix") {
 		c.writeJoined(to, suffix)
 	}
 }
 
-// plainSuffixes are suffixes that make no name of a file which other programs run.
+// plainSuffixes are suffixes that cannot complete the name of a file that another program
+// runs.
 const plainSuffixes = ".bak .backup .orig .old .tmp .save ~ .gz .bz2 .xz .zst .lz4"
 
-// writeJoined says that the command writes files whose names are others with a suffix.
+// writeJoined records that the command writes files whose names are other names plus a
+// suffix.
 func (c *invoked) writeJoined(files []arg, suffix arg) {
 	switch {
 	case suffix.known && (suffix.text == "" || oneOf(suffix.text, plainSuffixes)):
@@ -220,7 +223,7 @@ func (c *invoked) writeJoined(files []arg, suffix arg) {
 	c.writeNamed(files, func(name string) string { return name + suffix.text })
 }
 
-// writeNamed says that the command writes files whose names it makes of others.
+// writeNamed records that the command writes files whose names it makes from other names.
 func (c *invoked) writeNamed(files []arg, name func(string) string) {
 	for _, a := range c.few(files) {
 		switch {
@@ -249,7 +252,7 @@ func installCommand(c *invoked) {
 	c.backups(o, c.targets(o.rest, o))
 }
 
-// rsyncOptions are all that rsync has. It takes none that is shortened.
+// rsyncOptions are all options of rsync, which accepts no abbreviations.
 const rsyncOptions = "e= rsh= rsync-path=$ exclude= include= f= filter= F exclude-from=< include-from=< files-from=< 0 from0 log-file=> backup-dir=> password-file=< T=> temp-dir=> partial-dir=> " +
 	"compare-dest=< copy-dest=< link-dest=< M=! remote-option=! config=! daemon! write-batch=> only-write-batch=> read-batch=! copy-as=! write-devices! port= bwlimit= timeout= contimeout= chmod= chown= " +
 	"max-size= min-size= max-delete= max-alloc= out-format= log-format= log-file-format= B= block-size= address= sockopts= info= debug= stderr= iconv= protocol= suffix= compress-level= zl= " +
@@ -263,11 +266,11 @@ const rsyncOptions = "e= rsh= rsync-path=$ exclude= include= f= filter= F exclud
 	"no-inc-recursive no-i-r no-compress no-z no-human-readable no-h no-verbose no-v no-devices no-specials no-D no-xattrs no-X no-acls no-A no-super no-partial no-progress no-blocking-io no-delay-updates " +
 	"no-checksum no-c no-hard-links no-H no-omit-dir-times no-O no-itemize-changes no-i no-bwlimit no-timeout no-fuzzy no-prune-empty-dirs no-msgs2stderr no-force no-backup no-update no-sparse no-inplace"
 
-// rsyncCommand is rsync. A word with a colon in front of any slash is on another
+// rsyncCommand judges rsync. A word with a colon before the first slash is on another
 // machine.
 func rsyncCommand(c *invoked) {
 	o := c.options(c.args, rsyncOptions)
-	for _, rule := range o.values("f", "filter") { // some take more rules from a file
+	for _, rule := range o.values("f", "filter") { // some rules name a file with more rules
 		if fields := strings.Fields(rule.text); len(fields) > 1 && !strings.ContainsAny(fields[0], "+-PHSR!") {
 			c.read(arg{text: fields[len(fields)-1], known: rule.known})
 		}
@@ -321,8 +324,7 @@ func rsyncCommand(c *invoked) {
 	c.transfer(o.rest, nil)
 }
 
-// transfer says that files go from some places to another, each here or on another
-// machine.
+// transfer records that files are copied to a place. Each end may be on another machine.
 func (c *invoked) transfer(from, to []arg) {
 	for _, a := range from {
 		if isRemote(a) {
@@ -345,8 +347,8 @@ func (c *invoked) transfer(from, to []arg) {
 	}
 }
 
-// arrives says that a file comes to a place: a name, or a directory where it keeps its
-// own.
+// arrives records that a file arrives at a place: under that name, or in that directory
+// under its own name.
 func (c *invoked) arrives(from, to arg) {
 	c.overwrite(to)
 	if !from.known || !c.isDirectory(to) || strings.HasSuffix(from.text, "/") {
@@ -367,7 +369,7 @@ func isRemote(a arg) bool {
 	return a.known && ok && host != "" && !strings.Contains(host, "/")
 }
 
-// plainRemoteShell reports whether a command is ssh with nothing but harmless options.
+// plainRemoteShell reports whether a command is ssh with harmless options only.
 func plainRemoteShell(a arg) bool {
 	words := strings.Fields(a.text)
 	if !a.known || len(words) == 0 || words[0] != "ssh" && words[0] != "/usr/bin/ssh" {

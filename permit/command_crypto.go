@@ -9,17 +9,14 @@ import (
 func cryptoCommands(t table) {
 	t.add("openssl", opensslCommand)
 	t.add("gpg gpg2", gpgCommand)
-	t.add("gpgconf gpg-agent gpg-connect-agent pinentry", at(ZoneMachine, "changes the user's keys"))
 	t.add("age rage", func(c *invoked) {
 		o := c.options(c.args, "* o=> output=> r= recipient= R=< recipients-file=< i=< identity=< j=!")
 		c.readAll(o.rest)
 	})
-	t.add("age-keygen mkcert certbot acme.sh sops", at(ZoneMachine, "makes or uses keys"))
-	t.add("uuidgen pwgen xkcdpass", harmless)
 }
 
-// opensslVerbs are the commands of openssl that only work on what they are given, or that
-// are judged by name, and opensslCiphers those that encrypt.
+// opensslVerbs are the commands of openssl that only process their input, or that
+// opensslCommand judges by name. opensslCiphers are those that encrypt.
 const opensslVerbs = "version help list errstr ciphers dgst md5 sha1 sha224 sha256 sha384 sha512 enc base64 rand prime passwd speed x509 req rsa rsautl ec ecparam dsa dsaparam gendsa genrsa genpkey dhparam pkey pkeyparam pkeyutl " +
 	"pkcs7 pkcs8 pkcs12 crl crl2pkcs7 verify asn1parse cms smime nseq spkac info kdf mac sess_id s_client ocsp s_time s_server ca engine"
 
@@ -29,7 +26,7 @@ func opensslCommand(c *invoked) {
 	o := c.options(c.args, "*-in=< out=> keyout=> key=< cert=< certfile=< CAfile=< CApath=< CA=< CAkey=< CAserial=> inkey=< sign= verify= signature=< pass= passin= passout= config=! engine=! provider=! provider-path=! "+
 		"rand=< writerand=> extfile=< conf=! addext= subj= days= newkey= connect= host= port= servername= showcerts n= hex base64 text noout")
 	for _, a := range c.args {
-		if file, ok := strings.CutPrefix(a.text, "file:"); ok && a.known { // a path may be written as an address
+		if file, ok := strings.CutPrefix(a.text, "file:"); ok && a.known { // a path may be written as a URL
 			c.read(literal("/" + strings.TrimLeft(file, "/")))
 			c.read(literal(file))
 		}
@@ -44,7 +41,7 @@ func opensslCommand(c *invoked) {
 			c.send(h)
 		}
 	case "s_server", "ca", "engine":
-		c.zone(ZoneMachine, "serves, or runs, what it is told")
+		c.zone(ZoneMachine, "starts a server, or loads code")
 	case "":
 	default:
 		for _, p := range o.values("passin", "passout", "pass") {

@@ -8,7 +8,8 @@ import (
 
 func curlCommands(t table) { t.add("curl", curlCommand) }
 
-// curlOptions are those of curl that have a value, and those without that matter.
+// curlOptions are the options of curl that have a value, and those without a value that
+// matter.
 const curlOptions = `a append A= user-agent= b= cookie= c=> cookie-jar=> C= continue-at= d= data= data-ascii= data-binary= data-raw= data-urlencode= json= D=> dump-header=>
 	e= referer= E=< cert=< cert-type= f fail F= form= form-string= g globoff G get h=? help=? H= header= i include show-headers I head j junk-session-cookies J remote-header-name
 	k insecure K=! config=! l list-only L location location-trusted m= max-time= M manual n! netrc! netrc-file=! netrc-optional! N no-buffer o=> output=> O remote-name remote-name-all
@@ -26,7 +27,6 @@ const curlOptions = `a append A= user-agent= b= cookie= c=> cookie-jar=> C= cont
 	proxy-cert=< proxy-key=< proxy-capath=< proxy-anyauth proxy-basic proxy-digest proxy-ntlm proxy-negotiate proxy-tlsv1 ca-native proxy-ca-native skip-existing max-time= ipfs-gateway= metalink no-compressed
 	dump-ca-embed ech= out-null vlan-priority= ip-tos= quote=! postquote=! prequote=!`
 
-// curlCommand is curl.
 func curlCommand(c *invoked) {
 	o := c.options(c.args, curlOptions)
 	urls := slices.Concat(o.rest, o.values("url"))
@@ -47,10 +47,10 @@ func curlCommand(c *invoked) {
 		c.write(dir)
 	}
 	if o.has("J", "remote-header-name") {
-		c.unknown("cannot determine which file it writes: the other side says")
+		c.unknown("the server chooses which file it writes")
 	}
 	for _, out := range o.values("o", "output") {
-		if strings.Contains(out.text, "#") { // stands for a part of the address
+		if strings.Contains(out.text, "#") { // #1 means a part of the address
 			c.unknown("cannot determine which files it writes")
 		}
 	}
@@ -75,8 +75,8 @@ func curlCommand(c *invoked) {
 	}
 }
 
-// curlSends reports whether a request changes something or carries a file, and says which
-// files it sends.
+// curlSends reports whether a request changes something or uploads a file. It records the
+// files that curl sends.
 func (c *invoked) curlSends(o *options) bool {
 	sends := o.has("a", "append")
 	for i := range o.given {
@@ -112,7 +112,7 @@ func (c *invoked) curlSends(o *options) bool {
 	return sends
 }
 
-// curlFile says that a value is a file if it begins with @, and reports that.
+// curlFile reports whether a value begins with @, and records that curl reads that file.
 func (c *invoked) curlFile(value arg) bool {
 	file, ok := strings.CutPrefix(value.text, "@")
 	if ok {
@@ -121,7 +121,7 @@ func (c *invoked) curlFile(value arg) bool {
 	return ok
 }
 
-// curlForm says which files a field of a form is made of: name=@file,file;type=x.
+// curlForm records the files in a form field: name=@file,file;type=x.
 func (c *invoked) curlForm(field arg) {
 	_, value, _ := strings.Cut(field.text, "=")
 	switch {
@@ -135,7 +135,8 @@ func (c *invoked) curlForm(field arg) {
 	}
 }
 
-// curlURL says that an address is reached. Braces and brackets in it stand for several.
+// curlURL records that curl reaches an address. Braces and brackets in it mean several
+// addresses.
 func (c *invoked) curlURL(u arg, least Zone, o *options) {
 	if !u.known {
 		c.address(u, least)
@@ -156,8 +157,8 @@ func (c *invoked) curlURL(u arg, least Zone, o *options) {
 	}
 }
 
-// variesHost reports whether a URL has braces or brackets that stand for several in its
-// scheme or host. An IPv6 address is in brackets too.
+// variesHost reports whether the scheme or the host of a URL has braces or brackets that
+// mean several. The brackets of an IPv6 address do not count.
 func variesHost(url string) bool {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
@@ -169,7 +170,7 @@ func variesHost(url string) bool {
 		strings.HasPrefix(host, "[") && strings.Trim(host[1:strings.IndexByte(host+"]", ']')], "0123456789abcdefABCDEF:.%") != "" && strings.Contains(host, "-")
 }
 
-// curlRoute says which other machines a request goes through.
+// curlRoute records the other machines that a request goes through.
 func (c *invoked) curlRoute(o *options) {
 	for _, p := range o.values("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "proxy1.0", "doh-url", "ipfs-gateway") {
 		if p.text != "" || !p.known {
@@ -199,8 +200,8 @@ func (c *invoked) curlRoute(o *options) {
 	}
 }
 
-// through says that what is fetched comes from a machine that the line names instead of
-// the usual one: a registry, a proxy, a remote. What it is asked for it learns.
+// through records that a download uses a machine that the line names instead of the usual
+// one: a registry, a proxy, a remote. That machine learns what is requested.
 func (c *invoked) through(a arg) {
 	c.zone(ZoneExternal, "names another registry, proxy or remote")
 	c.send(a)
@@ -215,7 +216,7 @@ func (c *invoked) throughAll(args []arg) {
 	}
 }
 
-// fileOfURL is the name that programs give to what an address leads to.
+// fileOfURL returns the file name that programs derive from a URL.
 func fileOfURL(url string) string {
 	url = url[:strings.IndexAny(url+"?", "?#")]
 	if _, rest, ok := strings.Cut(url, "://"); ok {

@@ -39,7 +39,6 @@ func databaseCommands(t table) {
 			}
 		}
 	})
-	t.add("createdb createuser vacuumdb reindexdb clusterdb mongoimport mongorestore mysqlimport pgbench influx cqlsh", at(ZoneExternal, "changes a database"))
 	t.add("pg_dump pg_dumpall mysqldump mongodump mongoexport pg_isready", func(c *invoked) {
 		c.options(c.args, "* f=> file=> r=> result-file=> o=> out=> h= host= d= dbname= U= p= u= t= n= T= N=")
 		c.zone(ZoneNetwork, "reads a database")
@@ -55,7 +54,6 @@ func databaseCommands(t table) {
 			c.protect(destroyData, "removes what is in the database")
 		}
 	})
-	t.add("postgres initdb pg_ctl mysqld mongod redis-server", at(ZoneMachine, "starts or changes a database server"))
 	t.add("alembic flyway liquibase goose migrate dbmate prisma sequelize knex typeorm atlas", func(c *invoked) {
 		if asksOnly(c) {
 			return
@@ -70,13 +68,14 @@ func databaseCommands(t table) {
 	})
 }
 
-// removing finds statements that remove data, and words of databases that do.
+// removing matches statements and commands that remove data.
 var removing = regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
 
 // destroysData reports whether a statement may remove data.
 func destroysData(text string) bool { return removing.MatchString(text) }
 
-// sqlCommand judges clients of database servers. names are the options with statements.
+// sqlCommand judges clients of database servers. names are the options whose values are
+// statements.
 func sqlCommand(list, names string) judge {
 	given := strings.Fields(names)
 	return func(c *invoked) {
@@ -136,6 +135,6 @@ func redisCommand(c *invoked) {
 		}
 	}
 	if oneOf(strings.ToLower(word(o.rest, 0)), "config eval evalsha script module slaveof replicaof save bgsave acl migrate function") {
-		c.unknown("the server runs, or writes, what it is told")
+		c.unknown("the server runs code or writes files")
 	}
 }

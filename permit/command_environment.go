@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Variables that change what programs do, by what they do. Names that end in * stand
-// for all that begin so.
+// These variables change what programs do. A name that ends in * means all names with
+// that prefix.
 var (
 	loadingNames = newNameList("LD_* DYLD_* BASH_ENV ENV ZDOTDIR FPATH BASH_LOADABLES_PATH BASH_FUNC_* PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONINSPECT PYTHONBREAKPOINT " +
 		"PYTHONWARNINGS PYTHONPLATLIBDIR PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB NODE_PATH NODE_REPL_EXTERNAL_MODULE LUA_PATH* LUA_CPATH* LUA_INIT* PHPRC PHP_INI_SCAN_DIR " +
@@ -27,17 +27,17 @@ var (
 	compilerNames = newNameList("CC CXX CPP LD AR AS NM FC RANLIB STRIP HOSTCC HOSTCXX")
 	flagNames     = newNameList("GOFLAGS RUSTFLAGS RUSTDOCFLAGS CGO_LDFLAGS CGO_CFLAGS LDFLAGS CFLAGS CXXFLAGS CPPFLAGS CGO_CXXFLAGS CGO_CPPFLAGS")
 	registryNames = newNameList("GOPROXY GOSUMDB GONOSUMDB GONOSUMCHECK GONOPROXY GOPRIVATE GOINSECURE CARGO_REGISTRIES_* CARGO_REGISTRY_* CARGO_NET_* CARGO_SOURCE_* CARGO_HTTP_*")
-	// familiarNames are variables of the environment that make no program run, load or
-	// write anything, whatever they hold. Names that neither this list nor another has
-	// may do that in a program that nobody thought of.
+	// familiarNames are environment variables that never make a program run, load or
+	// write anything. A variable that is in none of the lists may do that in some
+	// program.
 	familiarNames = newNameList("LANG LANGUAGE LC_* TZ TERM COLORTERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE USER LOGNAME DEBIAN_FRONTEND NODE_ENV RAILS_ENV " +
 		"RACK_ENV APP_ENV MIX_ENV GO111MODULE GOOS GOARCH GOARM GOAMD64 CGO_ENABLED GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK RUST_LOG RUST_BACKTRACE CARGO_TERM_COLOR CARGO_INCREMENTAL " +
 		"PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONHASHSEED GIT_TERMINAL_PROMPT GIT_AUTHOR_* GIT_COMMITTER_* GIT_OPTIONAL_LOCKS GIT_MERGE_AUTOEDIT " +
 		"GIT_LFS_SKIP_SMUDGE GIT_TRACE* PAGER *_PAGER MANPAGER EDITOR VISUAL *_EDITOR LS_COLORS GREP_COLORS GREP_COLOR LESS LESSCHARSET JQ_COLORS BAT_THEME BLOCKSIZE BLOCK_SIZE TIME_STYLE QUOTING_STYLE")
 )
 
-// hazardOf says what setting a variable, in front of a command or for the rest of a line,
-// can do. The value decides where a harmless one is usual.
+// hazardOf returns what setting a variable can do, for one command or for the rest of the
+// line. Some variables are harmless with their usual values.
 func hazardOf(name string, value arg) hazard {
 	number := value.known && !value.pattern && value.text != "" && isInteger(value.text)
 	switch {
@@ -62,7 +62,7 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 	plain := value.known && value.text == ""
 	switch {
 	case strings.HasPrefix(name, "BELAY_"):
-		return "it steers Belay", true
+		return "it controls Belay", true
 	case name == "PAGER" || strings.HasSuffix(name, "_PAGER") || name == "MANPAGER":
 		return "programs run it to show their output", !value.known || !isPlainPager(value.text)
 	case name == "EDITOR" || name == "VISUAL" || strings.HasSuffix(name, "_EDITOR"):
@@ -100,13 +100,13 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 	}
 }
 
-// isUnfamiliar reports whether a variable of the environment may steer a program in a way
-// that nobody thought of. Names in small letters are taken for the text's own.
+// isUnfamiliar reports whether an environment variable may change what some program does.
+// Names in lower case count as variables of the script itself.
 func isUnfamiliar(name string) bool {
 	return name != "" && name == strings.ToUpper(name) && !familiarNames.has(name) && !isOwn(name)
 }
 
-// isPlainPager reports whether a pager shows texts and nothing else.
+// isPlainPager reports whether a pager only shows text.
 func isPlainPager(command string) bool {
 	switch command {
 	case "", "cat", "less", "more", "less -R", "less -F", "less -FRX", "less -FX", "less -RFX", "head", "true":
@@ -116,8 +116,8 @@ func isPlainPager(command string) bool {
 	}
 }
 
-// isPlainEditor reports whether an editor leaves the text as it is. Others take commands from a
-// pipe, and with them read, write and run what they like: ed, ex, vi.
+// isPlainEditor reports whether an editor leaves the text as it is. Others, such as ed,
+// ex and vi, read commands from a pipe, which can read, write and run anything.
 func isPlainEditor(command string) bool {
 	switch command {
 	case "", ":", "true", "cat", "code --wait", "/bin/true", "/usr/bin/true":
@@ -136,8 +136,8 @@ func isProxy(name string) bool {
 	}
 }
 
-// plainFlags reports whether a value is made of certain options, each with or without
-// a value of its own.
+// plainFlags reports whether a value consists of certain options, each with or without a
+// value.
 func plainFlags(value arg, flags string) bool {
 	if !value.known {
 		return false
@@ -151,8 +151,8 @@ func plainFlags(value arg, flags string) bool {
 	return true
 }
 
-// runsFromFlags reports whether options of a compiler name a program or a file of
-// options that it runs.
+// runsFromFlags reports whether compiler options name a program that the compiler runs,
+// or a file with more options.
 func runsFromFlags(flags string) bool {
 	for flag := range strings.FieldsSeq(flags) {
 		if strings.HasPrefix(flag, "-B") || strings.HasPrefix(flag, "@") || strings.HasPrefix(flag, "-exec") || strings.HasPrefix(flag, "--exec") {
@@ -167,7 +167,7 @@ func runsFromFlags(flags string) bool {
 	return false
 }
 
-// isCompiler reports whether a value is a program and options, and no more.
+// isCompiler reports whether a value is a program with options and nothing else.
 func isCompiler(value arg) bool {
 	fields := strings.Fields(value.text)
 	if !value.known {

@@ -8,10 +8,6 @@ import (
 
 // fileCommands make, change and remove files.
 func fileCommands(t table) {
-	t.add("mkdir gmkdir", writer("* m= mode= context=?"))
-	t.add("touch gtouch", writer("* d= t= r=< reference=< date= time= A="))
-	t.add("mkfifo", writer("* m= mode="))
-	t.add("fallocate", writer("* l= o= length= offset="))
 	t.add("rm grm", removeCommand)
 	t.add("rmdir unlink trash trash-put", func(c *invoked) {
 		for _, a := range c.options(c.args, "*").rest {
@@ -23,8 +19,6 @@ func fileCommands(t table) {
 	t.add("truncate gtruncate", truncateCommand)
 	t.add("chmod gchmod", modeCommand)
 	t.add("chown chgrp gchown", ownerCommand)
-	t.add("chattr setfacl setfattr chcon setcap chflags xattr", at(ZoneMachine, "changes what files are allowed to do"))
-	t.add("mknod", at(ZoneMachine, "makes a device"))
 	t.add("dd gdd", copyBlocksCommand)
 	t.add("rename prename", renameCommand)
 }
@@ -69,7 +63,6 @@ func truncateCommand(c *invoked) {
 	}
 }
 
-// modeCommand is chmod.
 func modeCommand(c *invoked) {
 	o := c.options(c.args, "* reference=<")
 	files := o.rest
@@ -80,12 +73,12 @@ func modeCommand(c *invoked) {
 	c.zone(ZoneWorkspace, "")
 	octal := strings.TrimLeft(mode, "0")
 	if strings.Contains(mode, "s") && !strings.Contains(mode, "-s") || isNumber(mode) && len(octal) > 3 && octal[0] > '1' {
-		c.zone(ZoneMachine, "has a program run with its owner's rights")
+		c.zone(ZoneMachine, "makes a program run with its owner's rights")
 	}
 	c.writeTrees(files, o)
 }
 
-// writeTrees says that files are changed, and with -R all that is below.
+// writeTrees records that the command changes files, and with -R everything below them.
 func (c *invoked) writeTrees(files []arg, o *options) {
 	for _, a := range files {
 		if o.may("R", "recursive") {
@@ -107,7 +100,7 @@ func ownerCommand(c *invoked) {
 	c.writeTrees(files, o)
 }
 
-// copyBlocksCommand is dd, whose words are all name=value.
+// copyBlocksCommand judges dd, whose words are all name=value.
 func copyBlocksCommand(c *invoked) {
 	c.known(c.args)
 	for _, a := range c.args {
@@ -123,13 +116,13 @@ func copyBlocksCommand(c *invoked) {
 	}
 }
 
-// renameCommand is rename, of which there are two: one takes a piece of Perl, the
-// other what to replace by what.
+// renameCommand judges rename. There are two programs of this name: one takes Perl code,
+// the other a text and its replacement.
 func renameCommand(c *invoked) {
 	o := c.options(c.args, "* e=! E=!")
 	c.zone(ZoneWorkspace, "")
 	if first := word(o.rest, 0); strings.Trim(first, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- ") != "" {
-		c.unknown("the names are made by a piece of Perl")
+		c.unknown("Perl code makes the new names")
 	}
 	for _, a := range o.from(1) {
 		c.remove(a)

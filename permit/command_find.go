@@ -8,8 +8,7 @@ import (
 
 func findCommands(t table) { t.add("find gfind", findCommand) }
 
-// findCommand is find: directories to begin with, and an expression of tests and
-// actions.
+// findCommand judges find: start directories, then an expression of tests and actions.
 func findCommand(c *invoked) {
 	c.known(c.args)
 	args, follows := c.args, false
@@ -50,18 +49,18 @@ starts:
 	}
 }
 
-// finding goes through the expression of a find.
+// finding is the state while findCommand reads the expression.
 type finding struct {
 	*invoked
 	starts  []arg
 	follows bool // links are followed
-	named   bool // only files with certain names get this far
-	plain   bool // only plain files get this far, and no links
-	not     bool // the next test is turned around
-	nested  bool // there are parentheses that are not followed
+	named   bool // earlier tests let only files with certain names pass
+	plain   bool // earlier tests let only plain files pass, and no links
+	not     bool // the next test is negated
+	nested  bool // there are parentheses that findCommand does not understand
 }
 
-// primary takes a test or an action off an expression.
+// primary reads a test or an action of the expression.
 func (f *finding) primary(words []arg) (rest []arg) {
 	name, rest := word(words, 0), words[1:]
 	value := arg{text: "(nothing)"}
@@ -112,7 +111,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 		return skip(2)
 	case "-files0-from":
 		f.read(value)
-		f.unknown("it is not known where it searches")
+		f.unknown("cannot determine where it searches")
 		return skip(1)
 	case "-newer", "-anewer", "-cnewer", "-samefile":
 		f.read(value)
@@ -130,7 +129,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 	}
 }
 
-// run takes the command of an -exec off an expression.
+// run reads the command of an -exec.
 func (f *finding) run(words []arg) (rest []arg) {
 	end := slices.IndexFunc(words, func(a arg) bool { return a.known && a.text == ";" })
 	for i := 1; i < len(words) && (end < 0 || i < end); i++ {
@@ -146,7 +145,7 @@ func (f *finding) run(words []arg) (rest []arg) {
 	return words[min(end+1, len(words)):]
 }
 
-// isOrdinary reports whether a pattern of names matches none that is protected.
+// isOrdinary reports whether a name pattern matches no protected file.
 func isOrdinary(pattern string) bool {
 	pattern = strings.ToLower(pattern)
 	return pattern != "" && !slices.ContainsFunc(steering, func(name string) bool {
@@ -155,8 +154,8 @@ func isOrdinary(pattern string) bool {
 	})
 }
 
-// namesInside is how many words a pair of parentheses takes up that holds nothing but
-// alternative names, all of them ordinary: -name a -o -name b ). It is 0 for others.
+// namesInside returns the number of words in a pair of parentheses that contains only
+// alternative, ordinary names: -name a -o -name b ). It returns 0 for anything else.
 func namesInside(words []arg) int {
 	for i := 0; i+2 < len(words); i += 3 {
 		if !oneOf(word(words, i), "-name -iname") || !isOrdinary(word(words, i+1)) {
@@ -173,8 +172,8 @@ func namesInside(words []arg) int {
 	return 0
 }
 
-// steering are names of files that steer Belay or git, and of the directories that
-// hold them.
+// steering are the names of files that control Belay or git, and of the directories that
+// contain them.
 var steering = []string{
 	".belay", ".claude", "belay.yaml", "belay.yml", ".git", "config", "config.worktree", "hooks", "attributes", ".gitconfig",
 	"pre-commit", "commit-msg", "post-checkout", "post-merge", "pre-push", "post-commit", "prepare-commit-msg", "pre-rebase", "post-rewrite",

@@ -11,10 +11,9 @@ import (
 func gitCommands(t table) {
 	verbs := gitVerbs()
 	t.add("git", func(c *invoked) { gitCommand(c, verbs) })
-	t.add("gitk git-gui tig lazygit gitui", at(ZoneMachine, "runs git by the user's keys"))
 }
 
-// git is a call of git about to be judged: the words behind the name of its command.
+// git is a git command that is being judged, with the words after its name.
 type git struct {
 	*invoked
 	verb string
@@ -34,7 +33,7 @@ func gitVerbs() map[string]func(*git) {
 	return verbs
 }
 
-// gitCommand is git: options of its own, a command, and its words.
+// gitCommand judges git: its own options, a command, and the words of that command.
 func gitCommand(c *invoked, verbs map[string]func(*git)) {
 	o := c.options(c.args, "+C= c= exec-path=? html-path man-path info-path p paginate P no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice "+
 		"bare git-dir= work-tree= namespace= config-env=! super-prefix=! literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source= list-cmds= v version h help")
@@ -74,8 +73,8 @@ func gitCommand(c *invoked, verbs map[string]func(*git)) {
 	judge()
 }
 
-// gitElsewhere says that the command works on another repository than the project's,
-// whose settings and hooks are not protected.
+// gitElsewhere records that git works on another repository than the project's. Nothing
+// protects the settings and hooks of that repository.
 func (c *invoked) gitElsewhere() {
 	for _, dir := range c.dirs {
 		at := filepath.ToSlash(dir)
@@ -92,14 +91,14 @@ func (c *invoked) gitElsewhere() {
 	}
 }
 
-// wroteBelow reports whether something in front in the line wrote to a directory.
+// wroteBelow reports whether an earlier command of the line wrote below a directory.
 func (c *invoked) wroteBelow(rel string) bool {
 	return slices.ContainsFunc(c.found, func(f Finding) bool { return f.Kind == KindWrite && strings.HasPrefix(f.Subject, rel+"/") })
 }
 
-// otherRepository reports whether git, started in a directory of the project, finds a
-// repository that is not the project's own: one that is nested, or a directory that only
-// looks like one.
+// otherRepository reports whether git, started in a directory of the project, finds
+// another repository than the project's: a nested one, or a directory that only looks
+// like one.
 func (f *Floor) otherRepository(dir string) bool {
 	for at := dir; ; at = path.Dir(at) {
 		info, err := os.Lstat(filepath.FromSlash(at + "/.git"))
@@ -116,8 +115,8 @@ func (f *Floor) otherRepository(dir string) bool {
 	}
 }
 
-// ownGitFile reports whether .git is a file that leads to the project's own repository,
-// as those of submodules and working trees do.
+// ownGitFile reports whether .git is a file that points to the project's own repository,
+// as in submodules and additional working trees.
 func (f *Floor) ownGitFile(dir string, info os.FileInfo) bool {
 	if !info.Mode().IsRegular() || info.Size() > 4096 {
 		return false
@@ -134,8 +133,7 @@ func (f *Floor) ownGitFile(dir string, info os.FileInfo) bool {
 	return s.err == nil && s.inside && strings.HasPrefix(s.rel, ".git/")
 }
 
-// looksBare reports whether git takes a directory for a repository without a working
-// tree.
+// looksBare reports whether git treats a directory as a bare repository.
 func looksBare(dir string) bool {
 	for _, name := range []string{"/HEAD", "/objects", "/refs"} {
 		if _, err := os.Lstat(filepath.FromSlash(dir + name)); err != nil {
@@ -158,7 +156,7 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 		return
 	}
 	if slices.ContainsFunc(words, func(a arg) bool { return strings.HasPrefix(a.text, "--ou") }) {
-		c.options(words[1:], "* output=>") // more commands than say so hand it on to diff
+		c.options(words[1:], "* output=>") // more commands than document it pass it to diff
 	}
 	g := &git{invoked: c, verb: verb, args: words[1:]}
 	judge(g)
@@ -176,7 +174,7 @@ func (g *git) opensEditor() bool {
 	if !oneOf(g.verb, "add stage commit merge revert cherry-pick am rebase pull tag notes branch config replace checkout restore reset stash") {
 		return false
 	}
-	if o.may("p", "patch", "i", "interactive") && g.verb != "rebase" { // of the answers, e starts it
+	if o.may("p", "patch", "i", "interactive") && g.verb != "rebase" { // the answer e starts the editor
 		return !g.stdin.known || strings.Contains(g.stdin.text, "e")
 	}
 	if o.may("e", "edit", "edit-todo", "edit-description") || g.verb == "commit" && o.has("c", "reedit-message") {
@@ -202,8 +200,8 @@ func (g *git) opensEditor() bool {
 	}
 }
 
-// makesTree is the directory of the project that the command puts all files in, if it makes
-// one for them.
+// makesTree returns the new directory of the project that will contain all files of the
+// command, if it creates one.
 func (g *git) makesTree() string {
 	if g.verb != "clone" && g.verb != "worktree" {
 		return ""
@@ -220,11 +218,11 @@ func (g *git) makesTree() string {
 	return dir
 }
 
-// bringsFiles reports whether the command puts files of the history in the place of those
-// of the working tree.
+// bringsFiles reports whether the command replaces files of the working tree with files
+// from the history.
 func (g *git) bringsFiles() bool {
 	switch g.verb {
-	case "checkout", "switch": // a new branch that begins here changes no file
+	case "checkout", "switch": // a new branch at the current commit changes no file
 		o := parseOptions(g.args, "* b= B= c= create= C= force-create= orphan= conflict= t=? track=? pathspec-from-file=")
 		return !o.has("b", "c", "create") || len(o.rest) > 0
 	case "stash":
@@ -240,13 +238,14 @@ func (g *git) bringsFiles() bool {
 	}
 }
 
-// diffOptions are those of all commands of git that show differences or commits, as far
-// as they have values or do something.
+// diffOptions are the options of commands that show differences or commits: those with a
+// value, and those that do more than format.
 const diffOptions = "* output=> G= S= L= O=< l= n= skip= max-count= since= until= after= before= author= committer= grep= format= date= diff-filter= " +
 	"inter-hunk-context= U= src-prefix= dst-prefix= line-prefix= ws-error-highlight= diff-algorithm= anchored= exclude= glob= encoding= decorate-refs= " +
 	"decorate-refs-exclude= word-diff-regex= no-index rotate-to= skip-to= find-object="
 
-// blameOptions are those of git blame. Some letters are not what they are with git log.
+// blameOptions are the options of git blame. Some letters have another meaning than in
+// git log.
 const blameOptions = "* S=< L= contents=< ignore-revs-file=< ignore-rev= since= until= after= before= date= abbrev= encoding= reverse M=? C=? diff-algorithm= color-by-age color-lines"
 
 // listOptions are those of git ls-files.
@@ -288,7 +287,8 @@ func gitReading(add func(string, func(*git))) {
 	})
 }
 
-// gitHashObject reads files that its words name, or the lines that it reads.
+// gitHashObject judges git hash-object, which reads the files that its arguments or its
+// input name.
 func gitHashObject(g *git) {
 	o := g.options(g.args, "* t= path= w stdin stdin-paths")
 	if o.has("w") {
@@ -321,8 +321,8 @@ func gitRead(g *git, list string) {
 	}
 }
 
-// isOutward reports whether a word among revisions and paths can only be a path, and
-// may lead out of the project.
+// isOutward reports whether a word, among revisions and paths, can only be a path and may
+// lead out of the project.
 func isOutward(a arg) bool {
 	return a.known && (path.IsAbs(a.text) || a.text == ".." || strings.HasPrefix(a.text, "../") || strings.Contains(a.text, "/../"))
 }
@@ -348,8 +348,8 @@ func gitGrep(g *git) {
 	}
 }
 
-// shows says that the command shows some of the project: the paths that are among
-// revisions and other words, REVISION:PATH too, and otherwise any.
+// shows records that the command shows contents of the project: the paths among its
+// arguments, also in REVISION:PATH, or any file if there are none.
 func (g *git) shows(words []arg) {
 	paths := g.paths(words)
 	for _, a := range words {
@@ -363,8 +363,8 @@ func (g *git) shows(words []arg) {
 	}
 }
 
-// paths are the words that name files of the project, and not what links lead to: git
-// does not follow them.
+// paths returns the arguments that name files of the project. git does not follow links
+// here.
 func (g *git) paths(words []arg) []arg {
 	return slices.DeleteFunc(slices.Clone(words), func(a arg) bool {
 		if !a.known || a.pipe || a.text == "" || isOutward(a) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitSteering are the commands that change what git does, or have it run programs.
+// gitSteering are the commands that change git's settings, or make git run programs.
 func gitSteering(add func(string, func(*git))) {
 	add("config", gitConfig)
 	add("difftool mergetool", func(g *git) {
@@ -42,7 +42,7 @@ func gitConfig(g *git) {
 			reads = true
 		case oneOf(first, "set unset edit rename-section remove-section"):
 		default:
-			reads = len(o.rest) < 2 // a name alone is shown
+			reads = len(o.rest) < 2 // a name without a value only shows the setting
 		}
 	}
 	if reads && !changes {
@@ -57,8 +57,8 @@ func gitConfig(g *git) {
 	g.protect(selfGit, "changes the settings of git, which can have it run programs")
 }
 
-// plainSettings are settings that are harmless whatever they are set to. Those that end
-// with a dot stand for all below.
+// plainSettings are settings that are harmless with any value. A name that ends with a
+// dot means all settings below it.
 const plainSettings = "color. advice. column. status. versionsort. pack. index. feature. apply.whitespace user.name user.email user.useconfigonly author.name author.email committer.name " +
 	"committer.email blame.coloring blame.date blame.showroot blame.showemail blame.blankboundary blame.markignoredlines blame.markunblamablelines " +
 	"core.quotepath core.autocrlf core.safecrlf core.eol core.abbrev core.longpaths core.filemode core.ignorecase core.precomposeunicode core.commentchar core.bigfilethreshold " +
@@ -72,11 +72,11 @@ const plainSettings = "color. advice. column. status. versionsort. pack. index. 
 	"stash.showpatch stash.showstat grep.linenumber grep.patterntype grep.column grep.fullname format.pretty format.signoff format.numbered format.attach rerere.enabled rerere.autoupdate " +
 	"checkout.defaultremote checkout.guess checkout.workers submodule.fetchjobs submodule.recurse maintenance.auto safe.barerepository"
 
-// fileSettings are settings that name a file which git reads.
+// fileSettings are settings that name a file that git reads.
 const fileSettings = "blame.ignorerevsfile core.excludesfile diff.orderfile mailmap.file commit.template format.signaturefile user.signingkey"
 
-// gitSetting judges a setting that is made for one command: name=value. One that is not known
-// may have git run a program, or read or write a file.
+// gitSetting judges a setting for one command: name=value. An unknown setting may make
+// git run a program, or read or write a file.
 func (c *invoked) gitSetting(setting arg) {
 	if !setting.known {
 		c.unknown("cannot determine which setting is made")
@@ -90,7 +90,7 @@ func (c *invoked) gitSetting(setting arg) {
 		}
 	}
 	if oneOf(name, fileSettings) {
-		c.read(c.homely(value))
+		c.read(c.expandTilde(value))
 		return
 	}
 	if section, _, _ := strings.Cut(name, "."); section == "pager" || path.Ext(name) == ".pager" || path.Ext(name) == ".editor" {
@@ -109,8 +109,8 @@ func (c *invoked) gitSetting(setting arg) {
 	}
 }
 
-// homely is a path where ~ stands for the home directory, as git takes it.
-func (c *invoked) homely(path string) arg {
+// expandTilde returns a path in which ~ is replaced with the home directory, as git does.
+func (c *invoked) expandTilde(path string) arg {
 	native, known := c.floor.expanded(path)
 	return arg{text: filepath.ToSlash(native), known: known}
 }

@@ -2,13 +2,13 @@ package permit
 
 import "strings"
 
-// gitHistory are the commands that rewrite what was committed, or what leads to it.
+// gitHistory are the commands that rewrite commits or the references to them.
 func gitHistory(add func(string, func(*git))) {
 	add("rebase", gitRebase)
 	add("filter-branch", gitFilterBranch)
 	add("filter-repo", func(g *git) {
 		g.known(g.args)
-		g.unknown("it runs pieces of Python")
+		g.unknown("it runs Python code")
 		g.protect(destroyGit, "rewrites the history")
 	})
 	add("replace fast-import", func(g *git) {
@@ -46,7 +46,7 @@ func gitRebase(g *git) {
 	g.zone(ZoneWorkspace, "")
 	for _, s := range o.values("s", "strategy") {
 		if !s.known || !oneOf(s.text, mergeStrategies) {
-			g.unknown("a strategy is a program")
+			g.unknown("an unknown merge strategy is a program that git runs")
 		}
 	}
 	for _, command := range o.values("x", "exec") {
@@ -96,7 +96,7 @@ func gitReflog(g *git) {
 	switch word(g.options(g.args, "*").rest, 0) {
 	case "expire", "delete", "drop", "write":
 		g.zone(ZoneWorkspace, "")
-		g.protect(destroyGit, "removes the way back to old commits")
+		g.protect(destroyGit, "removes reflog entries, the way back to old commits")
 	}
 }
 
@@ -105,17 +105,17 @@ func gitGarbage(g *git) {
 	g.zone(ZoneWorkspace, "")
 	switch {
 	case g.verb == "maintenance" && word(o.rest, 0) != "run":
-		g.zone(ZoneMachine, "has the machine run git by itself")
+		g.zone(ZoneMachine, "makes the machine run git later")
 	case o.has("n", "dry-run"):
 	case g.verb == "prune", o.has("prune"):
-		g.protect(destroyGit, "removes commits that nothing leads to")
+		g.protect(destroyGit, "removes commits that no reference leads to")
 	}
 }
 
 func gitUpdateRef(g *git) {
 	g.options(g.args, "* m= d stdin z no-deref create-reflog")
 	g.zone(ZoneWorkspace, "")
-	g.protect(destroyGit, "moves or deletes a reference, whatever it leads to")
+	g.protect(destroyGit, "moves or deletes a reference without a check")
 }
 
 func gitBisect(g *git) {
@@ -123,7 +123,7 @@ func gitBisect(g *git) {
 	switch word(g.args, 0) {
 	case "view", "visualize":
 		if first := word(g.args, 1); first != "" && !strings.HasPrefix(first, "-") {
-			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // it runs git with these words
+			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // it runs git with these arguments
 		} else {
 			gitRead(&git{invoked: g.invoked, verb: "log", args: g.args[1:]}, diffOptions)
 		}

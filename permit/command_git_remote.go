@@ -27,18 +27,18 @@ func gitRemotes(add func(string, func(*git))) {
 	})
 	add("request-pull", func(g *git) { g.reach("*") })
 	add("daemon http-backend http-push http-fetch send-pack receive-pack upload-pack upload-archive shell instaweb remote-http remote-https remote-ext remote-fd", func(g *git) {
-		g.unknown("it serves or pushes past git's own checks")
+		g.unknown("it serves or pushes without git's own checks")
 	})
 }
 
-// reach takes the words of a command apart whose first names another repository.
+// reach parses the arguments of a command whose first argument names another repository.
 func (g *git) reach(list string) *options {
 	o := g.options(g.args, list)
 	g.zone(ZoneNetwork, "fetches from the network")
 	if len(o.rest) > 0 {
 		least := ZoneNetwork
 		if oneOf(g.verb, "fetch pull fetch-pack request-pull") && (strings.Contains(o.rest[0].text, "://") || isRemote(o.rest[0])) {
-			least = ZoneExternal // the other side learns which commits are here
+			least = ZoneExternal // the server learns which commits exist here
 			g.zone(least, "names another registry, proxy or remote")
 		}
 		g.remote(o.rest[0], least)
@@ -48,14 +48,14 @@ func (g *git) reach(list string) *options {
 	}
 	for _, s := range o.values("s", "strategy") {
 		if g.verb == "pull" && (!s.known || !oneOf(s.text, mergeStrategies)) {
-			g.unknown("a strategy is a program")
+			g.unknown("an unknown merge strategy is a program that git runs")
 		}
 	}
 	return o
 }
 
-// remote says that another repository is reached: by a URL, a path, or a name that the
-// project gave it.
+// remote records that git reaches another repository: by a URL, a path, or a name that
+// the project has given it.
 func (g *git) remote(a arg, least Zone) {
 	scheme, rest, helper := strings.Cut(a.text, "::")
 	switch {
@@ -94,7 +94,7 @@ func gitClone(g *git) {
 	}
 }
 
-// cloneName is the directory that a clone of an address is made in.
+// cloneName returns the directory that git clone creates for an address.
 func cloneName(a arg) arg {
 	name := strings.TrimRight(a.text, "/")
 	return literal(strings.TrimSuffix(name[strings.LastIndexAny(name, "/:")+1:], ".git"))
@@ -162,7 +162,7 @@ func gitSubmodule(g *git) {
 			}
 		}
 		if s.has("f", "force") && verb == "update" {
-			g.protect(destroyReset, "throws changes away that are not committed")
+			g.protect(destroyReset, "discards uncommitted changes")
 		}
 	case "deinit":
 		g.zone(ZoneWorkspace, "")

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// gitWorking are the commands that change the working tree, the index, or add to the
+// gitWorking are the commands that change the working tree or the index, or add to the
 // history.
 func gitWorking(add func(string, func(*git))) {
 	add("add stage", func(g *git) { g.changes("* chmod= pathspec-from-file=<") })
@@ -20,7 +20,7 @@ func gitWorking(add func(string, func(*git))) {
 	add("update-index", gitUpdateIndex)
 	add("mktree unpack-objects index-pack", func(g *git) {
 		g.changes("* o=>")
-		g.unknown("it makes unknown files of the history")
+		g.unknown("it writes unknown objects into the repository")
 	})
 	add("sparse-checkout", func(g *git) {
 		if o := g.options(g.args, "*"); word(o.rest, 0) != "list" {
@@ -75,7 +75,7 @@ func gitWorking(add func(string, func(*git))) {
 	add("init init-db", gitInit)
 }
 
-// changes takes the words of a command apart that changes the project.
+// changes parses the arguments of a command that changes the project.
 func (g *git) changes(list string) *options {
 	o := g.options(g.args, list)
 	g.zone(ZoneWorkspace, "")
@@ -114,14 +114,14 @@ func gitRemove(g *git) {
 	}
 }
 
-// mergeStrategies are those that come with git: others are programs.
+// mergeStrategies are git's own strategies. Any other strategy is a program.
 const mergeStrategies = "ort recursive resolve octopus ours subtree"
 
 func gitMerge(g *git) {
 	o := g.changes("* s= strategy= X= strategy-option= m= message= F=< file=< S=? gpg-sign=? into-name= cleanup= mainline= log=? abort quit continue skip")
 	for _, s := range o.values("s", "strategy") {
 		if !s.known || !oneOf(s.text, mergeStrategies) {
-			g.unknown("a strategy is a program")
+			g.unknown("an unknown merge strategy is a program that git runs")
 		}
 	}
 }
@@ -194,7 +194,8 @@ func gitBundle(g *git) {
 	}
 }
 
-// gitUpdateIndex puts files into the index, from where they get into the working tree.
+// gitUpdateIndex judges git update-index, which puts files into the index. From there
+// they get into the working tree.
 func gitUpdateIndex(g *git) {
 	o := g.changes("* cacheinfo= chmod= index-info stdin index-version= z add remove refresh q")
 	if o.has("index-info", "stdin") {
@@ -216,7 +217,7 @@ func gitStash(g *git) {
 	case "list", "show":
 	case "drop", "clear":
 		g.zone(ZoneWorkspace, "")
-		g.protect(destroyGit, "throws stashed changes away")
+		g.protect(destroyGit, "discards stashed changes")
 	case "", "push", "save", "apply", "pop", "branch", "create", "store", "export", "import":
 		g.zone(ZoneWorkspace, "")
 		if word(o.rest, 0) == "push" {
@@ -227,8 +228,8 @@ func gitStash(g *git) {
 	}
 }
 
-// gitCheckout is git checkout: with a branch it changes to it, with paths it throws
-// changes to them away.
+// gitCheckout judges git checkout. With a branch it switches to it; with paths it
+// discards changes to them.
 func gitCheckout(g *git) {
 	o := g.changes("* b= B= t=? track=? orphan= conflict= pathspec-from-file=< f force m merge d detach p patch ours theirs l q guess no-guess overlay ignore-skip-worktree-bits")
 	dashes := false
@@ -237,13 +238,13 @@ func gitCheckout(g *git) {
 	}
 	switch {
 	case o.has("f", "force"):
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	case o.has("B"):
 		g.protect(destroyGit, "moves a branch that may exist")
 	case o.has("b", "orphan", "t", "track", "d", "detach", "p", "patch") && !dashes:
 	case dashes && !endsWithDashes(g.args), o.has("pathspec-from-file", "ours", "theirs"), len(o.rest) > 1, len(o.rest) == 1 && looksLikePath(g, o.rest[0]):
-		g.protect(destroyReset, "throws changes away that are not committed")
-		g.asTracked(func() { g.overwriteAll(o.rest) }) // a branch among them does no harm
+		g.protect(destroyReset, "discards uncommitted changes")
+		g.asTracked(func() { g.overwriteAll(o.rest) }) // it does no harm if one of them is a branch
 	}
 }
 
@@ -260,7 +261,7 @@ func looksLikePath(g *git, a arg) bool {
 func gitSwitch(g *git) {
 	o := g.changes("* c= create= C= force-create= orphan= conflict= t=? track=? f force discard-changes")
 	if o.has("f", "force", "discard-changes") {
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	}
 	if o.has("C", "force-create") {
 		g.protect(destroyGit, "moves a branch that may exist")
@@ -271,14 +272,14 @@ func gitRestore(g *git) {
 	o := g.changes("* s= source= conflict= pathspec-from-file=< S staged W worktree p patch")
 	if o.has("W", "worktree") || !o.has("S", "staged") {
 		g.asTracked(func() { g.overwriteAll(o.rest) })
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	}
 }
 
 func gitReset(g *git) {
 	o := g.changes("* hard merge keep soft mixed N q p patch pathspec-from-file=<")
 	if o.has("hard", "merge", "keep") {
-		g.protect(destroyReset, "throws changes away that are not committed")
+		g.protect(destroyReset, "discards uncommitted changes")
 	}
 }
 
@@ -312,7 +313,7 @@ func gitWorktree(g *git) {
 	case "remove":
 		g.zone(ZoneWorkspace, "")
 		if o.has("f", "force") {
-			g.protect(destroyGit, "throws a working tree away with its changes")
+			g.protect(destroyGit, "removes a working tree with its changes")
 		}
 	case "move":
 		g.zone(ZoneWorkspace, "")
@@ -329,19 +330,19 @@ func gitInit(g *git) {
 	o := g.options(g.args, "* template= separate-git-dir= object-format= ref-format= b= initial-branch= shared=? q quiet bare")
 	g.zone(ZoneWorkspace, "")
 	g.gitTemplate(o)
-	for _, a := range o.rest { // a directory that is made; its .git comes with it
+	for _, a := range o.rest { // a new directory, with its .git
 		g.write(a)
 	}
 }
 
-// gitTemplate says that hooks come with the template of a repository, and that its
-// settings are where nobody takes them for git's.
+// gitTemplate records that a template brings hooks into a repository, and that
+// --separate-git-dir puts the settings where nothing protects them.
 func (g *git) gitTemplate(o *options) {
 	if d, ok := o.value("separate-git-dir"); ok {
 		g.write(d)
-		g.protect(selfGit, "the settings of git would be elsewhere")
+		g.protect(selfGit, "git's settings would be in an unprotected directory")
 	}
 	if t, ok := o.value("template"); ok && (!t.known || t.text != "") {
-		g.protect(selfGit, "a template brings hooks with it")
+		g.protect(selfGit, "a template can bring hooks")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// goCommands are Go's own, and tools for it.
+// goCommands are go and tools for Go.
 func goCommands(t table) {
 	verbs := goVerbs()
 	t.add("go", func(c *invoked) { goCommand(c, verbs) })
@@ -17,12 +17,11 @@ func goCommands(t table) {
 			c.touchAll(o.rest)
 		}
 	})
-	t.add("govulncheck", at(ZoneNetwork, "fetches from the network"))
 	t.add("gotestsum", gotestsumCommand)
 	t.add("dlv", debugGoCommand)
 }
 
-// buildFlags are those of go build, and of all commands like it.
+// buildFlags are the flags of go build and of similar commands.
 const buildFlags = "*- C= o=> exec= toolexec= overlay=< modfile=< pkgdir=> vettool= ldflags= gcflags= asmflags= gccgoflags= compiler= mod= tags= p= buildmode= installsuffix= covermode= coverpkg= " +
 	"pgo= coverprofile=> cpuprofile=> memprofile=> blockprofile=> mutexprofile=> trace=> outputdir=> test.coverprofile=> test.cpuprofile=> test.memprofile=> test.trace=> run= bench= " +
 	"count= timeout= parallel= cpu= list= skip= fuzz= fuzztime= fuzzminimizetime= benchtime= shuffle= vet= args=?. f= reuse=<"
@@ -66,7 +65,7 @@ func goVerbs() map[string]judge {
 		o := c.options(c.args, buildFlags)
 		c.goFlags(o)
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(o.rest)
+		c.denyMetadataHosts(o.rest)
 	})
 	add("install", goInstall)
 	add("mod", goModule)
@@ -85,7 +84,7 @@ func goVerbs() map[string]judge {
 	return verbs
 }
 
-// goCommand is go: a command and its words.
+// goCommand judges go: a command and its arguments.
 func goCommand(c *invoked, verbs map[string]judge) {
 	args, dir := c.args, arg{}
 	switch first := word(args, 0); {
@@ -119,7 +118,7 @@ func goCommand(c *invoked, verbs map[string]judge) {
 	judge(&sub)
 }
 
-// goFlags says what follows from flags that have other programs run.
+// goFlags judges flags that make go run other programs.
 func (c *invoked) goFlags(o *options) {
 	for _, p := range o.values("exec", "toolexec", "vettool") {
 		if p.known && !strings.ContainsAny(p.text, "'\"\\") {
@@ -156,7 +155,7 @@ func goBuild(c *invoked) {
 	}
 }
 
-// goTool is go tool NAME: tools of Go, and those that the project depends on.
+// goTool judges go tool NAME: tools of Go, and tools that the project depends on.
 func (c *invoked) goTool(o *options) {
 	if name := path.Base(word(o.rest, 0)); name == "belay" {
 		c.belay(o.from(1))
@@ -177,7 +176,7 @@ func goRun(c *invoked) {
 		c.unknown("cannot determine what is run")
 	case strings.Contains(first.text, "@"):
 		c.unknown("fetches a program and runs it")
-		c.shunsHosts(o.rest[:1])
+		c.denyMetadataHosts(o.rest[:1])
 	case isOutward(first):
 		c.code(first)
 	}
@@ -194,14 +193,14 @@ func goRun(c *invoked) {
 	c.touchAll(rest)
 }
 
-// shunsHosts is shuns for names that begin with a host, such as those of modules and
+// denyMetadataHosts is denyMetadata for names that begin with a host, such as those of modules and
 // images.
-func (c *invoked) shunsHosts(words []arg) {
+func (c *invoked) denyMetadataHosts(words []arg) {
 	for _, w := range words {
 		w.text, _, _ = strings.Cut(w.text, "/")
 		w.text, _, _ = strings.Cut(w.text, "@")
 		if strings.ContainsAny(w.text, ".:[") {
-			c.shuns([]arg{w})
+			c.denyMetadata([]arg{w})
 		}
 	}
 }
@@ -236,11 +235,11 @@ func goClean(c *invoked) {
 	}
 }
 
-// goInstall puts programs where the shell finds them.
+// goInstall judges go install, which puts programs where the shell finds them.
 func goInstall(c *invoked) {
 	o := c.options(c.args, buildFlags)
 	c.goFlags(o)
-	c.shunsHosts(o.rest)
+	c.denyMetadataHosts(o.rest)
 	for _, a := range o.rest {
 		if strings.Contains(a.text, "@") {
 			c.zone(ZoneNetwork, "fetches from the network")
@@ -256,7 +255,7 @@ func goModule(c *invoked) {
 	switch verb {
 	case "download", "tidy", "vendor":
 		c.zone(ZoneNetwork, "fetches from the network")
-		c.shunsHosts(o.rest)
+		c.denyMetadataHosts(o.rest)
 	case "edit":
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(o.rest)
@@ -270,7 +269,7 @@ func goModule(c *invoked) {
 	}
 }
 
-// formatGoCommand is gofmt and its like.
+// formatGoCommand judges gofmt and similar tools.
 func formatGoCommand(c *invoked) {
 	args := c.args
 	list, writes := "*- r= cpuprofile=> memprofile=> srcdir= local= lang= modpath=", false
@@ -306,7 +305,7 @@ func debugGoCommand(c *invoked) {
 	switch word(c.args, 0) {
 	case "version", "help", "":
 	case "test", "debug", "exec", "trace", "core":
-		c.unknown("a debugger runs what it is told")
+		c.unknown("a debugger can run any command")
 	default:
 		c.zone(ZoneMachine, "attaches to other processes")
 	}

@@ -9,7 +9,7 @@ func hostingCommands(t table) {
 		"sentry-cli datadog-ci stripe twilio slack op vault consul nomad", platformCommand)
 }
 
-// hostingCommand is gh and its like: a subject, a verb and words.
+// hostingCommand judges gh and similar tools: a subject, a verb and arguments.
 func hostingCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -31,7 +31,7 @@ func hostingCommand(c *invoked) {
 			}
 			return
 		}
-		c.zone(ZoneNetwork, "asks the host")
+		c.zone(ZoneNetwork, "queries the host")
 		if strings.Contains(verb, "://") {
 			c.fetch(o.rest[1])
 		}
@@ -39,10 +39,10 @@ func hostingCommand(c *invoked) {
 			c.zone(ZoneExternal, "a query may change something on the host")
 		}
 	case subject == "auth" && verb == "status", subject == "status", subject == "search":
-		c.zone(ZoneNetwork, "asks the host")
+		c.zone(ZoneNetwork, "queries the host")
 	case oneOf(subject, "auth config alias extension extensions ext codespace cs browse ssh-key gpg-key completion preview copilot secret variable"):
 		if oneOf(verb, "list ls view get") && !oneOf(subject, "auth config") {
-			c.zone(ZoneNetwork, "asks the host")
+			c.zone(ZoneNetwork, "queries the host")
 			return
 		}
 		c.zone(ZoneMachine, "uses, or changes, the user's access to the host")
@@ -56,7 +56,7 @@ func hostingCommand(c *invoked) {
 func (c *invoked) hostingVerb(subject, verb string) {
 	switch {
 	case oneOf(verb, "view list ls status diff checks watch show get trace check verify"):
-		c.zone(ZoneNetwork, "asks the host")
+		c.zone(ZoneNetwork, "queries the host")
 	case oneOf(verb, "clone checkout co download"):
 		c.zone(ZoneNetwork, "fetches from the host")
 		if verb == "download" {
@@ -73,7 +73,7 @@ func (c *invoked) hostingVerb(subject, verb string) {
 	}
 }
 
-// Words that commands of platforms have in common, by what they do.
+// Verbs that the commands of platforms share.
 const (
 	askingVerbs     = "list ls show status info logs log get describe view version whoami help diff plan preview validate check inspect history search ps tail top lookup"
 	destroyingVerbs = "delete del rm rb remove destroy terminate purge drop prune erase nuke deregister"
@@ -81,7 +81,7 @@ const (
 		"cp mv sync tag untag grant revoke assign cancel retry edit patch rename move copy migrate reset rotate restore resize modify mb website"
 )
 
-// platformCommand judges by the words that commands of platforms have in common.
+// platformCommand judges a command by the verbs that platforms share.
 func platformCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -90,8 +90,8 @@ func platformCommand(c *invoked) {
 	c.platformWords(o.rest)
 }
 
-// platformWords says what the first words of a command of a platform mean: the first
-// that is a verb decides. A word like apps:destroy or delete-stack counts by its parts.
+// platformWords judges the first words of a platform's command: the first verb decides.
+// The parts of apps:destroy and delete-stack count separately.
 func (c *invoked) platformWords(words []arg) {
 	if oneOf(word(words, 0), "login logout auth configure config ssh run exec shell console tunnel proxy dev local") {
 		c.zone(ZoneMachine, "uses, or changes, the user's access to the platform")
@@ -110,7 +110,7 @@ func (c *invoked) platformWords(words []arg) {
 			c.zone(ZoneExternal, "changes something elsewhere")
 			return
 		case oneOf(verb, askingVerbs):
-			c.zone(ZoneNetwork, "asks the platform")
+			c.zone(ZoneNetwork, "queries the platform")
 			return
 		}
 	}

@@ -1,13 +1,9 @@
 package permit
 
-// interpreterCommands run code that is written for them: a file is code of the project,
-// what is on the line or read cannot be determined.
+// interpreterCommands run scripts. A file is code of the project; code on the command
+// line or from the input is unknown.
 func interpreterCommands(t table) {
-	t.add("perl perl5", scriptRunner("+*e=% E=% i=?% n% p% M=! m=! I=< x=?! d=?! C=? D=? l=? 0=? F=! V=? v c W w t T u U s S a"))
-	t.add("ruby", scriptRunner("+*e=% i=?% n% p% r=! I=< C=! x=?! E= K=? T=? W=? F= S v w c y enable= disable= encoding= external-encoding= internal-encoding= yjit jit"))
 	t.add("php php8 php7", phpCommand)
-	t.add("lua luajit lua5.1 lua5.3 lua5.4 texlua", scriptRunner("+*e=% l=! i! v W j=! b=!"))
-	t.add("Rscript littler", scriptRunner("+*e=% default-packages="))
 	t.add("R", func(c *invoked) {
 		o := c.options(c.args, "* e=! f=< file=< g= gui= version help")
 		if o.has("version", "help") {
@@ -15,9 +11,6 @@ func interpreterCommands(t table) {
 		}
 		c.unknown("runs code that is not in a file of the project")
 	})
-	t.add("julia", scriptRunner("+*e=% eval=% E=% print=% L=< load=< J=< sysimage=< C= cpu-target= t= threads= p= procs= machine-file=< project=?< color= code-coverage=?"))
-	t.add("elixir iex", scriptRunner("+*e=% eval=% rpc-eval=! r=< require=< pr=< S! sname= name= cookie= remsh=! dot-iex=< v version"))
-	t.add("erl escript", scriptRunner("+*-eval=! run=! s=! noshell! pa=< pz=< config=< args_file=!"))
 	t.add("tclsh wish guile racket sbcl clisp scheme csi chez ocaml utop ghci runghc runhaskell clojure clj bb janet jconsole octave matlab maxima gp swipl gnuplot sage pwsh-preview dyalog", func(c *invoked) {
 		if asksOnly(c) {
 			return
@@ -25,11 +18,9 @@ func interpreterCommands(t table) {
 		o := c.options(c.args, "+*e=! eval=! c=! command=! x=! l=< load=< f=< r=! R=! g=! p=! A! M! X! batch")
 		c.runScript(o.rest)
 	})
-	t.add("expect", scriptRunner("+*c=! f=< b=< d D="))
-	t.add("osascript automator shortcuts", at(ZoneMachine, "steers other programs of the machine"))
 	t.add("gdb lldb cgdb rr", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("a debugger runs what it is told")
+			c.unknown("a debugger can run any command")
 		}
 	})
 	t.add("wasmtime wasmer wasm3 qemu-x86_64 qemu-aarch64 wine mono", func(c *invoked) {
@@ -46,11 +37,11 @@ func interpreterCommands(t table) {
 		func(c *invoked) {
 			c.known(c.args)
 			c.zone(ZoneMachine, "opens a program of the user's desktop")
-			c.shuns(c.args)
+			c.denyMetadata(c.args)
 		})
 	t.add("tmux screen zellij byobu dtach abduco", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("has another shell run what it is given")
+			c.unknown("another shell runs the command")
 		}
 	})
 }
@@ -73,13 +64,13 @@ func phpCommand(c *invoked) {
 	}
 }
 
-// editorCommands are editors: their commands run others.
+// editorCommands are editors, which can run any command.
 func editorCommands(t table) {
-	t.add("vi vim nvim view vimdiff ex ed red emacs emacsclient nano pico joe jed micro mg kak hx helix ne tilde mcedit", func(c *invoked) {
+	t.add("vi vim nvim view emacs nano pico joe micro kak hx helix", func(c *invoked) {
 		if asksOnly(c) {
 			return
 		}
-		c.unknown("an editor runs what it is told")
+		c.unknown("an editor can run any command")
 		for _, a := range c.args {
 			if a.known && a.text != "" && a.text[0] != '-' && a.text[0] != '+' {
 				c.mayTouch(a)

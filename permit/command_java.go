@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// javaCommands are those of the Java platform.
+// javaCommands are the programs of the Java platform.
 func javaCommands(t table) {
 	t.add("java", javaCommand)
 	compile := builder("compiles the project", "*- d=> h=> s=> cp= classpath= sourcepath= processorpath= J!")
@@ -16,12 +16,8 @@ func javaCommands(t table) {
 		c.zone(ZoneWorkspace, "")
 		c.touchAll(c.args)
 	})
-	t.add("jshell", opaque("runs what is typed"))
-	t.add("jps jstat jstack jinfo jmap jcmd", at(ZoneMachine, "looks into other processes"))
 	t.add("mvn mvnw mvnd", mavenCommand)
 	t.add("gradle gradlew", gradleCommand)
-	t.add("ant", recipes("* f=< file=< buildfile=< lib=< D= logger=!"))
-	t.add("kotlin scala groovy jbang", scriptRunner("+*e=! cp= classpath="))
 }
 
 func javaCommand(c *invoked) {
@@ -75,7 +71,7 @@ func mavenCommand(c *invoked) {
 	}
 }
 
-// javaRoute says that properties of java name another registry or a proxy.
+// javaRoute records properties of java that name another registry or a proxy.
 func (c *invoked) javaRoute(properties []arg) {
 	for _, p := range properties {
 		name, value, _ := strings.Cut(p.text, "=")

@@ -5,16 +5,10 @@ import (
 	"strings"
 )
 
-// knownOptionCommands are programs that mostly look at something, but have options that
-// run, load, fetch or write. Their options are listed one by one: an option that is not in
-// the list is unknown.
+// knownOptionCommands are programs that mostly read, but have options that run, load,
+// fetch or write. Their lists have all options, so any other option is unknown.
 func knownOptionCommands(t table) {
 	t.add("pandoc", pandocCommand)
-	t.add("delta", differ("s side-by-side n line-numbers dark light color-only features= syntax-theme= width= w= tabs= diff-so-fancy diff-highlight navigate paging= pager=$ config=! no-gitconfig "+
-		"list-languages list-syntax-themes show-config hyperlinks raw version V help h word-diff-regex= max-line-length= file-style= hunk-header-style= minus-style= plus-style= true-color= true_color="))
-	t.add("fzf sk peco", reader("preview=$ bind=! f= filter= q= query= d= delimiter= n= nth= with-nth= accept-nth= m=? multi=? walker=? walker-root=< walker-skip= history=> history-size= listen=?! e exact x extended i ignore-case "+
-		"s= sort=? tac no-sort 1 select-1 0 exit-0 print0 read0 print-query ansi height= min-height= layout= reverse border=? prompt= header= header-lines= info= pointer= marker= color=? preview-window= cycle expect= "+
-		"scheme= tiebreak= tabstop= no-mouse no-multi no-color no-bold no-hscroll keep-right track sync style= margin= padding= ellipsis= version help h"))
 	t.add("rpm", rpmCommand)
 	t.add("rpmquery", reader(rpmOptions))
 	t.add("apt-cache", func(c *invoked) {
@@ -27,11 +21,10 @@ func knownOptionCommands(t table) {
 		c.readAll(c.options(c.args, "* o=> output-directory=> p= password= e= encoding= k= forks=").rest)
 		c.unknown("the archive says which files it writes: use tar or unzip with a directory of its own")
 	})
-	t.add("lshw", reader("*- dump=>"))
 	t.add("lspci", func(c *invoked) {
 		o := c.options(c.args, "* A= O=! H= F=< p=< i=< s= d=")
 		if o.has("q", "Q") {
-			c.zone(ZoneNetwork, "asks the network for names")
+			c.zone(ZoneNetwork, "looks up names on the network")
 		}
 		c.usesAll()
 	})
@@ -61,7 +54,7 @@ func knownOptionCommands(t table) {
 	})
 }
 
-// readOrFetch is read for a word that may be an address.
+// readOrFetch is read for a word that may be a URL.
 func (c *invoked) readOrFetch(a arg) {
 	if strings.Contains(a.text, "://") || strings.HasPrefix(a.text, "git@") || strings.HasPrefix(a.text, "github.com/") {
 		c.zone(ZoneNetwork, "fetches from the network")
@@ -75,7 +68,8 @@ func (c *invoked) readOrFetch(a arg) {
 const plainFormats = "markdown markdown_strict markdown_phpextra markdown_mmd gfm commonmark commonmark_x html html4 html5 json native docx odt epub csv tsv ipynb mediawiki textile jira plain rtf man asciidoc revealjs ms " +
 	"latex beamer rst org typst opml docbook docbook5 pptx context texinfo"
 
-// pandocCommand is pandoc. Some formats include other files, and a format may be a script.
+// pandocCommand judges pandoc. Some formats include other files, and a format may be a
+// script.
 func pandocCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -111,7 +105,7 @@ func pandocCommand(c *invoked) {
 // rpmOptions are the options of a query.
 const rpmOptions = "q query a all l list i info c configfiles d docfiles f=< file=< p=< package=< R requires P provides whatrequires= whatprovides= last qf= queryformat= changelog s state V verify v verbose version h help conflicts obsoletes g= group= filesbypkg"
 
-// rpmCommand is rpm. Everything but a query changes the machine.
+// rpmCommand judges rpm. Everything except a query changes the machine.
 func rpmCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -125,7 +119,7 @@ func rpmCommand(c *invoked) {
 	c.zone(ZoneMachine, "changes the programs of the machine, or runs macros")
 }
 
-// nameServiceCommand is getent, which looks into a database of names.
+// nameServiceCommand judges getent, which queries databases of users, hosts and services.
 func nameServiceCommand(c *invoked) {
 	o := c.options(c.args, "i no-idn A no-addrconfig s= service= V version usage help")
 	switch base := word(o.rest, 0); {
@@ -133,11 +127,11 @@ func nameServiceCommand(c *invoked) {
 	case strings.Contains(base, "shadow"):
 		c.zone(ZoneMachine, "shows the passwords of users")
 	default:
-		c.zone(ZoneNetwork, "may ask the network for names")
+		c.zone(ZoneNetwork, "may look up names on the network")
 	}
 }
 
-// xmlCommand is xmllint. With some options a text includes any file.
+// xmlCommand judges xmllint. With some options a document can include any file.
 func xmlCommand(c *invoked) {
 	o := c.options(c.args, "-o=> output=> xpath= xpath0= schema=< relaxng=< schematron=< dtdvalid=< dtdvalidfpi=! shell! path=! encode= pretty= maxmem= pattern= catalogs! nocatalogs noent! xinclude! noxincludenode! loaddtd! dtdattr! valid! postvalid! "+
 		"load-trace! insert format noout nonet huge recover debug version copy nowrap htmlout html xmlout nodefdtd push memory sax sax1 stream walker timing repeat compress noblanks nocdata nsclean quiet c14n c14n11 exc-c14n dropdtd "+
@@ -152,8 +146,8 @@ func xmlCommand(c *invoked) {
 	}
 }
 
-// manCommand is man. A page can include any file, so that only those of the system are
-// known.
+// manCommand judges man. A page can include any file, so only pages of the system are
+// harmless.
 func manCommand(c *invoked) {
 	o := c.options(c.args, "a all k apropos f whatis w where path location W where-cat location-cat d debug D default i ignore-case I match-case K global-apropos l! local-file! P=$ pager=$ r= prompt= 7 ascii E= encoding= R= recode= "+
 		"t troff T=? troff-device=? H! html! X! gxditview! Z ditroff C=! config-file=! L= locale= m=! systems=! M=! manpath=! S= s= sections= e= extension= p= preprocessor=$ u update c catman regex wildcard names-only no-subpages "+

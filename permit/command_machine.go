@@ -15,17 +15,15 @@ func machineCommands(t table) {
 		"debugfs hdparm smartctl eject partprobe growpart", storageCommand)
 	t.add("crontab", func(c *invoked) {
 		if o := c.options(c.args, "* u= l e r i s x="); !o.has("l") || o.has("r", "e") {
-			c.zone(ZoneMachine, "has the machine run commands by itself")
+			c.zone(ZoneMachine, "makes the machine run commands later")
 		}
 	})
 	t.add("at batch atrm anacron", func(c *invoked) {
-		c.zone(ZoneMachine, "has the machine run commands by itself")
+		c.zone(ZoneMachine, "makes the machine run commands later")
 		if c.stdin.known {
 			c.child(c.stdin)
 		}
 	})
-	t.add("useradd userdel usermod adduser deluser groupadd groupdel groupmod addgroup delgroup passwd chpasswd chsh chfn gpasswd newgrp vipw vigr visudo dscl sysadminctl chage", at(ZoneMachine, "changes the users of the machine"))
-	t.add("iptables ip6tables nft ufw firewall-cmd pfctl ipset tc brctl ethtool wg wg-quick openvpn nmcli networksetup netplan dhclient iw iwconfig", at(ZoneMachine, "changes the network of the machine"))
 	t.add("ip ifconfig route arp", addressCommand)
 	t.add("sysctl", func(c *invoked) {
 		o := c.options(c.args, "p=?! load=?! f=?! system! w write a all A X n values e ignore N names b binary r= pattern= q quiet d h help V version")
@@ -37,12 +35,9 @@ func machineCommands(t table) {
 			c.zone(ZoneMachine, "changes the kernel")
 		}
 	})
-	t.add("modprobe insmod rmmod depmod kexec dkms grub-install update-grub grub-mkconfig efibootmgr bootctl flashrom fwupdmgr nvram csrutil spctl kextload setenforce setsebool semanage restorecon aa-enforce auditctl", at(ZoneMachine, "changes the kernel, or how the machine starts"))
-	t.add("reboot halt poweroff shutdown init telinit pm-suspend rtcwake", at(ZoneMachine, "stops or restarts the machine"))
-	t.add("update-alternatives alternatives ldconfig locale-gen dpkg-reconfigure debconf-set-selections tzselect localedef xcode-select defaults scutil pmset softwareupdate profiles tccutil mdutil", at(ZoneMachine, "changes the settings of the machine"))
 	t.add("hostname", func(c *invoked) {
 		if o := c.options(c.args, "* F=! file=! b"); len(o.rest) > 0 {
-			c.zone(ZoneMachine, "names the machine")
+			c.zone(ZoneMachine, "sets the name of the machine")
 		}
 	})
 	t.add("hostnamectl timedatectl localectl loginctl", func(c *invoked) {
@@ -50,14 +45,10 @@ func machineCommands(t table) {
 			c.zone(ZoneMachine, "changes the settings of the machine")
 		}
 	})
-	t.add("hwclock ntpdate chronyc ntpd", at(ZoneMachine, "sets the clock"))
 	t.add("journalctl dmesg", func(c *invoked) {
 		c.known(c.args)
 		c.zone(ZoneMachine, "reads the logs of the machine")
 	})
-	t.add("wall write mesg logger notify-send", at(ZoneMachine, "speaks to other users of the machine"))
-	t.add("xclip xsel pbcopy pbpaste wl-copy wl-paste xdotool ydotool wmctrl scrot import screencapture say pactl amixer", at(ZoneMachine, "uses the user's desktop"))
-	t.add("security secret-tool kwallet-query pass gnome-keyring keyctl lpass bw", at(ZoneMachine, "shows or changes the user's passwords"))
 }
 
 func serviceCommand(c *invoked) {
@@ -76,7 +67,7 @@ func storageCommand(c *invoked) {
 	c.zone(ZoneMachine, "changes the storage of the machine")
 	for _, a := range c.args {
 		if oneOf(a.text, "destroy labelclear --zero-superblock remove") {
-			c.protect(destroyData, "removes what is stored")
+			c.protect(destroyData, "removes stored data")
 		}
 		if strings.Contains(a.text, "security-erase") {
 			c.never("it erases a disk")
@@ -84,10 +75,11 @@ func storageCommand(c *invoked) {
 	}
 }
 
-// addressCommand is ip and its like: words that only show are harmless.
+// addressCommand judges ip and similar tools. Words that only show something are
+// harmless.
 func addressCommand(c *invoked) {
 	list := "*"
-	if c.name == "ip" { // its options are whole words, and may be shortened
+	if c.name == "ip" { // its options are whole words, and may be abbreviated
 		list = "*-n=! ne=! net=! netn=! netns=! b=! ba=! bat=! batc=! batch=! f= family= rc= rcvbuf= l= loops="
 	}
 	o := c.options(c.args, list)
@@ -132,7 +124,7 @@ func processCommands(t table) {
 	})
 }
 
-// killCommand is kill. Jobs of the shell itself are its own.
+// killCommand judges kill. The shell's own background jobs are harmless to end.
 func killCommand(c *invoked) {
 	args := c.args
 	signal, all := "", false
@@ -161,9 +153,8 @@ func killCommand(c *invoked) {
 	}
 }
 
-// systemCommands are odds and ends that reach further than the project.
+// systemCommands are other programs that reach beyond the project.
 func systemCommands(t table) {
-	t.add("cloud-init", at(ZoneMachine, "changes the machine"))
 	t.add("inotifywait fswatch watchman watchexec", func(c *invoked) {
 		o := c.options(c.args, "+* e= r= m= t= timeout= event= exclude= w= watch= exts= filter= f= i= ignore= o=> outfile=> fromfile=< format=")
 		if c.name == "watchexec" {
@@ -187,8 +178,8 @@ func systemCommands(t table) {
 	t.add("convert magick mogrify ffmpeg ffprobe identify pdftotext pdftk qpdf tesseract dot neato rsvg-convert", mediaCommand)
 }
 
-// mediaCommand converts pictures, sounds and documents. Names can be those of devices,
-// addresses and scripts.
+// mediaCommand judges converters of pictures, sounds and documents. A file name can also
+// mean a device, a URL or a script.
 func mediaCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -270,7 +261,7 @@ func ruinCommands(t table) {
 	})
 	t.add("lvremove vgremove pvremove dmsetup", func(c *invoked) {
 		c.zone(ZoneMachine, "changes the storage of the machine")
-		c.protect(destroyData, "removes what is stored")
+		c.protect(destroyData, "removes stored data")
 	})
 }
 

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// networkCommands reach other machines without logging in.
+// networkCommands reach other machines without a login.
 func networkCommands(t table) {
 	t.add("ping ping6 fping traceroute tracepath mtr nslookup host whois resolvectl", lookupCommand)
 	t.add("dig kdig drill delv", digCommand)
@@ -28,7 +28,6 @@ func networkCommands(t table) {
 			}
 		}
 	})
-	t.add("mail mailx sendmail mutt msmtp swaks s-nail neomutt", at(ZoneExternal, "sends mail"))
 	t.add("wscat websocat grpcurl", func(c *invoked) {
 		o := c.options(c.args, "* d= H= proto=< import-path=< protoset=< c= x=!")
 		c.zone(ZoneExternal, "talks to another machine")
@@ -39,11 +38,11 @@ func networkCommands(t table) {
 	t.add("ab wrk hey vegeta siege k6 locust", func(c *invoked) {
 		c.known(c.args)
 		c.zone(ZoneExternal, "floods another machine with requests")
-		c.shuns(c.args)
+		c.denyMetadata(c.args)
 	})
 }
 
-// socket judges an address of socat: what it connects to, or runs.
+// socket judges an address of socat: what it connects to, or what it runs.
 func (c *invoked) socket(kind, rest string) {
 	where, _, _ := strings.Cut(rest, ",")
 	switch {
@@ -52,15 +51,15 @@ func (c *invoked) socket(kind, rest string) {
 	case strings.Contains(kind, "LISTEN") || strings.Contains(kind, "RECV") || oneOf(kind, "FILE OPEN GOPEN CREATE PIPE FD UNIX UNIX-CONNECT UNIX-CLIENT UNIX-SENDTO"):
 	default: // TCP:host:port, OPENSSL:host:port, SOCKS4:server:host:port, …
 		for host := range strings.SplitSeq(strings.NewReplacer("[", "", "]", "").Replace(where), ":") {
-			c.shuns([]arg{literal(host)})
+			c.denyMetadata([]arg{literal(host)})
 		}
-		c.shuns([]arg{literal(where)})
+		c.denyMetadata([]arg{literal(where)})
 	}
 }
 
-// shuns says so if one of the words is an address that nothing should reach: that of a
-// service which hands out the machine's rights. Where others lead is not looked at.
-func (c *invoked) shuns(words []arg) {
+// denyMetadata denies addresses that a call must never reach: services that hand out the
+// credentials of the machine. It does not judge other addresses.
+func (c *invoked) denyMetadata(words []arg) {
 	for _, w := range words {
 		if !w.known || w.text == "" || isNumber(w.text) {
 			continue
@@ -71,7 +70,7 @@ func (c *invoked) shuns(words []arg) {
 	}
 }
 
-// lookupCommand asks the network about hosts.
+// lookupCommand judges programs that query the network about hosts.
 func lookupCommand(c *invoked) {
 	o := c.options(c.args, "* c= i= w= W= s= t= I= m= q= p= h= M= f= z= l= timeout= a n N=")
 	c.zone(ZoneNetwork, "reaches the network")
@@ -84,7 +83,7 @@ func lookupCommand(c *invoked) {
 
 func digCommand(c *invoked) {
 	c.known(c.args)
-	c.zone(ZoneNetwork, "asks the network for names")
+	c.zone(ZoneNetwork, "looks up names on the network")
 	for i, a := range c.args {
 		switch server, ok := strings.CutPrefix(a.text, "@"); {
 		case ok:
@@ -126,7 +125,8 @@ func remoteCommands(t table) {
 	})
 }
 
-// sshCommand is ssh: a host, and a command for it. What it does there is not looked at.
+// sshCommand judges ssh: a host, and a command to run there. The analysis does not look
+// at that command.
 func sshCommand(c *invoked) {
 	o := c.options(c.args, "+4 6 A a C f G g K k M N n q s T t V v X x Y y B= b= c= D=! E=> e= F=! I=! i=< J= L=! l= m= O= o= P= p= Q= R=! S= W=! w=!")
 	if o.has("V", "Q") || len(o.rest) == 0 {
@@ -142,7 +142,7 @@ func sshCommand(c *invoked) {
 	}
 }
 
-// sshSettings says what follows from -o: some settings run programs here.
+// sshSettings judges the settings in -o. Some of them run programs on this machine.
 func (c *invoked) sshSettings(o *options) {
 	for _, s := range o.values("o") {
 		name := strings.ToLower(strings.TrimSpace(s.text[:strings.IndexAny(s.text+"=", "= ")]))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// nodeCommands are JavaScript's runtimes, package managers and tools.
+// nodeCommands are runtimes, package managers and tools of JavaScript.
 func nodeCommands(t table) {
 	t.add("node nodejs", nodeCommand)
 	t.add("npm", npmCommand)
@@ -16,7 +16,6 @@ func nodeCommands(t table) {
 	t.add("npx bunx pnpx", npxCommand)
 	t.add("bun", bunCommand)
 	t.add("deno", denoCommand)
-	t.add("ts-node tsx ts-node-esm esno", scriptRunner("+*e=! eval=! p=! print=! r=< require=< import=< P=< project=< tsconfig=<"))
 	t.add("nodemon", func(c *invoked) {
 		o := c.options(c.args, "+*x= exec= w= watch= e= ext= i= ignore= config=< d= delay= C")
 		c.zone(ZoneBuild, "runs code of the project")
@@ -49,15 +48,14 @@ func nodeCommands(t table) {
 	})
 	t.add("nvm fnm volta n asdf mise rtx corepack pyenv rbenv nodenv goenv jenv", func(c *invoked) {
 		o := c.options(c.args, "+*")
-		c.zone(ZoneMachine, "changes which programs there are, or are meant")
+		c.zone(ZoneMachine, "changes which programs are installed or used")
 		if oneOf(word(o.rest, 0), "exec x run") {
 			c.exec(parseOptions(o.rest[1:], "+*").rest)
 		}
 	})
 }
 
-// scriptRunner judges interpreters of files whose options for code are marked in the
-// list.
+// scriptRunner judges interpreters. In the list, % marks options with code.
 func scriptRunner(list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -66,7 +64,7 @@ func scriptRunner(list string) judge {
 		o := c.options(c.args, list)
 		inline := slices.ContainsFunc(o.given, func(g option) bool { return strings.HasSuffix(g.kind, "!") || strings.HasSuffix(g.kind, "%") })
 		switch {
-		case inline && o.has("i"): // it edits the files in place
+		case inline && o.has("i"): // it edits files in place
 			c.writeAll(o.rest)
 		case inline:
 			c.readAll(o.rest)
@@ -77,8 +75,8 @@ func scriptRunner(list string) judge {
 	}
 }
 
-// runScript says that an interpreter runs the file that is its first word, or what it
-// reads.
+// runScript records that an interpreter runs its first argument as a file, or runs its
+// input.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {
 		c.snippet()
@@ -114,12 +112,12 @@ func nodeCommand(c *invoked) {
 	}
 }
 
-// packageOptions are those of npm, pnpm and yarn that reach further than the project.
+// packageOptions are the options of npm, pnpm and yarn that reach beyond the project.
 const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= proxy= https-proxy= w= workspace= F= filter= tag= loglevel= " +
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
-// packager takes the words of a package manager apart. It returns the command, the
-// words behind it and all options.
+// packager parses the arguments of a package manager. It returns the command, the words
+// after it and all options.
 func (c *invoked) packager() (verb string, words []arg, o *options) {
 	o = c.options(c.args, packageOptions)
 	if len(o.rest) > 0 {
@@ -130,7 +128,7 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 		case oneOf(verb, "exec x dlx create"):
 			list = packageOptions // the rest is another command
 		case oneOf(verb, "run run-script test start") && c.name != "npm":
-			list = "" // all is for the script
+			list = "" // all arguments belong to the script
 		}
 		if list != "" {
 			more := c.options(words, list)
@@ -139,7 +137,7 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 		}
 	}
 	if o.has("g", "global") || word(o.values("location"), 0) == "global" {
-		c.zone(ZoneMachine, "changes which programs there are")
+		c.zone(ZoneMachine, "installs or removes programs")
 	}
 	for _, dir := range o.values("prefix", "C", "cwd", "dir") {
 		c.code(dir)
@@ -202,7 +200,7 @@ func npmCommand(c *invoked) {
 	}
 }
 
-// packages says where packages come from that are named by an address or a path.
+// packages records the sources of packages that a URL or a path names.
 func (c *invoked) packages(words []arg) {
 	for _, a := range words {
 		switch {
@@ -214,8 +212,8 @@ func (c *invoked) packages(words []arg) {
 	}
 }
 
-// installed reports whether a program is among the project's packages: then it is not
-// fetched.
+// installed reports whether a program is among the project's packages, so that nothing is
+// downloaded.
 func (c *invoked) installed(name arg) bool {
 	if !name.isText() || strings.ContainsAny(name.text, "/@\\") || len(c.dirs) != 1 {
 		return false
@@ -224,8 +222,8 @@ func (c *invoked) installed(name arg) bool {
 	return len(spots) == 1 && spots[0].inside && c.exists(literal("node_modules/.bin/"+name.text))
 }
 
-// runPackage says that a program of a package is run, which is fetched unless it is
-// there.
+// runPackage records that a program of a package runs. It is downloaded unless it is
+// installed.
 func (c *invoked) runPackage(o *options, words []arg, local bool) {
 	for _, text := range o.values("c", "call") {
 		c.child(text)
@@ -235,7 +233,7 @@ func (c *invoked) runPackage(o *options, words []arg, local bool) {
 	} else {
 		c.unknown("fetches a program and runs it")
 	}
-	if len(words) > 0 && c.floor.commands[word(words, 0)] != nil {
+	if len(words) > 0 && c.floor.commands.judges[word(words, 0)] != nil {
 		c.exec(words)
 	}
 }
@@ -250,8 +248,8 @@ func npxCommand(c *invoked) {
 	c.runPackage(o, o.rest, o.has("no-install", "no", "offline") || !o.has("p", "package", "ignore-existing", "prefix") && c.isInstalled(o.rest))
 }
 
-// fromOutside says so if the program that the words name is a link that leads out of the
-// project, or a path.
+// fromOutside records that the program runs from outside the project: it is a path, or a
+// link that leads out of the project.
 func (c *invoked) fromOutside(words []arg) {
 	name := word(words, 0)
 	if name == "" {
@@ -268,8 +266,8 @@ func (c *invoked) fromOutside(words []arg) {
 	}
 }
 
-// isInstalled reports whether the program that the words name is there among the
-// packages of the project, so that none is fetched.
+// isInstalled reports whether the project's packages include the program, so that nothing
+// is downloaded.
 func (c *invoked) isInstalled(words []arg) bool {
 	name := word(words, 0)
 	if name == "" || strings.ContainsAny(name, "/@:\\") || len(c.dirs) == 0 {
@@ -357,7 +355,7 @@ func bunCommand(c *invoked) {
 		c.throughAll(parseOptions(words, "* registry=").values("registry"))
 		c.packages(words)
 		if parseOptions(words, "*").has("g", "global") {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 	case "x", "create", "c":
 		c.runPackage(o, words, false)
@@ -369,7 +367,7 @@ func bunCommand(c *invoked) {
 	case "upgrade", "link", "unlink":
 		c.zone(ZoneMachine, "changes the machine")
 	case "repl":
-		c.unknown("runs what is typed")
+		c.unknown("runs its input")
 	case "pm", "remove", "rm", "init", "test", "run", "build", "patch":
 		c.zone(ZoneBuild, "builds or runs the project")
 	default: // a file or a script
@@ -405,7 +403,7 @@ func denoCommand(c *invoked) {
 		c.installs()
 		c.packages(words)
 		if o.has("g", "global") {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 	case "publish", "deploy":
 		c.publishes("publishes")
@@ -416,7 +414,7 @@ func denoCommand(c *invoked) {
 	}
 }
 
-// remoteCode says that files are run, or what addresses lead to.
+// remoteCode records that the command runs files, or code from URLs.
 func (c *invoked) remoteCode(words []arg) {
 	for _, a := range words {
 		if strings.Contains(a.text, ":") {

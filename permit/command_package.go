@@ -1,6 +1,6 @@
 package permit
 
-// packageCommands are package managers of languages that have no file of their own.
+// packageCommands are package managers that have no Go file of their own.
 func packageCommands(t table) {
 	fetches := func(c *invoked) {
 		c.known(c.args)
@@ -9,7 +9,7 @@ func packageCommands(t table) {
 	}
 	builds := at(ZoneBuild, "builds or runs the project")
 	publishes := at(ZoneExternal, "publishes")
-	machine := at(ZoneMachine, "changes which programs there are")
+	machine := at(ZoneMachine, "installs or removes programs")
 	other := func(c *invoked) {
 		if c.hasWords() {
 			c.unknown("it is not known what it does, or it changes the machine")
@@ -30,7 +30,7 @@ func packageCommands(t table) {
 	t.add("pod", byVerb("", other, map[string]judge{"install update repo outdated search": fetches, "trunk": publishes, "lib spec list env help": builds}))
 	t.add("mix", byVerb("", builds, map[string]judge{"deps.get deps.update local.hex archive.install hex.outdated": fetches, "hex.publish": publishes, "help": builds}))
 	t.add("rebar3 lein sbt stack cabal opam flutter dart", byVerb("", builds, map[string]judge{
-		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs what is typed"), "exec": wrapper("+*", 0),
+		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs its input"), "exec": wrapper("+*", 0),
 	}))
 	t.add("nuget", byVerb("", other, map[string]judge{"restore install list search": fetches, "push delete": publishes, "help": harmless}))
 	t.add("dotnet", byVerb("", builds, map[string]judge{
@@ -39,12 +39,11 @@ func packageCommands(t table) {
 	t.add("rspec rubocop standardrb brakeman phpunit phpstan psalm phpcs php-cs-fixer pest busted luacheck luarocks credo ktlint detekt swiftlint swiftformat hlint ormolu", builds)
 	t.add("apt apt-get aptitude dnf yum zypper pacman yay apk brew port snap flatpak emerge xbps-install pkg pkgin opkg nix-env nix-channel guix winget choco scoop", systemPackages)
 	t.add("dpkg", systemPackages)
-	t.add("dpkg-query", harmless)
 	t.add("nix nix-shell nix-build nix-store nixos-rebuild", func(c *invoked) {
 		if asksOnly(c) {
 			return
 		}
-		c.unknown("builds or runs what an expression says")
+		c.unknown("builds or runs what a Nix expression says")
 		o := parseOptions(c.args, "* run= command= c= p=")
 		for _, text := range o.values("run", "command", "c") {
 			c.child(text)
@@ -52,8 +51,8 @@ func packageCommands(t table) {
 	})
 }
 
-// runsProject is for programs that run code of the project whatever they are told, even
-// if they are asked for their version.
+// runsProject is for programs that run code of the project with any arguments, even
+// --version.
 func runsProject(j judge) judge {
 	return func(c *invoked) {
 		c.zone(ZoneBuild, "runs code of the project")
@@ -61,7 +60,7 @@ func runsProject(j judge) judge {
 	}
 }
 
-// systemPackages is a package manager of the system. Questions are harmless.
+// systemPackages judges package managers of the system. Queries are harmless.
 func systemPackages(c *invoked) {
 	if asksOnly(c) {
 		return

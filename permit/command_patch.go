@@ -10,7 +10,7 @@ import (
 
 func patchCommands(t table) { t.add("patch gpatch", patchCommand) }
 
-// patchCommand is patch. What it changes is in the patch.
+// patchCommand judges patch. The patch determines what changes.
 func patchCommand(c *invoked) {
 	o := c.options(c.args, "* p= strip= i= input= d= directory= o=> output=> r=> reject-file=> B=! prefix=! z= suffix= V= version-control= F= fuzz= D= ifdef= g= get= Y=! "+
 		"basename-prefix=! l E N R f s t u c n e! ed! b dry-run")
@@ -45,11 +45,11 @@ func patchCommand(c *invoked) {
 	judge()
 }
 
-// longestPatch is how many bytes of a patch are looked at.
+// longestPatch is the size of the largest patch that is judged, in bytes.
 const longestPatch = 1 << 20
 
-// patchFile says what a patch in a file changes. The line may have written the file
-// itself: then its contents are not known.
+// patchFile judges a patch in a file. If the line may have written the file, its contents
+// are unknown.
 func (c *invoked) patchFile(file arg, strip string) {
 	c.read(file)
 	if file.known && !file.pipe && file.text == "-" {
@@ -60,8 +60,8 @@ func (c *invoked) patchFile(file arg, strip string) {
 	c.patch(arg{text: text, known: ok}, strip)
 }
 
-// contents are those of a file of the project. They are not known if the line may have
-// changed it.
+// contents returns the contents of a file of the project. They are unknown if the line
+// may have changed the file.
 func (c *invoked) contents(file arg) (string, bool) {
 	if !file.isText() || c.ranBefore() || c.moved != "" {
 		return "", false
@@ -78,7 +78,7 @@ func (c *invoked) contents(file arg) (string, bool) {
 	return string(data), err == nil
 }
 
-// ranBefore reports whether something in front in the line changed a file, or may have.
+// ranBefore reports whether an earlier command of the line changed files, or may have.
 func (c *invoked) ranBefore() bool {
 	for i := range c.found {
 		if f := &c.found[i]; i != c.finding && (f.Kind == KindWrite || f.Zone >= ZoneBuild) {
@@ -88,7 +88,7 @@ func (c *invoked) ranBefore() bool {
 	return false
 }
 
-// patch says what a patch changes.
+// patch judges the text of a patch.
 func (c *invoked) patch(text arg, strip string) {
 	if !text.known {
 		c.confinedOr("cannot determine what the patch changes")
@@ -114,7 +114,7 @@ func (c *invoked) patch(text arg, strip string) {
 			continue
 		}
 		seen[name] = true
-		if privatePath(path.Clean(name)) != "" || path.IsAbs(name) { // however much of it is stripped
+		if privatePath(path.Clean(name)) != "" || path.IsAbs(name) { // with any number of leading directories removed
 			c.write(literal(name))
 		}
 		c.write(literal(stripped(name, n)))
@@ -124,7 +124,7 @@ func (c *invoked) patch(text arg, strip string) {
 	}
 }
 
-// patchedName is the file that a line of a patch names.
+// patchedName returns the file that a line of a patch names.
 func patchedName(line string) (string, bool) {
 	line = strings.TrimRight(line, "\r\n")
 	for _, begin := range []string{"+++ ", "--- ", "*** ", "rename to ", "rename from ", "copy to ", "Index: ", "diff --git "} {
@@ -151,7 +151,7 @@ func patchedName(line string) (string, bool) {
 	return "", false
 }
 
-// stripped is a path without its first directories.
+// stripped returns a path without its first directories.
 func stripped(name string, n int) string {
 	for ; n > 0; n-- {
 		_, rest, ok := strings.Cut(name, "/")

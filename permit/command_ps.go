@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// processesCommand is ps. It shows what runs, which is harmless, and with some options also
-// the environment of every process of the user, where secrets are.
+// processesCommand judges ps. It lists processes, which is harmless. With some options it
+// also shows the environment of every process of the user, which may contain secrets.
 func processesCommand(c *invoked) {
 	c.usesAll()
 	p := psReader{}
@@ -21,14 +21,14 @@ func processesCommand(c *invoked) {
 	}
 }
 
-// psReader goes through the words of ps, which takes options with one dash, with two, and
+// psReader scans the arguments of ps, which accepts options with one dash, with two, and
 // with none.
 type psReader struct {
-	environment bool // it shows environments
+	environment bool // it shows environment variables
 	unsure      bool // a word is not understood
 }
 
-// word takes a word, and returns how many of the words behind it belong to it.
+// word reads an argument, and returns how many of the following arguments belong to it.
 func (p *psReader) word(a arg, behind []arg) int {
 	if !a.known || a.pattern {
 		p.unsure = true
@@ -64,8 +64,8 @@ func (p *psReader) long(text string, next arg) int {
 	return 0
 }
 
-// dashed takes -ef, -o pid,args and -p 1. A word that ps cannot make sense of so, such as -xe or
-// -auxe without a user named xe, it takes for one without a dash.
+// dashed reads -ef, -o pid,args and -p 1. If ps does not understand such a word, for
+// example -xe or -auxe, it reads it as options without a dash.
 func (p *psReader) dashed(letters string, next arg) int {
 	for i := range len(letters) {
 		joined := literal(letters[i+1:])
@@ -92,7 +92,7 @@ func (p *psReader) dashed(letters string, next arg) int {
 	return 0
 }
 
-// orNext is the value of an option: what is joined to it, or the next word, which it then takes.
+// orNext returns the value of an option: the rest of the word, or the next word.
 func orNext(joined, next arg) (value arg, taken int) {
 	if joined.text != "" {
 		return joined, 0
@@ -100,7 +100,7 @@ func orNext(joined, next arg) (value arg, taken int) {
 	return next, 1
 }
 
-// bare takes aux, axo pid,args and the like: options of BSD, where e stands for the
+// bare reads options of BSD such as aux and axo pid,args. The letter e shows the
 // environment.
 func (p *psReader) bare(letters string, next arg) int {
 	for i := range len(letters) {
@@ -118,7 +118,7 @@ func (p *psReader) bare(letters string, next arg) int {
 	return 0
 }
 
-// columns are what is shown of each process.
+// columns judges the columns that ps shows.
 func (p *psReader) columns(list arg) {
 	p.unsure = p.unsure || !list.known && list.text != ""
 	p.environment = p.environment || strings.Contains(list.text, "env")

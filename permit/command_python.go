@@ -14,13 +14,12 @@ func pythonCommands(t table) {
 	t.add("pip pip3 pip2", pipCommand)
 	t.add("ipython ipython3 jupyter bpython ptpython", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("runs what is typed")
+			c.unknown("runs its input")
 		}
 	})
 	t.add("pytest py.test mypy pyright pylint flake8 pyflakes pycodestyle pydocstyle bandit vulture coverage sphinx-build mkdocs behave stubgen cython hypothesis pyre pytype nosetests trial", pythonTool)
 	t.add("black ruff isort autopep8 yapf autoflake pyupgrade docformatter", pythonFormatter)
-	t.add("virtualenv", writer("* p= python= prompt= extra-search-dir= app-data="))
-	t.add("pipx", byVerb("", at(ZoneMachine, "changes which programs there are"), map[string]judge{"list environment --version help": harmless, "run": opaque("fetches a program and runs it")}))
+	t.add("pipx", byVerb("", at(ZoneMachine, "installs or removes programs"), map[string]judge{"list environment --version help": harmless, "run": opaque("fetches a program and runs it")}))
 	t.add("poetry pdm hatch pipenv rye", projectCommand)
 	t.add("uv", uvCommand)
 	t.add("uvx", func(c *invoked) {
@@ -42,7 +41,7 @@ func pythonCommands(t table) {
 	})
 }
 
-// pythonCommand is python with a file, a module, or code.
+// pythonCommand judges python with a file, a module or code.
 func pythonCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -53,7 +52,7 @@ func pythonCommand(c *invoked) {
 		c.snippet()
 	case o.has("m"):
 		module, _ := o.value("m")
-		if !o.has("I", "P") { // a file of the project by that name comes first
+		if !o.has("I", "P") { // a file of the project with that name takes precedence
 			c.zone(ZoneBuild, "runs code of the project")
 		}
 		c.pythonModule(module, o.rest)
@@ -63,7 +62,7 @@ func pythonCommand(c *invoked) {
 	}
 }
 
-// pythonModule says what running a module does.
+// pythonModule judges running a module.
 func (c *invoked) pythonModule(module arg, words []arg) {
 	if !module.known {
 		c.unknown("cannot determine which module is run")
@@ -75,7 +74,7 @@ func (c *invoked) pythonModule(module arg, words []arg) {
 	case oneOf(name, "http.server SimpleHTTPServer smtpd pydoc wsgiref.simple_server xmlrpc.server aiosmtpd uvicorn flask gunicorn"):
 		c.zone(ZoneMachine, "serves to the network")
 	case oneOf(name, "timeit code asyncio IPython idlelib pdb trace cProfile profile runpy webbrowser antigravity ensurepip sqlite3 telnetlib ftplib smtplib pty turtledemo ptpython bpython"):
-		c.unknown("the module runs, or does, what it is given")
+		c.unknown("the module runs code or commands that it is given")
 	case name == "json.tool":
 		c.readAll(words[:min(1, len(words))])
 		c.writeAll(parseOptions(words, "*").from(1))
@@ -95,7 +94,7 @@ func (c *invoked) pythonModule(module arg, words []arg) {
 	}
 }
 
-// pipCommand is pip, which runs code of the packages that it installs.
+// pipCommand judges pip, which runs code of the packages that it installs.
 func pipCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -111,7 +110,7 @@ func pipCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "list", "show", "freeze", "check", "help", "hash", "inspect", "debug":
 		if verb == "list" && o.may("o", "outdated", "u", "uptodate") {
-			c.zone(ZoneNetwork, "asks the network for versions")
+			c.zone(ZoneNetwork, "looks up versions on the network")
 		}
 	case "config", "cache":
 		if !oneOf(word(words, 0), "list get debug dir info") {
@@ -121,17 +120,17 @@ func pipCommand(c *invoked) {
 		c.installs()
 		c.packages(words)
 		if o.has("user", "break-system-packages") {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 	case "uninstall":
-		c.zone(ZoneMachine, "changes which programs there are")
+		c.zone(ZoneMachine, "installs or removes programs")
 	case "":
 	default:
 		c.unknown("it is not known what pip " + shown(verb) + " does")
 	}
 }
 
-// pythonTool runs over, or runs, the code of the project.
+// pythonTool judges programs that check or run the code of the project.
 func pythonTool(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -145,7 +144,7 @@ func pythonTool(c *invoked) {
 	c.worksOn(o.rest)
 }
 
-// pythonFormatter rewrites files, unless it only checks.
+// pythonFormatter judges programs that rewrite files, unless they only check them.
 func pythonFormatter(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -166,7 +165,7 @@ func pythonFormatter(c *invoked) {
 	c.readAll(files)
 }
 
-// projectCommand is a manager of projects: poetry and its like.
+// projectCommand judges poetry and similar project managers.
 func projectCommand(c *invoked) {
 	c.zone(ZoneBuild, "loads plugins that the project names")
 	o := c.options(c.args, "+*C= directory= P= project= p=")
@@ -186,7 +185,7 @@ func projectCommand(c *invoked) {
 		c.installs()
 		c.packages(words)
 		if verb == "self" {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 	case "build", "test", "fmt", "format", "lint", "remove", "uninstall", "clean":
 		c.zone(ZoneBuild, "builds or runs the project")
@@ -196,7 +195,7 @@ func projectCommand(c *invoked) {
 	case "publish":
 		c.publishes("publishes")
 	case "shell":
-		c.unknown("a shell runs what is typed")
+		c.unknown("a shell runs its input")
 	default:
 		c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
 	}
@@ -237,7 +236,7 @@ func uvCommand(c *invoked) {
 		c.installs()
 		p := c.options(words, "* r=< requirement=< c=< constraint=< e=< editable=< target=> prefix=> p= python= index-url= extra-index-url= system break-system-packages")
 		if p.has("system", "break-system-packages") {
-			c.zone(ZoneMachine, "changes which programs there are")
+			c.zone(ZoneMachine, "installs or removes programs")
 		}
 		c.packages(p.from(1))
 	case "add", "sync", "lock", "export", "audit":
@@ -256,7 +255,7 @@ func uvCommand(c *invoked) {
 		}
 		c.unknown("fetches a program and runs it")
 	default: // python, self, cache, generate-shell-completion
-		c.zone(ZoneMachine, "changes which programs there are")
+		c.zone(ZoneMachine, "installs or removes programs")
 	}
 }
 
@@ -277,6 +276,6 @@ func condaCommand(c *invoked) {
 			}
 		}
 	default:
-		c.zone(ZoneMachine, "changes which programs there are")
+		c.zone(ZoneMachine, "installs or removes programs")
 	}
 }

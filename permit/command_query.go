@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// queryCommands take structured texts apart.
+// queryCommands read structured data.
 func queryCommands(t table) {
 	t.add("jq gojq", jqCommand)
 	t.add("yq", yqCommand)
 	t.add("mktemp", makeTempCommand)
 }
 
-// jqPlain are options of jq without a value that do nothing to files.
+// jqPlain are options of jq that have no value and do not touch files.
 const jqPlain = "--seq --stream --stream-errors --slurp --raw-input --null-input --compact-output --raw-output --raw-output0 --join-output --ascii-output --sort-keys --color-output " +
 	"--monochrome-output --tab --unbuffered --exit-status --binary --version --build-configuration --help --debug-dump-disasm --debug-trace --debug-trace=all --strip-comments --yaml-input --yaml-output"
 
-// jqCall is a call of jq about to be judged.
+// jqCall is a jq command that is being judged.
 type jqCall struct {
 	*invoked
-	words     []arg // words that are no options
+	words     []arg // arguments that are not options
 	libraries []arg // directories of modules
 	fromFile  bool  // the filter is in a file
-	values    bool  // words behind the filter are values, and no files
+	values    bool  // words after the filter are values, not files
 }
 
-// jqCommand is jq. A filter can read the environment and modules, and nothing else. Options
-// count wherever they stand, behind --args too.
+// jqCommand judges jq. A filter can read the environment and modules, and nothing else.
+// Options are recognized everywhere, also after --args.
 func jqCommand(c *invoked) {
 	c.known(c.args)
 	j := &jqCall{invoked: c}
@@ -51,7 +51,8 @@ func jqCommand(c *invoked) {
 	}
 }
 
-// option takes a word of jq, and returns how many of the words behind it belong to it.
+// option reads an argument of jq, and returns how many of the following arguments belong
+// to it.
 func (j *jqCall) option(a arg, behind []arg) int {
 	text := a.text
 	value := func(n int) arg {
@@ -90,7 +91,7 @@ func (j *jqCall) option(a arg, behind []arg) int {
 	return 0
 }
 
-// letters takes several short options in one word.
+// letters reads several short options in one word.
 func (j *jqCall) letters(letters string, next arg, behind int) int {
 	for i := range len(letters) {
 		switch letters[i] {
@@ -117,8 +118,8 @@ func (j *jqCall) library(dir arg) {
 	j.libraries = append(j.libraries, dir)
 }
 
-// filterIn says that the filter is in a file: the next word, or with older versions the first
-// word that is no option.
+// filterIn records that the filter is in a file: the next word, or in older versions the
+// first word that is not an option.
 func (j *jqCall) filterIn(file arg) int {
 	j.read(file)
 	j.jqFile(file)
@@ -126,17 +127,18 @@ func (j *jqCall) filterIn(file arg) int {
 	return 0
 }
 
-// jqImports finds what a filter of jq reads besides its input.
+// jqImports matches statements and functions with which a filter reads more than its
+// input.
 var (
 	jqImport  = regexp.MustCompile(`\b(?:import|include)\s*"([^"\\]*)"(?:\s*as\s+\$?\w+)?\s*(?:\{\s*"?search"?\s*:\s*"([^"\\]*)"\s*\})?\s*;`)
 	jqImports = regexp.MustCompile(`\b(?:import|include|modulemeta|input_module|get_search_list)\b`)
 )
 
-// jqFilter says which modules a filter reads. They are code of the project, or else from
-// where the user or the machine keeps them.
+// jqFilter judges the modules that a filter reads. They are code of the project, or come
+// from a directory of the user or the machine.
 func (c *invoked) jqFilter(filter arg, libraries []arg) {
 	if !filter.known {
-		return // which was said
+		return // which was recorded before
 	}
 	words, imports := jqImports.FindAllString(filter.text, -1), jqImport.FindAllStringSubmatch(filter.text, mostOfMany)
 	if len(words) == 0 {
@@ -166,8 +168,8 @@ func (c *invoked) jqFilter(filter arg, libraries []arg) {
 	}
 }
 
-// jqQuoted reports whether a filter has the words of an import in its texts only, or as
-// names of fields.
+// jqQuoted reports whether import and include occur only in strings, or as names of
+// fields.
 func (c *invoked) jqQuoted(filter string) bool {
 	if strings.Contains(filter, `\`) {
 		return false
@@ -181,7 +183,7 @@ func (c *invoked) jqQuoted(filter string) bool {
 	return !jqImports.MatchString(strings.NewReplacer(".import", "", ".include", "").Replace(bare.String()))
 }
 
-// jqFile says that the filter is in a file, which may read modules.
+// jqFile records that the filter is in a file, which may read modules.
 func (c *invoked) jqFile(file arg) {
 	text, ok := c.contents(file)
 	if !ok || jqImports.MatchString(text) {
@@ -189,7 +191,7 @@ func (c *invoked) jqFile(file arg) {
 	}
 }
 
-// yqCommand is yq, of either kind.
+// yqCommand judges both programs of the name yq.
 func yqCommand(c *invoked) {
 	o := c.options(c.args, "* i inplace in-place w width= s=! split-exp=! split-exp-file=! from-file=! o= p= output-format= input-format= indent= I= "+
 		"expression= f=< front-matter= xml-attribute-prefix= lua-prefix= arg= security-enable-system-operator!")

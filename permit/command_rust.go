@@ -29,11 +29,11 @@ func rustCommands(t table) {
 	}))
 }
 
-// loadsToolchain says why every command of Rust counts as a build: rust-toolchain.toml
-// can name a directory of the project to take the programs from.
+// loadsToolchain makes every command of Rust a build: rust-toolchain.toml can make rustup
+// run programs from a directory of the project.
 const loadsToolchain = "the project says which compiler is run"
 
-// cargoCommand is cargo: a command and its words.
+// cargoCommand judges cargo: a command and its arguments.
 func cargoCommand(c *invoked) {
 	c.zone(ZoneBuild, loadsToolchain)
 	args := c.args
@@ -42,7 +42,7 @@ func cargoCommand(c *invoked) {
 	}
 	o := c.options(args, "* config=! Z= C= manifest-path=< target-dir=> artifact-dir=> out-dir=> root=> path=< p= package= F= features= j= jobs= target= profile= bin= example= test= bench= "+
 		"message-format= color= lockfile-path=> index= registry= token= vers= git= branch= tag= rev=")
-	c.touchAll(o.from(1)) // what is behind -- is for the program
+	c.touchAll(o.from(1)) // words after -- belong to the program
 	for _, dir := range o.values("C") {
 		c.code(dir)
 	}

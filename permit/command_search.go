@@ -20,15 +20,13 @@ func searchCommands(t table) {
 	t.add("fd fdfind", fdCommand)
 	t.add("locate plocate mlocate mdfind", func(c *invoked) {
 		c.known(c.args)
-		c.read(literal("/")) // they know the names of all files
+		c.read(literal("/")) // their index has the names of all files
 	})
-	t.add("ctags etags", writer("* o=> f=> L=! R options=! _interactive!"))
-	t.add("updatedb", at(ZoneMachine, "changes the machine"))
 }
 
-// grepCommand judges commands whose first word is a pattern, unless one of some options
-// gave one. They search through directories, grep itself only if it is told to: then,
-// and if they are given nothing else to read, through the one they are in.
+// grepCommand judges commands whose first argument is a pattern, unless an option gives
+// the pattern. They search directories; grep itself only with -r. Without a path they
+// search the current directory.
 func grepCommand(patterns, list string) judge {
 	given := strings.Fields(patterns)
 	return func(c *invoked) {
@@ -54,7 +52,7 @@ func grepCommand(patterns, list string) judge {
 	}
 }
 
-// fdCommand is fd, a find with another grammar.
+// fdCommand judges fd, which is like find with another syntax.
 func fdCommand(c *invoked) {
 	args, run := c.args, []arg(nil)
 	for i, a := range args {
@@ -83,9 +81,9 @@ func fdCommand(c *invoked) {
 	}
 }
 
-// runOnEach says that a command is run on the files that a search finds below some
-// directories. A search by name finds no directory that holds them all, and one for plain
-// files finds no links.
+// runOnEach records that a command runs on the files that a search finds below some
+// directories. A search by name does not find directories that contain all of them, and a
+// search for plain files finds no links.
 func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 	for i, a := range run {
 		if a.known && a.text == ";" {
@@ -129,11 +127,12 @@ func removesFiles(f Finding) bool {
 	return f.Kind == KindCommand && len(f.words) > 0 && oneOf(path.Base(f.words[0]), "rm grm unlink shred trash trash-put rmdir")
 }
 
-// standIn puts what was found in the place of {} and the like. It reports whether the
-// word is or has such a place, and whether that is part of a text, such as a script:
-// what becomes of it there cannot be determined, since the names of files are anything. Behind a
-// directory, and in front of a usual suffix, they stay names of ordinary files. In front of
-// anything else they may become the name of a file that steers something: .envr and {}c.
+// standIn replaces {} and similar placeholders with the files that were found. It reports
+// whether the word has a placeholder, and whether that is only a part of the word, such
+// as in a script. In that case the result is unknown, because file names may be anything.
+// With a directory before it and a usual suffix after it, the name stays the name of an
+// ordinary file. With another suffix it may become a file that controls something: .envr
+// and {}c.
 func standIn(a, found arg) (w arg, is, part bool) {
 	switch {
 	case !a.known:
@@ -157,5 +156,5 @@ func standIn(a, found arg) (w arg, is, part bool) {
 	return w, true, false
 }
 
-// placeholders are other ways to write {}, of fd and parallel: for a part of the name.
+// placeholders are other forms of {} in fd and parallel, for parts of the name.
 var placeholders = strings.NewReplacer("{/}", "{}", "{//}", "{}", "{.}", "{}", "{/.}", "{}")

@@ -4,7 +4,7 @@ import "strings"
 
 func sedCommands(t table) { t.add("sed gsed", sedCommand) }
 
-// sedCommand is sed, of GNU or BSD.
+// sedCommand judges sed, of GNU or BSD.
 func sedCommand(c *invoked) {
 	o := c.options(c.args, "n quiet silent e= expression= f= file= E r regexp-extended i=? in-place=? I=? l= line-length= s separate u unbuffered z null-data "+
 		"a posix debug sandbox follow-symlinks b binary help version")
@@ -19,7 +19,7 @@ func sedCommand(c *invoked) {
 	}
 	if !o.has("e", "expression", "f", "file") && len(files) > 0 {
 		scripts, files = files[:1:1], files[1:]
-		if scripts[0].text == "" && o.has("i", "I") && len(files) > 0 { // of BSD, where a suffix follows
+		if scripts[0].text == "" && o.has("i", "I") && len(files) > 0 { // on BSD, where a suffix follows
 			scripts, files = append(scripts, files[0]), files[1:]
 		}
 	}
@@ -35,7 +35,7 @@ func sedCommand(c *invoked) {
 	c.writeAll(files)
 }
 
-// sedScript says what a script does beside editing.
+// sedScript records what a script does besides editing.
 func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
@@ -48,7 +48,7 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	s := sedReader{text: strings.Join(texts, "\n"), posix: posix}
 	s.commands()
 	if sandbox {
-		return // it refuses to
+		return // sed refuses this
 	}
 	for _, f := range s.reads {
 		c.read(literal(f))
@@ -67,20 +67,20 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	}
 }
 
-// sedReader goes through a script of sed.
+// sedReader scans a script of sed.
 type sedReader struct {
 	text          string
 	at            int
 	reads, writes []string
 	runs          bool
-	command       string // that it runs, if it is given
-	lost          bool   // it is not understood
+	command       string // commands that the script runs
+	lost          bool   // the reader does not understand the script
 	posix         bool   // a label may have a semicolon in it
 }
 
 func (s *sedReader) more() bool { return s.at < len(s.text) && !s.lost }
 
-// peek is the character at hand, or 0 at the end.
+// peek returns the next character, or 0 at the end.
 func (s *sedReader) peek() byte {
 	if s.at < len(s.text) {
 		return s.text[s.at]
@@ -94,7 +94,7 @@ func (s *sedReader) skip(chars string) {
 	}
 }
 
-// line takes what is left of the line.
+// line returns the rest of the line.
 func (s *sedReader) line() string {
 	end := strings.IndexByte(s.text[s.at:], '\n')
 	if end < 0 {
@@ -118,7 +118,7 @@ func (s *sedReader) commands() {
 	}
 }
 
-// addresses moves behind those of a command.
+// addresses skips the addresses of a command.
 func (s *sedReader) addresses() {
 	for s.more() {
 		s.skip(" \t")
@@ -140,9 +140,9 @@ func (s *sedReader) addresses() {
 	}
 }
 
-// delimited moves behind the next delimiter that is not escaped, and in a regular
-// expression not between brackets. Where seds disagree about brackets the script is
-// not understood.
+// delimited skips to the next delimiter that is not escaped, and in a regular expression
+// not inside brackets. Versions of sed disagree about some brackets; the reader does not
+// understand such a script.
 func (s *sedReader) delimited(end byte, regexp bool) {
 	bracket := -1
 	for ; s.at < len(s.text); s.at++ {
@@ -167,7 +167,7 @@ func (s *sedReader) delimited(end byte, regexp bool) {
 	s.lost = true
 }
 
-// one takes a command.
+// one reads one command.
 func (s *sedReader) one() {
 	c := s.peek()
 	s.at++
@@ -199,9 +199,9 @@ func (s *sedReader) one() {
 	}
 }
 
-// label moves behind a label. GNU sed ends it at a blank too, and takes what follows for a
-// command. Other seds take the rest of the line for the label. A script where this makes a
-// difference is not understood.
+// label skips a label. In GNU sed a blank ends the label, and a command may follow. Other
+// versions read the rest of the line as the label. The reader does not understand a
+// script where this makes a difference.
 func (s *sedReader) label() {
 	s.skip(" \t")
 	for s.at < len(s.text) && s.text[s.at] > ' ' && s.text[s.at] != ';' && s.text[s.at] != '}' {
@@ -217,8 +217,7 @@ func (s *sedReader) label() {
 	}
 }
 
-// insert moves behind the text of a, i or c, which goes on behind a backslash at the
-// end of a line.
+// insert skips the text of a, i or c. A backslash at the end of a line continues it.
 func (s *sedReader) insert() {
 	for s.more() {
 		line := s.line()
@@ -230,7 +229,7 @@ func (s *sedReader) insert() {
 	}
 }
 
-// substitute takes the rest of s/regexp/replacement/flags.
+// substitute reads the rest of s/regexp/replacement/flags.
 func (s *sedReader) substitute() {
 	end := s.peek()
 	s.at++

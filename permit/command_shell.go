@@ -17,14 +17,12 @@ func shellCommands(t table) {
 	t.add(". source", sourceCommand)
 	t.add("trap", trapCommand)
 	t.add("alias", aliasCommand)
-	t.add("unalias", harmless)
 }
 
-// shellCommand is a shell that is given a text with -c, a file, or neither: then it
-// reads what to run.
+// shellCommand judges a shell with a script in -c, in a file, or on its input.
 func shellCommand(c *invoked) {
 	args := make([]arg, 0, len(c.args))
-	for i, a := range c.args { // +x takes an option back
+	for i, a := range c.args { // +x switches an option off
 		if !a.known || !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && !strings.HasSuffix(strings.ToLower(word(c.args, max(i-1, 0))), "o") {
 			args = append(args, c.args[i:]...)
 			break
@@ -33,13 +31,13 @@ func shellCommand(c *invoked) {
 		case !strings.HasPrefix(a.text, "+"):
 			args = append(args, a)
 		case strings.HasSuffix(strings.ToLower(a.text), "o"):
-			args = append(args, literal("-o")) // its value follows
+			args = append(args, literal("-o")) // the value follows
 		}
 	}
 	o := c.options(args, "+c i l r s D a b e f h k m n o= p t u v x B C E H O= P T login norc noprofile posix restricted verbose version help noediting debugger dump-strings dump-po-strings "+
 		"rcfile=! init-file=! wordexp pretty-print no-globalrcs no-rcs emulate= q d g w y 1 2 3 4 5 6 7 8 9 I G Y")
 	c.shellOptions(len(c.args) - len(o.rest))
-	// +n and +o noexec take -n back
+	// +n and +o noexec switch -n off
 	checks := o.has("n") && !slices.ContainsFunc(c.args, func(a arg) bool { return strings.HasPrefix(a.text, "+") })
 	plain := c.name != "bash" && c.name != "rbash"
 	words := o.rest
@@ -63,9 +61,9 @@ func shellCommand(c *invoked) {
 		case c.stdin.known:
 			c.childWith(c.stdin, nil, plain)
 		case c.piped:
-			c.unknown("a shell runs what it is given, and that is unknown")
+			c.unknown("a shell runs an unknown input")
 		default:
-			c.unknown("a shell runs what is typed")
+			c.unknown("a shell runs its input")
 		}
 	case checks:
 		c.read(words[0])
@@ -75,7 +73,7 @@ func shellCommand(c *invoked) {
 	}
 }
 
-// shellOptions judges the options of a shell, which are the first words, as set does.
+// shellOptions judges the options of a shell, which are like those of set.
 func (c *invoked) shellOptions(words int) {
 	for i, a := range c.args[:max(words, 0)] {
 		switch text := a.text; {
@@ -90,7 +88,7 @@ func (c *invoked) shellOptions(words int) {
 				case 'O':
 					c.deepGlobs = c.deepGlobs || value == "globstar"
 					if !oneOf(value, plainShopts) {
-						c.unknown("words mean something else with the option " + shown(value) + " of the shell")
+						c.unknown("the shell reads the line differently with the option " + shown(value))
 					}
 				default:
 					c.shellOption(literal(text[:1] + string(letter)))
@@ -100,16 +98,16 @@ func (c *invoked) shellOptions(words int) {
 	}
 }
 
-// isStdin reports whether a path means what a program reads.
+// isStdin reports whether a path means the standard input.
 func isStdin(a arg) bool {
 	return a.known && (a.text == "/dev/stdin" || strings.HasPrefix(a.text, "/dev/fd/") || strings.HasPrefix(a.text, "/proc/self/fd/"))
 }
 
-// foreignShellCommand is a shell with a grammar of its own.
+// foreignShellCommand judges shells with another syntax than sh.
 func foreignShellCommand(c *invoked) {
 	o := c.options(c.args, "+*c= command= Command= C= init-command=! e= File=< n no-execute")
 	for _, text := range o.values("c", "command", "C", "Command") {
-		c.unknown("it runs what is written for another shell")
+		c.unknown("it runs a script in the language of another shell")
 		c.child(text)
 	}
 	switch {
@@ -119,11 +117,11 @@ func foreignShellCommand(c *invoked) {
 		c.code(o.rest[0])
 		c.touchAll(o.rest[1:])
 	default:
-		c.unknown("a shell runs what it is given")
+		c.unknown("a shell runs its arguments or its input")
 	}
 }
 
-// sourceCommand has the shell itself run a file, which may set any variable.
+// sourceCommand judges source: the shell itself runs a file, which may set any variable.
 func sourceCommand(c *invoked) {
 	args := c.args
 	if word(args, 0) == "--" {
@@ -143,10 +141,11 @@ func sourceCommand(c *invoked) {
 		c.code(file)
 		c.touchAll(args[1:])
 	}
-	c.vars, c.patterns = nil, nil // code of the project may set any, and is trusted with more than that
+	c.vars, c.patterns = nil, nil // code of the project may set variables: it may do much more than that
 }
 
-// trapCommand has the shell run a text later, when variables may be others.
+// trapCommand judges trap: the shell runs a text later, when variables may have other
+// values.
 func trapCommand(c *invoked) {
 	args := c.args
 	if word(args, 0) == "--" {
@@ -156,7 +155,7 @@ func trapCommand(c *invoked) {
 		return
 	}
 	c.apart(func() {
-		c.vars, c.patterns, c.params, c.fileParam, c.soiled = nil, nil, nil, fileParam{}, true
+		c.vars, c.patterns, c.params, c.fileParam, c.allDirty = nil, nil, nil, fileParam{}, true
 		c.text(args[0])
 	})
 	c.trapped = true
@@ -165,8 +164,8 @@ func trapCommand(c *invoked) {
 	}
 }
 
-// aliasCommand gives a command another name. Which commands of the line mean it is
-// not followed.
+// aliasCommand judges alias. The analysis does not track which commands of the line use
+// it.
 func aliasCommand(c *invoked) {
 	for _, a := range c.args {
 		name, text, ok := strings.Cut(a.text, "=")

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// sqliteCommand is sqlite3: a file, and statements.
+// sqliteCommand judges sqlite3: a file, and statements.
 func sqliteCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -21,7 +21,7 @@ func sqliteCommand(c *invoked) {
 		return
 	}
 	if strings.HasPrefix(o.rest[0].text, "file:") {
-		c.unknown("the address says which file, and how")
+		c.unknown("a URI names the database and how to open it")
 	}
 	if only || o.has("readonly") {
 		c.read(o.rest[0])
@@ -31,10 +31,10 @@ func sqliteCommand(c *invoked) {
 	c.write(o.rest[0])
 }
 
-// sqliteCommands are commands of the program itself that reach no file and no other program.
+// sqliteCommands are dot-commands that reach no other file and no other program.
 const sqliteCommands = "tables schema indexes indices databases mode headers header width timeout timer stats show help exit quit fullschema dbinfo nullvalue separator echo bail print changes dump eqp explain limit"
 
-// sqliteText says what statements do. It reports whether they only read.
+// sqliteText judges statements. It reports whether they only read.
 func (c *invoked) sqliteText(t arg) bool {
 	if !t.known {
 		c.unknown("cannot determine which statements are run")
@@ -63,8 +63,8 @@ func (c *invoked) sqliteText(t arg) bool {
 	return !r.writes
 }
 
-// sqlReader goes through statements of SQLite, token by token. It need not know what they mean,
-// but which functions they call: some read and write files, or run programs.
+// sqlReader scans statements of SQLite token by token. It need not understand them, but
+// it must find the functions that they call: some read and write files, or run programs.
 type sqlReader struct {
 	text   string
 	at     int
@@ -72,14 +72,14 @@ type sqlReader struct {
 	why    string // it may reach files or programs
 }
 
-// sqlToken is a token: a word or a name in small letters, or a character of its own. A text is
+// sqlToken is a token: a word or a name in lower case, or a single character. A string is
 // an apostrophe.
 type sqlToken struct {
 	text string
-	name bool // it is in quotes, and so no keyword
+	name bool // it is quoted, so it is not a keyword
 }
 
-// Statements, functions, types and pragmas that reach nothing but the database.
+// These statements, functions, types and pragmas reach only the database.
 const (
 	sqlReads     = "select with values explain pragma"
 	sqlChanges   = "insert update delete replace create drop alter begin commit end rollback savepoint release analyze reindex vacuum"
@@ -96,9 +96,9 @@ const (
 		"wal_checkpoint optimize case_sensitive_like recursive_triggers defer_foreign_keys mmap_size temp_store secure_delete wal_autocheckpoint max_page_count"
 )
 
-// statements goes through all of the text.
+// statements scans the whole text.
 func (r *sqlReader) statements() {
-	var before, last sqlToken // the two tokens in front
+	var before, last sqlToken // the two tokens before
 	first := true             // of a statement
 	for {
 		t, ok := r.token()
@@ -138,8 +138,8 @@ func (r *sqlReader) begins(t sqlToken) {
 	}
 }
 
-// calls judges a word in front of a parenthesis: a keyword, the name of a table that is made or
-// filled, a type, or a function.
+// calls judges a word before a parenthesis: a keyword, a type, a function, or the table
+// of a CREATE or INSERT.
 func (r *sqlReader) calls(before, last sqlToken) {
 	name := last.text
 	word := name != "" && (isName(name) || last.name)
@@ -163,7 +163,7 @@ func (r *sqlReader) fail(why string) {
 	}
 }
 
-// token takes the next token.
+// token reads the next token.
 func (r *sqlReader) token() (t sqlToken, ok bool) {
 	r.blanks()
 	if r.at >= len(r.text) {
@@ -189,7 +189,7 @@ func (r *sqlReader) token() (t sqlToken, ok bool) {
 	}
 }
 
-// quoted takes what is between quotes.
+// quoted reads a quoted text.
 func (r *sqlReader) quoted(end byte) string {
 	from := r.at + 1
 	for r.at = from; r.at < len(r.text); r.at++ {
@@ -223,7 +223,7 @@ func (r *sqlReader) blanks() {
 	}
 }
 
-// skip goes on behind a text.
+// skip moves to the end of a text.
 func (r *sqlReader) skip(end string) {
 	if at := strings.Index(r.text[r.at+2:], end); at >= 0 {
 		r.at += 2 + at + len(end)

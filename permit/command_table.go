@@ -3,27 +3,37 @@ package permit
 import (
 	"path"
 	"strings"
+	"sync"
 )
 
-// table is the command table in the making.
+// table maps the names of commands to their judges.
 type table map[string]judge
 
-// add enters commands that one judge judges. Names are separated by blanks.
+// add gives several commands the same judge. Names are separated by blanks.
 func (t table) add(names string, j judge) {
 	for name := range strings.FieldsSeq(names) {
 		t[name] = j
 	}
 }
 
-// commandTable is what is known about commands, by name. A command that is not in it
-// is an unknown program.
-func commandTable() map[string]judge {
-	t := table{}
-	for _, topic := range commandTopics() {
-		topic(t)
-	}
-	return t
+// commands are the commands that the floor knows.
+type commands struct {
+	// judges has the judge of each command. A command without one is an unknown program.
+	judges table
+	// answersAlone are programs that load nothing from the project before they print their
+	// version or their help.
+	answersAlone map[string]bool
 }
+
+// knownCommands makes the table once, for all floors. A line of commands.txt with a mistake
+// is left out, so that its commands are unknown programs; a test fails if there is one.
+var knownCommands = sync.OnceValue(func() *commands {
+	all, _ := parseFlat(flatText)
+	for _, topic := range commandTopics() {
+		topic(all.judges)
+	}
+	return all
+})
 
 // commandTopics fill the table, each with the commands of a file.
 func commandTopics() []func(table) {
@@ -38,11 +48,11 @@ func commandTopics() []func(table) {
 	}
 }
 
-// mostOfMany is how many of several things that a command does are gone through where
-// each of them costs more than a look. A command that does more cannot be determined.
+// mostOfMany limits how many parts of a command are judged if each of them is expensive.
+// A command with more parts is unknown.
 const mostOfMany = 64
 
-// few are the first of many words. If there are more, it says so.
+// few returns the first mostOfMany words. If there are more, the command is unknown.
 func (c *invoked) few(words []arg) []arg {
 	if len(words) > mostOfMany {
 		c.unknown("it does too much to check")
@@ -51,10 +61,10 @@ func (c *invoked) few(words []arg) []arg {
 	return words
 }
 
-// harmless judges commands that do no harm, whatever they are given.
+// harmless judges commands that do no harm with any arguments.
 func harmless(c *invoked) { c.usesAll() }
 
-// at judges commands that are in a zone, whatever they are given.
+// at judges commands that are in a zone with any arguments.
 func at(z Zone, why string) judge {
 	return func(c *invoked) {
 		c.known(c.args)
@@ -62,19 +72,20 @@ func at(z Zone, why string) judge {
 	}
 }
 
-// opaque judges commands that run what they are given in ways that are not followed.
+// opaque judges commands that run their arguments or their input in ways that the
+// analysis does not follow.
 func opaque(why string) judge {
 	return func(c *invoked) { c.unknown(why) }
 }
 
-// reader judges commands that read the files they are given. The list is that of
-// invoked.options.
+// reader judges commands that read the files they are given. invoked.options explains the
+// list.
 func reader(list string) judge {
 	return func(c *invoked) { c.readAll(c.options(c.args, list).rest) }
 }
 
-// dirReader judges readers that look at the directory they are in if they are given
-// nothing. With one of some options they follow the links that they find.
+// dirReader judges readers that list the current directory if they have no arguments.
+// With one of the follow options they follow links.
 func dirReader(list, follow string) judge {
 	follows := strings.Fields(follow)
 	return func(c *invoked) {
@@ -89,8 +100,8 @@ func dirReader(list, follow string) judge {
 	}
 }
 
-// differ judges readers that go through whole directories with -r. Unless they are told
-// not to, they follow links.
+// differ judges readers that read whole directories with -r. Unless --no-dereference is
+// set, they follow links.
 func differ(list string) judge {
 	return func(c *invoked) {
 		if o := c.options(c.args, list); o.may("r", "recursive") {
@@ -109,13 +120,13 @@ func writer(list string) judge {
 	}
 }
 
-// asksOnly reports whether a command was started to say its version or to explain
-// itself, and nothing else. That is harmless only for programs that load nothing from
-// the project before they answer: rustc asks rust-toolchain.toml which compiler to run,
-// yarn runs the file that .yarnrc.yml names, mvn starts java with .mvn/jvm.config.
-func asksOnly(c *invoked) bool { return answersAlone[c.name] && isQuestion(c) }
+// asksOnly reports whether a command only prints its version or its help. That is
+// harmless only for programs that load nothing from the project before: rustc reads
+// rust-toolchain.toml to choose a compiler, yarn runs the file that .yarnrc.yml names,
+// mvn starts java with .mvn/jvm.config.
+func asksOnly(c *invoked) bool { return c.floor.commands.answersAlone[c.name] && isQuestion(c) }
 
-// isQuestion reports whether a command was asked for its version or its help.
+// isQuestion reports whether the only argument asks for the version or the help.
 func isQuestion(c *invoked) bool {
 	if len(c.args) != 1 || !c.args[0].known {
 		return false
@@ -128,19 +139,7 @@ func isQuestion(c *invoked) bool {
 	}
 }
 
-// answersAlone are programs that say their version, or explain themselves, without
-// loading anything from the project.
-var answersAlone = wordSet("ls dir vdir eza exa lsd lsattr cloc tokei scc tree du cat head tail grep rg ag fd find sed awk tar zip unzip curl wget git go gofmt gofumpt goimports golines gci golangci-lint staticcheck gopls " +
-	"revive errcheck gosec ginkgo stringer mockgen wire sqlc protoc-gen-go benchstat gotestsum dlv gcc cc g++ c++ clang clang++ tcc gfortran ld lld mold as nasm yasm strip objcopy clang-tidy cppcheck zig swift swiftc ghc " +
-	"ocamlc ocamlopt nim crystal protoc buf flatc thrift capnp hugo make gmake bmake remake ninja samu just task cmake ctest meson gperf bison yacc flex lex m4 autoconf automake node nodejs deno bun tsc eslint prettier " +
-	"esbuild rollup vite stylelint biome oxlint swc playwright python python2 python3 pypy pypy3 pip pip3 pip2 ipython ipython3 jupyter mypy pyright bandit black ruff isort autopep8 yapf autoflake pyupgrade docformatter " +
-	"coverage uv uvx twine virtualenv perl perl5 ruby gem php php8 php7 lua luajit Rscript julia elixir iex erl tclsh guile racket sbcl clisp ocaml swipl gnuplot octave expect gdb lldb java javac javap javadoc jdeps kotlinc scalac " +
-	"nix nix-shell nix-build nix-store apt apt-get aptitude dnf yum zypper pacman apk brew port snap flatpak dpkg rpm docker podman buildah kubectl helm terraform tofu psql mysql sqlite3 redis-cli mongosh aws gcloud az gh glab " +
-	"parallel tmux screen zellij vi vim nvim view emacs nano pico joe micro kak hx helix nc ncat netcat socat nmap tcpdump tshark npx bunx openssl gpg gpg2 age ffmpeg ffprobe " +
-	"convert magick identify pdftotext dot systemctl service mount docker-compose podman-compose skopeo nerdctl kustomize kind minikube k3d eksctl argocd flux istioctl packer goose migrate dbmate atlas hey wrk ab k6 vegeta " +
-	"gsutil s3cmd bq pgcli mariadb duckdb valkey-cli sqlite fish csh tcsh xonsh elvish powershell bash sh dash zsh ksh fish nu pwsh ssh rsync")
-
-// under is a path below another.
+// under returns a path below another.
 func under(dir, name arg) arg {
 	return arg{text: path.Join(dir.text, name.text), known: dir.known && name.known, pattern: dir.pattern || name.pattern}
 }
@@ -168,7 +167,7 @@ func oneOf(word, list string) bool {
 	}
 }
 
-// word is the text of the nth word, or nothing if it is not there or not known.
+// word returns the nth word, or an empty text if it does not exist or is unknown.
 func word(args []arg, n int) string {
 	if n >= len(args) || !args[n].known {
 		return ""
@@ -176,8 +175,8 @@ func word(args []arg, n int) string {
 	return args[n].text
 }
 
-// spaced are words as one text, as eval and ssh put them together. A pattern is no
-// text that is known: the names of files take its place.
+// spaced joins words with blanks, as eval and ssh do. The result is unknown if a word is
+// a pattern, because the shell replaces it with file names.
 func spaced(args []arg) arg {
 	texts := make([]string, len(args))
 	known := true

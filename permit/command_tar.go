@@ -4,14 +4,13 @@ import "strings"
 
 func tarCommands(t table) { t.add("tar gtar bsdtar", tarCommand) }
 
-// tarOptions are those of GNU and BSD.
+// tarOptions are the options of GNU tar and BSD tar.
 const tarOptions = "* f= file= list label C= directory= T= files-from= X=< exclude-from=< exclude= I=$ use-compress-program=$ to-command=$ checkpoint=? checkpoint-action=! " +
 	"F=$ info-script=$ new-volume-script=$ rsh-command=$ rmt-command=$ transform=! xform=! s=! g=> listed-incremental=> index-file=> b= blocking-factor= format= " +
 	"tape-length= N= newer= after-date= newer-mtime= starting-file= mode= owner= group= mtime= strip-components= suffix= backup=? one-top-level=?> " +
 	"add-file=< volno-file=> record-size= wildcards sort= level= pax-option= warning= totals=? hole-detection= occurrence=? no-quote-chars= quote-chars= quoting-style= " +
 	"owner-map=< group-map=< set-mtime-command=$ utc"
 
-// tarCommand is tar.
 func tarCommand(c *invoked) {
 	o := c.options(tarDashed(c.args), tarOptions)
 	archives := o.values("f", "file")
@@ -22,7 +21,7 @@ func tarCommand(c *invoked) {
 		}
 	}
 	for _, list := range o.values("T", "files-from") {
-		c.read(list) // its lines may be options too
+		c.read(list) // its lines may be options, too
 		c.unknown("cannot determine which files are meant")
 	}
 	dirs := o.values("C", "directory")
@@ -49,7 +48,7 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 		c.unknown("it may write outside the directory it unpacks to")
 	}
 	c.zone(ZoneWorkspace, "")
-	for _, top := range o.values("one-top-level") { // without a value it is named after the archive
+	for _, top := range o.values("one-top-level") { // without a value, tar names it after the archive
 		if top != (arg{}) {
 			dirs = append(dirs, top)
 		}
@@ -68,7 +67,7 @@ func (c *invoked) pack(o *options, dirs []arg) {
 	if len(dirs) == 0 {
 		c.readFollowing(o.rest, follows)
 	}
-	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which member is in which depends on the order: all in all
+	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which file is in which directory depends on the order: try all pairs
 		c.in(dir, func() { c.readFollowing(o.rest, follows) })
 	}
 	if o.may("remove-files") {
@@ -82,7 +81,7 @@ func (c *invoked) pack(o *options, dirs []arg) {
 	}
 }
 
-// tarDashed writes the old form of options, "tar xzf FILE", as the new one.
+// tarDashed converts the old form of options, "tar xzf FILE", to the new one.
 func tarDashed(args []arg) []arg {
 	first := word(args, 0)
 	if first == "" || strings.HasPrefix(first, "-") || args[0].pattern {

@@ -8,13 +8,8 @@ import (
 	"strings"
 )
 
-// plainCommands change nothing and look at no file's contents.
+// plainCommands change nothing and do not read files.
 func plainCommands(t table) {
-	t.add("echo true false : pwd tty whoami id groups logname users who w uptime uname arch nproc hostid getconf locale "+
-		"basename dirname realpath readlink which whereis seq yes factor expr numfmt tr sleep usleep tput clear reset stty cal ncal "+
-		"printenv envsubst gettext ngettext sync pathchk getopt", harmless)
-	t.add("df free vmstat iostat mpstat lscpu lsblk lsusb lsmod sw_vers lsb_release", harmless)
-	t.add("pgrep pidof pstree top htop lsof netstat last", harmless)
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
 		if o := c.options(c.args, "* K! kill! D=> diag=> F=< filter=< f= A= N="); o.has("K", "kill") {
@@ -34,70 +29,22 @@ func plainCommands(t table) {
 	t.add("date gdate", dateCommand)
 }
 
-// textCommands read texts, and change nothing but what an option names.
+// textCommands read files, and change only what an option names.
 func textCommands(t table) {
-	// Only options whose values could be taken for paths are listed: for a reader it
-	// does no harm if a number is taken for a file, and much if a file is taken for a
-	// number.
-	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
-	t.add("zcat gzcat bzcat xzcat zstdcat lz4cat lzcat zstdless zstdgrep zless zmore", reader("* files=?! files0=?! filelist=! D=< patch-from=< o=> output=> output-dir-flat=> output-dir-mirror=> rm! trace=> S= suffix= "+
-		"T= threads= M= memlimit= F= format="))
-	t.add("ls dir vdir gls lsattr", dirReader("*", "L dereference"))
-	t.add("eza exa lsd", dirReader("*", "follow-symlinks L dereference"))
-	t.add("nm size readelf objdump c++filt addr2line", objectReader("* plugin=!"))
-	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=> strip-comments=! strip-code=! format-multi=!", "follow-links"))
-	t.add("shasum cksum", reader("* a= algorithm="))
-	t.add("tac gtac", reader("* s= separator="))
-	t.add("head tail ghead gtail", reader("* n= c= lines= bytes= pid="))
-	t.add("nl", reader("* b= d= f= h= i= l= n= s= v= w="))
-	t.add("fold gfold", reader("* w= width="))
-	t.add("fmt", reader("* w= p= g= width= prefix= goal="))
-	t.add("expand unexpand", reader("* t= tabs="))
-	t.add("pr", reader("* h= l= o= w= W= N= D= header= length= indent= width= page-width= date-format="))
-	t.add("cut gcut", reader("* d= f= c= b= delimiter= fields= characters= bytes= output-delimiter="))
-	t.add("paste", reader("* d= delimiters="))
-	t.add("join", reader("* t= 1= 2= j= o= e= a= v="))
-	t.add("cmp", reader("* i= n= ignore-initial= bytes="))
-	t.add("diff colordiff wdiff icdiff gdiff", differ("* x= X=< exclude= exclude-from=< I= ignore-matching-lines= L= label= U= C= W= F= D= "+
-		"unified=? context=? color=? from-file=< to-file=< palette= tabsize= width= S= starting-file= show-function-line= ifdef= horizon-lines= pager=$"))
-	t.add("sdiff", reader("* o=> output=> diff-program=$ I= W= w="))
-	t.add("diff3", reader("* diff-program=$ L= label="))
-	t.add("od", reader("* A= j= N= S= t= w=?"))
-	t.add("hexdump hd", reader("* e= f=< n= s="))
-	t.add("strings", objectReader("* n= t= e= T= s= U="))
-	t.add("base64 base32 basenc gbase64", reader("* w= wrap= b= i=< o=> input=< output=>"))
-	t.add("stat gstat", reader("* c= printf= format="))
-	t.add("file", reader("* f=! files-from=! m=< magic-file=< F= separator= P= e= exclude= C! compile!"))
-	t.add("tree", dirReader("* o=> L= P= I= H= T= filelimit= charset= timefmt= R!", "l"))
-	t.add("du gdu", dirReader("* X=< exclude-from=< exclude= files0-from=!", "L dereference"))
-	t.add("sort gsort", reader("* o=> output=> compress-program=$ T= temporary-directory= S= t= k= field-separator= key= buffer-size= parallel= "+
-		"batch-size= files0-from=! random-source=< sort="))
-	t.add("column", reader("* s= o= c= N= R= H= T= E= W= O= separator= output-separator= table-columns= output-width="))
-	t.add("iconv", reader("* f= t= o=> output=> from-code= to-code= unicode-subst= byte-subst= widechar-subst="))
-	t.add("more most pg", reader("*"))
 	t.add("less", pagerCommand)
-	t.add("bat batcat", reader("* pager=$ l= language= r= line-range= H= highlight-line= theme= style= m= map-syntax= paging= wrap= color= "+
-		"terminal-width= tabs= file-name= diff-context= decorations="))
-	t.add("info", reader("* o=> output=> f=< file=< d= n= init-file=! restore=! dribble=>"))
 	t.add("whatis apropos", func(c *invoked) {
 		c.options(c.args, "* C=! config-file=! M= L= s= m= sections= manpath= locale= systems=")
 		c.usesAll()
 	})
-	t.add("bc", reader("*"))
 	t.add("dc", deskCommand)
 	t.add("look", func(c *invoked) { c.readAll(c.options(c.args, "* t=").from(1)) })
-	t.add("uniq guniq", inOutCommand("* f= s= w= group=? all-repeated=? skip-fields= skip-chars= check-chars="))
-	t.add("xxd", inOutCommand("* c= g= l= o= s= n= R= cols= groupsize= len= seek= name="))
 	t.add("shuf gshuf", shuffleCommand)
 	t.add("split gsplit", splitCommand)
 	t.add("csplit", contextSplitCommand)
-	t.add("tee gtee", writer("* output-error=?"))
-	t.add("sponge", writer("a"))
-	t.add("dos2unix unix2dos mac2unix", writer("* i=? info=? D= display-enc= c= convmode="))
 }
 
-// testCommand is test and [. With -v bash looks a variable up, and evaluates the
-// index behind its name meanwhile. A word that is not known may be -v.
+// testCommand judges test and [. With -v, bash evaluates the index in the name of the
+// variable. An unknown word may be -v.
 func testCommand(c *invoked) {
 	c.usesAll()
 	for i, a := range c.args {
@@ -108,12 +55,12 @@ func testCommand(c *invoked) {
 			c.unknown("the word " + shown(c.args[i-1].text) + " may be -v, which evaluates the index of a variable: write the test out")
 		}
 		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || !c.isVariable(a.text) && strings.ContainsAny(a.text, "[$`")) {
-			c.unknown("the index of a variable is evaluated")
+			c.unknown("the shell evaluates the index of a variable")
 		}
 	}
 }
 
-// writesCount finds the %n of a printf, which sets a variable.
+// writesCount matches %n in a printf, which sets a variable.
 var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
@@ -133,14 +80,14 @@ func printfCommand(c *invoked) {
 	}
 }
 
-// fills says that the command makes arrays of variables.
+// fills records that the command turns variables into arrays.
 func (c *invoked) fills(names []arg) {
 	for _, n := range names {
 		c.arrays = c.arrays.with(n.text, true)
 	}
 }
 
-// sets says that the command sets variables. The index behind a name is evaluated.
+// sets records that the command sets variables. The shell evaluates an index in a name.
 func (c *invoked) sets(names []arg) {
 	for _, n := range names {
 		if _, index, ok := strings.Cut(n.text, "["); !n.known || n.pattern || strings.ContainsAny(n.text, "$`") || ok && !c.expression(strings.TrimSuffix(index, "]")) {
@@ -167,7 +114,7 @@ func dateCommand(c *invoked) {
 	}
 }
 
-// objectReader judges readers of GNU binutils.
+// objectReader judges tools of GNU binutils that read files.
 func objectReader(list string) judge {
 	return func(c *invoked) {
 		c.optionFiles()
@@ -175,8 +122,8 @@ func objectReader(list string) judge {
 	}
 }
 
-// optionFiles says that the command takes more words from a file whose name is behind an @.
-// They may have it load a library.
+// optionFiles records that @FILE makes the command read more arguments from a file. They
+// may make it load a library.
 func (c *invoked) optionFiles() {
 	for _, a := range c.args {
 		file, ok := strings.CutPrefix(a.text, "@")
@@ -191,12 +138,12 @@ func (c *invoked) optionFiles() {
 	}
 }
 
-// pagerCommand is less. Without a terminal it copies, but the commands that it is
-// given to begin with may run others.
+// pagerCommand judges less. Without a terminal it only copies, but its initial commands
+// (+) may run programs.
 func pagerCommand(c *invoked) {
 	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=! lesskey-file=! lesskey-src=! lesskey-content=! cmd=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
 	for _, a := range c.args {
-		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in any case of letters
+		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in upper or lower case
 			c.unknown("its keys run commands")
 		}
 		if !slices.Contains(o.rest, a) && (strings.Contains(a.text, "$") || strings.Contains(a.text, " -") || strings.Contains(a.text, "\t-")) {
@@ -214,7 +161,7 @@ func pagerCommand(c *invoked) {
 	}
 }
 
-// deskCommand is dc, whose ! runs a command. Its ? runs a line that it reads.
+// deskCommand judges dc, whose ! runs a command. Its ? runs a line of the input.
 func deskCommand(c *invoked) {
 	o := c.options(c.args, "e= expression= f=! file=! h help V version")
 	programs := o.values("e", "expression")
@@ -231,7 +178,7 @@ func deskCommand(c *invoked) {
 	}
 }
 
-// inOutCommand judges commands that read their first word and write their second.
+// inOutCommand judges commands that read their first file and write their second.
 func inOutCommand(list string) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -269,9 +216,8 @@ func splitCommand(c *invoked) {
 	}
 }
 
-// beginsNames says that the command writes files whose names begin so. One of them may be
-// a file that steers something: their names begin with a dot, or they are in a directory
-// whose name does.
+// beginsNames records that the command writes files whose names have a prefix. If a part
+// of it begins with a dot, one of the files may control another program.
 func (c *invoked) beginsNames(prefix arg) {
 	for part := range strings.SplitSeq(prefix.text, "/") {
 		if strings.HasPrefix(part, ".") && part != "." && part != ".." || !prefix.known {

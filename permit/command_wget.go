@@ -33,7 +33,7 @@ func wgetCommands(t table) {
 	})
 }
 
-// wgetCommand is wget, which writes a file unless it is told not to.
+// wgetCommand judges wget, which writes a file unless -O - or --spider is set.
 func wgetCommand(c *invoked) {
 	o := c.options(c.args, "V version h help b background e=! execute=! o=> output-file=> a=> append-output=> d debug q quiet v verbose nv no-verbose nc no-clobber i= input-file= F force-html B= base= config=! "+
 		"rejected-log=> t= tries= retry-connrefused retry-on-http-error= O= output-document= c continue start-pos= progress= show-progress N timestamping no-use-server-timestamps S server-response spider "+
@@ -68,7 +68,7 @@ func wgetCommand(c *invoked) {
 	c.wgetFiles(o)
 }
 
-// wgetFiles says which files it writes.
+// wgetFiles records the files that wget writes.
 func (c *invoked) wgetFiles(o *options) {
 	dir, placed := o.value("P", "directory-prefix")
 	if placed {
@@ -79,7 +79,7 @@ func (c *invoked) wgetFiles(o *options) {
 		return
 	}
 	if o.has("content-disposition", "trust-server-names") {
-		c.unknown("cannot determine which file it writes: the other side says")
+		c.unknown("the server chooses which file it writes")
 	}
 	if o.has("spider") {
 		return
@@ -90,7 +90,7 @@ func (c *invoked) wgetFiles(o *options) {
 		case placed:
 			c.overwrite(dir)
 		case flat || o.may("nH", "no-host-directories", "nd", "no-directories"):
-			c.unknown("the other side says which files it writes: name a directory for them with -P")
+			c.unknown("the server chooses which files it writes: name a directory for them with -P")
 		}
 	}
 	for _, u := range o.rest {
@@ -102,7 +102,7 @@ func (c *invoked) wgetFiles(o *options) {
 	}
 }
 
-// httpieCommand is HTTPie: METHOD URL and items, which make it a POST.
+// httpieCommand judges HTTPie: METHOD URL and items. Items make the request a POST.
 func httpieCommand(c *invoked) {
 	o := c.options(c.args, "* o=> output=> proxy=! session=! session-read-only=! cert=< cert-key=< verify= a= auth= A= auth-type= timeout= raw= p= print= s= style= d download")
 	words := o.rest

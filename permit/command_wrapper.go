@@ -2,12 +2,9 @@ package permit
 
 import "strings"
 
-// wrapperCommands run the command behind their own options.
+// wrapperCommands run another command, which follows their own options.
 func wrapperCommands(t table) {
 	t.add("env genv", envCommand)
-	t.add("nohup setsid unbuffer fakeroot catchsegv eatmydata dbus-run-session torsocks proxychains proxychains4 tini dumb-init", wrapper("+*", 0))
-	t.add("nice", wrapper("+* n= adjustment=", 0))
-	t.add("ionice", wrapper("+* c= n= class= classdata= p=! P=! u=! pid=! t", 0))
 	t.add("chrt", func(c *invoked) {
 		o := c.options(c.args, "+* T= P= D= p! pid!")
 		if isNumber(word(o.rest, 0)) { // the priority
@@ -15,14 +12,6 @@ func wrapperCommands(t table) {
 		}
 		c.exec(o.rest)
 	})
-	t.add("taskset", wrapper("+* p! pid!", 1))
-	t.add("numactl", wrapper("+* C= N= m= i= p= cpunodebind= membind= interleave= preferred= physcpubind=", 0))
-	t.add("stdbuf gstdbuf", wrapper("+i= o= e= input= output= error=", 0))
-	t.add("timeout gtimeout", wrapper("+k= s= kill-after= signal= foreground preserve-status v verbose p f", 1))
-	t.add("time gtime", wrapper("+a append f= format= o=> output=> p portability q quiet v verbose V version h l", 0))
-	t.add("xvfb-run", wrapper("+* a n= e=> f=> l p= s= w= server-num= server-args= error-file=> auth-file=> xauth-protocol= wait=", 0))
-	t.add("caffeinate", wrapper("+d i m s u t= w=", 0))
-	t.add("chronic ifne", wrapper("+* v e n", 0))
 	t.add("prlimit", prlimitCommand)
 	t.add("flock", flockCommand)
 	t.add("watch", watchCommand)
@@ -35,10 +24,6 @@ func wrapperCommands(t table) {
 		c.feed(replaced(o.rest, "/_", arg{text: "/_"}), arg{}, false)
 	})
 	t.add("script", scriptCommand)
-	t.add("strace", wrapper("+* a= b= e= E= I= o=> O= p=! P= s= S= u=! U= X= output=> attach=! user=!", 0))
-	t.add("ltrace", wrapper("+* a= A= D= e= F= l= n= o=> p=! s= u=! w= x= output=>", 0))
-	t.add("dtruss truss ktrace dtrace", machineWrapper("+* p= o=> n=! s=!", 0))
-	t.add("valgrind", wrapper("+* log-file=> xml-file=> tool= suppressions=<", 0))
 	t.add("perf", perfCommand)
 	t.add("busybox toybox", busyboxCommand)
 	t.add("sudo doas pkexec", sudoCommand)
@@ -47,16 +32,11 @@ func wrapperCommands(t table) {
 		c.writeAll(c.options(c.args, "* u= g=").rest)
 	})
 	t.add("su runuser", suCommand)
-	t.add("chroot", machineWrapper("+* userspec= groups= u= g=", 1))
-	t.add("unshare", machineWrapper("+* R= root= w= wd= S= G= setuid= setgid= propagation= mount-proc=? map-user= map-group=", 0))
-	t.add("nsenter", machineWrapper("+* t= target= r=? root=? w=? wd=? m=? u=? i=? n=? p=? C=? U=? T=? S= G= setuid= setgid=", 0))
-	t.add("setpriv capsh", machineWrapper("+* reuid= regid= groups= inh-caps= ambient-caps= bounding-set= securebits= user= uid= gid= caps= drop=", 0))
-	t.add("systemd-run", machineWrapper("+* u= unit= p= property= slice= E= setenv= M= machine= H= host= t G", 0))
 	t.add("bwrap firejail proot cgexec daemonize start-stop-daemon chpst ssh-agent aws-vault", func(c *invoked) {
-		c.zone(ZoneMachine, "runs a program in another way than the others")
+		c.zone(ZoneMachine, "runs a program in an environment of its own")
 		c.known(c.args)
-		for i := range c.args { // the command is behind options that are not followed
-			if a := c.args[i]; a.known && c.floor.commands[base(a.text)] != nil {
+		for i := range c.args { // the command follows options that the analysis does not know
+			if a := c.args[i]; a.known && c.floor.commands.judges[base(a.text)] != nil {
 				c.exec(c.args[i:])
 				return
 			}
@@ -64,7 +44,8 @@ func wrapperCommands(t table) {
 	})
 }
 
-// wrapper judges commands that run another one behind their own options and some words.
+// wrapper judges commands that run another one, which follows their options and a number
+// of words.
 func wrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -73,7 +54,7 @@ func wrapper(list string, words int) judge {
 	}
 }
 
-// machineWrapper is wrapper for those that reach the machine by themselves.
+// machineWrapper is wrapper for commands that are zone 5 themselves.
 func machineWrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -82,7 +63,7 @@ func machineWrapper(list string, words int) judge {
 	}
 }
 
-// envCommand is env: variables, and a command.
+// envCommand judges env: variables, and a command.
 func envCommand(c *invoked) {
 	o := c.options(c.args, "+i ignore-environment u= unset= 0 null C= chdir= S= split-string= v debug a=! argv0=! block-signal=? default-signal=? ignore-signal=? list-signal-handling P=! L=! U=!")
 	words := o.rest
@@ -114,8 +95,8 @@ func envCommand(c *invoked) {
 	})
 }
 
-// environ says that the words which are assignments are variables of the command behind
-// them. It returns the command.
+// environ records that leading assignments are variables of the command after them. It
+// returns the command.
 func (c *invoked) environ(words []arg) []arg {
 	for len(words) > 0 && strings.Contains(words[0].text, "=") {
 		w := words[0]
@@ -125,7 +106,7 @@ func (c *invoked) environ(words []arg) []arg {
 		c.setting(name, v)
 		c.exports(name)
 		if !v.known || !isInteger(value) {
-			c.soil(name) // a shell that is run may compute with it
+			c.markDirty(name) // a shell may evaluate it as arithmetic
 		}
 		words = words[1:]
 	}
@@ -165,8 +146,8 @@ func watchCommand(c *invoked) {
 	}
 }
 
-// scriptCommand is script, which runs a command and keeps what it writes. That of BSD
-// takes the command behind the file, that of Linux as the value of -c.
+// scriptCommand judges script, which runs a command and saves its output. On BSD the
+// command follows the file; on Linux it is the value of -c.
 func scriptCommand(c *invoked) {
 	const list = "+*c= command= E= echo= I=> log-in=> O=> log-out=> B=> log-io=> T=> log-timing=> t=?> timing=?> m= logging-format= o= output-limit="
 	o := c.options(c.args, list)
@@ -185,7 +166,7 @@ func scriptCommand(c *invoked) {
 		c.child(text)
 	}
 	if len(texts) == 0 {
-		c.unknown("a shell runs what it is given")
+		c.unknown("a shell runs its arguments or its input")
 	}
 }
 

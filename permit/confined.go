@@ -2,8 +2,8 @@ package permit
 
 import "slices"
 
-// unpacks says that the command puts files of unknown names into a directory. In the project's own
-// directory there may be any among them that steers Belay, git or another program.
+// unpacks records that the command puts files with unknown names into a directory. In the
+// project's top directory, one of them may control Belay, git or another program.
 func (c *invoked) unpacks(dir arg) {
 	c.zone(ZoneWorkspace, "")
 	c.overwrite(dir)
@@ -11,12 +11,13 @@ func (c *invoked) unpacks(dir arg) {
 	c.bringsLinks(c.name)
 	top := dir.known && slices.ContainsFunc(c.spots(dir, reads), func(s spot) bool { return s.inside && s.rel == "." })
 	if top || c.holdsSteering(dir) {
-		c.confinedOr("it may bring files that steer Belay, git or an editor: unpack it into a directory of its own")
+		c.confinedOr("it may contain files that control Belay, git or an editor: unpack it into a new directory")
 	}
 }
 
-// confinedOr says that what the command does is unknown to files. In a sandbox that
-// is like code of the project: what steers Belay and git cannot be changed there.
+// confinedOr records that the command may change any file of the project. In a sandbox
+// this is as harmless as code of the project, because the sandbox protects the files that
+// control Belay and git.
 func (c *invoked) confinedOr(why string) {
 	if c.confined {
 		c.zone(ZoneBuild, why)
@@ -25,8 +26,8 @@ func (c *invoked) confinedOr(why string) {
 	c.unknown(why)
 }
 
-// snippet says that the command runs code that it is given. In a sandbox that is like code
-// of the project.
+// snippet records that the command runs code from its arguments or its input. In a
+// sandbox this is like code of the project.
 func (c *invoked) snippet() {
 	if c.confined {
 		c.zone(ZoneBuild, "runs code that it is given")

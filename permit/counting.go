@@ -7,9 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// uncertain is a word whose text is not known, with what is known about it: it may be a number, or
-// the hash of a commit, alone or behind an option. Such a word names no file outside the project
-// and is no other option.
+// uncertain is what is known about a word with an unknown value: it may be a number or
+// the hash of a commit, alone or in an option. Such a word cannot name a file outside the
+// project, and cannot be another option.
 func (a *analysis) uncertain(w *syntax.Word) arg {
 	word := arg{text: a.written(w)}
 	parts, quoted := w.Parts, false
@@ -41,7 +41,7 @@ func (a *analysis) uncertain(w *syntax.Word) arg {
 	return word
 }
 
-// neverEmpty reports whether a number is there for certain.
+// neverEmpty reports whether a number certainly has a digit.
 func neverEmpty(part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.ArithmExp:
@@ -59,8 +59,8 @@ func neverEmpty(part syntax.WordPart) bool {
 	}
 }
 
-// isToken reports whether a part of a word is a number, or the hash of a commit, that the text
-// itself makes. A variable that the text has not set may hold anything.
+// isToken reports whether a part of a word is a number or the hash of a commit that the
+// text itself produces. A variable that the text has not set may hold anything.
 func (a *analysis) isToken(part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.DblQuoted:
@@ -68,7 +68,7 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 	case *syntax.ParamExp:
 		return p.Param != nil && plainParam(p) && (a.tokens.has(p.Param.Value) || oneOf(p.Param.Value, "# ? $ !"))
 	case *syntax.ArithmExp:
-		return true // it is judged by itself
+		return true // its commands are judged separately
 	case *syntax.CmdSubst:
 		return len(p.Stmts) == 1 && (a.writesHash(p.Stmts[0]) || a.writesNumber(p.Stmts[0]))
 	default:
@@ -76,8 +76,8 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 	}
 }
 
-// writesHash reports whether a statement writes the hash of a commit, or nothing. Names of
-// branches and tags are not meant: they may look like options.
+// writesHash reports whether a statement prints the hash of a commit, or nothing. Names
+// of branches and tags do not count: they may look like options.
 func (a *analysis) writesHash(s *syntax.Stmt) bool {
 	words, ok := a.literals(s)
 	if !ok || len(words) < 2 || words[0] != "git" {
@@ -91,7 +91,7 @@ func (a *analysis) writesHash(s *syntax.Stmt) bool {
 		if len(words) > 2 && oneOf(words[2], "--short --verify") {
 			return operands(3)
 		}
-		// What is no commit is written as it is.
+		// git prints an argument that is not a commit unchanged.
 		return len(words) == 3 && (strings.HasPrefix(words[2], "HEAD") || strings.HasPrefix(words[2], "@")) && strings.Trim(words[2], "HEAD@~^0123456789") == ""
 	case "merge-base":
 		return operands(2)
@@ -104,7 +104,7 @@ func (a *analysis) writesHash(s *syntax.Stmt) bool {
 	}
 }
 
-// knownOrCounts is known for words that may be numbers.
+// knownOrCounts is known, but accepts numbers.
 func (c *invoked) knownOrCounts(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.counts {

@@ -12,14 +12,14 @@ import (
 
 var _ belay.PatternAuthorizer = (*Floor)(nil)
 
-// CheckPattern says why a pattern of calls cannot be read. A pattern is a rule
-// without its decision: shell(git push *).
+// CheckPattern returns an error if a pattern of calls cannot be parsed. A pattern is a
+// rule without its decision: shell(git push *).
 func (f *Floor) CheckPattern(pattern string) error {
 	_, err := f.pattern(pattern)
 	return err
 }
 
-// pattern reads a pattern as a rule that allows.
+// pattern parses a pattern as an allow rule.
 func (f *Floor) pattern(text string) (*rule, error) {
 	r, err := ParseRule("allow " + text)
 	if err != nil {
@@ -28,8 +28,9 @@ func (f *Floor) pattern(text string) (*rule, error) {
 	return compile(r, f.tools)
 }
 
-// Covers reports whether a pattern covers all of a call that the floor would ask
-// about. Of a call that the floor lets run, and others ask about, it must cover all.
+// Covers reports whether a pattern covers everything in a call that the floor would ask
+// about. If the floor would let the call run, and somebody else asks about it, the
+// pattern must cover the whole call.
 func (f *Floor) Covers(ctx context.Context, pattern string, call belay.ToolCall) (bool, error) {
 	r, err := f.pattern(pattern)
 	if err != nil {
@@ -46,7 +47,7 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 	if err != nil {
 		return false
 	}
-	plain := *f // without guards, which have had their say
+	plain := *f // without guards, which were checked before
 	plain.guards = nil
 	e := plain.Explain(ctx, tool, input)
 	alone := &rules{byTool: map[string][]*rule{tool: {r}}, ready: map[string]*ruleIndex{}}
@@ -54,14 +55,14 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 	if len(e.Findings) == 0 {
 		return allowed.all
 	}
-	whole := e.Decision == belay.ToolPass // whoever asks, it is not known what about
+	whole := e.Decision == belay.ToolPass // it is unknown which part of the call the question is about
 	matched := false
 	for i := range e.Findings {
 		found := &e.Findings[i]
 		switch {
 		case found.Zone >= ZoneNever:
 			return false
-		case found.isApart(e.Findings), found.isFed(e.Findings): // the same words mean another directory, or other data
+		case found.isApart(e.Findings), found.isFed(e.Findings): // the same words work on another directory or other data
 			if whole || e.asked.covers(i) || found.Zone > f.mode.Auto || f.heldBack(found) {
 				return false
 			}
@@ -74,34 +75,34 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 	return matched
 }
 
-// isApart reports whether a finding is a command that runs elsewhere than in the
-// project's directory, or belongs to one.
+// isApart reports whether a finding is a command that does not run in the project's
+// directory, or belongs to one.
 func (found *Finding) isApart(all []Finding) bool {
 	return found.apart || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].apart
 }
 
-// isFed reports whether a finding is a command that reads what the line hands to it, or
-// belongs to one. Its words do not say what that is.
+// isFed reports whether a finding is a command with input from a pipe or a redirection,
+// or belongs to one. The words of the command do not show that input.
 func (found *Finding) isFed(all []Finding) bool {
 	return found.fed || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].fed
 }
 
-// heldBack reports whether a protection that holds is about a finding.
+// heldBack reports whether an active protection applies to a finding.
 func (f *Floor) heldBack(found *Finding) bool {
 	return found.Protection != "" && !f.relaxed[found.Protection]
 }
 
-// attached reports whether a finding only says more about the command it belongs to.
+// attached reports whether a finding only adds to the finding of its command.
 func (found *Finding) attached() bool {
 	return found.owner > 0 && (found.Kind != KindCommand || found.words == nil && found.Protection != "")
 }
 
-// Suggest returns a pattern for whoever is asked about a call, or nothing. It covers the
-// call and others like it, but no other host, remote, registry, directory or file: a
-// command is suggested with all its words, a file with its path, an address with its
-// host. There is none for programs that run whatever they are given, and none for a
-// command that runs in another directory than the project's, or that reads what a pipe or
-// a redirection hands to it.
+// Suggest returns a pattern that a person who is asked about a call can allow, or an
+// empty text. It covers the call and similar ones, but no other host, remote, registry,
+// directory or file: for a command it has all words, for a file its path, for an address
+// its host. There is none for programs that run their arguments or input, for commands
+// outside the project's directory, and for commands with input from a pipe or a
+// redirection.
 func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage) string {
 	e := f.Explain(ctx, tool, input)
 	for _, pattern := range f.candidates(e) {
@@ -112,7 +113,7 @@ func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage)
 	return ""
 }
 
-// candidates are patterns to be tried, one for each thing that was found.
+// candidates returns one possible pattern for each finding.
 func (f *Floor) candidates(e *Explanation) []string {
 	var patterns []string
 	command, plain := f.tools.of(e.Tool).Command != "", true
@@ -133,13 +134,13 @@ func (f *Floor) candidates(e *Explanation) []string {
 			patterns = append(patterns, e.Tool+"("+pattern+")")
 		}
 	}
-	if plain && !command { // there is nothing to it but its name
+	if plain && !command { // only its name is known
 		patterns = append(patterns, e.Tool)
 	}
 	return patterns
 }
 
-// commandPattern is a pattern for a command, or nothing.
+// commandPattern returns a pattern for a command, or an empty text.
 func commandPattern(found *Finding) string {
 	if found.words == nil || !found.trust || found.fed || runsWhatever[base(found.words[0])] {
 		return ""
@@ -154,14 +155,14 @@ func commandPattern(found *Finding) string {
 	return strings.Join(quoted, " ")
 }
 
-// runsWhatever are programs that run what they are given. No pattern over their words
-// says what that is.
+// runsWhatever are programs that run their arguments or their input. A pattern of words
+// does not say what they do.
 var runsWhatever = wordSet("sh bash dash zsh ksh mksh ash rbash yash posh fish csh tcsh nu xonsh elvish pwsh powershell rc es eval . source exec command builtin trap " +
 	"python python2 python3 pypy pypy3 ipython node nodejs deno bun tsx ts-node ruby perl perl5 php php8 php7 lua luajit Rscript R julia elixir iex erl escript tclsh guile racket " +
 	"sbcl ocaml ghci swipl awk gawk mawk nawk osascript java jshell groovy scala kotlin expect gdb lldb vi vim nvim ed emacs " +
 	"env sudo doas pkexec su runuser xargs parallel nohup setsid nice ionice timeout time watch entr strace ltrace busybox toybox chroot unshare nsenter systemd-run ssh npx bunx uvx pipx tmux screen find fd nix nix-shell")
 
-// wordSet are words as a set.
+// wordSet returns the words of a list as a set.
 func wordSet(list string) map[string]bool {
 	set := map[string]bool{}
 	for name := range strings.FieldsSeq(list) {
@@ -170,7 +171,7 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// urlPatternOf is a pattern for the addresses of a host.
+// urlPatternOf returns a pattern for the addresses of a host.
 func urlPatternOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
@@ -179,10 +180,10 @@ func urlPatternOf(raw string) string {
 	return u.Scheme + "://" + u.Host + "/*"
 }
 
-// quotedWord writes a word as a pattern that matches it alone.
+// quotedWord quotes a word as a pattern that matches only this word.
 var quotedWord = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)
 
-// quotedGlob is a path as a pattern that matches it alone.
+// quotedGlob quotes a path as a pattern that matches only this path.
 func quotedGlob(name string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`, `\`, `\\`).Replace(name)
 }

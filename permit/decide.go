@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// consider asks guards, protections, rules and the mode, in this order, and decides.
-// The most severe wins, and of those the first.
+// consider applies guards, protections, rules and the mode, in this order. The most
+// severe decision wins; among equals, the first.
 func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMessage, fields []member) {
 	for i := range f.guards {
 		if why := f.guards[i].judge(ctx, f, e, input); why != "" {
@@ -25,7 +25,7 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	if f.rules != nil {
 		allowed, e.asked = f.rules.judge(f, e, fields)
 	}
-	if f.mode == ReadOnly { // its name is a promise
+	if f.mode == ReadOnly { // read-only mode ignores rules that allow
 		allowed = coverage{}
 	}
 	f.byMode(e, &allowed)
@@ -34,11 +34,12 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	}
 }
 
-// outsideSandbox is part of who asks if the command would run outside the sandbox.
+// outsideSandbox is added to the askers if the command would run outside the sandbox.
 const outsideSandbox = "outside the sandbox"
 
-// askers names all who ask. A yes that reaches further than one call is for the same
-// asker: one that was given to a protection alone must not answer for a zone too.
+// askers returns the names of all who ask. An approval for more than one call is bound to
+// these names: an approval of a protection's question must not answer the question of a
+// zone.
 func (e *Explanation) askers() string {
 	var names []string
 	for _, o := range e.Opinions {
@@ -47,13 +48,13 @@ func (e *Explanation) askers() string {
 		}
 	}
 	slices.Sort(names)
-	if e.Tool == shellTool && e.Outside(nil) { // a yes to what is confined is none to what is not
+	if e.Tool == shellTool && e.Outside(nil) { // an approval of a confined command does not cover an unconfined one
 		names = append(names, outsideSandbox)
 	}
 	return strings.Join(names, ", ")
 }
 
-// say notes an opinion, and decides by it if it is more severe than those before.
+// say adds an opinion. It decides if it is more severe than those before.
 func (e *Explanation) say(o Opinion) {
 	if severity(o.Decision) > severity(e.Decision) {
 		e.Decision, e.By, e.Reason = o.Decision, o.By, o.Reason
@@ -74,12 +75,12 @@ func severity(d belay.ToolDecision) int {
 	}
 }
 
-// protect asks the protections about a finding.
+// protect applies zone 6 and the protections to a finding.
 func (f *Floor) protect(e *Explanation, found *Finding) {
 	if found.Zone >= ZoneNever {
 		e.say(Opinion{
 			By: "zone 6", Decision: belay.ToolDeny, About: found.Subject,
-			Reason: fmt.Sprintf("%s: %s; this never runs, whoever approves", shown(found.Subject), found.Why),
+			Reason: fmt.Sprintf("%s: %s; this never runs, even with approval", shown(found.Subject), found.Why),
 		})
 		return
 	}
@@ -92,7 +93,7 @@ func (f *Floor) protect(e *Explanation, found *Finding) {
 	})
 }
 
-// byMode asks the mode about what no rule allows.
+// byMode applies the mode to findings that no rule allows.
 func (f *Floor) byMode(e *Explanation, allowed *coverage) {
 	worst := -1
 	for i := range e.Findings {
@@ -107,7 +108,7 @@ func (f *Floor) byMode(e *Explanation, allowed *coverage) {
 	o := Opinion{By: fmt.Sprintf("zone %d", found.Zone), Decision: belay.ToolAsk, About: found.Subject}
 	zone := found.Zone
 	if found.Raised {
-		zone-- // the zone by itself: the name of the higher one would say what it does not do
+		zone-- // show the original zone: the name of the raised one would be misleading
 	}
 	verb := " is"
 	if found.Kind == KindRead || found.Kind == KindWrite {

@@ -6,13 +6,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A text for sh is read by dash on one machine and by bash on the next, and they differ:
-// ((ls)) computes in bash and runs ls in dash, [[ a > b ]] compares in bash and writes a
-// file in dash. Where a text has anything in it that only bash knows it is gone through
-// twice, and what either of them would do counts.
+// On some machines sh is dash, on others bash, and they differ: ((ls)) is arithmetic in
+// bash and runs ls in dash; [[ a > b ]] compares in bash and writes a file in dash. A
+// text with anything that only bash knows is analysed twice, and the effects of both
+// count.
 
-// bashOnly reports whether a text has something in it that sh need not know, or takes for
-// something else.
+// bashOnly reports whether a text has something that sh need not know, or reads
+// differently.
 func bashOnly(file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		if isBashOnly(n) {

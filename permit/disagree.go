@@ -8,11 +8,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The parser reads some texts in another way than bash does. What bash runs then is not
-// what the parser found. Such texts are rare, so they are unknown as a whole.
+// The parser reads some texts differently from bash, so bash would run something else
+// than the analysis sees. Such texts are rare, so they are unknown as a whole.
 
-// disagreement says why bash may read a text in another way than the parser did. It is
-// empty for nearly all texts. Each check looks at the text first, which costs little.
+// disagreement returns why bash may read a text differently from the parser. It is empty
+// for nearly all texts. Each check first searches the text, which is cheap.
 func disagreement(script string, file *syntax.File) string {
 	if strings.Contains(script, "\r") {
 		return "it has a carriage return in it, which shells read in different ways: end lines with a newline alone"
@@ -28,13 +28,13 @@ func disagreement(script string, file *syntax.File) string {
 		return "single quotes inside ${...} do not protect what is in them: use a variable"
 	}
 	if strings.Contains(script, "]}") && strings.ContainsAny(script, "<>") && indexedDescriptor(script, file) {
-		return "the index of a variable is computed for a redirection, which may run commands: use a plain name"
+		return "the shell evaluates the index of a variable in a redirection, which may run commands: use a plain name"
 	}
 	return ""
 }
 
-// commentContinues reports whether a comment may end in a backslash. For bash the comment
-// ends with the line. For the parser the command goes on.
+// commentContinues reports whether a comment may end with a backslash. For bash the
+// comment ends with the line; for the parser the command continues.
 func commentContinues(script string, file *syntax.File) bool {
 	var marks []int // where a comment may begin
 	start := 0
@@ -51,7 +51,7 @@ func commentContinues(script string, file *syntax.File) bool {
 	if len(marks) == 0 {
 		return false
 	}
-	texts := map[int]bool{} // those marks that are part of a text
+	texts := map[int]bool{} // these # characters are inside a string
 	for n := range syntax.Preorder(file) {
 		switch n.(type) {
 		case *syntax.Lit, *syntax.SglQuoted:
@@ -65,12 +65,12 @@ func commentContinues(script string, file *syntax.File) bool {
 	return len(texts) < len(marks)
 }
 
-// plainEnd is the end word of a here-document that all shells read in the same way.
+// plainEnd matches an end word of a here-document that all shells read in the same way.
 var plainEnd = regexp.MustCompile(`^(?:\\?[\w.!+%@:,/-]+|'[^'\\\n]*'|"[^"\\$\x60\n]*")$`)
 
-// unclearHeredoc reports whether bash may see the end of a here-document elsewhere. Bash
-// joins lines that end in a backslash before it compares them with the end word, looks for
-// it inside expansions too, and in a substitution takes "EOF)" for the end.
+// unclearHeredoc reports whether bash may end a here-document elsewhere. Bash joins lines
+// that end with a backslash before it compares them with the end word, searches for the
+// end word inside expansions, too, and accepts "EOF)" as the end inside a substitution.
 func unclearHeredoc(script string, file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		r, ok := n.(*syntax.Redirect)
@@ -97,8 +97,8 @@ func unclearHeredoc(script string, file *syntax.File) bool {
 	return false
 }
 
-// endsWithin reports whether a line of a here-document may be its end for bash. The last
-// line is its end in any case, and the first is the rest of the command.
+// endsWithin reports whether bash may end a here-document at one of its lines. The first
+// line is the rest of the command, and the last one is the end in any case.
 func endsWithin(body, stop string, tabs bool) bool {
 	lines := strings.Split(body, "\n")
 	for i := 1; i < len(lines)-1; i++ {
@@ -114,7 +114,7 @@ func endsWithin(body, stop string, tabs bool) bool {
 }
 
 // quotedDefault reports whether an expansion such as ${x:-'...'} has single quotes around
-// something that bash expands. Inside double quotes, here-documents and arithmetic the
+// something that bash expands. Inside double quotes, here-documents and arithmetic,
 // single quotes are ordinary characters for bash.
 func quotedDefault(file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
@@ -133,7 +133,7 @@ func quotedDefault(file *syntax.File) bool {
 }
 
 // quotesIn reports whether the word of an expansion has quotes that do not protect.
-// Without all, operators that cut the value are left out: they read quotes as usual.
+// Without all, it skips operators that cut the value, because they read quotes as usual.
 func quotesIn(n syntax.Node, all bool) bool {
 	for n := range syntax.Preorder(n) {
 		p, ok := n.(*syntax.ParamExp)
@@ -149,8 +149,8 @@ func quotesIn(n syntax.Node, all bool) bool {
 	return false
 }
 
-// indexedDescriptor reports whether a redirection puts the number of its descriptor into
-// a part of an array: {a[i]}<file.
+// indexedDescriptor reports whether a redirection stores its descriptor in an array
+// element: {a[i]}<file.
 func indexedDescriptor(script string, file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		r, ok := n.(*syntax.Redirect)
@@ -171,7 +171,7 @@ func indexedDescriptor(script string, file *syntax.File) bool {
 	return false
 }
 
-// escapes finds the escapes between $' and '.
+// escapes matches escapes between $' and '.
 var escapes = regexp.MustCompile(`(?s)\\(?:x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.|$)`)
 
 // plainEscapes reports whether the parser and bash read all escapes between $' and ' in the
@@ -190,8 +190,8 @@ func plainEscapes(text string) bool {
 	return true
 }
 
-// computedAlike reports whether a part of a word means the same to bash and to the library
-// that computes it here.
+// computedAlike reports whether the expand library and bash compute the same value for a
+// part of a word.
 func (a *analysis) computedAlike(n syntax.Node) bool {
 	switch p := n.(type) {
 	case *syntax.SglQuoted:
@@ -209,8 +209,8 @@ func (a *analysis) computedAlike(n syntax.Node) bool {
 	}
 }
 
-// plainReplacement reports whether ${x/a/b} replaces a text by a text. Patterns that are
-// anchored, and &, are not known to the library.
+// plainReplacement reports whether ${x/a/b} replaces a text with a text. The library does
+// not know anchored patterns and &.
 func plainReplacement(p *syntax.ParamExp) bool {
 	from, to := p.Repl.Orig, p.Repl.With
 	return isName(p.Param.Value) && from != nil && plainText.MatchString(from.Lit()) && (to == nil || len(to.Parts) == 0 || plainText.MatchString(to.Lit()))
@@ -230,8 +230,8 @@ func hasSingleQuotes(w *syntax.Word) bool {
 	return false
 }
 
-// holdsASCII reports whether the value of a variable has only ASCII characters, as far as
-// it is known.
+// holdsASCII reports whether the value of a variable is known and has only ASCII
+// characters.
 func (a *analysis) holdsASCII(name string) bool {
 	value, _ := a.vars.get(name)
 	if !isName(name) {
@@ -245,9 +245,9 @@ func (a *analysis) holdsASCII(name string) bool {
 	return true
 }
 
-// laterTilde reports whether a word has a ~ that bash expands though the word does not
-// begin with it: behind the = of name=~ and behind a colon of name=a:~. assigned says
-// that the word is the value of an assignment.
+// laterTilde reports whether bash expands a ~ that is not at the start of the word: after
+// the = of name=~ or after a colon in name=a:~. assigned is set if the word is the value
+// of an assignment.
 func laterTilde(w *syntax.Word, assigned bool) bool {
 	head, named := "", assigned
 	for i, part := range w.Parts {
@@ -270,7 +270,7 @@ func laterTilde(w *syntax.Word, assigned bool) bool {
 	return false
 }
 
-// isOneWord reports whether a word stands for exactly one, whatever its variables hold.
+// isOneWord reports whether a word certainly becomes exactly one word.
 func isOneWord(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		switch p := part.(type) {

@@ -122,11 +122,11 @@ func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
 	t.Parallel()
 	s := everydayProject(t)
 	for command, want := range map[string]string{
-		"cat /etc/hosts":   "it would not ask about a directory that permit.roots names",
-		"rm -rf src":       "it would not ask if the user's settings relaxed destructive.files",
+		"cat /etc/hosts":   "to stop asking, add the directory to permit.roots",
+		"rm -rf src":       "to stop asking, relax this protection in your settings: destructive.files",
 		"git fetch":        "to stop asking, add a rule that allows it",
-		`cat "$UNKNOWN"`:   "it would not ask if the command said plainly what it does",
-		"git reset --hard": "it would not ask if the user's settings relaxed destructive.reset",
+		`cat "$UNKNOWN"`:   "a command without unknown parts would not ask",
+		"git reset --hard": "to stop asking, relax this protection in your settings: destructive.reset",
 	} {
 		e := decided(t, s, true, command)
 		if got := e.Asks(); e.Decision != belay.ToolAsk || !strings.HasPrefix(got, e.Reason) || !strings.HasSuffix(got, "; "+want) {

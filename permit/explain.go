@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Explanation says what the floor decides about a call, and why.
+// Explanation is the floor's decision about a call, with its reasons.
 type Explanation struct {
 	Tool string `json:"tool"`
 	Mode Mode   `json:"mode"`
@@ -18,15 +18,16 @@ type Explanation struct {
 	Decision belay.ToolDecision `json:"decision"`
 	// By names the guard, protection, rule or mode that decided.
 	By string `json:"by,omitempty"`
-	// Reason says why, and may quote the input.
+	// Reason is the reason of the decision. It may quote the input.
 	Reason string `json:"reason,omitempty"`
-	// Findings are what the call does, as far as it could be told.
+	// Findings are the things that the call does, as far as the floor can determine
+	// them.
 	Findings []Finding `json:"findings"`
-	// Opinions are what guards, protections, rules and the mode said, the decisive
-	// one first.
+	// Opinions are the decisions of guards, protections, rules and the mode. The first
+	// one decided.
 	Opinions []Opinion `json:"opinions,omitempty"`
 
-	asked coverage // what rules ask about
+	asked coverage // the findings that rules ask about
 }
 
 // Kind says what sort of thing a finding is about.
@@ -39,7 +40,7 @@ const (
 	KindRead    Kind = "read"    // a path that is read
 	KindWrite   Kind = "write"   // a path that is changed
 	KindURL     Kind = "url"     // an address that is reached
-	KindUnknown Kind = "unknown" // what could not be resolved
+	KindUnknown Kind = "unknown" // something that could not be determined
 )
 
 // Finding is one thing that a call does.
@@ -49,43 +50,43 @@ type Finding struct {
 	// relative to it.
 	Subject string `json:"subject"`
 	Zone    Zone   `json:"zone"`
-	// Why says how it comes to its zone.
+	// Why is the reason for the zone.
 	Why string `json:"why,omitempty"`
-	// Protection is the id of the protection that holds it, if one does.
+	// Protection is the id of the protection that applies, or empty.
 	Protection string `json:"protection,omitempty"`
-	// Line is the line of the command that it is on, from 1; 0 outside commands.
+	// Line is its line in the command, from 1. It is 0 outside commands.
 	Line int `json:"line,omitempty"`
-	// Raised says that its zone is one higher than what it does, because commands run
-	// without a sandbox.
+	// Raised is set if the zone is one higher than the command alone, because commands
+	// run without a sandbox.
 	Raised bool `json:"raised,omitempty"`
 
-	words  []string // of a command, for rules; nil if one of them is not known
-	trust  bool     // the command's name means a program of the system
-	opaque bool     // it is in its zone because what it does is unknown
-	code   bool     // it runs code that was not read
-	owner  int      // the finding of the command that does it, from 1; 0 for none
-	beside bool     // it runs beside the rest of the line
-	does   effect   // to a path
-	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
-	apart  bool     // the command runs in another directory than the project, or with variables of the line's own
-	fed    bool     // the command reads what a pipe or a redirection hands to it
+	words  []string // words of a command, for rules; nil if a word is unknown
+	trust  bool     // the command is a program of the system
+	opaque bool     // nobody can say what it does
+	code   bool     // it runs code that Belay has not read
+	owner  int      // number of the finding of its command, from 1; 0 for none
+	beside bool     // it runs in the background
+	does   effect   // what it does to a path
+	tree   string   // the directory whose whole contents it may reach, written like a subject; or empty
+	apart  bool     // the command runs outside the project's directory, or with variables that the line sets
+	fed    bool     // the command reads from a pipe or a redirection
 }
 
-// Opinion is what a guard, a protection, a rule or the mode says about a call.
+// Opinion is the decision of a guard, a protection, a rule or the mode about a call.
 type Opinion struct {
 	By       string             `json:"by"`
 	Decision belay.ToolDecision `json:"decision"`
-	// Allows says that a rule allows what the mode would ask about.
+	// Allows is set if a rule allows something that the mode would ask about.
 	Allows bool   `json:"allows,omitempty"`
 	About  string `json:"about,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Where is the file and line of a rule. It is no part of By: a yes for a rule holds
-	// when a line is added above it.
+	// Where is the file and line of a rule. By does not include it, so that an approval
+	// stays valid when a line is added above the rule.
 	Where string `json:"where,omitempty"`
 }
 
-// Asks is the reason for people who are asked: why the call asks, and what would make it
-// not ask.
+// Asks returns the reason for the person who is asked: why the call asks, and how to stop
+// it from asking.
 func (e *Explanation) Asks() string {
 	if e.Decision != belay.ToolAsk || e.Reason == "" {
 		return e.Reason
@@ -93,40 +94,40 @@ func (e *Explanation) Asks() string {
 	return e.Reason + "; " + e.way()
 }
 
-// way says what would make a call that asks not ask.
+// way returns how to stop a call from asking.
 func (e *Explanation) way() string {
 	for _, o := range e.Opinions {
 		id, ok := strings.CutPrefix(o.By, "protection ")
 		switch {
 		case o.Decision != belay.ToolAsk || !ok:
 		case id == shellOutside:
-			return "it would not ask about a directory that permit.roots names"
+			return "to stop asking, add the directory to permit.roots"
 		default:
-			return "it would not ask if the user's settings relaxed " + id
+			return "to stop asking, relax this protection in your settings: " + id
 		}
 	}
 	for _, o := range e.Opinions {
 		if o.Decision == belay.ToolAsk && strings.HasPrefix(o.By, "rule ") {
-			return "it would not ask without this rule"
+			return "to stop asking, remove this rule"
 		}
 	}
 	for i := range e.Findings {
 		if f := &e.Findings[i]; f.Zone == ZoneMachine && (f.opaque || f.Kind == KindUnknown) {
-			return "it would not ask if the command said plainly what it does"
+			return "a command without unknown parts would not ask"
 		}
 	}
 	return "to stop asking, add a rule that allows it"
 }
 
-// Network reports whether the call was understood to use the network, or might: what
-// cannot be determined may need it.
+// Network reports whether the call uses the network, or may use it because a part of it
+// is unknown.
 func (e *Explanation) Network() bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
 		return f.Zone >= ZoneNetwork && f.Kind != KindRead && f.Kind != KindWrite
 	})
 }
 
-// Agent reports whether the call may use the agent that holds the user's keys for ssh: git
+// Agent reports whether the call may use the ssh agent, which holds the user's keys: git
 // or ssh reach another machine, and nothing in the call runs code or is unknown.
 func (e *Explanation) Agent() bool {
 	reaches := false
@@ -138,7 +139,7 @@ func (e *Explanation) Agent() bool {
 		case f.Kind != KindCommand || f.Zone < ZoneNetwork:
 		case f.trust && len(f.words) > 0 && oneOf(base(f.words[0]), "git ssh scp sftp rsync"):
 			reaches = true
-		case f.words == nil && f.Protection != "": // it says more about another finding
+		case f.words == nil && f.Protection != "": // it belongs to another finding
 		default:
 			return false
 		}
@@ -146,13 +147,12 @@ func (e *Explanation) Agent() bool {
 	return reaches
 }
 
-// Outside reports whether the call was understood to change the machine beyond the
-// project, where a sandbox would not let it. held says which paths the sandbox lets
-// be changed, all of them absolute; nil says that there are none.
+// Outside reports whether the call is known to change the machine outside the project,
+// which a sandbox would prevent. held reports whether the sandbox allows changes to an
+// absolute path; nil means that it allows none.
 //
-// A call is understood as a whole or it is not: with anything in it that cannot be
-// determined, or that runs code which nobody has read, it is tried where it can do no harm,
-// whoever approves it and whatever else it does.
+// If any part of the call is unknown, or runs code that Belay has not read, Outside
+// returns false: such a call stays in the sandbox, even if a person approves it.
 func (e *Explanation) Outside(held func(path string) bool) bool {
 	outside := false
 	for i := range e.Findings {
@@ -169,7 +169,7 @@ func (e *Explanation) Outside(held func(path string) bool) bool {
 	return outside
 }
 
-// Reach says in words how far the call reaches.
+// Reach describes in words how far the call reaches.
 func (e *Explanation) Reach() string {
 	for i := range e.Findings {
 		if f := &e.Findings[i]; f.Zone == e.Zone && f.Raised {
@@ -179,11 +179,11 @@ func (e *Explanation) Reach() string {
 	return fmt.Sprintf("zone %d %s: %s", e.Zone, e.Zone, e.Zone.Means())
 }
 
-// oneHigher says why a zone is what it is.
+// oneHigher explains a raised zone.
 const oneHigher = "one higher because commands run without a sandbox"
 
-// act is what a finding is about as part of a sentence: a command by itself, a path
-// with what is done to it.
+// act describes a finding as part of a sentence: a command by itself, a path with what is
+// done to it.
 func (found *Finding) act() string {
 	if found.Kind != KindRead && found.Kind != KindWrite {
 		return shown(found.Subject)
@@ -191,7 +191,7 @@ func (found *Finding) act() string {
 	return [...]string{reads: "reads ", changes: "writes ", rewrites: "changes ", removes: "removes "}[found.does] + shown(found.Subject)
 }
 
-// String is the explanation for people, several lines long.
+// String returns the explanation for people, in several lines.
 func (e *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s in %s mode, zone %d %s\n", strings.ToUpper(spoken(e.Decision)), e.Tool, e.Mode.Name, e.Zone, e.Zone)
@@ -231,7 +231,7 @@ func (o *Opinion) word() string {
 	return spoken(o.Decision)
 }
 
-// spoken is a decision as it is written.
+// spoken returns the name of a decision.
 func spoken(d belay.ToolDecision) string {
 	if d == belay.ToolPass {
 		return "pass"
@@ -239,10 +239,10 @@ func spoken(d belay.ToolDecision) string {
 	return string(d)
 }
 
-// mostShown is how many characters of a subject are shown.
+// mostShown is the longest subject that is shown, in characters.
 const mostShown = 160
 
-// shown is a subject on one line.
+// shown returns a subject on one line.
 func shown(subject string) string {
 	if strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		subject = fmt.Sprintf("%q", subject)

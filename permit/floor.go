@@ -16,37 +16,38 @@ import (
 
 // Options are the options of [New]. A nil *Options is valid.
 type Options struct {
-	// Mode says how far the agent goes by itself. Defaults to Build if Sandboxed is set,
+	// Mode is how far the agent goes without a person. Defaults to Build if Sandboxed is set,
 	// and to Standard otherwise.
 	Mode Mode
-	// Rules are looked at in every mode. Defaults to none.
+	// Rules apply in every mode. Defaults to none.
 	Rules []Rule
-	// Guards are asked before all else. Defaults to none.
+	// Guards are checked before everything else. Defaults to none.
 	Guards []Guard
-	// Relax names protections that do not hold. Defaults to none.
+	// Relax has the ids of protections that are switched off. Defaults to none.
 	Relax []string
-	// Tools say what tools do that are not of package toolbox, by name or by a
-	// pattern of path.Match. Of several that match the exact name counts, then the
-	// longest pattern. Those of package toolbox are known: to name one is an error,
-	// and no pattern is about them. Defaults to none: such tools are zone 5.
+	// Tools describes tools that are not part of package toolbox, by name or by a
+	// pattern of path.Match. If several match, the exact name wins, then the longest
+	// pattern. The tools of package toolbox are known: naming one is an error, and
+	// patterns do not apply to them. Defaults to none: tools without a description are
+	// zone 5.
 	Tools map[string]Profile
-	// Roots are further directories that file tools may use, absolute. One that is not
-	// there may come later. Defaults to none.
+	// Roots are further directories that file tools may use, as absolute paths. They
+	// need not exist yet. Defaults to none.
 	Roots []string
-	// Protect are further files and directories that are not to be changed, such as
-	// those of loaded spaces. Defaults to none.
+	// Protect has further files and directories that must not change, such as those of
+	// loaded spaces. Defaults to none.
 	Protect []string
-	// Sandboxed says that the commands of the tool shell run in a sandbox; those of other
-	// tools that have one count as not confined. Without one their zone rises by
-	// one. Defaults to false.
+	// Sandboxed says that the commands of the tool shell run in a sandbox. Commands of
+	// other tools count as not confined. The zone of a command that is not confined
+	// rises by one. Defaults to false.
 	Sandboxed bool
-	// Shell is the program that runs the commands of the tool shell: bash, or another that
-	// knows what sh has to know. Defaults to bash.
+	// Shell is the program that runs the commands of the tool shell: bash, or another
+	// shell that follows POSIX. Defaults to bash.
 	Shell string
-	// Home is the user's home directory. Defaults to that of the process.
+	// Home is the user's home directory. Defaults to the home directory of the process.
 	Home string
-	// Temp is the directory for temporary files. Commands must have it as TMPDIR if it is
-	// set. Defaults to that of the process.
+	// Temp is the directory for temporary files. If it is set, commands must get it as
+	// TMPDIR. Defaults to the temporary directory of the process.
 	Temp string
 }
 
@@ -58,10 +59,10 @@ type Floor struct {
 	home, temp root
 	givesTemp  bool // commands have temp as TMPDIR
 	protected  []root
-	hooks      []root // what git runs by itself, besides .git/hooks
+	hooks      []root // further files that git runs, besides .git/hooks
 	sandboxed  bool
 	plainShell bool // commands are not run by bash
-	commands   map[string]judge
+	commands   *commands
 	tools      *profiles
 	guards     []guard
 	rules      *rules
@@ -71,21 +72,20 @@ type Floor struct {
 
 var _ belay.Authorizer = (*Floor)(nil)
 
-// New makes the floor of a project, the directory that agents work in. The error
-// names every mistake in the options.
+// New returns the floor of a project, the directory that agents work in. The error names
+// every mistake in the options.
 func New(project string, opts *Options) (*Floor, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
-	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: commandTable(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
+	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: knownCommands(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
 	if f.mode == (Mode{}) {
 		if f.mode = Standard; o.Sandboxed {
 			f.mode = Build
 		}
 	}
 	f.plainShell = o.Shell != "" && filepath.Base(o.Shell) != "bash"
-	f.commands["cd"], f.commands["pushd"], f.commands["popd"] = changeDirectory, changeDirectory, popDirectory
 	var problems []error
 	place := func(dir string) root {
 		r, err := newRoot(dir)
@@ -107,13 +107,13 @@ func New(project string, opts *Options) (*Floor, error) {
 		f.protected = append(f.protected, place(path))
 	}
 	if o.Home == "" {
-		o.Home, _ = os.UserHomeDir() // without one, ~ is not known
+		o.Home, _ = os.UserHomeDir() // without one, ~ is unknown
 	}
 	if o.Home != "" {
 		f.home = place(o.Home)
 	}
 	f.temp = place(cmp.Or(o.Temp, os.TempDir()))
-	f.givesTemp = o.Temp != "" || os.Getenv("TMPDIR") != "" // commands have the variable of the process
+	f.givesTemp = o.Temp != "" || os.Getenv("TMPDIR") != "" // commands inherit the variable
 	f.findHooks()
 	var ids []string
 	for _, p := range Protections() {
@@ -139,7 +139,7 @@ func New(project string, opts *Options) (*Floor, error) {
 	return f, nil
 }
 
-// In is the same floor in another mode.
+// In returns the same floor in another mode.
 func (f *Floor) In(mode Mode) *Floor {
 	if mode == f.mode {
 		return f
@@ -149,12 +149,12 @@ func (f *Floor) In(mode Mode) *Floor {
 	return &other
 }
 
-// Mode is the floor's mode.
+// Mode returns the floor's mode.
 func (f *Floor) Mode() Mode { return f.mode }
 
-// CheckTool says so if there is no tool of a name, as far as the floor knows them, and
-// one that is nearly called so. Tools come from many places: a name that is like no
-// other is let be.
+// CheckTool returns an error if the floor knows no tool of this name, but one with a
+// similar name. A name that is similar to none is fine, because tools come from many
+// places.
 func (f *Floor) CheckTool(tool string) error {
 	if err := f.tools.misspelt(tool); err != nil {
 		return fmt.Errorf("permit: %w", err)
@@ -162,13 +162,12 @@ func (f *Floor) CheckTool(tool string) error {
 	return nil
 }
 
-// Relaxed are the protections that do not hold.
+// Relaxed returns the protections that are switched off.
 func (f *Floor) Relaxed() []Protection {
 	return slices.DeleteFunc(Protections(), func(p Protection) bool { return !f.relaxed[p.ID] })
 }
 
-// holds is what a protection says about what it holds. One that is not in the list
-// denies.
+// holds returns the decision of a protection. An unknown protection denies.
 func (f *Floor) holds(protection string) belay.ToolDecision {
 	return cmp.Or(f.decisions[protection], belay.ToolDeny)
 }
@@ -179,7 +178,7 @@ func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Autho
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// Explain says what the floor decides about a call of a tool with an input, and why.
+// Explain returns what the floor decides about a call of a tool with an input, and why.
 func (f *Floor) Explain(ctx context.Context, tool string, input json.RawMessage) *Explanation {
 	e := &Explanation{Tool: tool, Mode: f.mode}
 	profile := f.tools.of(tool)
@@ -193,7 +192,7 @@ func (f *Floor) Explain(ctx context.Context, tool string, input json.RawMessage)
 	shell := profile.Command != "" && (!f.sandboxed || tool != shellTool)
 	for i := range e.Findings {
 		if z := &e.Findings[i].Zone; shell && *z < ZoneMachine {
-			*z++ // nothing holds the command but its being understood
+			*z++ // without a sandbox, only this analysis contains the command
 			e.Findings[i].Raised = true
 		}
 		e.Zone = max(e.Zone, e.Findings[i].Zone)

@@ -25,8 +25,8 @@ func (a *analysis) binary(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	}
 }
 
-// all goes through a chain of &&. Each of its parts knows that those before it have
-// worked; behind it, any of them may have failed.
+// all analyses a chain of &&. Each part knows that the parts before it succeeded; after
+// the chain, any of them may have failed.
 func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	var chain []*syntax.Stmt
 	for {
@@ -42,17 +42,17 @@ func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	for i, s := range slices.Backward(chain) {
 		before := a.state
 		a.statement(s, stdin, piped)
-		if went := changed(&before, &a.state); went || i < len(chain)-1 { // the first is gone through for sure
+		if went := changed(&before, &a.state); went || i < len(chain)-1 { // the first part always runs
 			a.succeed(s, &before)
 			failed = append(failed, before)
 		}
 	}
-	for i := range slices.Backward(failed) { // neighbours have most in common
+	for i := range slices.Backward(failed) { // neighbours are the most similar
 		a.join(&failed[i])
 	}
 }
 
-// succeed narrows the directory down behind a cd that must have worked.
+// succeed narrows the directories after a cd that must have succeeded.
 func (a *analysis) succeed(s *syntax.Stmt, before *state) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || s.Negated || len(call.Args) == 0 || len(a.dirs) < 2 {
@@ -75,13 +75,13 @@ func (a *analysis) branch(c *syntax.IfClause, stdin arg, piped bool) {
 		a.branch(c.Else, stdin, piped)
 		before = after
 	}
-	if len(c.Cond) > 0 { // else it is taken for sure
+	if len(c.Cond) > 0 { // otherwise it always runs
 		a.join(&before)
 	}
 }
 
-// cases goes through a choice. Behind ;& and ;;& the shell goes on with another item,
-// and with what it knows by then.
+// cases analyses a case statement. After ;& and ;;& the shell continues with another
+// item.
 func (a *analysis) cases(c *syntax.CaseClause, stdin arg, piped bool) {
 	a.value(c.Word)
 	all := a.state
@@ -102,14 +102,14 @@ func (a *analysis) cases(c *syntax.CaseClause, stdin arg, piped bool) {
 	a.state = all
 }
 
-// mostRounds is how often a loop is gone through until what is known stays the same.
-// Directories that do not by then are not known.
+// mostRounds is how often a loop is analysed until the state stops changing. If the
+// directories still change then, they are unknown.
 const mostRounds = 3
 
-// loop goes through a body that may run any number of times, until it makes no
-// difference how often it has run before.
+// loop analyses a body that may run any number of times, until another round does not
+// change the state.
 func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool) {
-	for _, s := range body { // what it sets may be set at its beginning
+	for _, s := range body { // variables of the body may have their later values at its start
 		a.drop(s)
 	}
 	if once == nil {
@@ -125,8 +125,8 @@ func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool)
 		}
 		switch {
 		case round == mostRounds:
-			a.doubt("a loop", "it does more than can be checked")
-			a.lose("a loop has done more than can be checked")
+			a.doubt("a loop", "it does too much to check")
+			a.lose("a loop does too much to check")
 			return
 		case round > 1 && changed(&before, &a.state):
 			a.dirs = nil
@@ -134,7 +134,7 @@ func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool)
 	}
 }
 
-// mostValues is how many values of a loop are gone through one by one.
+// mostValues is how many values of a loop are analysed one by one.
 const mostValues = 16
 
 func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
@@ -143,7 +143,7 @@ func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
 		a.loop(c.Do, func() {
 			a.inner(c.Loop)
 			a.group(c.Do, stdin, piped)
-			a.inner(c.Loop) // at least its condition is computed once more
+			a.inner(c.Loop) // the condition runs at least once
 		}, stdin, piped)
 		return
 	}
@@ -152,12 +152,12 @@ func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
 	if files, ok := a.overNames(iter.Items); ok && !c.Select {
 		values = []arg{files}
 	}
-	// A body that would run for nothing is gone through like one that runs.
+	// A body that would never run is analysed, too.
 	if !iter.InPos.IsValid() || c.Select || len(values) == 0 || len(values) > mostValues ||
 		slices.ContainsFunc(values, func(v arg) bool { return !v.known }) {
 		given := iter.InPos.IsValid() && !c.Select && a.countingWords(iter.Items)
 		if a.unknown(name); !given {
-			a.soil(name)
+			a.markDirty(name)
 		}
 		a.loop(c.Do, func() {
 			if a.hazard(name, arg{text: "…"}); given {
@@ -171,7 +171,7 @@ func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
 	}
 	a.unknown(name)
 	if slices.ContainsFunc(values, func(v arg) bool { return v.pattern || !isInteger(v.text) }) {
-		a.soil(name)
+		a.markDirty(name)
 	}
 	a.loop(c.Do, func() {
 		for _, v := range values {

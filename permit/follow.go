@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// errLooks is the reason why a directory is not searched for links.
+// errLooks is the reason why a directory was not searched for links.
 var errLooks = errors.New("there are too many files below to look for links")
 
-// readFollowing says that the command reads all that is below some directories, and
-// follows the links there: grep -R, tar -h and cp -rL do.
+// readFollowing records that the command reads everything below some directories and
+// follows links there, as grep -R, tar -h and cp -rL do.
 func (c *invoked) readFollowing(args []arg, follows bool) {
 	for _, a := range args {
 		a.follows = a.follows || follows
@@ -21,8 +21,8 @@ func (c *invoked) readFollowing(args []arg, follows bool) {
 	}
 }
 
-// outward are the links below a directory that lead out of the project. If there is too
-// much to look at, one of the spots says so.
+// outward returns the links below a directory that lead out of the project. If there are
+// too many files, one of the spots has an error.
 func (a *analysis) outward(dir string) []spot {
 	if known, ok := a.links[dir]; ok {
 		return known
@@ -58,14 +58,14 @@ func (a *analysis) outward(dir string) []spot {
 	return spots
 }
 
-// followed are the links that a command follows which is given a path and goes on below
-// it: they are read too.
+// followed returns the links that a command follows below a path. It reads their targets,
+// too.
 func (a *analysis) followed(w arg, spots []spot) []spot {
 	var more []spot
 	for i := range spots {
 		dir := filepath.FromSlash(spots[i].path)
 		if w.below && !w.pattern {
-			dir = filepath.Dir(dir) // the word stands for files of any depth in it
+			dir = filepath.Dir(dir) // the word means files at any depth
 		}
 		if spots[i].inside || spots[i].extra {
 			more = append(more, a.outward(dir)...)
@@ -79,14 +79,14 @@ func (a *analysis) followed(w arg, spots []spot) []spot {
 	return more
 }
 
-// bringsLinks says that the command puts files in place which are not in its words. There
-// may be links among them: where paths of the project lead is not known behind it.
+// bringsLinks records that the command creates files that its arguments do not name. Some
+// may be links, so it is unknown where paths of the project lead afterwards.
 func (a *analysis) bringsLinks(what string) { a.bringsLinksTo(what, "") }
 
-// bringsLinksTo is bringsLinks for files that are all below a directory of the project,
-// which the command makes.
+// bringsLinksTo is bringsLinks for files that are all below a new directory of the
+// project.
 func (a *analysis) bringsLinksTo(what, dir string) {
-	a.disturb()
+	a.disturbTrap()
 	if a.moved == "" {
 		a.moved, a.movedIn = what, dir
 	} else if a.movedIn != dir {
@@ -94,8 +94,8 @@ func (a *analysis) bringsLinksTo(what, dir string) {
 	}
 }
 
-// bringsCopies says that the command puts files elsewhere. Links among them lead
-// somewhere else from there, and so may those that the line itself has made.
+// bringsCopies records that the command copies files to another directory. Relative links
+// among them lead elsewhere from there.
 func (c *invoked) bringsCopies(from []arg) {
 	for _, w := range from {
 		if !w.known || w.pipe {
@@ -114,7 +114,7 @@ func (c *invoked) bringsCopies(from []arg) {
 	}
 }
 
-// hasLinks reports whether a file is a link, has one below it, or is not there and may
+// hasLinks reports whether a file is a link, contains one, or does not exist and may
 // become one.
 func (c *invoked) hasLinks(path string) bool {
 	info, err := os.Lstat(path)
@@ -155,9 +155,9 @@ func makesLinks(f Finding) bool {
 	}
 }
 
-// misled says so if a path may have become a link since, because of what a command in
-// front of this one brought. It reports whether it did.
-func (a *analysis) misled(w arg, s *spot, do effect) bool {
+// mayBeReplaced records a finding if an earlier command may have replaced a path with a link. It
+// reports whether it did.
+func (a *analysis) mayBeReplaced(w arg, s *spot, do effect) bool {
 	if a.moved == "" || a.tracked || !s.inside || s.rel == "." && !w.follows && !w.pattern || do == removes && !strings.Contains(s.rel, "/") ||
 		a.movedIn != "" && !strings.HasPrefix(s.rel, a.movedIn+"/") {
 		return false
@@ -168,13 +168,12 @@ func (a *analysis) misled(w arg, s *spot, do effect) bool {
 	}
 	a.add(Finding{
 		Kind: kind, Subject: s.rel, Zone: ZoneMachine, does: do, opaque: true,
-		Why: a.moved + " may have put a link in its place: run them one after the other, as two commands",
+		Why: a.moved + " may have replaced it with a link: run them as two commands",
 	})
 	return true
 }
 
-// asTracked does something with paths that git takes from its own records: it does not
-// follow links.
+// asTracked calls a function for paths from git's index, where git does not follow links.
 func (g *git) asTracked(do func()) {
 	before := g.tracked
 	g.tracked = true

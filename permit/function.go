@@ -7,27 +7,26 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// functions are the functions of a text by name. A map that another state may have too
-// is not changed, but replaced.
+// functions maps names to functions of the text. States share these maps, so a map is
+// replaced, never changed.
 type functions = map[string]*syntax.Stmt
 
 const (
 	// mostFunctions is how many functions a text may have.
 	mostFunctions = 200
-	// mostBodies is how many bodies a function may have, of which one counts.
+	// mostBodies is how many alternative bodies a function may have.
 	mostBodies = 16
 )
 
-// noWord marks the choice between the bodies of a function: the shell's own choices
-// have a word.
+// noWord marks a case statement that stands for the alternative bodies of a function. A
+// case statement of the text has a word.
 var noWord = &syntax.Word{}
 
-// anyBody is the body of a function that cannot be determined: it is nothing that a shell
-// knows.
+// anyBody is the body of a function that is unknown: a node that no shell has.
 var anyBody = &syntax.Stmt{Cmd: &syntax.TestDecl{Description: noWord, Body: &syntax.Stmt{}}}
 
-// bodies are those of a function: several if it depends on the way that the shell has
-// come.
+// bodies returns the alternative bodies of a function. There are several if different
+// branches define it.
 func bodies(body *syntax.Stmt) []*syntax.Stmt {
 	choice, ok := body.Cmd.(*syntax.CaseClause)
 	if !ok || choice.Word != noWord {
@@ -40,8 +39,8 @@ func bodies(body *syntax.Stmt) []*syntax.Stmt {
 	return all
 }
 
-// either is a function that is one of two. It is the first itself if the second adds
-// nothing to it, and nil if there are too many.
+// either returns a function with the bodies of both. It returns the first itself if the
+// second adds nothing, and nil if there are too many bodies.
 func either(a, b *syntax.Stmt) *syntax.Stmt {
 	all := bodies(a)
 	had := len(all)
@@ -66,8 +65,7 @@ func either(a, b *syntax.Stmt) *syntax.Stmt {
 	return &syntax.Stmt{Position: all[0].Position, Cmd: choice}
 }
 
-// joinFunctions takes over the functions of another way. It reports whether there are
-// more now.
+// joinFunctions adds the functions of another branch. It reports whether that added any.
 func (s *state) joinFunctions(other *state) (more bool) {
 	if len(s.funcs) == 0 && len(other.funcs) == 0 {
 		return false
@@ -102,7 +100,7 @@ func (s *state) joinFunctions(other *state) (more bool) {
 	return more
 }
 
-// cloned is a map of functions that may be changed.
+// cloned returns a copy of the functions that may be changed.
 func cloned(funcs functions) functions {
 	if funcs == nil {
 		return functions{}
@@ -112,16 +110,16 @@ func cloned(funcs functions) functions {
 
 func (a *analysis) define(c *syntax.FuncDecl) {
 	if c.Name == nil || c.Body == nil {
-		a.doubt(a.written(c), "it is not understood")
+		a.doubt(a.written(c), "Belay does not understand this construct")
 		return
 	}
 	if a.exported == everything {
-		a.doubt(c.Name.Value, "shells that are started from here on have the function too")
+		a.doubt(c.Name.Value, "later shells inherit this function")
 	}
 	if oneOf(c.Name.Value, "command_not_found_handle command_not_found_handler") {
 		a.doubt(c.Name.Value, "the shell runs this function for every command that it does not find: give it another name")
 	}
-	a.disturb()
+	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
 	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {
 		a.doubt(c.Name.Value, "there are too many functions to check")
@@ -131,20 +129,20 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	a.maybe = a.maybe.without(c.Name.Value)
 }
 
-// undefine takes a function away, if it is one.
+// undefine removes a function.
 func (a *analysis) undefine(name string) {
-	a.disturb()
+	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
 	delete(a.funcs, name)
 }
 
-// isFunction reports whether a name is, or may be, a function of the text.
+// isFunction reports whether a name is a function of the text, or may be one.
 func (a *analysis) isFunction(name string) bool {
 	_, ok := a.funcs[name]
 	return ok
 }
 
-// enter goes through a function that is called.
+// enter analyses the call of a function.
 func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, piped bool) {
 	if slices.Contains(a.calls, name) {
 		if a.forks {
@@ -170,8 +168,8 @@ func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, 
 	})
 }
 
-// leaving goes through a loop or a function. What break, continue and return leave it
-// with counts behind it too.
+// leaving analyses a loop or a function. The states at break, continue and return also
+// count after it.
 func (a *analysis) leaving(do func()) {
 	depth := len(a.exits)
 	a.exits = append(a.exits, nil)
@@ -182,8 +180,8 @@ func (a *analysis) leaving(do func()) {
 	a.exits = a.exits[:depth]
 }
 
-// leave notes the state that a loop or a function is left with. Which of those around
-// is meant is not looked at: it counts for all.
+// leave records the state at a break, continue or return. It counts for all enclosing
+// loops and functions, because the analysis does not determine which one ends.
 func (a *analysis) leave() {
 	for i, left := range a.exits {
 		if left == nil {

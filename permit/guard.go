@@ -14,13 +14,13 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Guard denies calls, before anyone is asked, whatever mode and rules say. A call
-// must pass every part that is set. A guard that fails denies.
+// Guard denies calls, whatever the mode and the rules say. Nobody is asked. A call must
+// pass every part that is set. A guard that fails denies.
 type Guard struct {
 	// ID names the guard.
 	ID string
-	// Tools are the tools it is about, by name or pattern of path.Match. Defaults to
-	// all.
+	// Tools are the tools that the guard applies to, by name or pattern of path.Match.
+	// Defaults to all.
 	Tools []string
 	// Deny is a regular expression: a call is denied if one of the texts in its input,
 	// or a command as it was resolved, matches. Defaults to none.
@@ -30,9 +30,9 @@ type Guard struct {
 	// Paths are the only paths that may be read or changed, as patterns relative to
 	// the project. Defaults to all.
 	Paths []string
-	// Check is Go code that has a say: an error denies. Defaults to none.
+	// Check is called for each call; an error denies it. Defaults to none.
 	Check func(ctx context.Context, tool string, input json.RawMessage) error
-	// Reason is told to whoever is refused. Defaults to what did not pass.
+	// Reason is the message of a denial. Defaults to the check that failed.
 	Reason string
 }
 
@@ -54,7 +54,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 		}
 		guards[i] = guard{Guard: g}
 		if g.ID == "" {
-			bad("it has no id: whoever is refused is told it")
+			bad("it has no id: messages need one")
 		} else if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
 			bad("there are two with this id")
 		}
@@ -80,13 +80,13 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 			bad("deny: %w", err)
 		}
 		if g.Deny == "" && g.Commands == nil && g.Paths == nil && g.Check == nil {
-			bad("it guards nothing: say what to deny, or which commands or paths are the only ones")
+			bad("it guards nothing: set deny, commands or paths")
 		}
 	}
 	return guards, errors.Join(problems...)
 }
 
-// compiled is an expression, or nil if there is none.
+// compiled returns a regular expression, or nil if the text is empty.
 func compiled(expression string) (*regexp.Regexp, error) {
 	if expression == "" {
 		return nil, nil //nolint:nilnil // there is nothing to deny
@@ -94,7 +94,7 @@ func compiled(expression string) (*regexp.Regexp, error) {
 	return regexp.Compile(expression) //nolint:wrapcheck // the caller says of which guard it is
 }
 
-// judge says why the guard denies a call, or nothing.
+// judge returns why the guard denies a call, or an empty text.
 func (g *guard) judge(ctx context.Context, floor *Floor, e *Explanation, input json.RawMessage) (why string) {
 	if !g.isAbout(e.Tool) {
 		return ""
@@ -136,7 +136,7 @@ func (g *guard) isAbout(tool string) bool {
 	})
 }
 
-// restricts holds a finding against the commands and paths of the guard.
+// restricts compares a finding with the commands and paths that the guard allows.
 func (g *guard) restricts(floor *Floor, f *Finding) string {
 	switch f.Kind {
 	case KindCommand:
@@ -148,17 +148,17 @@ func (g *guard) restricts(floor *Floor, f *Finding) string {
 			name = f.words[0]
 		}
 		if !f.trust || !slices.Contains(g.Commands, base(name)) {
-			return fmt.Sprintf("%s is none of the commands that may be run: %s", shown(name), strings.Join(g.Commands, ", "))
+			return fmt.Sprintf("%s is not one of the allowed commands: %s", shown(name), strings.Join(g.Commands, ", "))
 		}
 	case KindRead, KindWrite:
 		if g.Paths == nil {
 			return ""
 		}
 		if !g.hasPath(f.Subject) {
-			return fmt.Sprintf("%s is not among the paths that may be used: %s", shown(f.Subject), strings.Join(g.Paths, ", "))
+			return fmt.Sprintf("%s is not one of the allowed paths: %s", shown(f.Subject), strings.Join(g.Paths, ", "))
 		}
 		if f.tree != "" && !g.hasPath(path.Join(f.tree, anything, anything)) && floor.isDirectory(f.tree) {
-			return fmt.Sprintf("not all that is below %s is among the paths that may be used: %s", shown(f.tree), strings.Join(g.Paths, ", "))
+			return fmt.Sprintf("%s contains paths that are not allowed; the allowed paths are %s", shown(f.tree), strings.Join(g.Paths, ", "))
 		}
 	case KindUnknown:
 		if g.Commands != nil || g.Paths != nil {
@@ -173,7 +173,7 @@ func (g *guard) hasPath(name string) bool {
 	return slices.ContainsFunc(g.Paths, func(p string) bool { return doublestar.MatchUnvalidated(p, name) })
 }
 
-// finds looks for the expression in the texts of the input and in what was resolved.
+// finds searches the texts of the input, and the commands as they were resolved.
 func (g *guard) finds(e *Explanation, input json.RawMessage) (bool, error) {
 	var value any
 	if len(input) > 0 {

@@ -8,37 +8,36 @@ import (
 	"unicode"
 )
 
-// The names below say where a host is without a look-up. What they do not cover is
-// taken for a public name: where a public name leads to is only known when it is
-// looked up, and then the sandbox and the network decide, not the floor.
+// The names below show where a host is without a lookup. All other names count as public:
+// only a lookup shows where a public name leads, and then the sandbox and the network
+// decide, not the floor.
 
-// metadataNames are the names of services that hand out the credentials of a
-// machine in a cloud.
+// metadataNames are services that hand out the credentials of a cloud machine.
 var metadataNames = []string{
 	"metadata", "metadata.goog", "metadata.google.internal", "metadata.azure.internal", "metadata.internal", "metadata.tencentyun.com",
 	"metadata.packet.net", "metadata.platformequinix.com", "api.metadata.cloud.ibm.com", "instance-data", "instance-data.ec2.internal", "rancher-metadata",
 }
 
-// loopbackNames mean this machine, with all names below them.
+// loopbackNames, and all names below them, mean this machine.
 var loopbackNames = []string{
 	"localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
 	"host.docker.internal", "host.containers.internal",
-	// Public names that are kept pointing at the loopback address, with all names below.
+	// Public names that point to the loopback address, with all names below them.
 	"localtest.me", "lvh.me", "vcap.me", "fuf.me", "lacolhost.com", "localho.st", "local.gd", "localhost.direct", "lndo.site", "ddev.site", "traefik.me",
 }
 
-// localSuffixes are the ends of names that only private networks know.
+// localSuffixes are suffixes of names that only private networks know.
 var localSuffixes = []string{
 	"local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "home.arpa", "svc", "kubernetes.default", "consul", "docker", "localnet", "workgroup", "domain", "router",
 	"test", "invalid", "onion", "arpa", "ts.net", "fritz.box",
 }
 
-// wildcardNames are services that answer any name below them with the address that
-// the name itself carries, or with one after another.
+// wildcardNames are services that resolve any name below them to the address in the name,
+// or to changing addresses.
 var wildcardNames = []string{"nip.io", "sslip.io", "xip.io", "xip.name", "backname.io", "plex.direct", "1u.ms", "rbndr.us", "rebind.network"}
 
-// judgeName says what a host name leads to. It is in lower case, without a trailing
-// dot, and no address.
+// judgeName returns where a host name leads. The name is in lower case, without a
+// trailing dot, and not an address.
 func judgeName(name string) reach {
 	unclear := func(why string) reach { return reach{zone: ZoneMachine, host: name, why: shown(name) + " " + why} }
 	held := func(protection, why string) reach {
@@ -74,7 +73,7 @@ func isBelow(name string, domains []string) bool {
 	return false
 }
 
-// nameFault says why a name is none that a resolver would take, or nothing.
+// nameFault returns why no resolver would accept a name, or an empty text.
 func nameFault(name string) string {
 	if name == "" {
 		return "is empty"
@@ -103,9 +102,8 @@ func nameFault(name string) string {
 	return ""
 }
 
-// isPlainLetter reports whether a character beyond ASCII can be part of a name as it
-// is. Letters that stand for others (raised, enclosed, joined) are not: what readers
-// make of them differs.
+// isPlainLetter reports whether a non-ASCII character can be part of a name as it is.
+// Raised, enclosed and joined letters cannot: programs map them differently.
 func isPlainLetter(r rune) bool {
 	if unicode.In(r, unicode.Lm, foldedElsewhere) {
 		return false
@@ -113,9 +111,9 @@ func isPlainLetter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r)
 }
 
-// judgeCarried looks for an address in the parts of a name, as in 10.0.0.1.nip.io,
-// app-10-0-0-1.sslip.io and, with wildcard, 0a000001.nip.io and --1.sslip.io. A name
-// that carries a public address, or none, is no worse for it.
+// judgeCarried searches the parts of a name for an address, as in 10.0.0.1.nip.io,
+// app-10-0-0-1.sslip.io and, with wildcard, 0a000001.nip.io and --1.sslip.io. A name with
+// a public address, or without one, is not worse for it.
 func judgeCarried(name string, wildcard bool) reach {
 	var r reach
 	note := func(addr netip.Addr) {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Programs that take names in any script map characters to plain ones first, and
-// every one of them takes １２７。0。0。① for 127.0.0.1. The full mapping is a table of
-// several thousand lines; what is here covers what can come out as ASCII, and what
-// it leaves out counts as unclear rather than public.
+// Programs that accept international names first map characters to plain ones: all of
+// them read １２７。0。0。① as 127.0.0.1. The full mapping is a table of several thousand
+// lines. This file covers the characters that can become ASCII; a host with others counts
+// as unclear, not as public.
 
-// plainHost maps a host as browsers and resolvers do before they look at it:
-// percent signs decoded, characters that stand for ASCII ones replaced, lower case.
-// sure is false if readers differ in what they make of it.
+// plainHost maps a host as browsers and resolvers do: it decodes percent signs, replaces
+// characters that mean ASCII ones, and changes to lower case. sure is false if programs
+// disagree about the result.
 func plainHost(host string) (text string, sure bool) {
 	sure = true
 	for range 3 {
@@ -21,7 +21,7 @@ func plainHost(host string) (text string, sure bool) {
 		if decoded == host {
 			break
 		}
-		// A second round is one that only some readers make.
+		// Only some programs decode a second time.
 		sure = sure && !strings.Contains(decoded, "%")
 		host = decoded
 	}
@@ -49,7 +49,7 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// percentDecode replaces each %41 once. What is no such thing stays.
+// percentDecode decodes each %41 once, and keeps everything else.
 func percentDecode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -70,8 +70,8 @@ func percentDecode(s string) string {
 	return b.String()
 }
 
-// plainDigits replaces the digits of all scripts by ASCII ones. Names may contain
-// them as they are, so this is a reading for addresses alone.
+// plainDigits replaces the digits of all scripts with ASCII digits. Names may contain
+// such digits, so this is only for reading addresses.
 func plainDigits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf || !unicode.Is(unicode.Nd, r) {
@@ -81,8 +81,8 @@ func plainDigits(s string) string {
 	}, s)
 }
 
-// digitValue is the value of a decimal digit of any script. The ranges of such
-// digits begin with a zero, and are whole sets of ten.
+// digitValue returns the value of a decimal digit of any script. The ranges of such
+// digits begin with a zero and have a multiple of ten characters.
 func digitValue(r rune) rune {
 	for _, t := range unicode.Nd.R16 {
 		if rune(t.Lo) <= r && r <= rune(t.Hi) {
@@ -97,8 +97,8 @@ func digitValue(r rune) rune {
 	return 0
 }
 
-// plainRune is what a character of a host stands for. sure is false if readers
-// differ.
+// plainRune returns the text that a character of a host means. sure is false if programs
+// disagree.
 func plainRune(r rune) (text string, sure bool) {
 	letter := func(offset rune) string { return string('a' + offset%26) }
 	switch {
@@ -140,8 +140,7 @@ func counting(n rune) string {
 	return string('0'+n/10) + string('0'+n%10)
 }
 
-// standsFor maps single characters. Those that stand for nothing are left out of
-// names by every reader.
+// standsFor maps single characters. All programs drop characters that map to nothing.
 var standsFor = map[rune]string{
 	'。': ".", '｡': ".", '﹒': ".", '․': ".", '‥': "..", '…': "...",
 	'¹': "1", '²': "2", '³': "3", '⓪': "0", '🄀': "0.", 'ª': "a", 'º': "o", 'ſ': "s", 'İ': "i\u0307",
@@ -154,9 +153,9 @@ var standsFor = map[rune]string{
 	'\u00AD': "", '\u034F': "", '\u200B': "", '\u2060': "", '\u2064': "", '\uFEFF': "",
 }
 
-// foldedElsewhere are the ranges whose characters stand for others, or for nothing,
-// as far as the tables above do not have them, and the two letters that older programs
-// map and newer ones keep. Few names that are registered have any.
+// foldedElsewhere are ranges of characters that programs map to others or drop, unless
+// the tables above have them, and two letters that older programs map and newer ones
+// keep. Registered names rarely contain any.
 var foldedElsewhere = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x00A0, 0x00BF, 1},

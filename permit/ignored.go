@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// buildOutput are names of directories that tools make and can make again.
+// buildOutput are names of directories that tools create and can create again.
 var buildOutput = wordSet("dist build out target node_modules coverage htmlcov .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache .pytest_cache .mypy_cache .ruff_cache " +
 	"__pycache__ .tox .nox .venv venv bin obj .gradle .nyc_output storybook-static cmake-build-debug cmake-build-release zig-cache zig-out .dart_tool tmp")
 
-// isBuildOutput reports whether a path is a directory of build output that git ignores. To
-// remove it loses nothing that cannot be made again.
+// isBuildOutput reports whether a path is a directory of build output that git ignores.
+// Removing it loses nothing: the tools create it again.
 func (c *invoked) isBuildOutput(a arg) bool {
 	if !a.isText() || !buildOutput[path.Base(path.Clean(a.text))] || c.moved != "" || c.ranBefore() {
 		return false
 	}
-	spots := c.entries(a) // with a slash at the end what a link leads to is removed
+	spots := c.entries(a) // with a trailing slash, rm removes the target of a link
 	for i := range spots {
 		if s := &spots[i]; !s.inside || s.err != nil || !c.floor.ignores(s.rel) {
 			return false
@@ -27,8 +27,8 @@ func (c *invoked) isBuildOutput(a arg) bool {
 	return len(spots) > 0
 }
 
-// ignores reports whether the .gitignore of the project, or one above it in the repository, names
-// a directory as it is, and git has no file of it.
+// ignores reports whether a .gitignore of the project, or above it in the repository,
+// names a directory literally, and git tracks no file in it.
 func (f *Floor) ignores(rel string) bool {
 	top, index, ok := f.repository()
 	if !ok {
@@ -36,7 +36,7 @@ func (f *Floor) ignores(rel string) bool {
 	}
 	full, _ := top.holds(path.Join(f.project.path, rel))
 	ignored := false
-	for dir := top.path; ; { // down to the directory that holds it
+	for dir := top.path; ; { // down to its parent directory
 		below, _ := (root{dir}).holds(path.Join(top.path, full))
 		named, excepts := namesIgnored(filepath.Join(filepath.FromSlash(dir), ".gitignore"), below)
 		if excepts {
@@ -52,9 +52,8 @@ func (f *Floor) ignores(rel string) bool {
 	return ignored && !tracks(index, full)
 }
 
-// namesIgnored reports whether a file with names that git ignores has a path in it, which is
-// relative to the directory of the file, and whether it has exceptions: something may be meant to
-// stay.
+// namesIgnored reports whether an ignore file has a path, relative to the directory of
+// that file. exceptions is set if the file has exceptions, so that something may be kept.
 func namesIgnored(file, rel string) (named, excepts bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -75,8 +74,9 @@ func namesIgnored(file, rel string) (named, excepts bool) {
 	return named, false
 }
 
-// repository finds the repository that the project is in, which may begin above it: the top of
-// its working tree, and the index of git. If it is in none, there is no index.
+// repository finds the repository that contains the project, whose top may be above the
+// project. It returns the top of the working tree, and git's index. Without a repository
+// there is no index.
 func (f *Floor) repository() (top root, index string, ok bool) {
 	for at := f.project.path; ; at = path.Dir(at) {
 		git := filepath.Join(filepath.FromSlash(at), ".git")
@@ -84,7 +84,7 @@ func (f *Floor) repository() (top root, index string, ok bool) {
 		switch {
 		case err == nil && info.IsDir():
 			return root{at}, filepath.Join(git, "index"), true
-		case err == nil: // of a submodule, or of one of several working trees
+		case err == nil: // a submodule, or an additional working tree
 			data, err := os.ReadFile(git)
 			to, leads := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
 			if !filepath.IsAbs(to) {
@@ -93,14 +93,14 @@ func (f *Floor) repository() (top root, index string, ok bool) {
 			return root{at}, filepath.Join(to, "index"), err == nil && leads
 		case !os.IsNotExist(err):
 			return root{}, "", false
-		case at == path.Dir(at): // there is none, and so git has no file
+		case at == path.Dir(at): // no index: git tracks no file
 			return f.project, "", true
 		}
 	}
 }
 
-// tracks reports whether git has files of a directory, or may have. The path is relative to the
-// top of the repository.
+// tracks reports whether git tracks files in a directory, or may do so. The path is
+// relative to the top of the repository.
 func tracks(file, rel string) bool {
 	if file == "" {
 		return false
@@ -109,7 +109,7 @@ func tracks(file, rel string) bool {
 	if err != nil {
 		return !os.IsNotExist(err)
 	}
-	const header = 8 // "DIRC" and the version; from version 4 on names are cut
+	const header = 8 // "DIRC" and the version; version 4 compresses names
 	split := bytes.Contains(index, []byte("link\x00\x00"))
 	return len(index) < header || index[header-1] >= 4 || split || bytes.Contains(index, []byte(rel+"/"))
 }

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// laterFiles are files that other programs run by themselves, or read to know what to
-// run: direnv, editors, and programs that start servers of tools.
+// laterFiles are files that other programs, such as direnv, editors and programs that
+// start tool servers, run or read automatically.
 var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh .gdbinit .lldbinit .pre-commit-config.yaml")
 
-// laterBelow are such files in directories of their own. A name that ends in a slash is
-// all of a directory.
+// laterBelow are such files in certain directories. A name that ends with a slash means
+// the whole directory.
 var laterBelow = wordSet(".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .zed/tasks.json .zed/debug.json .fleet/run.json .cursor/mcp.json .cursor/hooks.json " +
 	".zed/settings.json .vscode/settings.json .idea/workspace.xml .gemini/settings.json .codex/config.toml .roo/mcp.json .idea/runConfigurations/ .devcontainer/ .helix/ .husky/")
 
-// laterUnmade are those among them that are protected before they are there. What a
-// program would make of an empty directory in their place does no harm.
+// laterUnmade are those that are protected before they exist. The sandbox puts an empty
+// directory in their place, which does no harm.
 var laterUnmade = wordSet(".envrc .mcp.json tasks.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh mcp.json hooks.json launch.json")
 
-// runsLater reports whether a path is a file that another program runs by itself.
+// runsLater reports whether a path is a file that another program runs automatically.
 func runsLater(parts []string) bool {
 	for i, part := range parts {
 		plain := plainName(part)
@@ -44,8 +44,8 @@ func runsLater(parts []string) bool {
 	return false
 }
 
-// heldBy are the names below a directory of some name that other programs look for: tasks.json
-// in .vscode. A directory that is all theirs has none.
+// heldBy returns the names that other programs look for in a directory of a certain name,
+// such as tasks.json in .vscode. It returns none if they use the whole directory.
 func heldBy(name string) []string {
 	var names []string
 	for _, below := range laterSorted {
@@ -58,8 +58,8 @@ func heldBy(name string) []string {
 
 var laterSorted = slices.Sorted(maps.Keys(laterBelow))
 
-// becomes says so if a directory with files that other programs run gets the name under
-// which they look for it: mv x .vscode.
+// becomes records a finding if a directory gets a name under which other programs look
+// for files to run: mv x .vscode.
 func (c *invoked) becomes(from, to []arg) {
 	for _, t := range c.few(to) {
 		for _, name := range c.heldIn(t) {
@@ -82,7 +82,8 @@ func (c *invoked) heldIn(dir arg) []string {
 	return names
 }
 
-// mayHold reports whether there is a file of some name in a directory when the command runs.
+// mayHold reports whether a directory may contain a file with one of the names when the
+// command runs.
 func (c *invoked) mayHold(dir arg, name string) bool {
 	if dir.pattern || !c.exists(dir) || c.moved != "" || c.exists(under(dir, literal(name))) {
 		return true
@@ -90,18 +91,18 @@ func (c *invoked) mayHold(dir arg, name string) bool {
 	return slices.ContainsFunc(c.spots(dir, reads), func(s spot) bool { return s.inside && c.wroteBelow(s.rel) })
 }
 
-// fillsHolder says that the command puts files of unknown names into a directory. If that is one
-// where other programs look for what they run, they would find it.
+// fillsHolder records that the command puts files with unknown names into a directory
+// where other programs may look for files to run.
 func (c *invoked) fillsHolder(dir arg) {
 	for _, name := range c.heldIn(dir) {
 		c.write(under(dir, literal(name)))
 	}
 }
 
-// RunsLater are the files and directories of the project that git or other programs run by
-// themselves later: the directory of git's hooks, what they call, a rebase that is under
-// way, editors' tasks and the like. A sandbox should protect them. The commonest are among
-// them even if they are not there yet, as long as the directory is that would hold them.
+// RunsLater returns the files and directories of the project that git or other programs
+// run automatically: the directory of git's hooks, the scripts that they call, the plan
+// of a rebase, editors' tasks and so on. A sandbox should protect them. The most common
+// ones are included even if they do not exist, if their parent directory does.
 func (f *Floor) RunsLater() []string {
 	var paths []string
 	add := func(name string) {
@@ -126,8 +127,8 @@ func (f *Floor) RunsLater() []string {
 	return paths
 }
 
-// RebasePlans are the directories where git keeps what it does next in a rebase, as far as
-// one is under way. They are for git alone to change.
+// RebasePlans returns the directories where git keeps the next steps of a running rebase.
+// Only git may change them.
 func (f *Floor) RebasePlans() []string {
 	var paths []string
 	for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
@@ -139,8 +140,8 @@ func (f *Floor) RebasePlans() []string {
 	return paths
 }
 
-// findHooks finds the directory that git takes its hooks from, if it is not .git/hooks,
-// and the scripts of the project that hooks call.
+// findHooks finds git's hooks directory, if it is not .git/hooks, and the scripts of the
+// project that hooks call.
 func (f *Floor) findHooks() {
 	dirs := []string{path.Join(f.project.path, ".git", "hooks")}
 	for _, dir := range f.hooksPaths() {
@@ -148,7 +149,7 @@ func (f *Floor) findHooks() {
 		if err != nil || r.path == f.project.path {
 			continue
 		}
-		if path.Base(r.path) == "_" { // its scripts call those beside it
+		if path.Base(r.path) == "_" { // its scripts call each other
 			r.path = path.Dir(r.path)
 		}
 		f.hooks = append(f.hooks, r)
@@ -167,7 +168,7 @@ func (f *Floor) findHooks() {
 	}
 }
 
-// calledBy notes the files of the project that a hook names.
+// calledBy records the files of the project that a hook names.
 func (f *Floor) calledBy(hook string) {
 	info, err := os.Stat(filepath.FromSlash(hook))
 	if err != nil || info.Size() > longestScript {
@@ -189,7 +190,7 @@ func (f *Floor) calledBy(hook string) {
 	}
 }
 
-// hooksPaths are what the settings of git say about core.hooksPath, as absolute paths.
+// hooksPaths returns the values of core.hooksPath in git's settings, as absolute paths.
 func (f *Floor) hooksPaths() []string {
 	git := filepath.Join(filepath.FromSlash(f.project.path), ".git")
 	files := []string{filepath.Join(git, "config"), filepath.Join(git, "config.worktree")}
@@ -219,7 +220,7 @@ func (f *Floor) hooksPaths() []string {
 	return dirs
 }
 
-// hooksPathOf finds core.hooksPath in a file with settings of git.
+// hooksPathOf finds core.hooksPath in a git configuration file.
 func hooksPathOf(text string) (dirs []string) {
 	section := ""
 	for line := range strings.Lines(text) {

@@ -2,6 +2,6 @@
 
 package permit
 
-// hasOtherName reports whether a path names a file that has another name too, by a
-// hard link. That is not looked for here.
+// hasOtherName reports whether a file has a second name, a hard link. It always returns
+// false on this system.
 func hasOtherName(string) bool { return false }

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// hasOtherName reports whether a path names a file that has another name too, by a
-// hard link.
+// hasOtherName reports whether a file has a second name, a hard link.
 func hasOtherName(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -9,30 +9,29 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// names says what a pipe hands over, if those are names of files that a search has
-// found in the project: then xargs runs its command on files of the project.
+// names describes the data in a pipe, if it is names of files that a search has found in
+// the project. Then xargs runs its command on files of the project.
 type names struct {
-	// found says that they are names, one to a line.
+	// found is set if the data is file names, one per line.
 	found bool
-	// zeros says that they end in zero bytes. Nothing in a name is taken for another
-	// then.
+	// zeros is set if the names end with zero bytes, so that xargs cannot misread them.
 	zeros bool
-	// hidden says that what is in .git may be among them, and plain that all begin with
-	// a directory, so that none looks like an option.
+	// hidden is set if files in .git may be among them. plain is set if all begin with a
+	// directory, so that none looks like an option.
 	hidden, plain bool
-	// files says that they are plain files, and no links.
+	// files is set if they are plain files, not links.
 	files bool
-	// pattern is what they look like, where the search was for certain names.
+	// pattern is a pattern of the names, if the search was for certain names.
 	pattern string
-	// starts are the words that say where the search was, or what for. Without any it
-	// was everywhere.
+	// starts are the words of the search that name places or patterns. Without any, it
+	// searched everywhere.
 	starts []string
 }
 
-// noNames is what most pipes hand over.
+// noNames is any other data, as in most pipes.
 var noNames names
 
-// listing says what a statement hands over.
+// listing returns which names a statement writes to a pipe.
 func (a *analysis) listing(s *syntax.Stmt) names {
 	if pipe, ok := s.Cmd.(*syntax.BinaryCmd); ok && pipe.Op == syntax.Pipe && len(s.Redirs) == 0 && !s.Negated {
 		names := a.listing(pipe.X)
@@ -47,7 +46,7 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 	}
 	for _, w := range words {
 		if w == "?" || filepath.IsAbs(w) || strings.Contains(w, "..") || strings.HasPrefix(w, "~") {
-			return noNames // it may be about other directories
+			return noNames // it may list other directories
 		}
 	}
 	args := words[1:]
@@ -61,7 +60,7 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 	case "grep", "egrep", "fgrep":
 		n := givenOptions(args, "rRlLiEFwxvshZI", "include= exclude= exclude-dir= null recursive files-with-matches files-without-match e=", names{hidden: true})
 		if !n.has("e") && len(n.names.starts) > 0 {
-			n.names.starts = n.names.starts[1:] // the first is what it searches for
+			n.names.starts = n.names.starts[1:] // the first word is the search pattern
 		}
 		starts := n.names.starts
 		if n = n.anywhere(); len(starts) > 0 && !slices.ContainsFunc(starts, func(w string) bool {
@@ -73,7 +72,7 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 	case "rg":
 		n := givenOptions(args, "0liFwsSvL", "null files files-with-matches files-without-match ignore-case fixed-strings word-regexp glob= type= g= t= T= e=", names{})
 		if !n.has("files e") && len(n.names.starts) > 0 {
-			n.names.starts = n.names.starts[1:] // the first is what it searches for
+			n.names.starts = n.names.starts[1:] // the first word is the search pattern
 		}
 		return n.only("l files files-with-matches files-without-match").asNames("0", "null")
 	case "ls":
@@ -83,8 +82,8 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 	}
 }
 
-// listNames is what ls hands over: names in the directory at hand, which begin with no dot
-// unless it is told otherwise.
+// listNames returns the names that ls writes: names in the current directory, which do
+// not begin with a dot unless an option asks for them.
 func listNames(args []string) names {
 	l := givenOptions(args, "1atrSAd", "", names{})
 	if starts := l.names.starts; len(starts) == 1 && isOrdinary(starts[0]) && strings.ContainsAny(starts[0], "*?") && !strings.ContainsAny(starts[0], "/\\[") {
@@ -94,15 +93,15 @@ func listNames(args []string) names {
 	return l.asNames("")
 }
 
-// fileLister is a command that may list files, with the options that it was given.
+// fileLister is a command that may list files, with its options.
 type fileLister struct {
 	ok    bool
 	given []string
 	names names
 }
 
-// givenOptions takes the options of a command apart. One that is in neither list makes
-// it something else. Long options, and short ones with a value, end in = if they have one.
+// givenOptions parses the options of a command. With an option that is in neither list,
+// the command does not count as a lister. In the lists, options with a value end with =.
 func givenOptions(args []string, letters, long string, n names) fileLister {
 	l := fileLister{ok: true, names: n}
 	for i := 0; i < len(args); i++ {
@@ -142,19 +141,20 @@ func (l fileLister) has(names string) bool {
 	return false
 }
 
-// only is a fileLister that lists if it was given one of some options.
+// only returns a fileLister that lists names only with one of the options.
 func (l fileLister) only(names string) fileLister {
 	l.ok = l.ok && l.has(names)
 	return l
 }
 
-// anywhere is a lister whose words do not say where it searches, or not only that.
+// anywhere returns a lister whose words do not show where it searches.
 func (l fileLister) anywhere() fileLister {
 	l.names.starts = nil
 	return l
 }
 
-// asNames is what a fileLister hands over. With one of the options its names end in zeros.
+// asNames returns the names that a fileLister writes. With one of the options, they end
+// with zero bytes.
 func (l fileLister) asNames(zeros ...string) names {
 	if !l.ok {
 		return noNames
@@ -164,7 +164,7 @@ func (l fileLister) asNames(zeros ...string) names {
 	return l.names
 }
 
-// findNames is what find hands over, unless it prints something else than names.
+// findNames returns the names that find writes, unless it prints something else.
 func findNames(args []string) names {
 	n := names{found: true, hidden: true, plain: true}
 	start := true
@@ -190,8 +190,7 @@ func findNames(args []string) names {
 	return n
 }
 
-// gitNames is what git hands over where it lists files. It never lists those of its own
-// directory.
+// gitNames returns the names that git writes when it lists files. They are never in .git.
 func gitNames(args []string) names {
 	if len(args) == 0 {
 		return noNames
@@ -212,8 +211,7 @@ func gitNames(args []string) names {
 	}
 }
 
-// keepsNames reports whether a command of a pipe hands on the lines that it reads, or
-// some of them.
+// keepsNames reports whether a command in a pipe passes on lines of its input unchanged.
 func keepsNames(words []string, zeros bool) bool {
 	l := fileLister{}
 	switch args := words[1:]; words[0] {
@@ -253,9 +251,8 @@ func hasOperands(args []string) bool {
 	return false
 }
 
-// overNames is what a loop goes over whose words are the names that a search in the project
-// has found: for f in $(git ls-files). It is a pattern, and stands for files of any
-// depth.
+// overNames returns the values of a loop over names that a search in the project has
+// found: for f in $(git ls-files). It is a pattern for files at any depth.
 func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
 	if len(items) != 1 || len(items[0].Parts) != 1 {
 		return arg{}, false
@@ -278,9 +275,8 @@ func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
 	return arg{text: "./" + names.pattern, known: true, pattern: true, below: true, follows: true}, true
 }
 
-// surprises looks through the project for names that xargs would take for something
-// else than themselves, and for files that steer Belay. It gives up, and says that there
-// may be any, if there is too much to look at.
+// surprises searches the project for names that xargs would misread, and for files that
+// control Belay. If there are too many files, it assumes that there are some.
 func (a *analysis) surprises(starts []string) (odd, steers bool) {
 	inside := len(a.dirs) > 0
 	for _, dir := range a.dirs {
@@ -316,15 +312,15 @@ func (a *analysis) surprises(starts []string) (odd, steers bool) {
 	return odd, steers
 }
 
-// isOdd reports whether the name of a file, or of a directory in front of it, could be
-// taken for something that is not below the directory at hand, or for an option. A blank
-// inside a name makes two names of it, which does no harm.
+// isOdd reports whether the name of a file, or of one of its directories, could be read
+// as an option or as something outside the current directory. A blank splits a name in
+// two, which does no harm.
 func isOdd(name string) bool {
 	return name == "" || name[0] == '-' || strings.ContainsAny(name, "'\"\\\n\r\v\f") || strings.ContainsAny(name[len(name)-1:], " \t") ||
 		strings.Contains(name, " -") || strings.Contains(name, "\t-") || strings.Contains(name, " ..") || strings.Contains(name, "\t..")
 }
 
-// namesFiles reports whether the line itself may have made files with odd names by now.
+// namesFiles reports whether the line itself may have created files with odd names.
 func (a *analysis) namesFiles() bool {
 	for i := range a.found {
 		switch f := &a.found[i]; {
@@ -341,7 +337,7 @@ func (a *analysis) namesFiles() bool {
 	return false
 }
 
-// unpacksFiles reports whether a command makes files whose names are not in its words.
+// unpacksFiles reports whether a command creates files that its arguments do not name.
 func unpacksFiles(words []string) bool {
 	if len(words) == 0 {
 		return false
@@ -356,8 +352,7 @@ func unpacksFiles(words []string) bool {
 	}
 }
 
-// within reports of a path whether a search finds it, as far as the words go that say
-// where it was.
+// within reports whether a search finds a path, judged by the words that name its places.
 func (a *analysis) within(starts []string) func(path string) bool {
 	if len(starts) == 0 || len(a.dirs) != 1 {
 		return func(string) bool { return true }
@@ -379,10 +374,10 @@ func (a *analysis) within(starts []string) func(path string) bool {
 	}
 }
 
-// mostLooks is how many files are looked at for the sake of one command.
+// mostLooks is how many files are examined for one command.
 const mostLooks = 20_000
 
-// entriesOf are the files in a directory, as long as there were not too many before.
+// entriesOf returns the files in a directory, unless too many files were examined before.
 func (a *analysis) entriesOf(dir string) []os.DirEntry {
 	if a.looks++; a.looks > mostLooks {
 		return nil

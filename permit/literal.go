@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// plainWord is the text of a word that holds nothing but text and quotes.
+// plainWord returns the value of a word that consists only of text and quotes.
 func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 	if len(w.Parts) == 1 {
-		if text, ok := onePart(w.Parts[0]); ok { // most words, which need no copy
+		if text, ok := onePart(w.Parts[0]); ok { // most words: no copy needed
 			return text, false, true
 		}
 	}
@@ -25,7 +25,7 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 			pattern = unescape(&b, p.Value) || pattern
 		case *syntax.SglQuoted:
 			if p.Dollar {
-				return "", false, false // expand knows its escapes
+				return "", false, false // package expand handles its escapes
 			}
 			b.WriteString(p.Value)
 		case *syntax.DblQuoted:
@@ -43,7 +43,7 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 			if !isPlainExtGlob(p.Pattern.Value) {
 				return "", false, false
 			}
-			b.WriteByte('*') // more than it stands for
+			b.WriteByte('*') // a superset of its matches
 			pattern = true
 		default:
 			return "", false, false
@@ -52,13 +52,14 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 	return b.String(), pattern, true
 }
 
-// isPlainExtGlob reports whether what is in the parentheses of !(a|b) and the like is a pattern of
-// names in one directory that do not begin with a dot: then * stands for more.
+// isPlainExtGlob reports whether the text in the parentheses of !(a|b) and the like only
+// matches names in one directory that do not begin with a dot. Then * matches at least as
+// much.
 func isPlainExtGlob(pattern string) bool {
 	return !strings.ContainsAny(pattern, "/\\'\"$`") && !strings.HasPrefix(pattern, ".") && !strings.Contains(pattern, "|.") && !strings.Contains(pattern, "(.")
 }
 
-// onePart returns the text of a part that stands for itself as it is written.
+// onePart returns the value of a part that is literal.
 func onePart(part syntax.WordPart) (text string, ok bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
@@ -79,7 +80,8 @@ func onePart(part syntax.WordPart) (text string, ok bool) {
 	}
 }
 
-// unescape writes text that is not quoted. It reports whether it has a pattern.
+// unescape removes the escapes of unquoted text. It reports whether the text is a
+// pattern.
 func unescape(b *strings.Builder, text string) (pattern bool) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
@@ -100,7 +102,7 @@ func unescape(b *strings.Builder, text string) (pattern bool) {
 	return pattern
 }
 
-// unescapeQuoted writes text between double quotes.
+// unescapeQuoted removes the escapes of text in double quotes.
 func unescapeQuoted(b *strings.Builder, text string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -122,11 +124,11 @@ func startsTilde(w *syntax.Word) bool {
 	return ok && strings.HasPrefix(lit.Value, "~")
 }
 
-// mostBraces is how many words a word with braces may stand for.
+// mostBraces is how many words a brace expansion may produce.
 const mostBraces = 64
 
-// braceWords are the words that braces stand for; nil if there are none, and too many
-// if there are too many.
+// braceWords returns the words of a brace expansion, or nil if there is none. It also
+// reports whether there are too many.
 func braceWords(w *syntax.Word) []*syntax.Word {
 	has := false
 	for _, p := range w.Parts {
@@ -155,7 +157,8 @@ func braceWords(w *syntax.Word) []*syntax.Word {
 	return words
 }
 
-// countBraces is how many words a word stands for, or a number that is too many.
+// countBraces returns how many words a brace expansion produces, or a number above
+// mostBraces.
 func countBraces(w *syntax.Word) int {
 	n := 1
 	for _, part := range w.Parts {

@@ -15,11 +15,10 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// rules are made ready for being looked up: their number should not matter to a call
-// that few of them are about.
+// rules are indexed, so that many rules cost little if few of them concern a call.
 type rules struct {
 	byTool map[string][]*rule // by exact name
-	byGlob []*rule            // of tools by pattern
+	byGlob []*rule            // rules with a pattern of tools
 
 	mu    sync.Mutex
 	ready map[string]*ruleIndex // by tool; bounded
@@ -61,7 +60,7 @@ func newRules(given []Rule, tools *profiles) (*rules, error) {
 	return r, errors.Join(problems...)
 }
 
-// ruleIndex has the rules of one tool by what they begin with.
+// ruleIndex has the rules of one tool, by how they begin.
 type ruleIndex struct {
 	calls, fields []*rule
 	commands      map[string][]*rule // by the first word
@@ -70,17 +69,17 @@ type ruleIndex struct {
 	urls          []*rule
 }
 
-// pathIndex has patterns of paths by a part that does not vary.
+// pathIndex has patterns of paths, by a fixed part.
 type pathIndex struct {
 	first map[string][]*rule // by the first part
 	base  map[string][]*rule // **/NAME by NAME
 	ext   map[string][]*rule // **/*.EXT by .EXT
 	wild  []*rule
 	wary  []*rule // all that ask or deny
-	loose []*rule // those of them that may be about any directory
+	loose []*rule // those of them that may match in any directory
 }
 
-// of is the index of a tool's rules.
+// of returns the index of a tool's rules.
 func (r *rules) of(tool string) *ruleIndex {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +146,7 @@ func (x *pathIndex) add(r *rule) {
 	}
 }
 
-// foldsCase says that file names are the same in upper and lower case.
+// foldsCase is set if the file system ignores case.
 const foldsCase = runtime.GOOS == "darwin" || runtime.GOOS == "windows"
 
 func (x *pathIndex) each(name string, do func(*rule)) {
@@ -160,7 +159,7 @@ func (x *pathIndex) each(name string, do func(*rule)) {
 	}
 }
 
-// coverage says which findings a rule allows.
+// coverage has the findings that rules allow.
 type coverage struct {
 	all bool
 	set []bool
@@ -175,10 +174,10 @@ func (c *coverage) add(i, n int) {
 	c.set[i] = true
 }
 
-// verdicts are what the rules that allow are about, and those that ask.
+// verdicts has the findings that rules allow, and those that rules ask about.
 type verdicts struct{ allowed, asked coverage }
 
-// note counts what a rule speaks about: finding i of n, or the call as a whole if i is
+// note records that a rule applies to finding i of n, or to the whole call if i is
 // negative.
 func (v *verdicts) note(one *rule, i, n int) {
 	c := &v.allowed
@@ -196,15 +195,15 @@ func (v *verdicts) note(one *rule, i, n int) {
 	c.add(i, n)
 }
 
-// judge asks the rules about a call. Those that ask or deny speak at once; what the
-// others allow is returned, and what those that ask are about.
+// judge applies the rules to a call. Ask and deny rules add their opinions. It returns
+// what the others allow, and which findings rules ask about.
 func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, asked coverage) {
 	var v verdicts
 	x := r.of(e.Tool)
 	n := len(e.Findings)
 	whole := func(one *rule) {
 		v.note(one, -1, n)
-		e.heed(one, e.Tool, "")
+		e.addOpinion(one, e.Tool, "")
 	}
 	for _, one := range x.calls {
 		whole(one)
@@ -218,44 +217,44 @@ func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, a
 		f := &e.Findings[i]
 		x.about(floor, f, func(one *rule, what string) {
 			v.note(one, i, n)
-			e.heed(one, f.Subject, what)
+			e.addOpinion(one, f.Subject, what)
 		})
 	}
 	v.allowed.spread(e.Findings)
 	return v.allowed, v.asked
 }
 
-// about finds the rules that speak about a finding, and what of it each one means if
-// that is something below it.
-func (x *ruleIndex) about(floor *Floor, f *Finding, heed func(one *rule, what string)) {
+// about finds the rules that match a finding or something below it. For the latter it
+// returns the match.
+func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, what string)) {
 	switch f.Kind {
 	case KindCommand:
-		x.aboutCommand(f, func(one *rule) { heed(one, "") })
+		x.aboutCommand(f, func(one *rule) { addOpinion(one, "") })
 	case KindRead, KindWrite:
 		x.paths.each(f.Subject, func(one *rule) {
 			if one.matchesPath(f.Subject) {
-				heed(one, "")
+				addOpinion(one, "")
 			}
 		})
 		if f.tree != "" && len(x.paths.wary) > 0 {
 			floor.below(f.tree, x.paths.under(floor, f.tree), func(one *rule, what string) {
-				if !one.matchesPath(f.Subject) { // else it has spoken
-					heed(one, what)
+				if !one.matchesPath(f.Subject) { // otherwise it has already been applied
+					addOpinion(one, what)
 				}
 			})
 		}
 	case KindURL:
 		for _, one := range x.urls {
 			if one.url.matches(f.Subject, one.strict()) {
-				heed(one, "")
+				addOpinion(one, "")
 			}
 		}
-	case KindTool, KindUnknown: // rules about the call as a whole have spoken
+	case KindTool, KindUnknown: // rules about the whole call have already been applied
 	}
 }
 
-// spread adds what follows from what is covered: what a command may do it may do to what
-// it is given, and what a tool does is all that it is.
+// spread extends the coverage: an allowed command may also use its own arguments, and an
+// allowed tool may do everything that the tool does.
 func (c *coverage) spread(findings []Finding) {
 	n := len(findings)
 	for i := range n {
@@ -274,13 +273,13 @@ func (c *coverage) spread(findings []Finding) {
 	c.add(0, n)
 }
 
-// heed notes what a rule says that matches a subject, or something below it.
-func (e *Explanation) heed(r *rule, subject, below string) {
+// addOpinion records the opinion of a rule that matches a subject, or something below it.
+func (e *Explanation) addOpinion(r *rule, subject, below string) {
 	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason, Where: r.Where}
 	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
 		o.Reason = fmt.Sprintf("%s: the rule says %s", shown(subject), r.Decision)
 		if below != "" {
-			o.Reason = fmt.Sprintf("%s holds %s, which the call reaches too: the rule says %s; name what is meant more closely", shown(subject), shown(below), r.Decision)
+			o.Reason = fmt.Sprintf("%s contains %s, and the rule says %s about that; name only the paths that you need", shown(subject), shown(below), r.Decision)
 		}
 		if r.Where != "" {
 			o.Reason += " (" + r.Where + ")"
@@ -290,7 +289,7 @@ func (e *Explanation) heed(r *rule, subject, below string) {
 }
 
 // aboutCommand finds the rules that match a command.
-func (x *ruleIndex) aboutCommand(f *Finding, heed func(*rule)) {
+func (x *ruleIndex) aboutCommand(f *Finding, addOpinion func(*rule)) {
 	name, _, _ := strings.Cut(f.Subject, " ")
 	if f.words != nil {
 		name = f.words[0]
@@ -298,16 +297,16 @@ func (x *ruleIndex) aboutCommand(f *Finding, heed func(*rule)) {
 	for _, list := range [...][]*rule{x.commands[base(name)], x.wildCommands} {
 		for _, r := range list {
 			if r.matchesCommand(f) {
-				heed(r)
+				addOpinion(r)
 			}
 		}
 	}
 }
 
-// matchesCommand compares the words of a command. A rule that allows must match all
-// words, each known, of a program of the system. One that asks or denies matches what
-// begins like it, whatever directory the program is in; where a word is not known it
-// matches what it may be.
+// matchesCommand compares a rule with the words of a command. An allow rule must match
+// all words; all must be known, and the command must be a program of the system. An ask
+// or deny rule matches commands that begin like it, in any directory; an unknown word
+// matches everything.
 func (r *rule) matchesCommand(f *Finding) bool {
 	if f.words == nil {
 		if r.strict() {
@@ -326,14 +325,14 @@ func (r *rule) matchesCommand(f *Finding) bool {
 	return matchWords(r.words[1:], f.words[1:], !r.strict()) || !r.strict() && matchBehindOptions(r.words[1:], f.words[1:])
 }
 
-// matchBehindOptions compares what stands behind options, as push does in git -C . push,
-// and a word behind an option as if it were its value. It is for rules that ask or deny:
-// it may see more than there is.
+// matchBehindOptions compares the words after options, such as push in git -C . push. It
+// also tries a word after an option as the value of that option. It is for ask and deny
+// rules, because it may match too much.
 func matchBehindOptions(patterns, words []string) bool {
 	if len(patterns) == 0 || strings.HasPrefix(patterns[0], "-") {
 		return false
 	}
-	option := false // the word before is one, and may have a value
+	option := false // the word before is an option, and may have a value
 	for i, word := range words {
 		if i > 0 && matchWords(patterns, words[i:], true) {
 			return true
@@ -350,8 +349,8 @@ func matchBehindOptions(patterns, words []string) bool {
 	return false
 }
 
-// matchWords compares words with patterns. A last * stands for any number of words;
-// with prefix what is behind the patterns does not matter.
+// matchWords compares words with patterns. A last * matches any number of words. With
+// prefix, more words may follow.
 func matchWords(patterns, words []string, prefix bool) bool {
 	for i, p := range patterns {
 		if p == "*" && i == len(patterns)-1 {
@@ -364,8 +363,7 @@ func matchWords(patterns, words []string, prefix bool) bool {
 	return prefix || len(words) == len(patterns)
 }
 
-// matchWord compares a word with a pattern in which * stands for any text, slashes
-// too.
+// matchWord compares a word with a pattern. * matches any text, including slashes.
 func matchWord(pattern, word string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return pattern == word
@@ -382,7 +380,7 @@ func (r *rule) matchesPath(name string) bool {
 	return doublestar.MatchUnvalidated(glob, name)
 }
 
-// matchesFields compares fields of the input. Nested ones go by dotted names.
+// matchesFields compares fields of the input. Nested fields have dotted names.
 func (r *rule) matchesFields(fields []member) bool {
 	for name, glob := range r.fields {
 		value, ok := fieldValue(fields, name)
@@ -393,7 +391,7 @@ func (r *rule) matchesFields(fields []member) bool {
 	return true
 }
 
-// fieldValue is a field as text: a string itself, other values as JSON.
+// fieldValue returns a field as text: the value of a string, or JSON.
 func fieldValue(fields []member, name string) (string, bool) {
 	first, rest, nested := strings.Cut(name, ".")
 	for i := range fields {
@@ -418,7 +416,7 @@ func fieldValue(fields []member, name string) (string, bool) {
 // urlPattern matches addresses by scheme, host and path.
 type urlPattern struct{ scheme, host, path string }
 
-// parseURLPattern reads https://*.example.com/api/*, or a host alone.
+// parseURLPattern parses https://*.example.com/api/*, or a host alone.
 func parseURLPattern(text string) (urlPattern, error) {
 	var p urlPattern
 	rest := text
@@ -436,7 +434,7 @@ func parseURLPattern(text string) (urlPattern, error) {
 	return p, nil
 }
 
-// matches compares an address. With strict it must be written plainly.
+// matches compares an address. With strict, the address must be in its plain form.
 func (p *urlPattern) matches(raw string, strict bool) bool {
 	r := judgeURL(raw)
 	u, err := url.Parse(raw)
@@ -464,8 +462,8 @@ func (p *urlPattern) matches(raw string, strict bool) bool {
 	return matchWord(p.path, written) || matchWord(p.path, meant) || p.path == "/*" && written == ""
 }
 
-// plainPath is the path of an address as a server may read it: decoded, without dots and
-// without slashes that say nothing.
+// plainPath returns the path of a URL as a server may read it: decoded, and without dots
+// and double slashes.
 func plainPath(u *url.URL) string {
 	plain := path.Clean("/" + strings.ReplaceAll(u.Path, "\\", "/"))
 	if strings.HasSuffix(u.Path, "/") && plain != "/" {

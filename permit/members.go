@@ -15,12 +15,12 @@ type member struct {
 	value json.RawMessage
 }
 
-// text is the value if it is a string.
+// text returns the value if it is a string.
 func (m *member) text() (string, bool) { return unquote(m.value) }
 
-// members takes the object of an input apart, one level deep. A name that is there
-// twice, even in another case, is an error: two readers would read two values. Values
-// are taken apart no further; [json.Valid] has looked at them before.
+// members parses the object of an input, one level deep. A name that occurs twice, even
+// in another case, is an error, because two programs would read two values. [json.Valid]
+// has checked the values before.
 func members(input json.RawMessage) ([]member, error) {
 	s := scanner{data: input}
 	s.space()
@@ -69,7 +69,7 @@ func members(input json.RawMessage) ([]member, error) {
 	}
 }
 
-// scanner goes through JSON that is known, or about to be found, to be sound.
+// scanner scans JSON that is valid, or whose mistakes are found elsewhere.
 type scanner struct {
 	data json.RawMessage
 	at   int
@@ -102,7 +102,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// value returns the value at hand, or nil if there is none.
+// value returns the next value, or nil if there is none.
 func (s *scanner) value() json.RawMessage {
 	from, depth := s.at, 0
 	for s.at < len(s.data) {
@@ -135,7 +135,7 @@ func (s *scanner) value() json.RawMessage {
 	return nil
 }
 
-// scalar is a number or a word that ends here.
+// scalar returns a number or a word.
 func (s *scanner) scalar(from int) json.RawMessage {
 	if from == s.at || !json.Valid(s.data[from:s.at]) {
 		return nil
@@ -143,7 +143,7 @@ func (s *scanner) scalar(from int) json.RawMessage {
 	return s.data[from:s.at]
 }
 
-// str moves behind a string.
+// str skips a string.
 func (s *scanner) str() bool {
 	for s.at++; s.at < len(s.data); s.at++ {
 		switch s.data[s.at] {
@@ -157,7 +157,7 @@ func (s *scanner) str() bool {
 	return false
 }
 
-// unquote is the text of a JSON string.
+// unquote returns the value of a JSON string.
 func unquote(value json.RawMessage) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -176,8 +176,8 @@ func unquote(value json.RawMessage) (string, bool) {
 	return string(inside), true
 }
 
-// unescaped is the text of a JSON string with the usual escapes, of which the first is at a
-// position. It leaves other characters than those of ASCII to package json, which is slower.
+// unescaped returns the value of a JSON string with the usual escapes; at is the position
+// of the first one. It leaves non-ASCII characters to package json, which is slower.
 func unescaped(inside []byte, first int) (string, bool) {
 	text := make([]byte, first, len(inside))
 	copy(text, inside)
@@ -201,7 +201,7 @@ func unescaped(inside []byte, first int) (string, bool) {
 			c = '\t'
 		case 'r':
 			c = '\r'
-		case 'u': // json.Marshal writes <, > and & so
+		case 'u': // json.Marshal escapes <, > and & like this
 			code, err := strconv.ParseUint(string(inside[i+1:min(i+5, len(inside))]), 16, 16)
 			if err != nil || i+5 > len(inside) || code >= utf8.RuneSelf {
 				return "", false

@@ -98,7 +98,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}{
 		{permit.Options{Roots: []string{"nope"}}, `the root "nope" is not the absolute path of a directory`},
 		{permit.Options{Mode: permit.Mode{Auto: 5}}, "the mode has no name"},
-		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5}}, "what runs by itself is not above what is asked about"},
+		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5}}, "the first must not be above the second"},
 		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5, Ask: 6}}, "zone 6 never runs"},
 		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: -1, Ask: 5}}, "zones 0 to 5"},
 	} {

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// option is one that a command was given.
+// option is an option on a command line.
 type option struct {
 	name  string // without dashes
-	kind  string // what the list says behind its name
+	kind  string // the marks after its name in the list
 	value arg    // the zero arg if it has none
-	short bool   // it may be the beginning of a longer name
+	short bool   // it may be an abbreviation
 }
 
-// options are the words of a command, taken apart.
+// options are the parsed arguments of a command.
 type options struct {
 	given []option
-	// rest are the words that are no options.
+	// rest are the arguments that are not options.
 	rest []arg
-	// strange is the first option that the command is not known to have.
+	// strange is the first option that is not in the list.
 	strange string
-	// wild is a pattern among the words whose matches could be taken for options: a
-	// file may be called -x.
+	// wild is a pattern among the arguments that could expand to an option, because a
+	// file may be named -x.
 	wild string
 }
 
@@ -35,7 +35,8 @@ func (o *options) has(names ...string) bool {
 	return false
 }
 
-// may is has for options that do harm: one may be shortened to the beginning of its name.
+// may is like has, but also accepts abbreviations of the names. It is for dangerous
+// options.
 func (o *options) may(names ...string) bool {
 	for i := range o.given {
 		if g := &o.given[i]; slices.ContainsFunc(names, func(n string) bool { return n == g.name || g.short && strings.HasPrefix(n, g.name) }) {
@@ -45,7 +46,7 @@ func (o *options) may(names ...string) bool {
 	return false
 }
 
-// values are those given for any of the names, in the order of the line.
+// values returns the values of all options with one of the names, in order.
 func (o *options) values(names ...string) []arg {
 	var all []arg
 	for i := range o.given {
@@ -56,7 +57,7 @@ func (o *options) values(names ...string) []arg {
 	return all
 }
 
-// value is the last one given for any of the names.
+// value returns the last value of an option with one of the names.
 func (o *options) value(names ...string) (arg, bool) {
 	all := o.values(names...)
 	if len(all) == 0 {
@@ -65,28 +66,28 @@ func (o *options) value(names ...string) (arg, bool) {
 	return all[len(all)-1], true
 }
 
-// from are the words that are no options from the nth on.
+// from returns the arguments that are not options, from the nth on.
 func (o *options) from(n int) []arg { return o.rest[min(n, len(o.rest)):] }
 
 func (o *options) put(name, kind string, value arg) {
 	o.given = append(o.given, option{name: name, kind: kind, value: value})
 }
 
-// parser takes the words of a command apart.
+// parser parses the arguments of a command.
 type parser struct {
 	*options
 	args     []arg
 	at       int
 	list     string
-	anything bool // options that are not in the list are fine
-	first    bool // the first word that is no option ends them
+	anything bool // accept options that are not in the list
+	first    bool // the first word that is not an option ends the options
 	words    bool // an option is a whole word, with one dash or two
-	ended    bool // what follows are no options
+	ended    bool // no options follow
 }
 
-// parseOptions takes words apart. See invoked.options.
+// parseOptions parses arguments. See invoked.options.
 func parseOptions(args []arg, list string) *options {
-	// One piece of memory for most commands: it is made for every command of a line.
+	// One allocation for most commands, because this runs for every command of a line.
 	room := &struct {
 		options
 		given [2]option
@@ -111,7 +112,7 @@ func parseOptions(args []arg, list string) *options {
 	return p.options
 }
 
-// word takes the word at hand, and a value behind it.
+// word reads an argument, and the value after it.
 func (p *parser) word(a arg) {
 	if name, _, _ := strings.Cut(a.text, "="); a.pattern && !p.ended && name != "" && strings.IndexByte("*?[-", name[0]) >= 0 && strings.ContainsAny(name, "*?[") {
 		p.wild = a.text
@@ -131,19 +132,19 @@ func (p *parser) word(a arg) {
 	}
 }
 
-// next is the value behind an option.
+// next returns the value after an option.
 func (p *parser) next() arg {
 	if p.at+1 < len(p.args) {
 		p.at++
 		if a := p.args[p.at]; a.counts && !a.firm && p.strange == "" {
-			p.strange = a.text // if it is empty, the word behind it is the value
+			p.strange = a.text // if it is empty, the next word is the value
 		}
 		return p.args[p.at]
 	}
 	return arg{text: "(nothing)"}
 }
 
-// long takes --name, --name=value or --name value; with words, -name too.
+// long reads --name, --name=value or --name value; with words, also -name.
 func (p *parser) long(a arg) {
 	name, given, joined := strings.Cut(strings.TrimPrefix(a.text[1:], "-"), "=")
 	value := arg{text: given, known: joined && a.known, pattern: joined && a.pattern, counts: joined && a.counts}
@@ -152,7 +153,7 @@ func (p *parser) long(a arg) {
 		p.odd(a.text)
 		p.put(name, "", value)
 		p.given[len(p.given)-1].short = name != "" && !p.words
-		for i := range names { // any of them may be meant: what is behind stays a word too
+		for i := range names { // it may be any of them: the next word also counts as an argument
 			if !joined && strings.HasPrefix(kinds[i], "=") && !strings.HasPrefix(kinds[i], "=?") && p.at+1 < len(p.args) {
 				value = p.args[p.at+1]
 			}
@@ -168,7 +169,7 @@ func (p *parser) long(a arg) {
 	p.ended = p.ended || strings.HasSuffix(kind, ".")
 }
 
-// letters takes -abc, -ovalue and -o value.
+// letters reads -abc, -ovalue and -o value.
 func (p *parser) letters(a arg) {
 	for i := 1; i < len(a.text); i++ {
 		letter := a.text[i : i+1]
@@ -207,7 +208,7 @@ func (p *parser) odd(text string) {
 	}
 }
 
-// find are the long options that a name, or the beginning of one, may mean.
+// find returns the long options that a name, or an abbreviation, may mean.
 func (p *parser) find(name string) (names, kinds []string, exact bool) {
 	if kind, ok := kindOf(p.list, name); ok && (len(name) > 1 || p.words) {
 		return []string{name}, []string{kind}, true
@@ -227,7 +228,7 @@ func (p *parser) find(name string) (names, kinds []string, exact bool) {
 	}
 }
 
-// kindOf is what a list says about an option of exactly this name.
+// kindOf returns the marks of an option with exactly this name.
 func kindOf(list, name string) (kind string, ok bool) {
 	for {
 		full, kind, more, ok := cutOption(list)
@@ -238,7 +239,7 @@ func kindOf(list, name string) (kind string, ok bool) {
 	}
 }
 
-// cutOption takes the first option off a list.
+// cutOption splits the first option off a list.
 func cutOption(list string) (name, kind, more string, ok bool) {
 	for list != "" && list[0] <= ' ' {
 		list = list[1:]

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// startsOutward reports whether a text is a path that may lead out of the project by the way
-// it is written.
+// startsOutward reports whether a text looks like a path that leads out of the project.
 func startsOutward(text string) bool {
 	return strings.HasPrefix(text, "/") || text == ".." || strings.HasPrefix(text, "../") || strings.HasPrefix(text, "~/") || text == "~"
 }
 
-// notPaths end the names of options whose values are patterns of names, and no paths.
+// notPaths are endings of options whose values are patterns, not paths.
 var notPaths = []string{"pattern", "patterns", "match", "filter", "grep", "glob", "regex", "regexp", "exclude", "ignore"}
 
-// leadsOut is the path in the value of an option that may lead out of the project, or an empty
-// word. A program that is not known to take the option may do anything to it. The path may
-// stand behind another word: html:/tmp/x.
+// leadsOut returns the path in the value of an option if it may lead out of the project,
+// and otherwise an empty word. The program may do anything to that path, because the
+// option is unknown. The path may follow another word: html:/tmp/x.
 func (c *invoked) leadsOut(option string, value arg) arg {
 	text := strings.TrimPrefix(value.text, "file://")
 	if !value.known || strings.Contains(text, "://") || slices.ContainsFunc(notPaths, func(end string) bool { return strings.HasSuffix(strings.ToLower(option), end) }) {
@@ -30,7 +29,7 @@ func (c *invoked) leadsOut(option string, value arg) arg {
 	}
 	switch {
 	case strings.HasPrefix(text, "~"):
-		if home := c.homely(text); home.known {
+		if home := c.expandTilde(text); home.known {
 			return home
 		}
 		return arg{}
@@ -41,8 +40,8 @@ func (c *invoked) leadsOut(option string, value arg) arg {
 	}
 }
 
-// mayReach judges what the options of a command that runs code name: a path that leads out of
-// the project may be read there, written, or run. What was judged before is left out.
+// mayReach judges the paths in the options of a command that runs code: a path outside
+// the project may be read, written or run. It skips paths that were judged before.
 func (c *invoked) mayReach() {
 	for i, a := range c.args {
 		if i > mostFindings {
@@ -61,7 +60,7 @@ func (c *invoked) mayReach() {
 		case strings.HasPrefix(a.text, "-"):
 			a = c.leadsOut("", literal(strings.TrimLeft(a.text, "-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")))
 		case joined || strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/~@+-") != "":
-			continue // a text, or a setting of the program
+			continue // a text, or a setting
 		case i > 0 && strings.HasPrefix(word(c.args, i-1), "-"):
 			a = c.leadsOut(word(c.args, i-1), a)
 		default:
@@ -75,11 +74,11 @@ func (c *invoked) mayReach() {
 	}
 }
 
-// goPatterns are options of go test whose values are patterns of the names of tests.
+// goPatterns are options of go test whose values are patterns of test names.
 const goPatterns = "run bench skip list fuzz"
 
-// judgedPath reports whether a path needs no more judging: the command was judged for it, or it
-// comes with the system and a sandbox keeps it from being changed.
+// judgedPath reports whether a path needs no more judging: the command was judged for it,
+// or it belongs to the system and the sandbox protects it.
 func (c *invoked) judgedPath(text string) bool {
 	if c.confined && isHarmlessSystem(path.Clean(text)) {
 		return true

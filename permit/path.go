@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirect goes through a redirection. It returns what the command reads, if it
-// says that.
+// redirect analyses a redirection. It returns the command's input if the redirection
+// determines it.
 func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	switch {
 	case (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) && r.Hdoc == nil:
@@ -53,7 +53,7 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	}
 }
 
-// path notes that something is done to a path, as a command sees it.
+// path records that a command does something to a path.
 func (a *analysis) path(w arg, do effect) {
 	w.use()
 	switch {
@@ -73,7 +73,7 @@ func (a *analysis) path(w arg, do effect) {
 		return
 	}
 	if w.pattern && do >= rewrites {
-		for _, dir := range a.fixed(filepath.FromSlash(w.text)) { // most of what is in it goes
+		for _, dir := range a.fixed(filepath.FromSlash(w.text)) { // most of its contents are removed
 			s := a.floor.locate(dir)
 			if why := a.floor.ruinous(&s, do); why != "" {
 				a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneNever, Why: why, does: do})
@@ -105,14 +105,14 @@ func (a *analysis) path(w arg, do effect) {
 			seen[s.path] = true
 		}
 		s.tree, s.below = s.tree || w.tree, s.below || w.below
-		misled := a.misled(w, s, do)
-		if f := a.floor.judgePath(s, do, false); !misled && i < mostMatches || f.Zone > ZoneWorkspace {
+		mayBeReplaced := a.mayBeReplaced(w, s, do)
+		if f := a.floor.judgePath(s, do, false); !mayBeReplaced && i < mostMatches || f.Zone > ZoneWorkspace {
 			a.add(f)
 		}
 	}
 }
 
-// mayTouch notes that something may be done to a path, if that matters.
+// mayTouch records that a command may do something to a path, if that matters.
 func (a *analysis) mayTouch(w arg) {
 	w.use()
 	if w.text == "" || strings.ContainsAny(w.text, "\n\x00") {
@@ -120,7 +120,7 @@ func (a *analysis) mayTouch(w arg) {
 	}
 	for _, s := range a.spots(w, changes) {
 		f := a.floor.judgePath(&s, changes, false)
-		if f.Protection == systemWrite || f.Zone == ZoneNever { // it may only be read: no reason to deny
+		if f.Protection == systemWrite || f.Zone == ZoneNever { // the command may only read it: do not deny
 			f.Zone, f.Protection, f.Why = ZoneMachine, shellOutside, "it is outside the project"
 		}
 		if f.Zone > ZoneWorkspace {
@@ -129,7 +129,7 @@ func (a *analysis) mayTouch(w arg) {
 	}
 }
 
-// spots are where a path may lead; nil if that cannot be determined.
+// spots returns the places that a path may lead to, or nil if they are unknown.
 func (a *analysis) spots(w arg, do effect) []spot {
 	text := filepath.FromSlash(w.text)
 	if w.pattern {
@@ -152,11 +152,11 @@ func (a *analysis) spots(w arg, do effect) []spot {
 	return spots
 }
 
-// mostLocated is how many paths are remembered while a line is judged. A line names few, and
-// most of them more than once: to follow one costs calls to the kernel.
+// mostLocated is how many paths are cached while a line is judged. A line names few
+// paths, most of them more than once, and following one needs calls to the kernel.
 const mostLocated = 8
 
-// locate is Floor.locate, which remembers where paths lead.
+// locate is Floor.locate with a cache.
 func (a *analysis) locate(path string) spot {
 	for i := range a.located {
 		if a.located[i].from == path {
@@ -170,14 +170,14 @@ func (a *analysis) locate(path string) spot {
 	return s
 }
 
-// located is where a path leads.
+// located is a cached result of locate.
 type located struct {
 	from string
 	spot spot
 }
 
-// entries are what a path names itself: a link and not what it leads to, unless a
-// slash at the end says so.
+// entries returns what a path itself names: a link, not its target, unless the path ends
+// with a slash.
 func (a *analysis) entries(w arg) []spot {
 	if strings.HasSuffix(w.text, "/") || w.text == "." || w.text == ".." || strings.HasSuffix(w.text, "/.") || strings.HasSuffix(w.text, "/..") {
 		return a.spots(w, removes)
@@ -193,8 +193,8 @@ func (a *analysis) entries(w arg) []spot {
 	return holders
 }
 
-// locateFrom follows a path that is relative to a directory, or absolute if that is empty.
-// Its .. are taken behind links, as the kernel does.
+// locateFrom follows a path that is relative to a directory, or absolute if the directory
+// is empty. It applies .. after links, as the kernel does.
 func (f *Floor) locateFrom(dir, path string) spot {
 	if dir == "" {
 		dir = filepath.VolumeName(path) + string(filepath.Separator)
@@ -221,21 +221,21 @@ func (f *Floor) locateFrom(dir, path string) spot {
 	return f.locate(at)
 }
 
-// mostMatches is how many of the files that a pattern stands for are told one by one.
-// Of more only those are that matter.
+// mostMatches is how many matches of a pattern are reported one by one. If there are
+// more, only those that matter are reported.
 const mostMatches = 256
 
 var errMatches = errors.New("there are too many files to look at")
 
-// matches are where a pattern leads now, or else the directories that its fixed part
-// names.
+// matches returns the current matches of a pattern, or the directories that its fixed
+// part names.
 func (a *analysis) matches(pattern string, do effect) []spot {
 	var spots []spot
 	for _, dir := range a.fixed(pattern) {
 		m := matching{analysis: a, do: do, holders: map[string]spot{}}
 		rest := pattern[len(fixedPart(pattern)):]
 		m.in(dir, strings.Split(rest, string(filepath.Separator)))
-		if _, err := os.Lstat(filepath.Join(dir, rest)); err == nil { // a pattern without a match stands for itself
+		if _, err := os.Lstat(filepath.Join(dir, rest)); err == nil { // the shell keeps a pattern without a match as text
 			m.spots = append(m.spots, a.floor.locate(filepath.Join(dir, rest)))
 		}
 		if len(m.spots) == 0 || a.looks > mostLooks {
@@ -250,7 +250,7 @@ func (a *analysis) matches(pattern string, do effect) []spot {
 	return spots
 }
 
-// matching looks for the files that a pattern stands for.
+// matching is a search for the files that match a pattern.
 type matching struct {
 	*analysis
 	do      effect
@@ -258,7 +258,7 @@ type matching struct {
 	holders map[string]spot // by the names of directories
 }
 
-// in looks into a directory for what the parts of a pattern match.
+// in searches a directory for the parts of a pattern.
 func (m *matching) in(dir string, parts []string) {
 	part := parts[0]
 	if part == "**" && m.deepGlobs {
@@ -275,7 +275,7 @@ func (m *matching) in(dir string, parts []string) {
 	}
 	part = strings.ReplaceAll(part, "[!", "[^")
 	if _, err := filepath.Match(part, ""); err != nil || strings.ContainsAny(part, `(\`) || strings.Contains(part, "[[") {
-		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // more than it stands for
+		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // a superset of its matches
 	}
 	for _, e := range m.entriesOf(dir) {
 		name := e.Name()
@@ -294,8 +294,8 @@ func (m *matching) in(dir string, parts []string) {
 	}
 }
 
-// anywhere looks into a directory and those below it for what the parts behind a ** match. The
-// shell does not go on through links to directories, but older ones do.
+// anywhere searches a directory, and those below it, for the parts after a **. It also
+// follows links to directories, because older shells do.
 func (m *matching) anywhere(dir string, parts []string) {
 	if len(parts) > 1 {
 		m.in(dir, parts[1:])
@@ -320,7 +320,7 @@ func (m *matching) anywhere(dir string, parts []string) {
 	}
 }
 
-// hit notes a file that was found, and where it leads if it is a link.
+// hit records a match, and its target if it is a link.
 func (m *matching) hit(dir, name string, link bool) {
 	holder, ok := m.holders[dir]
 	if !ok {
@@ -337,7 +337,7 @@ func (m *matching) hit(dir, name string, link bool) {
 	}
 }
 
-// fixed are the directories that the fixed part of a pattern names.
+// fixed returns the directories that the fixed part of a pattern names.
 func (a *analysis) fixed(pattern string) []string {
 	part := fixedPart(pattern)
 	if filepath.IsAbs(part) {
@@ -350,19 +350,18 @@ func (a *analysis) fixed(pattern string) []string {
 	return dirs
 }
 
-// fixedPart is the beginning of a pattern up to the last separator in front of what
-// varies.
+// fixedPart returns the directories of a pattern before its first wildcard.
 func fixedPart(pattern string) string {
 	fixed := pattern[:strings.IndexAny(pattern+"*", "*?[")]
 	return fixed[:strings.LastIndex(fixed, string(filepath.Separator))+1]
 }
 
-// listed notes that the shell looks through a directory for the sake of a pattern, if
-// that is outside.
+// listed records that the shell lists a directory to expand a pattern, if the directory
+// is outside the project.
 func (a *analysis) listed(w arg) {
 	text := filepath.FromSlash(w.text)
 	if !filepath.IsAbs(text) && !strings.Contains(text, "..") {
-		return // where the line is was judged when it went there
+		return // the cd to this directory was judged
 	}
 	for _, dir := range a.fixed(text) {
 		s := a.floor.locate(dir)

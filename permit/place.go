@@ -12,29 +12,29 @@ import (
 	"unicode"
 )
 
-// effect is what is done to a path.
+// effect is what a command does to a path.
 type effect int
 
 const (
 	reads effect = iota
 	changes
-	rewrites // with all that is below
+	rewrites // and everything below it
 	removes  // likewise
 )
 
-// spot is where a path leads, links followed as far as they exist.
+// spot is the place that a path leads to. Links are followed as far as they exist.
 type spot struct {
 	path   string // absolute, clean, without links; with slashes
 	rel    string // relative to the root it is in; "." is the root
 	inside bool   // in the project
 	extra  bool   // in an extra root
 	temp   bool   // in the temporary directory
-	tree   bool   // what is below it is meant too
-	below  bool   // it stands for what is below the directory it is in
-	err    error  // it could not be followed
+	tree   bool   // includes everything below it
+	below  bool   // it means files below its directory
+	err    error  // why the path could not be followed
 }
 
-// name is how findings call the spot: relative if it is inside.
+// name returns the spot as the subject of a finding: relative if it is in the project.
 func (s *spot) name() string {
 	if s.inside {
 		return s.rel
@@ -90,7 +90,7 @@ func (f *Floor) locate(path string) spot {
 	return s
 }
 
-// entry is a name in a directory, be it a link or not.
+// entry returns the spot of a name in a directory without following it.
 func (f *Floor) entry(dir *spot, name string) spot {
 	s := *dir
 	s.path = strings.TrimSuffix(s.path, "/") + "/" + name
@@ -105,17 +105,17 @@ func (f *Floor) entry(dir *spot, name string) spot {
 	return s
 }
 
-// mostLinks is how many symbolic links a path may lead through.
+// mostLinks is how many symbolic links a path may contain.
 const mostLinks = 40
 
 var (
 	errLinks = errors.New("it leads through too many symbolic links")
-	errMagic = errors.New("it leads through a path that the kernel makes up")
+	errMagic = errors.New("it leads through a virtual path of the kernel")
 )
 
-// follow follows the symbolic links of an absolute path as far as it exists. What
-// the kernel makes up for the process that looks, such as /proc/self, is left as it
-// is: it would mean another process.
+// follow follows the symbolic links of an absolute path as far as it exists. It does not
+// follow virtual paths such as /proc/self, because they mean another process for the
+// command.
 func follow(path string) (string, error) {
 	path = filepath.Clean(path)
 	if isMagic(path) || direct(path) {
@@ -172,7 +172,7 @@ func isNotDirectory(err error) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "not a directory")
 }
 
-// isMagic reports whether a path is one of the kernel's own.
+// isMagic reports whether a path is a virtual path of the kernel.
 func isMagic(path string) bool {
 	if runtime.GOOS != "linux" {
 		return false
@@ -184,14 +184,14 @@ func isMagic(path string) bool {
 	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/dev/fd/")
 }
 
-// isStream reports whether a path is an open file of the process itself. That was judged
-// when it was opened. What is below it was not: it may be a directory.
+// isStream reports whether a path is an open file of the process itself, which was judged
+// when it was opened. A path below it is not: it may be a directory.
 func isStream(path string) bool {
 	number, ok := strings.CutPrefix(path, "/dev/fd/")
 	return ok && isNumber(number) || oneOf(path, "/dev/stdin /dev/stdout /dev/stderr")
 }
 
-// harmlessDevices can be read and written by anyone to no effect.
+// harmlessDevices are devices that anyone can read and write without harm.
 var harmlessDevices = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 	"/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty",
@@ -204,8 +204,8 @@ var systemDirectories = []string{
 	"C:/Windows", "C:/Program Files", "C:/Program Files (x86)", "C:/ProgramData",
 }
 
-// harmlessPlaces hold what comes with the operating system and is the same on every
-// machine: programs, libraries, headers, manuals.
+// harmlessPlaces have files of the operating system that are the same on every machine:
+// programs, libraries, headers, manuals.
 var harmlessPlaces = []string{
 	"/bin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share",
 	"/usr/local/bin", "/usr/local/go", "/usr/local/include", "/usr/local/lib", "/usr/local/share", "/opt/homebrew/bin", "/opt/homebrew/include", "/opt/homebrew/lib",
@@ -213,12 +213,12 @@ var harmlessPlaces = []string{
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// isHarmlessSystem reports whether anybody may know what a path of the system holds.
+// isHarmlessSystem reports whether a path of the system contains no secrets.
 func isHarmlessSystem(path string) bool {
 	return slices.ContainsFunc(harmlessPlaces, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
 
-// diskDevices begin the names of devices that hold file systems or memory.
+// diskDevices are prefixes of devices that are disks or memory.
 var diskDevices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "dm-", "md", "loop", "mem", "kmem", "port", "sg", "nbd"}
 
 // isDisk reports whether a path is a device that must not be written.
@@ -235,8 +235,8 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemDirectories, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
 
-// ruinous says why removing or changing a directory with all that is below is ruin, or
-// nothing.
+// ruinous returns why removing or changing a directory with everything below it is
+// ruinous, or an empty text.
 func (f *Floor) ruinous(s *spot, do effect) string {
 	verb := "changes"
 	if do == removes {
@@ -257,8 +257,8 @@ func (f *Floor) ruinous(s *spot, do effect) string {
 	}
 }
 
-// private says which protection a path falls under, because it steers Belay or git,
-// or nothing. The path is compared as the most forgiving file system would.
+// private returns the protection of a path that controls Belay or git, or an empty text.
+// It ignores everything in names that some file system ignores.
 func (f *Floor) private(s *spot, do effect) string {
 	for _, r := range f.protected {
 		if _, ok := r.holds(s.path); ok {
@@ -280,7 +280,7 @@ func (f *Floor) private(s *spot, do effect) string {
 	if s.inside || s.extra {
 		path = s.rel
 	} else if _, ok := f.home.holds(s.path); !ok {
-		return "" // what is beyond is held by other protections
+		return "" // other protections cover paths outside
 	}
 	if id := privatePath(path); id != "" {
 		return id
@@ -291,7 +291,7 @@ func (f *Floor) private(s *spot, do effect) string {
 	return ""
 }
 
-// holdsPrivate says which protection something below a directory falls under.
+// holdsPrivate returns the protection of a file below a directory.
 func (f *Floor) holdsPrivate(s *spot) string {
 	dir := filepath.FromSlash(s.path)
 	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
@@ -302,9 +302,9 @@ func (f *Floor) holdsPrivate(s *spot) string {
 	return ""
 }
 
-// privatePath looks at the parts of a path.
+// privatePath checks the parts of a path.
 func privatePath(path string) string {
-	// Most paths have none of the letters in the right place: look before folding.
+	// Most paths have none of the letters in the right place: check before folding.
 	if !strings.ContainsAny(path, ".~") && !strings.Contains(strings.ToLower(path), "belay.y") && isASCII(path) {
 		return ""
 	}
@@ -332,12 +332,12 @@ func privatePath(path string) string {
 	if len(rest) == 0 {
 		return selfGit // it would be replaced
 	}
-	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // what git does next
+	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // the next steps of git
 		return selfGit
 	}
 	for i, part := range rest {
 		switch plain := plainName(part); {
-		case plain == "hooks" || plain == "commondir" || plain == "gitdir": // the latter say where git looks for the others
+		case plain == "hooks" || plain == "commondir" || plain == "gitdir": // the latter tell git where the others are
 			return selfGit
 		case (plain == "config" || plain == "config.worktree") && i == len(rest)-1:
 			return selfGit
@@ -348,7 +348,8 @@ func privatePath(path string) string {
 	return ""
 }
 
-// configOfPrograms finds the user's own settings of belay and git.
+// configOfPrograms reports whether a path is the user's own configuration of belay or
+// git.
 func configOfPrograms(parts []string) string {
 	for i := 0; i+1 < len(parts); i++ {
 		if plainName(parts[i]) == ".config" {
@@ -363,8 +364,8 @@ func configOfPrograms(parts []string) string {
 	return ""
 }
 
-// plainName is a file's name as file systems compare it that ignore case, trailing
-// dots and blanks, streams, and characters that do not show.
+// plainName returns a file name in the form that file systems compare which ignore case,
+// trailing dots and blanks, streams, and invisible characters.
 func plainName(name string) string {
 	if before, _, ok := strings.Cut(name, ":"); ok && before != "" {
 		name = before
@@ -400,9 +401,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// judgePath says what it means that a command does something to a path, or with
-// strict that a file tool does. Several protections may be about one path: the first
-// that is not relaxed is the one that holds it.
+// judgePath judges what a command, or with strict a file tool, does to a path. If several
+// protections apply, the first that is not relaxed counts.
 func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:gocognit // one case for each kind of place, in order
 	found := Finding{Kind: KindRead, Subject: s.name(), does: do}
 	switch {
@@ -434,10 +434,10 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 	}
 	switch {
 	case s.err != nil:
-		held(outside, "it cannot be followed: "+s.err.Error())
+		held(outside, "cannot resolve the path: "+s.err.Error())
 	case s.inside || s.extra:
 		if do == changes && !strict && hasOtherName(filepath.FromSlash(s.path)) {
-			held(shellOutside, "the file has another name, which may be outside the project")
+			held(shellOutside, "the file has a second name (a hard link), which may be outside the project")
 		}
 		if do != reads {
 			found.Zone = max(found.Zone, ZoneWorkspace)
@@ -455,22 +455,22 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 		}
 		why := "it is outside the project"
 		if strict && do == reads {
-			why += ": read it with a command, which is asked about, or have its directory added to permit.roots"
+			why += ": read it with a command, which needs approval, or add its directory to permit.roots"
 		}
 		held(outside, why)
 	}
 	return found
 }
 
-// steers says what a protected file does.
+// steers describes what a protected file does.
 func steers(id string) string {
 	if id == selfTasks {
-		return "other programs run it by themselves"
+		return "other programs run it automatically"
 	}
-	return "it steers Belay or what git runs"
+	return "it controls Belay, or what git runs"
 }
 
-// never says why something is never done to a path, or nothing.
+// never returns why a command must never do something to a path, or an empty text.
 func (f *Floor) never(s *spot, do effect) string {
 	if isDisk(s.path) {
 		return "it writes to a disk or to memory"

@@ -2,5 +2,5 @@
 
 package permit
 
-// direct reports whether a path certainly leads through no symbolic link.
+// direct reports whether a path certainly contains no symbolic link.
 func direct(string) bool { return false }

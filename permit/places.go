@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Places returns what the call names and where its paths lead now, with links followed: a
-// hash for each, sorted, with spaces between. It says nothing about links below a directory
-// that the call goes through. It is the Places of [belay.Authorization].
+// Places returns a fingerprint of the paths that the call names and of the places that
+// they lead to now: sorted hashes, separated by blanks. It does not cover links below a
+// directory that the call searches. It is the Places of [belay.Authorization].
 func (e *Explanation) Places() string {
 	places := make([]string, 0, len(e.Findings))
 	for i := range e.Findings {

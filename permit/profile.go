@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// Profile says what a tool does. Field names are those of the top level of its
-// input; a field may hold a string or a list of strings.
+// Profile describes a tool. Field names are those of the top level of its input. A field
+// has a string or a list of strings.
 type Profile struct {
-	// Zone is the least zone of its calls.
+	// Zone is the lowest zone of its calls.
 	Zone Zone
 	// Reads and Writes are fields with paths, relative to the project or absolute.
 	// Paths outside are denied.
@@ -24,8 +24,8 @@ type Profile struct {
 	// Command is a field with a shell command.
 	Command string
 
-	around  bool     // without a path it reads the project
-	tree    bool     // it reads all that is below a directory
+	around  bool     // without a path, it reads the project
+	tree    bool     // it reads everything below a directory
 	filters []string // fields with patterns of names below its path
 	globs   []string // fields with patterns of paths, relative to its path
 	unknown bool     // nothing is known about the tool
@@ -44,7 +44,7 @@ func stock() map[string]Profile {
 	}
 }
 
-// profiles finds the profile of a tool.
+// profiles finds the descriptions of tools.
 type profiles struct {
 	exact    map[string]*Profile
 	patterns []string // the longest first
@@ -54,7 +54,7 @@ type profiles struct {
 	found map[string]*Profile // by patterns; bounded
 }
 
-// mostRemembered bounds what is remembered by the names of tools.
+// mostRemembered limits the caches that have names of tools as keys.
 const mostRemembered = 1_000
 
 func newProfiles(given map[string]Profile) (*profiles, error) {
@@ -73,7 +73,7 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 			problems = append(problems, fmt.Errorf("permit: tool %q: the name is no pattern", name))
 		}
 		if _, ok := stock[name]; ok {
-			problems = append(problems, fmt.Errorf("permit: tool %q comes with Belay, and what it does is not for settings to say: "+
+			problems = append(problems, fmt.Errorf("permit: tool %q comes with Belay, and settings cannot describe it: "+
 				"use rules and guards for it, or give a tool of your own another name", name))
 			continue
 		}
@@ -88,25 +88,25 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 	return p, errors.Join(problems...)
 }
 
-// misspelt says what is wrong with the name of a tool that is none, and nearly one: what
-// is said about it would never hold. Names with patterns in them are let be, and so are
-// those that are like no other: tools come from many places.
+// misspelt returns an error if a name is not a tool, but similar to one: a setting for it
+// would never apply. It accepts patterns, and names that are similar to no tool, because
+// tools come from many places.
 func (p *profiles) misspelt(tool string) error {
 	if p.of(tool) != nothingKnown || strings.ContainsAny(tool, `*?[\`) {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.exact)) {
-		if slips(strings.ToLower(tool), strings.ToLower(name)) {
+		if nearlyEqual(strings.ToLower(tool), strings.ToLower(name)) {
 			return fmt.Errorf("there is no tool %q: did you mean %q? A tool of your own that is called so is described under permit.tools (Options.Tools)", tool, name)
 		}
 	}
 	return nil
 }
 
-// slips reports whether one word is the other but for a letter that was left out, typed
-// twice or swapped with its neighbour. A letter in the place of another makes too many
-// good names of one another: lint is not list.
-func slips(a, b string) bool {
+// nearlyEqual reports whether two words differ by one letter that is missing, doubled or
+// swapped with its neighbour. A replaced letter does not count, because many good names
+// differ that way: lint and list.
+func nearlyEqual(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
@@ -124,7 +124,7 @@ func slips(a, b string) bool {
 	}
 }
 
-// nothingKnown is the profile of tools that nobody described.
+// nothingKnown is the profile of tools without a description.
 var nothingKnown = &Profile{Zone: ZoneMachine, unknown: true}
 
 func (p *profiles) of(tool string) *Profile {
@@ -155,7 +155,7 @@ func (p *profiles) of(tool string) *Profile {
 // shellTool is the tool of package toolbox that runs commands.
 const shellTool = "shell"
 
-// findings says what a call does.
+// findings returns what a call does.
 func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Command != "" {
 		return f.commandFindings(tool, p, fields)
@@ -164,7 +164,7 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Zone > ZoneSafe || p.unknown {
 		why := ""
 		if p.unknown {
-			why = "nobody has said what the tool does"
+			why = "the tool is not described under permit.tools"
 		}
 		found = append(found, Finding{Kind: KindTool, Subject: tool, Zone: p.Zone, Why: why, opaque: p.unknown})
 	}
@@ -201,7 +201,7 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	return found
 }
 
-// pathOf is the directory that the patterns of a call are relative to.
+// pathOf returns the directory that the patterns of a call are relative to.
 func pathOf(p *Profile, fields []member) string {
 	for i := range fields {
 		if text, ok := fields[i].text(); ok && among(p.Reads, fields[i].name) {
@@ -211,8 +211,7 @@ func pathOf(p *Profile, fields []member) string {
 	return ""
 }
 
-// among reports whether a field is one of a list. The case of letters does not
-// matter, as it does not to many readers of JSON.
+// among reports whether a field is in a list. It ignores case, as many JSON decoders do.
 func among(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
 }
@@ -233,8 +232,7 @@ func (f *Floor) commandFindings(tool string, p *Profile, fields []member) []Find
 	return []Finding{{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q holds no command", p.Command)}}
 }
 
-// shaped reports whether a field holds what is understood: a text, a list of texts, or
-// nothing.
+// shaped reports whether the value of a field is a text, a list of texts, or null.
 func shaped(m *member) bool {
 	if _, ok := m.text(); ok || string(m.value) == "null" {
 		return true
@@ -255,7 +253,7 @@ func shaped(m *member) bool {
 	return true
 }
 
-// texts are the strings that a field holds. A value of another kind is none.
+// texts returns the strings of a field. It skips values of other types.
 func texts(m *member) []string {
 	if text, ok := m.text(); ok {
 		return []string{text}
@@ -295,7 +293,7 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	}
 	native, known := f.expanded(text)
 	if !known {
-		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "it may be the home directory of somebody: write ./ in front of the name of a file", Protection: filesOutside}
+		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "~ may be a home directory: write ./ before the name of a file", Protection: filesOutside}
 	}
 	var s spot
 	if filepath.IsAbs(native) {
@@ -306,8 +304,8 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	return f.judgePath(&s, do, true)
 }
 
-// expanded is a path as a tool may read it: many take a ~ for the home directory, as the
-// shell does. It reports false for a home directory that is not known.
+// expanded returns a path as a tool may read it: many tools replace ~ with the home
+// directory. It returns false if the home directory is unknown.
 func (f *Floor) expanded(text string) (string, bool) {
 	rest, ok := strings.CutPrefix(text, "~")
 	switch {
@@ -320,8 +318,8 @@ func (f *Floor) expanded(text string) (string, bool) {
 	}
 }
 
-// globFindings judges the fixed part of a pattern of paths below a directory. A pattern
-// that only picks among what is below counts if it may lead out.
+// globFindings judges the fixed part of a pattern below a directory. A pattern that only
+// selects files below counts if it may lead out.
 func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool) []Finding {
 	for _, text := range texts(m) {
 		away := strings.Contains(text, "..") || strings.HasPrefix(text, "~") || filepath.IsAbs(filepath.FromSlash(text))
@@ -344,8 +342,7 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 	return found
 }
 
-// urlFindings judges addresses. One that names a file of this machine is judged as a path
-// of a file tool.
+// urlFindings judges addresses. A URL of a local file is judged as a path of a file tool.
 func (f *Floor) urlFindings(found []Finding, m *member) []Finding {
 	for _, text := range texts(m) {
 		if r := judgeURL(text); r.file != "" {
@@ -356,13 +353,13 @@ func (f *Floor) urlFindings(found []Finding, m *member) []Finding {
 	return found
 }
 
-// guess looks at a field of a tool that nobody described. It may raise a protection, and
-// has rules and guards see addresses and paths that are called so. It changes no zone:
-// such a tool is zone 5 as it is.
+// guess judges a field of a tool without a description. It may add a protection, and
+// shows URLs and paths to rules and guards, by the name of the field. It does not change
+// the zone, which is 5 anyway.
 func (f *Floor) guess(found []Finding, m *member) []Finding {
 	for _, text := range texts(m) {
 		var more []Finding
-		named := false // the field says what it holds
+		named := false // the name of the field shows what it contains
 		switch name := strings.ToLower(m.name); {
 		case strings.Contains(text, "://") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri") || name == "host" || name == "endpoint":
 			more, named = append(more, urlFinding(text, ZoneNetwork)), true

@@ -2,13 +2,13 @@ package permit
 
 import "github.com/belay-run/belay"
 
-// Protection is built in and always on, whatever the mode and the rules. The
-// operator can relax one by its id; a project or a space cannot.
+// Protection is a built-in check that applies in every mode, whatever the rules say. The
+// operator can relax it by its id; a project or a space cannot.
 type Protection struct {
 	ID string `json:"id"`
-	// Decision is what it says: ask or deny.
+	// Decision is ask or deny.
 	Decision belay.ToolDecision `json:"decision"`
-	// Means says what it holds.
+	// Means describes what it protects.
 	Means string `json:"means"`
 }
 
@@ -32,24 +32,24 @@ const (
 	inputReadings = "input.ambiguous"
 )
 
-// Protections are all protections.
+// Protections returns all protections.
 func Protections() []Protection {
 	return []Protection{
-		{filesOutside, belay.ToolDeny, "file tools reach the project and the extra roots only, whatever links and .. say"},
-		{shellOutside, belay.ToolAsk, "commands that read or change files outside the project are asked about"},
-		{systemWrite, belay.ToolDeny, "system directories are not changed"},
-		{selfFiles, belay.ToolDeny, "hooks, spaces, .belay, belay.yaml and .claude are not changed"},
-		{selfGit, belay.ToolDeny, ".git/hooks and .git/config are not changed, nor what git runs by itself"},
-		{selfTasks, belay.ToolDeny, "files that other programs run by themselves are not changed: .envrc, .mcp.json, editors' tasks"},
-		{selfCommand, belay.ToolDeny, "belay is not used to approve, to trust or to reconfigure itself"},
-		{netMetadata, belay.ToolDeny, "link-local addresses and the metadata services of clouds are not reached"},
-		{netPrivate, belay.ToolAsk, "private networks and names that look local are asked about"},
-		{netLoopback, belay.ToolAsk, "services of this machine are asked about"},
-		{destroyFiles, belay.ToolAsk, "removing whole directories, or files by search, is asked about"},
-		{destroyPush, belay.ToolAsk, "rewriting or deleting branches of a remote is asked about"},
-		{destroyReset, belay.ToolAsk, "throwing away changes that are not committed is asked about"},
-		{destroyGit, belay.ToolAsk, "rewriting history, and deleting branches, tags and stashes, is asked about"},
-		{destroyData, belay.ToolAsk, "dropping databases, volumes and other stores is asked about"},
-		{inputReadings, belay.ToolDeny, "an input that two readers could read differently is not judged"},
+		{filesOutside, belay.ToolDeny, "file tools must stay in the project and the extra roots, also through links and .."},
+		{shellOutside, belay.ToolAsk, "commands that read or change files outside the project need approval"},
+		{systemWrite, belay.ToolDeny, "system directories must not change"},
+		{selfFiles, belay.ToolDeny, "hooks, spaces, .belay, belay.yaml and .claude must not change"},
+		{selfGit, belay.ToolDeny, ".git/hooks, .git/config and other files that git runs must not change"},
+		{selfTasks, belay.ToolDeny, "files that other programs run automatically must not change: .envrc, .mcp.json, editors' tasks"},
+		{selfCommand, belay.ToolDeny, "an agent must not use belay to approve, to trust or to change settings"},
+		{netMetadata, belay.ToolDeny, "calls must not reach link-local addresses or the metadata services of clouds"},
+		{netPrivate, belay.ToolAsk, "private networks and names that look local need approval"},
+		{netLoopback, belay.ToolAsk, "services of this machine need approval"},
+		{destroyFiles, belay.ToolAsk, "removing whole directories, or files by search, needs approval"},
+		{destroyPush, belay.ToolAsk, "rewriting or deleting branches of a remote needs approval"},
+		{destroyReset, belay.ToolAsk, "discarding uncommitted changes needs approval"},
+		{destroyGit, belay.ToolAsk, "rewriting history, and deleting branches, tags and stashes, needs approval"},
+		{destroyData, belay.ToolAsk, "dropping databases, volumes and other stores needs approval"},
+		{inputReadings, belay.ToolDeny, "an input that two programs could read differently is denied"},
 	}
 }

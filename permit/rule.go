@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// RuleDecision is what a rule says about the calls it matches.
+// RuleDecision is the decision of a rule.
 type RuleDecision string
 
 // The decisions of rules, from mild to severe.
@@ -24,25 +24,26 @@ const (
 	RuleDeny  RuleDecision = "deny"
 )
 
-// Rule allows, asks about or denies calls. [ParseRule] reads one from text; the
-// package comment has the grammar.
+// Rule allows, asks about or denies calls. [ParseRule] parses one; the package comment
+// has the grammar.
 type Rule struct {
 	Decision RuleDecision
 	// Tool is the name of a tool, or a pattern of path.Match.
 	Tool string
-	// Pattern says which calls of the tool are meant. Empty means all.
+	// Pattern selects calls of the tool. Empty means all.
 	Pattern string
-	// Reason is told to whoever is refused or asked. Defaults to naming the rule.
+	// Reason is the message for the person or model that is asked or denied. Defaults to
+	// the rule itself.
 	Reason string
-	// Origin is whose rule it is. A project's or space's rule may allow only if it is
-	// Granted. Defaults to the host.
+	// Origin is the owner of the rule. A rule of a project or a space may allow only if
+	// it is Granted. Defaults to the host.
 	Origin  hook.OriginKind
 	Granted bool
-	// Where is the file and line that it was read from, for people.
+	// Where is the file and line of the rule, for messages.
 	Where string
 }
 
-// String is the rule as text.
+// String returns the rule as text.
 func (r *Rule) String() string {
 	text := string(r.Decision) + " " + r.Tool
 	if r.Pattern != "" {
@@ -51,7 +52,7 @@ func (r *Rule) String() string {
 	return text
 }
 
-// ParseRule reads a rule: "deny shell(git push *)".
+// ParseRule parses a rule: "deny shell(git push *)".
 func ParseRule(text string) (Rule, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	decision := RuleDecision(word)
@@ -66,7 +67,7 @@ func ParseRule(text string) (Rule, error) {
 	return Rule{Decision: decision, Tool: tool, Pattern: pattern}, nil
 }
 
-// parsePattern reads TOOL or TOOL(PATTERN).
+// parsePattern parses TOOL or TOOL(PATTERN).
 func parsePattern(text string) (tool, pattern string, err error) {
 	text = strings.TrimSpace(text)
 	tool, pattern, paren := strings.Cut(text, "(")
@@ -95,7 +96,7 @@ func parsePattern(text string) (tool, pattern string, err error) {
 	return tool, pattern, nil
 }
 
-// about says what a pattern is compared with.
+// about is the kind of thing that a pattern matches.
 type about int
 
 const (
@@ -106,7 +107,7 @@ const (
 	aboutFields
 )
 
-// rule is a Rule made ready.
+// rule is a compiled Rule.
 type rule struct {
 	Rule
 	about  about
@@ -114,11 +115,11 @@ type rule struct {
 	path   string            // glob
 	url    urlPattern        //
 	fields map[string]string // dotted name to glob
-	order  int               // earlier ones are told first
+	order  int               // earlier rules are reported first
 }
 
-// compile makes a rule ready. The profile of its tool says what a pattern without a
-// prefix is about.
+// compile checks a rule and prepares it. The profile of its tool determines what a
+// pattern without a prefix matches.
 func compile(r Rule, tools *profiles) (*rule, error) {
 	c := &rule{Rule: r}
 	if r.Pattern == "" {
@@ -150,7 +151,7 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	case aboutURL:
 		c.url, err = parseURLPattern(rest)
 		if err == nil && c.strict() && tools.of(r.Tool) == nothingKnown {
-			err = fmt.Errorf("nobody has said what %s does, so that an address alone allows nothing: describe it under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
+			err = fmt.Errorf("%s is not described, so an address alone allows nothing: describe it under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
 		}
 	case aboutFields:
 		c.fields, err = parseFields(rest)
@@ -160,8 +161,8 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	return c, err
 }
 
-// checkWords says what is wrong with the words of a command. One that no command can
-// have is an error: a rule that denies and never matches is worse than none.
+// checkWords returns an error if no command can have these words: a deny rule that never
+// matches is worse than none.
 func checkWords(words []string) error {
 	if len(words) == 0 {
 		return errors.New("there is no command in it")
@@ -186,11 +187,11 @@ func checkWords(words []string) error {
 	return nil
 }
 
-// aboutOf says what a pattern for a tool is about that does not say.
+// aboutOf returns what a pattern without a prefix matches.
 func aboutOf(p *Profile, pattern string) about {
 	name, _, equals := strings.Cut(pattern, "=")
 	switch {
-	case strings.HasPrefix(pattern, "https://"), strings.HasPrefix(pattern, "http://"): // nothing else looks like it
+	case strings.HasPrefix(pattern, "https://"), strings.HasPrefix(pattern, "http://"): // nothing else begins like this
 		return aboutURL
 	case p.Command != "":
 		return aboutCommand
@@ -205,7 +206,7 @@ func aboutOf(p *Profile, pattern string) about {
 	}
 }
 
-// parseFields reads FIELD=GLOB, FIELD=GLOB.
+// parseFields parses FIELD=GLOB, FIELD=GLOB.
 func parseFields(text string) (map[string]string, error) {
 	fields := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -222,7 +223,7 @@ func parseFields(text string) (map[string]string, error) {
 	return fields, nil
 }
 
-// decision is the rule's as the floor says it.
+// decision returns the rule's decision as a ToolDecision.
 func (r *rule) decision() belay.ToolDecision {
 	switch r.Decision {
 	case RuleAllow:
@@ -234,6 +235,6 @@ func (r *rule) decision() belay.ToolDecision {
 	}
 }
 
-// strict says that a doubt counts against a match: a rule that allows matches what it
-// surely means, and one that asks or denies what it may mean.
+// strict reports whether doubt counts against a match: an allow rule matches only what it
+// certainly means; an ask or deny rule matches what it may mean.
 func (r *rule) strict() bool { return r.Decision == RuleAllow }

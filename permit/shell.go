@@ -9,58 +9,57 @@ import (
 )
 
 const (
-	// longestScript is how many bytes of a command are looked at. A longer one is not
-	// understood.
+	// longestScript is the longest command that is analysed, in bytes. A longer one is
+	// unknown.
 	longestScript = 64 << 10
-	// deepest is how many shells, functions and wrappers may be inside one another.
+	// deepest is how deeply shells, functions and wrappers may be nested.
 	deepest = 12
-	// mostFindings is how much a command may do.
+	// mostFindings is how many findings a command may have.
 	mostFindings = 2_000
-	// mostSteps is how many statements are gone through: loops and functions go through
-	// theirs again and again.
+	// mostSteps is how many statements are analysed. Loops and functions count each
+	// time.
 	mostSteps = 5_000
-	// mostBrackets is how many brackets a command may open: the parser goes down one
-	// level for each.
+	// mostBrackets is how many brackets a command may open: the parser recurses for
+	// each.
 	mostBrackets = 2_000
-	// mostDirectories is how many directories a line may be in, as far as it can be
-	// told.
+	// mostDirectories is how many possible working directories are tracked.
 	mostDirectories = 8
 )
 
-// analysis gathers what a shell does with a text. It goes through the text as the
-// shell would, and knows of variables and of the working directory what the text
-// says about them. Where it is in doubt it takes the worse.
+// analysis collects what a shell does with a text. It analyses the text as the shell
+// would run it, and tracks variables and the working directory as far as the text
+// determines them. In doubt it assumes the worse.
 type analysis struct {
 	floor *Floor
 	found []Finding
 	state
 	depth   int
 	steps   int
-	line    uint     // of the text at hand
-	calls   []string // functions under way, outermost first
-	forks   bool     // the statement at hand runs beside others
-	owner   int      // the finding of the command at hand, from 1
-	exits   []*state // what the loops and functions under way are left with, outermost first
-	names   names    // what the pipe hands over that the statement at hand reads
-	looks   int      // how many files were looked at for the sake of patterns and links
+	line    uint     // of the current text
+	calls   []string // active functions, outermost first
+	forks   bool     // the current statement runs in the background
+	owner   int      // number of the current command's finding, from 1
+	exits   []*state // the states at break and return of the active loops and functions, outermost first
+	names   names    // the names in the pipe that the current statement reads
+	looks   int      // how many files were examined for patterns and links
 	located []located
 	// ownRepository is a directory where git finds the project's own repository.
 	ownRepository string
 	// links are those below a directory that lead out of the project.
 	links map[string][]spot
-	// tracked says that the command at hand is git, and takes paths from its records.
+	// tracked is set if the current command is git and takes paths from its index.
 	tracked bool
-	// confined says that the text runs in a sandbox.
+	// confined is set if the text runs in a sandbox.
 	confined bool
 	src      string
-	// fed says that the shell itself reads something from here on, and all that it runs.
+	// fed is set if the shell itself, and so everything that it runs, reads from a pipe
+	// or a redirection.
 	fed bool
-	// posix says that the text at hand is run by sh. That is dash on one machine and
-	// bash on the next.
+	// posix is set if sh runs the text: dash on some machines, bash on others.
 	posix bool
 }
 
-// analyse says what a shell does with a command, started in the project.
+// analyse returns what a shell does with a command that starts in the project.
 func (f *Floor) analyse(command string) []Finding { return f.analyseIn(command, false) }
 
 // analyseIn is analyse for a command that runs in a sandbox, or does not.
@@ -75,9 +74,9 @@ func (f *Floor) analyseIn(command string, confined bool) []Finding {
 	return a.found
 }
 
-// reachesOwn lowers requests to this machine in a line that starts a server of the project
-// beside them. In the sandbox the line has no network but its own: it reaches what it has
-// opened, and nothing else.
+// reachesOwn lowers the zone of requests to this machine in a line that starts a server
+// of the project in the background. In the sandbox the line has only its own network, so
+// it reaches only what it has started.
 func (a *analysis) reachesOwn() {
 	if !a.confined || !slices.ContainsFunc(a.found, func(f Finding) bool { return f.beside && f.code && f.Zone == ZoneBuild }) {
 		return
@@ -98,14 +97,14 @@ func (a *analysis) reachesOwn() {
 	}
 	for i := range a.found {
 		if f := &a.found[i]; f.Kind == KindURL || own[i] && f.Zone <= ZoneExternal {
-			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only what the line itself has opened"
+			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only a server that this line has started"
 		}
 	}
 }
 
-// keepApart raises code of the project that runs in one line with something that uses the
-// network. It could be what was fetched, and it would have the network too: the line is
-// one process.
+// keepApart raises the zone of code of the project that runs in one line with something
+// that uses the network. The code could be what was downloaded, and it would have the
+// network, too, because the whole line is one process.
 func (a *analysis) keepApart() {
 	fetches := false
 	var wraps []int // commands that run the one that uses the network, such as python -m pip
@@ -121,12 +120,12 @@ func (a *analysis) keepApart() {
 	}
 	for i := range a.found {
 		if f := &a.found[i]; fetches && f.code && f.Zone == ZoneBuild && !slices.Contains(wraps, i) {
-			f.Zone, f.Why = ZoneMachine, "it would run with the network that the rest of the line uses: run them one after the other, as two commands"
+			f.Zone, f.Why = ZoneMachine, "the rest of the line uses the network, and this code would have it too: run them as two commands"
 		}
 	}
 }
 
-// add notes a finding.
+// add records a finding.
 func (a *analysis) add(f Finding) {
 	if len(a.found) <= mostFindings {
 		f.Line, f.owner, f.beside = int(a.line), a.owner, a.forks
@@ -137,12 +136,12 @@ func (a *analysis) add(f Finding) {
 	}
 }
 
-// doubt notes something that cannot be resolved.
+// doubt records something that cannot be determined.
 func (a *analysis) doubt(subject, why string) {
 	a.add(Finding{Kind: KindUnknown, Subject: subject, Zone: ZoneMachine, Why: why})
 }
 
-// text goes through what a shell is given to run.
+// text analyses a text that a shell runs.
 func (a *analysis) text(script arg) {
 	if !script.isText() {
 		a.doubt(script.text, "a shell runs a text that cannot be determined here")
@@ -152,7 +151,8 @@ func (a *analysis) text(script arg) {
 	a.deeper(script.text, func() { a.parse(script.text) })
 }
 
-// deeper does something one level down, or says that it is too deep.
+// deeper calls a function one nesting level down, or records that the nesting is too
+// deep.
 func (a *analysis) deeper(what string, do func()) {
 	if a.depth >= deepest || len(a.found) > mostFindings {
 		a.doubt(what, "it is nested too deeply to check")
@@ -197,7 +197,7 @@ func (a *analysis) parse(script string) {
 	if a.posix && bashOnly(file) {
 		plain, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")
 		if err != nil {
-			a.doubt(script, "it is not known how sh takes this: use bash")
+			a.doubt(script, "it is unknown how sh reads this: use bash")
 		} else {
 			a.apart(func() { a.statements(plain.Stmts) })
 		}
@@ -205,7 +205,7 @@ func (a *analysis) parse(script string) {
 	a.statements(file.Stmts)
 }
 
-// unreadable says why a text is not looked at, or nothing.
+// unreadable returns why a text is not analysed, or an empty text.
 func unreadable(script string) string {
 	if len(script) > longestScript {
 		return "it is too long to check"
@@ -234,8 +234,8 @@ func (a *analysis) statements(list []*syntax.Stmt) {
 	}
 }
 
-// statement goes through a statement. stdin is what it reads, if a pipe or an
-// enclosing statement says so.
+// statement analyses a statement. stdin is its input, if a pipe or an enclosing statement
+// determines it.
 func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.line = s.Pos().Line()
 	if a.steps++; a.steps > mostSteps {
@@ -254,16 +254,16 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.plain(s, stdin, piped)
 }
 
-// apart goes through something in a shell of its own: what it learns is forgotten, but
-// not what it did to files.
+// apart analyses something in a subshell: its state is dropped afterwards, except for
+// changes to files.
 func (a *analysis) apart(do func()) {
 	before, exits := a.state, a.exits
-	a.exits, a.trapped = nil, false // no other shell has the traps of this one
+	a.exits, a.trapped = nil, false // a subshell does not inherit traps
 	do()
 	moved := a.moved != before.moved
 	before.moved, before.movedIn = a.moved, a.movedIn
 	if a.state, a.exits = before, exits; moved {
-		a.disturb()
+		a.disturbTrap()
 	}
 }
 
@@ -314,12 +314,12 @@ func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		a.inner(s.Cmd)
 	default:
-		a.doubt(a.written(s), "it is not understood")
+		a.doubt(a.written(s), "Belay does not understand this construct")
 	}
 }
 
-// coprocess goes through one that runs beside the shell, and sets variables to its
-// descriptors and its number.
+// coprocess analyses a coprocess, which runs in the background and sets variables to its
+// descriptors and its process number.
 func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	name := literal("COPROC")
 	if c.Name != nil {
@@ -337,10 +337,10 @@ func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	a.forget(name, arg{text: name.text + "_PID", known: name.known})
 }
 
-// group goes through statements that share what they read.
+// group analyses statements that share their input.
 func (a *analysis) group(list []*syntax.Stmt, stdin arg, piped bool) {
 	if len(list) != 1 {
-		stdin = arg{} // who reads what cannot be determined
+		stdin = arg{} // it is unknown which statement reads which part
 	}
 	for _, s := range list {
 		a.statement(s, stdin, piped)

@@ -11,15 +11,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// inner goes through what is run inside a word or an expression. It reports whether
-// anything is, and whether the word is a pipe.
+// inner analyses the commands inside a word or an expression. It reports whether there
+// are any, and whether the word is a process substitution.
 func (a *analysis) inner(n syntax.Node) (ran, pipe bool) {
 	syntax.Walk(n, func(node syntax.Node) bool {
 		switch p := node.(type) {
 		case *syntax.CmdSubst:
 			a.substitute(p.Stmts)
 			ran = true
-			return false // it went through what is inside
+			return false // it has analysed the inner commands
 		case *syntax.ProcSubst:
 			a.substitute(p.Stmts)
 			ran = true
@@ -32,8 +32,8 @@ func (a *analysis) inner(n syntax.Node) (ran, pipe bool) {
 	return ran, ran && isPipe(n)
 }
 
-// evaluated goes through a part of a word or of an expression that the shell computes,
-// or that sets a variable.
+// evaluated analyses a part of a word or of an expression that the shell evaluates as
+// arithmetic, or that sets a variable.
 func (a *analysis) evaluated(node syntax.Node) {
 	switch p := node.(type) {
 	case *syntax.ArithmExp:
@@ -59,7 +59,7 @@ func (a *analysis) evaluated(node syntax.Node) {
 	case *syntax.UnaryTest:
 		if w, ok := p.X.(*syntax.Word); ok && (p.Op == syntax.TsVarSet || p.Op == syntax.TsRefVar) {
 			if v := a.quietly(w); !v.known || !a.isVariable(v.text) {
-				a.doubt(a.written(p), "the index of a variable is computed, which may run commands")
+				a.doubt(a.written(p), "the shell evaluates the index of a variable, which may run commands")
 			}
 		}
 	case *syntax.ParamExp:
@@ -67,7 +67,7 @@ func (a *analysis) evaluated(node syntax.Node) {
 	}
 }
 
-// let goes through let, whose expressions may stand in quotes.
+// let analyses let, whose expressions may be quoted.
 func (a *analysis) let(c *syntax.LetClause) {
 	for _, x := range c.Exprs {
 		a.compute(x)
@@ -90,27 +90,28 @@ func (a *analysis) let(c *syntax.LetClause) {
 	}
 }
 
-// compares judges a test of [[ that compares numbers: it computes both of them.
+// compares judges a test of [[ that compares numbers. The shell evaluates both sides as
+// arithmetic.
 func (a *analysis) compares(t *syntax.BinaryTest) {
 	if !oneOf(t.Op.String(), "-eq -ne -le -ge -lt -gt") {
 		return
 	}
 	for _, x := range []syntax.TestExpr{t.X, t.Y} {
 		if w, ok := x.(*syntax.Word); !ok || !a.counts(w) {
-			a.doubt(a.written(x), "it is computed, and may be no number: that can run commands")
+			a.doubt(a.written(x), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
 		}
 	}
 }
 
-// isVariable reports whether a text is the name of a variable, or of a part of one
-// that is a number.
+// isVariable reports whether a text is the name of a variable, or of an array element
+// with a number as its index.
 func (a *analysis) isVariable(text string) bool {
 	name, index, indexed := strings.Cut(text, "[")
 	index = strings.TrimSuffix(index, "]")
 	return (isName(name) || isNumber(name)) && (!indexed || index == "@" || index == "*" || a.expression(index))
 }
 
-// expanded goes through the expansion of a variable.
+// expanded analyses the expansion of a variable.
 func (a *analysis) expanded(p *syntax.ParamExp) {
 	if p.Param == nil {
 		return
@@ -131,10 +132,10 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 	if p.Excl && p.Names == 0 && !all {
 		value, ok := a.vars.get(name)
 		if ok && !a.isVariable(value) || !ok && !a.holdsNumber(name) {
-			a.doubt(a.written(p), "it is not known which variable this is: its index may run commands")
+			a.doubt(a.written(p), "cannot determine which variable this is: its index may run commands")
 		}
 		if sets {
-			a.darken()
+			a.loseVariables()
 		}
 	}
 	switch {
@@ -144,11 +145,11 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 		if p.Exp.Word != nil {
 			a.hazard(name, a.quietly(p.Exp.Word))
 		}
-		if a.soil(name); counts {
+		if a.markDirty(name); counts {
 			a.count(name)
 		}
 	case p.Exp.Op == syntax.OtherParamOps:
-		a.doubt(a.written(p), "the value is expanded again, which may run commands")
+		a.doubt(a.written(p), "the shell expands the value again, which may run commands")
 	}
 }
 
@@ -162,7 +163,7 @@ func isPipe(n syntax.Node) bool {
 	return ok
 }
 
-// substitute goes through the commands of a substitution, in a shell of its own.
+// substitute analyses the commands of a substitution in a subshell.
 func (a *analysis) substitute(stmts []*syntax.Stmt) {
 	a.depth++
 	if a.depth > deepest {
@@ -173,8 +174,8 @@ func (a *analysis) substitute(stmts []*syntax.Stmt) {
 	a.depth--
 }
 
-// knownOutput is what the one substitution that a word consists of writes, where
-// that can be told: $(pwd), $(echo text).
+// knownOutput returns the output of a word that is a single substitution, if it is known:
+// $(pwd), $(echo text).
 func (a *analysis) knownOutput(w *syntax.Word) (string, bool) {
 	parts := w.Parts
 	if len(parts) == 1 {
@@ -194,7 +195,7 @@ func (a *analysis) knownOutput(w *syntax.Word) (string, bool) {
 	return text, out.known && !strings.ContainsAny(text, " \t\n*?[")
 }
 
-// output is what a statement writes, where that can be told.
+// output returns the output of a statement, if it is known.
 func (a *analysis) output(s *syntax.Stmt) arg {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || s.Negated || s.Background {
@@ -230,7 +231,7 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 		return literal(a.dirs[0] + "\n")
 	case words[0] == "echo" && (len(words) < 2 || !strings.HasPrefix(words[1], "-")):
 		text := strings.Join(words[1:], " ")
-		if !strings.Contains(text, `\`) { // some shells take escapes
+		if !strings.Contains(text, `\`) { // some shells interpret escapes
 			return literal(text + "\n")
 		}
 	case words[0] == "find":
@@ -245,8 +246,8 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 	return arg{text: a.written(s)}
 }
 
-// searchedBy is the directory that all files are in which a find with these words
-// tells, or nothing.
+// searchedBy returns the directory that contains all files which a find with these words
+// prints, or an empty text.
 func searchedBy(words []string) string {
 	dir, starts := ".", true
 	for i, w := range words {
@@ -254,7 +255,7 @@ func searchedBy(words []string) string {
 		case strings.HasPrefix(w, "-") || oneOf(w, "( !"):
 			starts = false
 			if strings.Contains(w, "printf") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || strings.HasPrefix(w, "-files0") || w == "-f" {
-				return "" // it tells something else
+				return "" // it prints something else
 			}
 		case starts && i == 0:
 			dir = w
@@ -265,7 +266,8 @@ func searchedBy(words []string) string {
 	return dir
 }
 
-// topLevel is the directory of the project that git takes for the top of the repository.
+// topLevel returns the directory of the project that is the top of the repository for
+// git.
 func (a *analysis) topLevel() (string, bool) {
 	if len(a.dirs) != 1 || a.lost != "" {
 		return "", false
@@ -282,7 +284,7 @@ func (a *analysis) topLevel() (string, bool) {
 	return "", false
 }
 
-// quietly resolves a word of variables without going through what it runs.
+// quietly resolves a word with variables without analysing the commands in it.
 func (a *analysis) quietly(w *syntax.Word) arg {
 	if !a.quiet(w) {
 		return arg{}
@@ -292,8 +294,8 @@ func (a *analysis) quietly(w *syntax.Word) arg {
 	return arg{text: text, known: err == nil && !env.missed}
 }
 
-// quietFields is quietly for a word that may stand for several. A pattern is none that
-// is known: files take its place.
+// quietFields is quietly for a word that may become several. A pattern has no known
+// value, because files replace it.
 func (a *analysis) quietFields(w *syntax.Word) ([]string, bool) {
 	if _, pattern, ok := plainWord(w); !a.quiet(w) || ok && pattern || braceWords(w) != nil {
 		return nil, false
@@ -308,7 +310,8 @@ func (a *analysis) quietFields(w *syntax.Word) ([]string, bool) {
 	return fields, err == nil && !env.missed
 }
 
-// quiet reports whether a word runs nothing, and means what its variables say.
+// quiet reports whether a word runs no command, and depends only on the values of
+// variables.
 func (a *analysis) quiet(w *syntax.Word) bool {
 	if w != nil && (laterTilde(w, false) || laterTilde(w, true)) {
 		return false
@@ -326,7 +329,7 @@ func (a *analysis) quiet(w *syntax.Word) bool {
 	return a.certain(w)
 }
 
-// written is the text of a node as it was typed.
+// written returns the source of a node.
 func (a *analysis) written(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(a.src) || from >= to {

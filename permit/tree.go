@@ -2,7 +2,7 @@ package permit
 
 // tree is a map from names that does not change: with and without make another one,
 // and share what is the same. What the shell knows is kept in trees, because every
-// branch of a text is gone through from the same beginning, and compared afterwards.
+// branch of a text is analysed from the same state, and compared afterwards.
 // The zero value, nil, is empty.
 //
 // It is a treap: ordered by name, and a heap by a hash of the name, so that two trees
@@ -14,7 +14,7 @@ type tree[V comparable] struct {
 	left, right *tree[V]
 }
 
-// rank is the hash of a name: FNV-1a, mixed once more.
+// rank returns the hash of a name: FNV-1a, mixed once more.
 func rank(name string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(name) {
@@ -24,7 +24,7 @@ func rank(name string) uint32 {
 	return h * 0x85ebca6b
 }
 
-// get is the value of a name.
+// get returns the value of a name.
 func (t *tree[V]) get(name string) (value V, ok bool) {
 	for t != nil {
 		switch {
@@ -45,7 +45,7 @@ func (t *tree[V]) has(name string) bool {
 	return ok
 }
 
-// with is the tree with a value for a name.
+// with returns the tree with a value for a name.
 func (t *tree[V]) with(name string, value V) *tree[V] {
 	if old, ok := t.get(name); ok && old == value {
 		return t
@@ -54,7 +54,7 @@ func (t *tree[V]) with(name string, value V) *tree[V] {
 	return meld(meld(left, &tree[V]{name: name, value: value, rank: rank(name)}), right)
 }
 
-// without is the tree without a name.
+// without returns the tree without a name.
 func (t *tree[V]) without(name string) *tree[V] {
 	if !t.has(name) {
 		return t
@@ -63,7 +63,7 @@ func (t *tree[V]) without(name string) *tree[V] {
 	return meld(left, right)
 }
 
-// node is a tree with other branches.
+// node returns a tree with other branches.
 func (t *tree[V]) node(left, right *tree[V]) *tree[V] {
 	if left == t.left && right == t.right {
 		return t
@@ -71,7 +71,7 @@ func (t *tree[V]) node(left, right *tree[V]) *tree[V] {
 	return &tree[V]{t.name, t.value, t.rank, left, right}
 }
 
-// split takes a tree apart at a name.
+// split splits a tree at a name.
 func (t *tree[V]) split(name string) (left, at, right *tree[V]) {
 	switch {
 	case t == nil:
@@ -87,7 +87,7 @@ func (t *tree[V]) split(name string) (left, at, right *tree[V]) {
 	}
 }
 
-// meld puts two trees together, all names of the first before those of the second.
+// meld joins two trees. All names of the first come before those of the second.
 func meld[V comparable](a, b *tree[V]) *tree[V] {
 	switch {
 	case a == nil:
@@ -101,7 +101,8 @@ func meld[V comparable](a, b *tree[V]) *tree[V] {
 	}
 }
 
-// common is what two trees agree on. It is the first itself if nothing is lost.
+// common returns the entries that are equal in both trees. It returns the first itself if
+// nothing is lost.
 func common[V comparable](a, b *tree[V]) *tree[V] {
 	if a == b || a == nil {
 		return a
@@ -117,7 +118,7 @@ func common[V comparable](a, b *tree[V]) *tree[V] {
 	return a.node(left, right)
 }
 
-// united has the names of both trees. It is the first itself if nothing is new.
+// united returns the names of both trees. It returns the first itself if nothing is new.
 func united[V comparable](a, b *tree[V]) *tree[V] {
 	if a == b || b == nil {
 		return a

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// maxAuthority is how much of a URL is looked at for its host. It is far more than
-// any host has: what is longer is taken for an attempt to confuse.
+// maxAuthority is how much of a URL is searched for its host, in bytes. A longer host
+// counts as an attempt to confuse.
 const maxAuthority = 1024
 
-// The schemes that are understood. Others are not the network, as far as can be told.
+// The known schemes. Other schemes do not use the network, as far as Belay knows.
 var (
-	// lenient schemes are read by browsers with any number of slashes, of either kind.
+	// lenient schemes: browsers accept any number of slashes and backslashes after them.
 	lenient = map[string]bool{"http": true, "https": true, "ws": true, "wss": true, "ftp": true}
 	strict  = map[string]bool{
 		"git": true, "ssh": true, "sftp": true, "scp": true, "ftps": true, "rsync": true, "svn": true,
 		"git+http": true, "git+https": true, "git+ssh": true, "ssh+git": true, "svn+ssh": true, "svn+http": true, "svn+https": true,
 		"hg+http": true, "hg+https": true, "hg+ssh": true, "bzr+http": true, "bzr+https": true, "bzr+ssh": true, "bzr+sftp": true,
 	}
-	// nested schemes have another URL behind them.
+	// nested schemes have another URL after them.
 	nested = map[string]bool{"jar": true, "view-source": true, "blob": true, "filesystem": true, "feed": true, "url": true, "wyciwyg": true, "cache": true}
 	// hostless schemes do not name a host of a network.
 	hostless = map[string]string{
@@ -30,12 +30,12 @@ var (
 	}
 )
 
-// judgeURL says what a URL leads to, whatever program reads it: browsers, curl, git
-// and the libraries of languages disagree about what is not plain. Where readings
-// differ the most severe counts, and what can be read in two ways is never the
-// public net. scp's host:path, and hosts without a scheme, are understood too.
+// judgeURL returns where a URL leads, for any program: browsers, curl, git and libraries
+// disagree about unusual forms. If they disagree, the most severe reading counts, and an
+// ambiguous URL is never public. It also accepts scp's host:path, and hosts without a
+// scheme.
 //
-// It reads the beginning of the text only, so that the length of a URL costs nothing.
+// It reads only the beginning of the text, so long URLs cost no more.
 func judgeURL(raw string) reach { return judgeNested(raw, 0) }
 
 func judgeNested(raw string, depth int) reach {
@@ -71,9 +71,9 @@ func judgeNested(raw string, depth int) reach {
 	return r.unless(odd)
 }
 
-// judgeHost says what a host leads to that a program is given: with or without
-// user, port and path, as ssh, scp, rsync and git take them. A URL is understood too.
-// It differs from judgeURL where a host could be taken for a scheme, as in data:x.
+// judgeHost returns where a host leads, with or without user, port and path, as ssh, scp,
+// rsync and git accept it. It also accepts a URL. It differs from judgeURL if a host
+// could be read as a scheme, as in data:x.
 func judgeHost(hostport string) reach {
 	head, odd, whole := urlHead(strings.TrimFunc(hostport, isBlank))
 	switch {
@@ -86,7 +86,7 @@ func judgeHost(hostport string) reach {
 	}
 }
 
-// judgeBare judges what has no scheme: curl takes it for a host, git and scp for
+// judgeBare judges a text without a scheme: curl reads it as a host, git and scp as
 // host:path.
 func judgeBare(head string, odd, whole bool) reach {
 	region, slashes := skipSlashes(head)
@@ -97,7 +97,7 @@ func judgeBare(head string, odd, whole bool) reach {
 	return r
 }
 
-// unless makes what is odd not public.
+// unless makes an odd address not public.
 func (r reach) unless(odd bool) reach {
 	if odd {
 		return r.unclear("the address is written so that programs read it differently")
@@ -105,12 +105,12 @@ func (r reach) unless(odd bool) reach {
 	return r
 }
 
-// isBlank reports whether a character is left out around a URL.
+// isBlank reports whether programs drop a character before and after a URL.
 func isBlank(r rune) bool { return r <= ' ' }
 
-// urlHead is the beginning of a URL, as far as its host can reach. Tabs and newlines
-// inside are left out, as browsers do; odd says that there were any. whole is false
-// if more follows.
+// urlHead returns the beginning of a URL, up to the end of the longest host. It drops
+// tabs and newlines, as browsers do; odd is set if there are any. whole is false if more
+// text follows.
 func urlHead(raw string) (head string, odd, whole bool) {
 	var b strings.Builder
 	for i := range len(raw) {
@@ -126,9 +126,8 @@ func urlHead(raw string) (head string, odd, whole bool) {
 	return b.String(), odd, true
 }
 
-// cutScheme splits a scheme off. A word before a colon is none if what follows is a
-// port, or if it is no word that a scheme is: localhost:8080 and
-// host.example:path are hosts.
+// cutScheme splits off a scheme. A word before a colon is not a scheme if a port follows,
+// or if no scheme can have that name: localhost:8080 and host.example:path are hosts.
 func cutScheme(s string) (scheme, rest string, ok bool) {
 	i := strings.IndexByte(s, ':')
 	if i <= 0 {
@@ -144,7 +143,7 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 	rest = s[i+1:]
 	switch {
 	case scheme == "data":
-		// A host of that name has a port behind it.
+		// A host with that name has a port after it.
 		ok := strings.Contains(rest, ",") && strings.Trim(rest[:1], "0123456789/\\") != ""
 		return scheme, rest, ok
 	case lenient[scheme] || nested[scheme] || hostless[scheme] != "" || scheme == "file":
@@ -164,7 +163,7 @@ func isPath(s string) bool {
 		s == "." || s == ".." || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
 }
 
-// filePath is the path of a file: URL.
+// filePath returns the path of a file: URL.
 func filePath(raw string) string {
 	_, rest, _ := strings.Cut(strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(raw), ":")
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
@@ -180,14 +179,14 @@ func filePath(raw string) string {
 	return percentDecode(rest)
 }
 
-// skipSlashes leaves out slashes and backslashes at the beginning.
+// skipSlashes removes leading slashes and backslashes.
 func skipSlashes(s string) (rest, slashes string) {
 	rest = strings.TrimLeft(s, `/\`)
 	return rest, s[:len(s)-len(rest)]
 }
 
-// judgeAuthority judges user, host and port at the beginning of a text, which may go
-// on if it is not whole. With scp, what follows the first colon may be a path.
+// judgeAuthority judges user, host and port at the beginning of a text. If the text is
+// not whole, more may follow. With scp, a path may follow the first colon.
 func judgeAuthority(s string, whole, scp bool) reach {
 	region, _, ends := strings.Cut(s, "/")
 	if len(region) > maxAuthority || !ends && !whole {
@@ -208,7 +207,7 @@ func judgeAuthority(s string, whole, scp bool) reach {
 	}
 	r := judgeHostPort(authority, scp)
 	if !sure && r.zone < ZoneMachine {
-		r.host = region // and not one that a rule could know
+		r.host = region // and rules cannot match it
 		r = r.unclear("programs disagree about what " + shown(region) + " stands for")
 	}
 	return r
@@ -218,8 +217,8 @@ func judgeAuthority(s string, whole, scp bool) reach {
 // and not for others.
 func confuses(r rune) bool { return r == '\\' || r <= ' ' || r == 0x7f || r == '\uFFFD' }
 
-// judgePieces judges everything that some reader could take for the host. What is a
-// user to one reader is a host to another, so that being a plain word says nothing.
+// judgePieces judges everything that some program could read as the host. One program's
+// user is another program's host, so even a plain word counts.
 func judgePieces(text string) reach {
 	r := reach{zone: ZoneNetwork}
 	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return confuses(c) || strings.ContainsRune("@?#/", c) }) {
@@ -254,8 +253,8 @@ func judgeHostPort(s string, scp bool) reach {
 	return r
 }
 
-// isPort reports whether a text is nothing, or a colon and a port; with scp, or a
-// colon and a path.
+// isPort reports whether a text is empty, or a colon and a port; with scp, also a colon
+// and a path.
 func isPort(s string, scp bool) bool {
 	if s == "" || s == ":" {
 		return true
@@ -263,7 +262,7 @@ func isPort(s string, scp bool) bool {
 	return s[0] == ':' && (scp || len(s) <= 6 && isNumber(s[1:]))
 }
 
-// judgeSpelled judges a host in any spelling, mapped to plain characters already.
+// judgeSpelled judges a host in any spelling, after plainHost has mapped it.
 func judgeSpelled(host string) reach {
 	name := strings.TrimRight(host, ".")
 	if strings.Contains(name, ":") {
@@ -296,8 +295,8 @@ func judgeSpelled(host string) reach {
 	return r
 }
 
-// cutZone leaves out the zone of an IPv6 address, fe80::1%eth0, before anything
-// takes its percent sign for an encoding.
+// cutZone removes the zone of an IPv6 address, fe80::1%eth0, before its percent sign is
+// decoded.
 func cutZone(region string) string {
 	i := strings.IndexByte(region, '%')
 	if i < 0 || strings.Count(region[:i], ":") < 2 || strings.Trim(region[strings.LastIndexByte(region[:i], '@')+1:i], "[0123456789abcdefABCDEF:.") != "" {

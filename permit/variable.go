@@ -3,19 +3,18 @@ package permit
 import "strings"
 
 // A text may set variables in many ways: by an assignment, a declaration, a loop, a
-// redirection, an expression, an expansion, and by builtins such as read and printf.
-// All of them come here, because some variables change what the shell runs.
+// redirection, an expression, an expansion, and by builtins such as read and printf. All
+// of them call functions in this file, because some variables change what the shell runs.
 
-// The shell's own variables: bash sets them, or reads them to find out what to do.
+// The shell's own variables: bash sets them, or reads them.
 const (
-	// ownVariables cannot be relied on to hold what a text has put into them.
+	// ownVariables may not keep the values that a text gives them.
 	ownVariables = "_ BASH* COLUMNS COMP_* COMPREPLY COPROC* DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME FUNCNEST GROUPS HISTCMD LINENO LINES MAPFILE " +
 		"OLDPWD OPTARG OPTIND PIPESTATUS PPID PWD RANDOM READLINE_* REPLY SECONDS SHELLOPTS SRANDOM TEXTDOMAIN* TIMEFORMAT UID auto_resume histchars"
-	// countingVariables are those among them that hold numbers, whatever they are set
-	// to. Bash computes what some of them are given, and so may run commands.
+	// countingVariables are those that always hold numbers. Bash evaluates some of the
+	// assigned values as arithmetic, which may run commands.
 	countingVariables = "BASHPID COLUMNS EPOCHSECONDS EUID FUNCNEST HISTCMD LINENO LINES OPTIND PPID RANDOM SECONDS SRANDOM UID BASH_SUBSHELL PIPESTATUS"
-	// idleVariables are those among them that may be set to anything: nothing reads them
-	// but the text itself.
+	// idleVariables are those that may have any value, because only the text reads them.
 	idleVariables = "_ COLUMNS COMPREPLY COPROC* FUNCNAME LINES MAPFILE OPTARG PIPESTATUS REPLY TIMEFORMAT"
 )
 
@@ -25,8 +24,8 @@ var (
 	idleNames     = newNameList(idleVariables)
 )
 
-// nameList is a list of names. Those that end in * stand for all that begin so, and one
-// with a * inside for all that begin and end so.
+// nameList is a list of names. A * at the end matches any suffix, and a * inside matches
+// any text.
 type nameList struct {
 	exact map[string]bool
 	wild  [][2]string
@@ -59,7 +58,7 @@ func (l *nameList) has(name string) bool {
 // isOwn reports whether a variable is one of the shell's own.
 func isOwn(name string) bool { return ownNames.has(name) }
 
-// hazard notes that a variable is set which changes what runs.
+// hazard records that the text sets a variable that changes what runs.
 func (a *analysis) hazard(name string, value arg) {
 	a.steered(name, value)
 	h := hazardOf(name, value)
@@ -79,22 +78,22 @@ func (a *analysis) hazard(name string, value arg) {
 	}
 }
 
-// vanishes notes that a variable has no value any more, or a new one of its own that has
-// none. Without PATH, for one, bash takes programs from the directory that it is in.
+// vanishes records that a variable has no value any more. Without PATH, for example, bash
+// runs programs from the current directory.
 func (a *analysis) vanishes(name string) {
 	if essentialNames.has(name) || isOwn(name) && !idleNames.has(name) {
 		a.hazard(name, arg{text: "(nothing)"})
-		a.soil(name)
+		a.markDirty(name)
 	}
 }
 
-// essentialNames are variables that mean something else if they have no value.
+// essentialNames are variables that change what runs if they are empty.
 var essentialNames = newNameList("PATH HOME TMPDIR PWD OLDPWD")
 
 // hazard is what setting a variable can do.
 type hazard struct {
 	zone Zone // ZoneSafe if it can do nothing
 	why  string
-	// rewords says that later words of the line may mean something else.
+	// rewords is set if the shell may read later words of the line differently.
 	rewords bool
 }

@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words resolves the words of a command. What they run meanwhile is judged too.
+// words resolves the words of a command. It also judges the commands inside them.
 func (a *analysis) words(list []*syntax.Word) []arg {
 	args := make([]arg, 0, len(list))
 	for _, w := range list {
@@ -30,13 +30,13 @@ func (a *analysis) words(list []*syntax.Word) []arg {
 	return args
 }
 
-// simpleField returns the text of a word that stands for itself. Most words do.
+// simpleField returns the value of a literal word. Most words are literal.
 func simpleField(w *syntax.Word) (text string, pattern, ok bool) {
 	text, pattern, ok = plainWord(w)
 	return text, pattern, ok && !strings.Contains(text, "{") && (!strings.Contains(text, "~") || !strings.HasPrefix(text, "~") && !laterTilde(w, false))
 }
 
-// fields resolves a word that may stand for several.
+// fields resolves a word that may become several.
 func (a *analysis) fields(w *syntax.Word) []arg {
 	if text, pattern, ok := simpleField(w); ok {
 		return []arg{{text: text, known: true, pattern: pattern}}
@@ -54,7 +54,7 @@ func (a *analysis) fields(w *syntax.Word) []arg {
 	return a.resolve(w, true)
 }
 
-// value resolves a word that stands for one, as in an assignment.
+// value resolves a word that becomes exactly one, as in an assignment.
 func (a *analysis) value(w *syntax.Word) arg {
 	if w == nil {
 		return literal("")
@@ -65,7 +65,7 @@ func (a *analysis) value(w *syntax.Word) arg {
 	return a.resolve(w, false)[0]
 }
 
-// resolve works out a word. It returns one at least, unless split is set.
+// resolve resolves a word. It returns at least one, unless split is set.
 func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit // one case for each kind of word, in order
 	unknown := func() []arg {
 		u := a.uncertain(w)
@@ -135,8 +135,8 @@ func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit
 	return args
 }
 
-// quotedText is the text of a word that is made of plain texts, and of variables between double
-// quotes whose values are known: "dir/$f". Package expand takes three times as long for it.
+// quotedText returns the value of a word of plain text and of known variables in double
+// quotes: "dir/$f". Package expand takes three times as long for it.
 func (a *analysis) quotedText(w *syntax.Word) (string, bool) {
 	env := known{state: &a.state, floor: a.floor}
 	var b strings.Builder
@@ -172,8 +172,7 @@ func (a *analysis) quotedText(w *syntax.Word) (string, bool) {
 	return b.String(), !env.missed
 }
 
-// patternOf is the pattern that a word stands for which is nothing but the variable of
-// a loop over one.
+// patternOf returns the pattern of a word that is only the variable of a loop over files.
 func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
 	if a.patterns == nil && a.fileParam.pattern == "" || len(w.Parts) != 1 {
 		return arg{}, false
@@ -201,9 +200,9 @@ func plainParam(p *syntax.ParamExp) bool {
 	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 }
 
-// certain reports whether a word means what the values of its variables say. Arithmetic
-// takes values for expressions again, which may run commands, and some operators have
-// values expanded again, or taken for names.
+// certain reports whether a word depends only on the values of its variables. Arithmetic
+// evaluates values as expressions again, which may run commands, and some operators
+// expand values again or use them as names.
 func (a *analysis) certain(w syntax.Node) bool {
 	sure := true
 	syntax.Walk(w, func(n syntax.Node) bool {
@@ -224,7 +223,7 @@ func (a *analysis) certain(w syntax.Node) bool {
 	return sure
 }
 
-// plainArithmetic reports whether an expression has numbers in it and no names.
+// plainArithmetic reports whether an expression has numbers and no names.
 func plainArithmetic(x syntax.ArithmExpr) bool {
 	if x == nil {
 		return true
@@ -239,19 +238,19 @@ func plainArithmetic(x syntax.ArithmExpr) bool {
 	return plain
 }
 
-// known are the variables that a text says the values of.
+// known are the variables whose values the text determines.
 type known struct {
 	*state
 	floor  *Floor
-	missed bool // one was asked for that is not known
+	missed bool // an unknown variable was read
 }
 
 var _ expand.Environ = (*known)(nil)
 
-// Get returns a variable, and notes if it is not known.
+// Get returns a variable, and records if it is unknown.
 func (k *known) Get(name string) expand.Variable {
 	value, ok := k.vars.get(name)
-	if !ok && !k.blind && !k.dirty.has(name) && !k.patterns.has(name) {
+	if !ok && !k.anyAlias && !k.dirty.has(name) && !k.patterns.has(name) {
 		switch name {
 		case "@", "*":
 			if k.params != nil {
@@ -271,7 +270,7 @@ func (k *known) Get(name string) expand.Variable {
 			value, ok = k.floor.temp.path, k.floor.givesTemp
 		}
 	}
-	if n, err := strconv.Atoi(name); !k.blind && err == nil && n > 0 && !ok && k.params != nil {
+	if n, err := strconv.Atoi(name); !k.anyAlias && err == nil && n > 0 && !ok && k.params != nil {
 		if ok = true; n <= len(k.params) {
 			value = k.params[n-1]
 		}
@@ -283,10 +282,10 @@ func (k *known) Get(name string) expand.Variable {
 	return expand.Variable{Set: true, Kind: expand.String, Str: value}
 }
 
-// Each is for programs that are run, and none is.
+// Each is for programs that are started; this package starts none.
 func (k *known) Each(func(string, expand.Variable) bool) {}
 
-// address notes that a host is reached.
+// address records that a command reaches a host.
 func (a *analysis) address(w arg, least Zone) {
 	if !w.known {
 		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine where this leads", opaque: true})
@@ -299,7 +298,7 @@ func (a *analysis) address(w arg, least Zone) {
 	a.add(urlFinding(w.text, least))
 }
 
-// urlFinding says what it means to reach an address.
+// urlFinding returns the finding of a command that reaches an address.
 func urlFinding(raw string, least Zone) Finding {
 	r := judgeURL(raw)
 	return Finding{Kind: KindURL, Subject: raw, Zone: max(r.zone, least), Why: r.why, Protection: r.protection}

@@ -8,8 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Zone says how far the effects of a call reach. A call is in the highest zone
-// that any part of it is in.
+// Zone is how far the effects of a call reach. The highest zone of its parts counts.
 type Zone int
 
 // The zones.
@@ -26,13 +25,13 @@ const (
 	ZoneExternal
 	// ZoneMachine reaches the machine beyond the project, or is unknown.
 	ZoneMachine
-	// ZoneNever is ruinous. It does not run, whoever approves.
+	// ZoneNever is ruinous. It does not run, even with approval.
 	ZoneNever
 )
 
 var zoneNames = [...]string{"safe", "workspace", "build", "network", "external", "machine", "never"}
 
-// String is the zone's name.
+// String returns the zone's name.
 func (z Zone) String() string {
 	if z < 0 || int(z) >= len(zoneNames) {
 		return fmt.Sprintf("zone(%d)", int(z))
@@ -40,7 +39,7 @@ func (z Zone) String() string {
 	return zoneNames[z]
 }
 
-// Means says in words what is in the zone.
+// Means describes the zone.
 func (z Zone) Means() string {
 	switch z {
 	case ZoneSafe:
@@ -56,13 +55,13 @@ func (z Zone) Means() string {
 	case ZoneMachine:
 		return "reaches the machine beyond the project, or is unknown"
 	case ZoneNever:
-		return "is ruinous and never runs, whoever approves"
+		return "is ruinous and never runs, even with approval"
 	default:
 		return "is no zone"
 	}
 }
 
-// Zones are all zones, from mild to severe.
+// Zones returns all zones, from mild to severe.
 func Zones() []Zone {
 	zones := make([]Zone, len(zoneNames))
 	for i := range zones {
@@ -71,23 +70,23 @@ func Zones() []Zone {
 	return zones
 }
 
-// Mode says how far an agent goes by itself: zones up to Auto run, zones up to
-// Ask need a person's word, all others are denied.
+// Mode is how far an agent goes without a person: calls up to zone Auto run, calls up to
+// zone Ask need approval, and all others are denied.
 type Mode struct {
 	Name string `json:"name"`
 	Auto Zone   `json:"auto"`
 	Ask  Zone   `json:"ask"`
 }
 
-// check says what is wrong with a mode.
+// check returns an error if the mode is invalid.
 func (m Mode) check() error {
 	switch {
 	case m.Name == "":
-		return errors.New("permit: the mode has no name: people are told it")
+		return errors.New("permit: the mode has no name: messages need one")
 	case m.Auto < ZoneSafe, m.Ask > ZoneMachine:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: zones 0 to 5 can be run and asked about, and zone 6 never runs", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: both must be zones from 0 to 5, because zone 6 never runs", m.Name, m.Auto, m.Ask)
 	case m.Auto > m.Ask:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: what runs by itself is not above what is asked about", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: the first must not be above the second", m.Name, m.Auto, m.Ask)
 	default:
 		return nil
 	}
@@ -103,7 +102,7 @@ var (
 	Unattended = Mode{"unattended", ZoneBuild, ZoneBuild}
 )
 
-// Modes are all modes.
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{ReadOnly, Strict, Standard, Build, Permissive, Unattended} }
 
 // ModeOf finds a mode by its name.
@@ -118,7 +117,7 @@ func ModeOf(name string) (Mode, error) {
 	return Mode{}, fmt.Errorf("permit: there is no mode %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
 }
 
-// Tighter lets happen what both modes let happen.
+// Tighter returns a mode that allows only what both modes allow.
 func (m Mode) Tighter(other Mode) Mode {
 	switch {
 	case m.Auto <= other.Auto && m.Ask <= other.Ask:
@@ -130,7 +129,7 @@ func (m Mode) Tighter(other Mode) Mode {
 	}
 }
 
-// Means says the mode in words.
+// Means describes the mode.
 func (m Mode) Means() string {
 	switch {
 	case m.Ask == ZoneSafe:

@@ -26,7 +26,7 @@ func TestTheLivingAreNotSettled(t *testing.T) {
 	if err := other.SettleHolder(ctx, s.ID()); err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, say("a", stored.Epoch, 1, "it is still mine"))
+	commit(t, s, say("a", stored.Epoch, 1, "the hold is still valid"))
 	load, err := other.Load(ctx)
 	if err != nil || load.Waiting != 0 {
 		t.Errorf("%d turns wait, %v, want that the claim stands", load.Waiting, err)

@@ -256,7 +256,7 @@ func TestAlive(t *testing.T) {
 			waiting = false
 		}
 	}
-	commit(t, first, say("a", stored.Epoch, 1, "it is still mine"))
+	commit(t, first, say("a", stored.Epoch, 1, "the hold is still valid"))
 }
 
 // What a killed process left is settled when the store is opened, and the jobs it

@@ -43,7 +43,7 @@ func TestMigrateAnOldFile(t *testing.T) {
 	if len(stored.Messages) != 2 || stored.Messages[1].Text() != "it's <done> 日本語" || stored.State.Turns != 1 || len(stored.Calls) != 1 || len(stored.Approvals) != 1 {
 		t.Errorf("opened: %+v, want what was stored", stored)
 	}
-	commit(t, s, say("demo", stored.Epoch, 3, "and it goes on"))
+	commit(t, s, say("demo", stored.Epoch, 3, "the session continues"))
 	asked := stored.Approvals[0]
 	if asked.Reason != "it writes" {
 		t.Errorf("the approval is %+v, want it with its reason", asked)

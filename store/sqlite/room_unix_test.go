@@ -73,7 +73,7 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 		return err
 	}
 	problems := []error{
-		wants("a commit without room", s.Commit(ctx, large), sqlite.ErrFull, file, "nothing of this was stored"),
+		wants("a commit without room", s.Commit(ctx, large), sqlite.ErrFull, file, "this write was not stored"),
 		wantsTexts(ctx, s, 1), // reading goes on
 		leave(-1),
 		s.Commit(ctx, large),
@@ -89,7 +89,7 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 	}
 	_, err = reading.Open(ctx, "b")
 	problems = append(
-		problems, wantsTexts(ctx, reading, 2), wants("opening a session to write", err, sqlite.ErrReadOnly, "read only"),
+		problems, wantsTexts(ctx, reading, 2), wants("opening a session to write", err, sqlite.ErrReadOnly, "read-only"),
 		reading.Close(), leave(-1),
 	)
 	if left, _ := filepath.Glob(file + "-room-*"); len(left) > 0 {

@@ -69,7 +69,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 		{[]string{"every field of a call comes back"}, []reflect.Type{reflect.TypeFor[belay.CallRecord](), reflect.TypeFor[belay.Result]()}, []string{
 			"CallRecord.Message", "CallRecord.Index",
 		}},
-		{[]string{"every field of a state comes back", "a listing tells every field of a state"}, []reflect.Type{
+		{[]string{"every field of a state comes back", "a listing has every field of a state"}, []reflect.Type{
 			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),
 			reflect.TypeFor[belay.PendingReminder](), reflect.TypeFor[belay.Reminder](), reflect.TypeFor[belay.ReminderSettings](),
 			reflect.TypeFor[belay.Grant](), reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),

@@ -60,6 +60,6 @@ func ExampleSandbox_Holds() {
 		}
 	}
 	// Output:
-	// held: nothing outside the writable directories can be made, written, moved, linked or removed
+	// held: nothing outside the writable directories can be created, written, moved, linked or removed
 	// not held: protected files in writable directories cannot be changed, moved or replaced
 }

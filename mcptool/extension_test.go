@@ -100,7 +100,7 @@ func TestAnAgentIsNarrowedToSomeServers(t *testing.T) {
 		{"a server stands for its tools", []string{"my notes"}, "MCP servers: my notes.", "You may only use these MCP servers: my notes.", []string{"my-0x20-notes__add-0x2e-note", "my-0x20-notes__echo"}},
 		{"a tool stands for itself", []string{"web__echo"}, "MCP servers: web.", "You may only use these MCP servers: web__echo.", []string{"web__echo"}},
 		{"a pattern stands for what it covers", []string{"*__e*"}, "MCP servers: my notes, web.", "You may only use these MCP servers: *__e*.", []string{"my-0x20-notes__echo", "web__echo"}},
-		{"an empty list means none", []string{}, "", "You may not use any MCP server.", nil},
+		{"an empty list means none", []string{}, "", "You must not use any MCP server.", nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -280,7 +280,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 		unset, nowhere,
 	)
 	want := map[string]string{
-		"missing": "there is no program belay-no-such-program", "plain": "may not be run: make it executable",
+		"missing": "there is no program belay-no-such-program", "plain": "cannot be executed: make it executable",
 		"dies": "it ended with exit code 3: no database at [REDACTED]", "off": "", "unset": "env: TOKEN: the variable NOT_SET_HERE is not set",
 		"nowhere": "its directory " + nowhere.Dir + " does not exist",
 	}

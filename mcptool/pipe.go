@@ -116,7 +116,7 @@ func startError(program, dir string, err error) error {
 		}
 		return fmt.Errorf("there is no program %s: install it, or name it by its path", program)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the program %s may not be run: make it executable", program)
+		return fmt.Errorf("the program %s cannot be executed: make it executable", program)
 	default:
 		return fmt.Errorf("it could not be started: %w", err)
 	}

@@ -140,7 +140,7 @@ func (p *pipe) ending(exit proc.Exit) error {
 	case p.isClosed():
 		return errClosed
 	case exit.Signal != nil:
-		reason = fmt.Sprintf("it was killed by a signal (%s)", exit.Signal)
+		reason = fmt.Sprintf("it was killed (signal %d)", exit.Signal)
 	default:
 		reason = fmt.Sprintf("it ended with exit code %d", exit.Code)
 	}

@@ -227,7 +227,7 @@ var brokenJournals = []struct {
 	}, []string{"a run that ends during a listing is seen in its old or its new state"}},
 }
 
-// ignores is the fault of a journal that changes a filter before it obeys.
+// ignores is the fault of a journal that changes a filter before it uses it.
 func ignores(change func(f *hook.Filter)) func(s *slate) {
 	return func(s *slate) {
 		keep := s.filter
@@ -270,8 +270,8 @@ func TestJournalSuiteCatches(t *testing.T) {
 	}
 }
 
-// A journal that forgets any one field is caught, those of later versions of Run
-// included.
+// A journal that drops any one field is found, including fields of later
+// versions of Run.
 func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for field := range reflect.TypeFor[hook.Run]().Fields() {
@@ -291,8 +291,8 @@ func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// The samples of the suites set every field, at any depth, so that a field that
-// is added later cannot be left out of them.
+// The samples of the suites set every field, at any depth, so that a new field
+// cannot be left out.
 func TestSamplesSetEveryField(t *testing.T) {
 	t.Parallel()
 	for path := range emptyFields("Run", reflect.ValueOf(hooktest.FullRun())) {
@@ -307,7 +307,7 @@ func TestSamplesSetEveryField(t *testing.T) {
 	}
 }
 
-// emptyFields finds the fields of a value that hold nothing.
+// emptyFields finds the fields of a value that are empty.
 func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var walk func(path string, v reflect.Value) bool
@@ -339,7 +339,7 @@ func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	}
 }
 
-// A journal that cannot be read is still held to what its errors tell.
+// A journal that cannot be listed is still tested for its errors.
 func TestJournalSuiteWithoutListing(t *testing.T) {
 	t.Parallel()
 	for _, rule := range hooktest.JournalRules() {
@@ -356,7 +356,7 @@ func TestJournalSuiteWithoutListing(t *testing.T) {
 	}
 }
 
-// blind is a journal that cannot be read.
+// blind is a journal that cannot be listed.
 type blind struct{ journal hook.Journal }
 
 func (b blind) Append(ctx context.Context, runs []hook.Run) error { return b.journal.Append(ctx, runs) }

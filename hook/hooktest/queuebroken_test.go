@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/internal/probetest"
 )
 
-// faultyQueue is a queue with a place for each fault. As openFaulty makes it, it
-// keeps every rule.
+// faultyQueue is a queue with a place for each fault. Without a fault it passes
+// every rule.
 type faultyQueue struct {
 	*hook.MemoryQueue
 	journal  *hook.MemoryJournal
@@ -36,7 +36,7 @@ func openFaulty(capacity int) *faultyQueue {
 	}
 }
 
-// open returns a queue with the fault, as a suite asks for it.
+// open returns a queue with the fault.
 func open(inflict func(q *faultyQueue)) hooktest.OpenStore {
 	return func(_ testing.TB, capacity int) hooktest.Store {
 		q := openFaulty(capacity)
@@ -61,7 +61,7 @@ func (q *faultyQueue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	return stats, err
 }
 
-// unbounded replaces the queue within by one that has room for everything.
+// unbounded replaces the inner queue by one without a limit.
 func (q *faultyQueue) unbounded() *hook.MemoryQueue {
 	q.MemoryQueue = hook.NewMemoryQueue(q.journal, &hook.MemoryQueueOptions{Capacity: 1 << 20})
 	q.enqueue, q.claim, q.settle = q.MemoryQueue.Enqueue, q.MemoryQueue.Claim, q.MemoryQueue.Settle
@@ -332,7 +332,7 @@ func TestFaultyQueueKeepsTheRulesItIsToBreak(t *testing.T) {
 	hooktest.TestQueue(t, open(func(*faultyQueue) {}))
 }
 
-// A queue that forgets any one field of a job is caught.
+// A queue that drops any one field of a job is found.
 func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	rules := hooktest.QueueRules(300 * time.Millisecond)
@@ -354,7 +354,7 @@ func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// A queue without the optional interfaces is held to what is left.
+// A queue without the optional interfaces is tested with the remaining rules.
 func TestQueueSuiteWithoutClaims(t *testing.T) {
 	t.Parallel()
 	bare := func(_ testing.TB, capacity int) hooktest.Store {

@@ -13,18 +13,18 @@ import (
 	"github.com/belay-run/belay/internal/probetest"
 )
 
-// performer is what Work is given.
+// performer is the argument of Work.
 type performer func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
-// faultyWork is a queue with workers of its own, as simple as it can be, and a
-// place for each fault. As openWork makes it, it keeps every rule.
+// faultyWork is a minimal queue with its own workers, and a place for each
+// fault. Without a fault it passes every rule.
 type faultyWork struct {
 	*faultyQueue
 	workers int
 
 	begin func(ctx context.Context, job hook.Job) error
 	try   func(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool)
-	// leave reports whether a worker leaves when its context is done.
+	// leave reports whether a worker stops when its context is done.
 	leave bool
 }
 
@@ -49,7 +49,7 @@ func attempted(ctx context.Context, job hook.Job, perform performer) (run hook.R
 	return run, again, true
 }
 
-// Work performs jobs with as many goroutines as there are workers.
+// Work runs jobs with as many goroutines as there are workers.
 func (q *faultyWork) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.leave {
 		ctx = context.WithoutCancel(ctx)
@@ -80,7 +80,7 @@ func (q *faultyWork) Work(ctx context.Context, perform func(context.Context, hoo
 	return nil
 }
 
-// openBroken returns a queue with the fault, as the suite asks for it.
+// openBroken returns a queue with the fault.
 func openBroken(inflict func(q *faultyWork)) hooktest.OpenWork {
 	return func(_ testing.TB, capacity, workers int) hooktest.Store {
 		q := openWork(capacity, workers)
@@ -292,7 +292,7 @@ func TestFaultyWorkKeepsTheRulesItIsToBreak(t *testing.T) {
 	hooktest.TestWorkQueue(t, openBroken(func(*faultyWork) {}))
 }
 
-// A queue that forgets any one field of a job is caught.
+// A queue that drops any one field of a job is found.
 func TestWorkSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	rules := hooktest.WorkRules(300 * time.Millisecond)
@@ -314,7 +314,7 @@ func TestWorkSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// A queue without workers of its own cannot be tried.
+// A queue without its own workers cannot be tested.
 func TestWorkSuiteWithoutWork(t *testing.T) {
 	t.Parallel()
 	bare := func(_ testing.TB, capacity, _ int) hooktest.Store {

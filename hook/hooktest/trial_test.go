@@ -199,8 +199,7 @@ func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
 	probetest.Run(t, func(t testing.TB) { hooktest.Try(t, none, noSecrets, file{}, nil) }).WantFailure(t, "not made by hook.Define")
 }
 
-// A fault of the phase itself must not take the other tests of the process with
-// it.
+// A panic of the phase itself must not end the other tests of the process.
 func TestTrySurvivesAPhaseThatPanics(t *testing.T) {
 	t.Parallel()
 	for fault, def := range map[string]hook.Definition[file, *tags]{

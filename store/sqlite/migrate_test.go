@@ -11,12 +11,11 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// oldFile is a store that a program made which knew the first migration only, as
-// sqlite3 dumps it. It is never written again.
+// oldFile is a store of a program that knew only the first migration, as sqlite3
+// dumps it. It is never changed.
 const oldFile = "testdata/v1.sql"
 
-// A store that an old version made is brought up to date when it is opened, and
-// everything is still there.
+// Opening a store of an old version migrates it, and everything is kept.
 func TestMigrateAnOldFile(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(oldFile)
@@ -76,8 +75,8 @@ func execute(t testing.TB, file, script string) {
 	}
 }
 
-// A store that a newer version made is refused and left as it is, once something was
-// taken away from it. What was only added to does not matter.
+// A store of a newer version is rejected and not changed if a migration removed
+// something. Additions do not matter.
 func TestNewerFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// approvalFaults are about approvals and how they are decided.
+// approvalFaults are stores with faults in approvals and decisions.
 var approvalFaults = []fault{
 	{"keeps the first form of an approval", onCommit(func(f *flawed, c *belay.Commit) {
 		c.Approvals = slices.DeleteFunc(c.Approvals, func(a belay.Approval) bool { return f.asked(a.ID).ID != "" })

@@ -11,8 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// commitFaults are about what a commit is, and what is left of one that was
-// refused.
+// commitFaults are stores with faults in commits, and in rejected commits.
 var commitFaults = []fault{
 	{"stores the first message of a commit", onCommit(func(_ *flawed, c *belay.Commit) {
 		c.Messages = c.Messages[:min(len(c.Messages), 1)]
@@ -196,14 +195,14 @@ var commitFaults = []fault{
 	}, []string{"a reader sees a commit completely or not at all"}},
 }
 
-// everyRefusal is every rule about a commit that is refused and changes nothing.
+// everyRefusal lists the rules about a rejected commit that changes nothing.
 var everyRefusal = []string{
 	"a fenced commit changes nothing", "a conflicting commit changes nothing",
 	"a commit with a run that has already ended differently changes nothing", "a commit with an invalid job changes nothing",
 	"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
 }
 
-// refusedPart stores a part of what is refused.
+// refusedPart stores a part of a rejected commit.
 func refusedPart(part func(c *belay.Commit) *belay.Commit) func(f *flawed) {
 	return onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
 		some := part(c)

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inboxFaults are about the approvals that are listed.
+// inboxFaults are stores with faults in listings of approvals.
 var inboxFaults = []fault{
 	{"lists an approval that nobody asked", onApprovals(func(_ *flawed, all []belay.Approval) []belay.Approval {
 		if len(all) == 0 {
@@ -146,7 +146,7 @@ var inboxFaults = []fault{
 	}, []string{"a cancelled listing of approvals ends with an error"}},
 }
 
-// onApprovals changes the approvals that are listed.
+// onApprovals changes the listed approvals.
 func onApprovals(change func(f *flawed, all []belay.Approval) []belay.Approval) func(f *flawed) {
 	return func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
@@ -155,7 +155,7 @@ func onApprovals(change func(f *flawed, all []belay.Approval) []belay.Approval) 
 	}
 }
 
-// onApprovalFilter changes what is asked for.
+// onApprovalFilter changes the filter.
 func onApprovalFilter(change func(filter *belay.ApprovalFilter)) func(f *flawed) {
 	return func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// listFaults are about the sessions that are listed.
+// listFaults are stores with faults in listings of sessions.
 var listFaults = []fault{
 	{"lists a session that nobody opened", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		if len(all) == 0 {
@@ -61,7 +61,7 @@ var listFaults = []fault{
 	}, []string{"a session is listed if all parts of the filter match"}},
 }
 
-// infoFaults are about what is told of a session.
+// infoFaults are stores with faults in the fields of listed sessions.
 var infoFaults = []fault{
 	{"does not know when a session was changed", onInfo(func(i *belay.SessionInfo) { i.Changed = i.Created }), []string{
 		"a listing has the times when a session was created and changed",
@@ -165,7 +165,7 @@ var infoFaults = []fault{
 
 // The changes that faults make to listings.
 
-// changed changes what is listed.
+// changed changes a listing.
 func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var all []T
@@ -189,7 +189,7 @@ func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.
 	}
 }
 
-// onSessions changes the sessions that are listed.
+// onSessions changes the listed sessions.
 func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -198,7 +198,7 @@ func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f
 	}
 }
 
-// onInfo changes what is told of each session.
+// onInfo changes each listed session.
 func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
 	return onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		for i := range all {
@@ -208,7 +208,7 @@ func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
 	})
 }
 
-// onSessionFilter changes what is asked for.
+// onSessionFilter changes the filter.
 func onSessionFilter(change func(filter *belay.SessionFilter)) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -244,7 +244,7 @@ func once[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// kept lists what there was the first time.
+// kept always lists the first result.
 func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	var all []T
 	var take sync.Once
@@ -262,7 +262,7 @@ func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// locked holds a lock while it lists.
+// locked holds a lock during a listing.
 func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		lock <- struct{}{}
@@ -271,7 +271,7 @@ func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T,
 	}
 }
 
-// silent swallows how a listing ends.
+// silent drops the error at the end of a listing.
 func silent[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range listing {

@@ -52,7 +52,7 @@ func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	}
 }
 
-// parts breaks the parts of all messages that a model is asked with.
+// parts changes the parts of all messages in a model's requests.
 func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	return asking(func(req *belay.Request) {
 		for _, m := range req.Messages {
@@ -142,7 +142,7 @@ func pouring(m belay.Model) belay.Model {
 // impatience is how long the rules wait for broken models.
 const impatience = 300 * time.Millisecond
 
-// faults are broken models, each with rules that must find the fault.
+// faults are broken models, each with the rules that must find the fault.
 var faults = []fault{
 	{"tells all at the end", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		return belay.Chunk{Response: c.Response}, err

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// session is the one that Say and Resume take their turns in.
+// session is the session of Say and Resume.
 const session = "test"
 
 // defaultTimeout is how long a turn may take.
@@ -27,7 +27,7 @@ const defaultTimeout = 10 * time.Second
 type Agent struct {
 	*belay.Agent
 
-	// Timeout bounds each turn: when it is over, the turn is aborted. Set it
+	// Timeout limits each turn: when it expires, the turn is aborted. Set it
 	// before the turn. Defaults to 10 seconds.
 	Timeout time.Duration
 
@@ -68,7 +68,7 @@ func New(t testing.TB, model belay.Model, opts *belay.Options) *Agent {
 	return a
 }
 
-// journalOf is where an agent with these options records its hooks.
+// journalOf returns the journal of an agent with these options.
 func journalOf(o *belay.Options) hook.ListJournal {
 	var journal hook.Journal
 	if o.Runtime != nil && o.Runtime.Journal != nil {
@@ -80,7 +80,7 @@ func journalOf(o *belay.Options) hook.ListJournal {
 	return list
 }
 
-// Say takes a turn in the session "test" and returns it when it is over.
+// Say runs a turn in the session "test" and returns it when it has ended.
 func (a *Agent) Say(text string, parts ...belay.Part) *Turn {
 	a.t.Helper()
 	return a.Take(func(ctx context.Context) iter.Seq2[belay.Event, error] {
@@ -94,8 +94,8 @@ func (a *Agent) Resume() *Turn {
 	return a.Take(a.Session(session).Resume)
 }
 
-// Take takes the turn that start begins, in whichever session, and returns it
-// when it is over. The context that start is given ends with the agent's Timeout.
+// Take runs the turn that start begins, in any session, and returns it when it
+// has ended. The context for start ends with the agent's Timeout.
 func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, error]) *Turn {
 	a.t.Helper()
 	bound := cmp.Or(a.Timeout, defaultTimeout)
@@ -119,7 +119,7 @@ func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, erro
 	return turn
 }
 
-// unwind waits for a turn that was aborted, as long again as it had.
+// unwind waits for an aborted turn, as long as its timeout was.
 func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	a.t.Helper()
 	timer := time.NewTimer(bound)
@@ -127,11 +127,11 @@ func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	select {
 	case <-done:
 	case <-timer.C:
-		a.t.Fatalf("belaytest: the turn was aborted after %s and did not end within another: a model, a tool or a hook heeds no cancellation. It is here:\n%s", bound, goroutines(a.tag))
+		a.t.Fatalf("belaytest: the turn was aborted after %s and did not end within another: a model, a tool or a hook ignores the cancellation. It is here:\n%s", bound, goroutines(a.tag))
 	}
 }
 
-// read completes a turn with what the model was sent and what was stored.
+// read adds the requests to the model and the stored messages to a turn.
 func (a *Agent) read(turn *Turn) {
 	a.t.Helper()
 	turn.Requests = a.model.since(turn.from)
@@ -141,7 +141,7 @@ func (a *Agent) read(turn *Turn) {
 		}
 	}
 	if turn.session == "" {
-		return // it was refused before it began
+		return // it was rejected before it began
 	}
 	all := a.messages(turn.session)
 	for _, m := range all {
@@ -174,7 +174,7 @@ func (a *Agent) messages(id string) []*belay.Message {
 	return all
 }
 
-// Messages is the transcript of the session "test", oldest first.
+// Messages returns the transcript of the session "test", oldest first.
 func (a *Agent) Messages() []*belay.Message {
 	a.t.Helper()
 	return a.messages(session)
@@ -192,7 +192,7 @@ func (a *Agent) finish() {
 	})
 	for _, turn := range a.turns {
 		if turn.Err != nil && !turn.expected {
-			turn.failf("the turn failed, and nothing asserts that it does: %v", turn.Err)
+			turn.failf("the turn failed, and the test does not expect that: %v", turn.Err)
 		}
 	}
 	if a.t.Failed() {
@@ -202,11 +202,11 @@ func (a *Agent) finish() {
 		a.t.Errorf("the script was not played to its end: %d of its steps are left", script.Left())
 	}
 	if left := leaked(ctx, a.tag); left != "" {
-		a.t.Errorf("goroutines of the agent's turns are left: close what starts them, or have it heed its context\n%s", left)
+		a.t.Errorf("goroutines of the agent's turns are left: close the component that starts them, or make it return when its context is cancelled\n%s", left)
 	}
 }
 
-// recorder is a model that remembers what it was sent.
+// recorder is a model that records its requests.
 type recorder struct {
 	belay.Model
 
@@ -224,7 +224,7 @@ func (r *recorder) Info() belay.ModelInfo {
 	return belay.ModelInfo{}
 }
 
-// Stream records the request when it is sent, as often as that is.
+// Stream records each request when it is sent.
 func (r *recorder) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) {
 		r.mu.Lock()
@@ -254,7 +254,7 @@ func (a *Agent) Transcript() string {
 	return Render(a.Messages())
 }
 
-// Golden compares the transcript of the session "test" with a file, by custom
+// Golden compares the transcript of the session "test" with a file, usually
 // below testdata. A difference fails the test and shows where it begins; with
 // BELAYTEST_UPDATE=1 in the environment the file is rewritten instead.
 func (a *Agent) Golden(path string) {

@@ -60,7 +60,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 		{
 			"an error that nothing asserts fails the test",
 			func(t testing.TB) { belaytest.New(t, belaytest.Script(), nil).Say("hello") },
-			[]string{"the turn failed, and nothing asserts that it does", "the script ends after step 0"},
+			[]string{"the turn failed, and the test does not expect that", "the script ends after step 0"},
 		},
 		{
 			"an error may be asserted",
@@ -109,7 +109,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 				})
 				agent.Say("hello").Ended(belay.EndTurn)
 			},
-			[]string{"the transcript is not well-formed", "it comes where the results of call_1 should", "call_1: write {}"},
+			[]string{"the transcript is not well-formed", "it is in the place of the results of call_1", "call_1: write {}"},
 		},
 		{
 			"a request that is not well-formed fails the test",

@@ -27,10 +27,10 @@ func NewApprover(answers ...belay.Decision) *Approver {
 	return &Approver{answers: slices.Clone(answers)}
 }
 
-// Yes allows a call. It is given by "test".
+// Yes allows a call, in the name of "test".
 func Yes() belay.Decision { return belay.Decision{Allow: true, By: "test"} }
 
-// No refuses a call for a reason. It is given by "test".
+// No denies a call for a reason, in the name of "test".
 func No(reason string) belay.Decision { return belay.Decision{By: "test", Reason: reason} }
 
 // Approve records the question and answers it.
@@ -39,12 +39,12 @@ func (a *Approver) Approve(_ context.Context, question belay.Question) (belay.De
 	defer a.mu.Unlock()
 	a.questions = append(a.questions, question)
 	if n := len(a.questions); n > len(a.answers) {
-		return belay.Decision{}, fmt.Errorf("belaytest: this is question %d, and there are %d answers", n, len(a.answers))
+		return belay.Decision{}, fmt.Errorf("belaytest: this is question %d, but there are only %d answers", n, len(a.answers))
 	}
 	return a.answers[len(a.questions)-1], nil
 }
 
-// Questions are what was asked so far.
+// Questions returns the questions so far.
 func (a *Approver) Questions() []belay.Question {
 	a.mu.Lock()
 	defer a.mu.Unlock()

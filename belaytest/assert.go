@@ -21,8 +21,8 @@ func (turn *Turn) Ended(want belay.EndReason) {
 	}
 }
 
-// Failed asserts that the turn gave an error that says text somewhere. An empty
-// text stands for any.
+// Failed asserts that the turn returned an error that contains text. An empty
+// text matches any error.
 func (turn *Turn) Failed(text string) {
 	turn.t.Helper()
 	turn.expected = true
@@ -33,8 +33,8 @@ func (turn *Turn) Failed(text string) {
 	}
 }
 
-// EndedBy asserts who ended a turn that was blocked, and that the reason says
-// text somewhere. An empty text stands for any.
+// EndedBy asserts who ended a blocked turn, and that the reason contains
+// text. An empty text matches any reason.
 func (turn *Turn) EndedBy(who, text string) {
 	turn.t.Helper()
 	if turn.By != who || !strings.Contains(turn.Why, text) {
@@ -42,7 +42,7 @@ func (turn *Turn) EndedBy(who, text string) {
 	}
 }
 
-// Said asserts that the model's last text says text somewhere.
+// Said asserts that the model's last text contains text.
 func (turn *Turn) Said(text string) {
 	turn.t.Helper()
 	if !strings.Contains(turn.Text, text) {
@@ -84,8 +84,8 @@ func list(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// Rewritten asserts that a call of the tool was rewritten, by whom last, and that
-// what it came to is this JSON.
+// Rewritten asserts that a call of the tool was rewritten, who rewrote it last,
+// and that the final input is this JSON.
 func (turn *Turn) Rewritten(tool, by, input string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a call of %s that %s rewrote to %s", tool, by, input), func(c *Call) bool {
@@ -94,8 +94,8 @@ func (turn *Turn) Rewritten(tool, by, input string) {
 	})
 }
 
-// Result asserts that a call of the tool succeeded, and that its result says text
-// somewhere.
+// Result asserts that a call of the tool succeeded, and that its result contains
+// text.
 func (turn *Turn) Result(tool, text string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a result of %s that says %q", tool, text), func(c *Call) bool {
@@ -103,8 +103,8 @@ func (turn *Turn) Result(tool, text string) {
 	})
 }
 
-// ResultFailed asserts that a call of the tool failed, with what class, and that
-// its result says text somewhere. An empty class or text stands for any.
+// ResultFailed asserts that a call of the tool failed, with which class, and
+// that its result contains text. An empty class or text matches any.
 func (turn *Turn) ResultFailed(tool string, class belay.ResultClass, text string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a failure of %s with the class %q that says %q", tool, class, text), func(c *Call) bool {
@@ -113,8 +113,8 @@ func (turn *Turn) ResultFailed(tool string, class belay.ResultClass, text string
 }
 
 // Denied asserts that a call of the tool was denied, by which hook, person,
-// interceptor or rule of the floor, and that the reason says text somewhere. An
-// empty name or text stands for any.
+// interceptor or rule of the floor, and that the reason contains text. An empty
+// name or text matches any.
 func (turn *Turn) Denied(tool, by, text string) {
 	turn.t.Helper()
 	start := "Denied by "
@@ -126,7 +126,7 @@ func (turn *Turn) Denied(tool, by, text string) {
 	})
 }
 
-// some asserts that a call of a tool is as it should be.
+// some asserts that a call of a tool matches.
 func (turn *Turn) some(tool, want string, is func(*Call) bool) {
 	turn.t.Helper()
 	var got []string
@@ -162,9 +162,8 @@ func describe(c *Call) string {
 	}
 }
 
-// Reminded asserts that the model was reminded of each of these texts in this
-// turn: each is in some reminder. Without texts it asserts that it was reminded of
-// nothing.
+// Reminded asserts that the model got reminders with each of these texts in this
+// turn. Without texts it asserts that it got no reminders.
 func (turn *Turn) Reminded(texts ...string) {
 	turn.t.Helper()
 	if problem := missing(turn.Reminders(), texts); problem != "" {
@@ -186,8 +185,8 @@ func missing(got, texts []string) string {
 	return ""
 }
 
-// Emitted asserts that there were events of these kinds in this order, whatever
-// was between them.
+// Emitted asserts that there were events of these kinds in this order, with any
+// others between them.
 func (turn *Turn) Emitted(kinds ...belay.EventKind) {
 	turn.t.Helper()
 	var got []belay.EventKind
@@ -200,7 +199,7 @@ func (turn *Turn) Emitted(kinds ...belay.EventKind) {
 		}
 	}
 	if next < len(kinds) {
-		turn.failf("want the events %v in this order, but %s does not come when it should in %v", kinds, kinds[next], slices.Compact(got))
+		turn.failf("want the events %v in this order, but %s is missing at its place in %v", kinds, kinds[next], slices.Compact(got))
 	}
 }
 
@@ -226,13 +225,13 @@ func (turn *Turn) HookNotAsked(subscription string) {
 	turn.t.Helper()
 	for _, run := range turn.Runs() {
 		if run.Subscription == subscription && run.State != hook.Skipped {
-			turn.failf("want %s not to be asked, got a run at %s that is %s", subscription, run.Phase, run.State)
+			turn.failf("want %s not to be called, got a run at %s that is %s", subscription, run.Phase, run.State)
 			return
 		}
 	}
 }
 
-// Diagnosed asserts that the turn came with a diagnostic of that code.
+// Diagnosed asserts that the turn has a diagnostic with that code.
 func (turn *Turn) Diagnosed(code codes.Code) {
 	turn.t.Helper()
 	var got []string
@@ -245,7 +244,7 @@ func (turn *Turn) Diagnosed(code codes.Code) {
 	turn.failf("want the diagnostic %s, got %s", code, list(got))
 }
 
-// failf reports an assertion that does not hold, with the whole turn.
+// failf reports a failed assertion, with the whole turn.
 func (turn *Turn) failf(format string, args ...any) {
 	turn.t.Helper()
 	turn.t.Errorf("%s\n%s", fmt.Sprintf(format, args...), turn)

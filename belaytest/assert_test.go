@@ -161,7 +161,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 			"HookNotAsked takes what was skipped",
 			func(turn *belaytest.Turn) { turn.HookNotAsked("after"); turn.HookNotAsked("nobody") },
 			func(turn *belaytest.Turn) { turn.HookNotAsked("no-prod") },
-			[]string{"want no-prod not to be asked, got a run at tool.pre that is completed"},
+			[]string{"want no-prod not to be called, got a run at tool.pre that is completed"},
 		},
 		{
 			"Diagnosed wants the code",
@@ -254,7 +254,7 @@ func TestToolAndApproverAssertionsFail(t *testing.T) {
 	turn.Ended(belay.EndTurn)
 	turn.Result("write", "first")
 	turn.Denied("write", "test", "not today")
-	turn.Denied("write", "belay", "this is question 3, and there are 2 answers")
+	turn.Denied("write", "belay", "this is question 3, but there are only 2 answers")
 	turn.Emitted(belay.EventApprovalRequested, belay.EventApprovalDecided, belay.EventToolUseResult)
 	tool.Ran(t, `{"n":1}`)
 	approver.Asked(t, "write", "write", "write")

@@ -1,10 +1,10 @@
-// Package belaytest is the test kit for agents: a model that plays a script,
-// turns that cannot hang, and assertions that say what happened.
+// Package belaytest is the test kit for agents: a model that plays a script, turns
+// that cannot hang, and assertions that say what happened.
 //
 // # Usage
 //
-// An agent under test is made as [belay.New] makes one, of a model and the
-// options of the real agent. [Script] is a model that plays steps:
+// Make an agent under test from a model and the options of the real agent, as with
+// [belay.New]. [Script] is a model that plays steps:
 //
 //	func TestReleaseNotes(t *testing.T) {
 //		write := belaytest.NewTool("write", "written")
@@ -20,46 +20,45 @@
 //		write.Ran(t) // never
 //	}
 //
-// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked
-// one, and [Agent.Take] reads any other stream. The returned [Turn] has
-// assertions about its end, the calls and their results, denials, reminders and
-// hooks; [Turn.Request] is the request to the model. [Agent.Golden] compares a
-// whole conversation with a file.
+// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked one,
+// and [Agent.Take] reads any other stream. The returned [Turn] has assertions about
+// its end, the calls and their results, denials, reminders and hooks; [Turn.Request]
+// is the request to the model. [Agent.Golden] compares a whole conversation with a
+// file.
 //
 // [NewTool] makes a tool that records its calls and answers from a list.
 // [NewApprover] makes a person who answers from one.
 //
-// Three things are checked without being asked for: after each turn that the
-// transcript and every request are well-formed, as [WellFormed] says, and when
-// the test ends that the script was played to its end and that no goroutine of a
-// turn is left.
+// Three things are checked automatically: after each turn, that the transcript and
+// every request are well-formed, as [WellFormed] defines it, and at the end of the
+// test, that the script was played to its end and that no goroutine of a turn is
+// left.
 //
-// Missing options get defaults for tests: a store in memory that keeps the
-// records of hooks, a temporary directory for long results, and no pause before
-// a failed attempt is repeated.
+// Missing options get defaults for tests: a store in memory that keeps the records of
+// hooks, a temporary directory for long results, and no pause before a failed attempt
+// is repeated.
 //
 // # Concurrency
 //
-// An Agent belongs to the goroutine of its test and takes one turn at a time;
-// parallel tests have an agent each. A Tool and an Approver are safe for
-// concurrent use, as the loop needs them to be.
+// An Agent belongs to the goroutine of its test and runs one turn at a time; parallel
+// tests need their own agents. A Tool and an Approver are safe for concurrent use, as
+// the loop needs them to be.
 //
-// A turn may be taken in a testing/synctest bubble if its agent was made there.
+// A turn can run in a testing/synctest bubble if its agent was made there.
 //
 // # Errors
 //
-// A failed assertion is an error of the test, which continues. Its message shows
-// the expected and the actual value, and the whole turn. Fatal problems end the
-// test: an agent that cannot be made, a turn that ignores its cancellation, a
-// request that was never sent.
+// A failed assertion is an error of the test, which continues. Its message shows the
+// expected and the actual value, and the whole turn. Fatal problems end the test: an
+// agent that cannot be made, a turn that ignores its cancellation, a request that was
+// never sent.
 //
-// That the runtime fails is nothing that a test must expect: such a turn fails
-// the test, unless it asserts [Turn.Failed] or that the turn ended in an error or
-// was aborted.
+// A turn in which the runtime fails also fails the test, unless it asserts
+// [Turn.Failed] or that the turn ended in an error or was aborted.
 //
 // # Testing
 //
-// Hooks alone are tested with hook/hooktest, and stores and models with the
-// suites in store/storetest and provider/providertest. Set BELAYTEST_UPDATE=1 in
-// the environment to accept new golden files.
+// Hooks alone are tested with hook/hooktest, and stores and models with the suites in
+// store/storetest and provider/providertest. Set BELAYTEST_UPDATE=1 in the
+// environment to accept new golden files.
 package belaytest

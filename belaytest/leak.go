@@ -21,13 +21,13 @@ var tags atomic.Int64
 // newTag makes the mark of one agent.
 func newTag() string { return "agent-" + strconv.FormatInt(tags.Add(1), 10) }
 
-// tagged does something whose goroutines are marked.
+// tagged runs f with marked goroutines.
 func tagged(ctx context.Context, tag string, do func()) {
 	pprof.Do(ctx, pprof.Labels(label, tag), func(context.Context) { do() })
 }
 
-// leaked returns the stacks of labelled goroutines, after waiting for those that
-// are about to end.
+// leaked returns the stacks of marked goroutines, after waiting for those that
+// are ending.
 func leaked(ctx context.Context, tag string) string {
 	const first, last = time.Millisecond, 500 * time.Millisecond
 	for pause := first; ; pause *= 2 {
@@ -45,7 +45,7 @@ func leaked(ctx context.Context, tag string) string {
 	}
 }
 
-// goroutines lists the goroutines with a mark, those at one place together.
+// goroutines lists the marked goroutines, grouped by their stacks.
 func goroutines(tag string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

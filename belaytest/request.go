@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Request is what the model was sent. Its methods assert.
+// Request is a request to the model. Its methods are assertions.
 type Request struct {
 	belay.Request
 
@@ -16,8 +16,8 @@ type Request struct {
 	number int
 }
 
-// Request is the nth request of the turn, counted from 1; -1 is the last, -2 the
-// one before it. It ends the test if there was no such request.
+// Request returns the nth request of the turn, counted from 1; -1 is the last,
+// -2 the one before it. It ends the test if there was no such request.
 func (turn *Turn) Request(n int) *Request {
 	turn.t.Helper()
 	at := n - 1
@@ -31,7 +31,7 @@ func (turn *Turn) Request(n int) *Request {
 	return &Request{turn.Requests[at], turn, at + 1}
 }
 
-// SystemSays asserts that the system prompt says text somewhere.
+// SystemSays asserts that the system prompt contains text.
 func (r *Request) SystemSays(text string) {
 	r.turn.t.Helper()
 	if !strings.Contains(r.System, text) {
@@ -39,7 +39,7 @@ func (r *Request) SystemSays(text string) {
 	}
 }
 
-// UserSays asserts that the newest message of the user says text somewhere.
+// UserSays asserts that the newest message of the user contains text.
 func (r *Request) UserSays(text string) {
 	r.turn.t.Helper()
 	got := ""
@@ -54,8 +54,8 @@ func (r *Request) UserSays(text string) {
 	}
 }
 
-// Offers asserts the tools that the model may call: these, all of them, in any
-// order. Without names it asserts that there are none.
+// Offers asserts which tools the model may call, in any order. Without names
+// it asserts that there are none.
 func (r *Request) Offers(tools ...string) {
 	r.turn.t.Helper()
 	var got []string
@@ -69,8 +69,9 @@ func (r *Request) Offers(tools ...string) {
 	}
 }
 
-// Reminds asserts that each of these texts is in some reminder of the request,
-// those of earlier turns too. Without texts it asserts that it has none.
+// Reminds asserts that each of these texts is in a reminder of the request,
+// including those of earlier turns. Without texts it asserts that there are no
+// reminders.
 func (r *Request) Reminds(texts ...string) {
 	r.turn.t.Helper()
 	var got []string
@@ -82,7 +83,7 @@ func (r *Request) Reminds(texts ...string) {
 	}
 }
 
-// failf reports an assertion that does not hold, with the whole request.
+// failf reports a failed assertion, with the whole request.
 func (r *Request) failf(format string, args ...any) {
 	r.turn.t.Helper()
 	r.turn.t.Errorf("request %d: %s\n--- its messages\n%s", r.number, fmt.Sprintf(format, args...), Render(r.Messages))

@@ -4,18 +4,18 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Script is a model that plays steps, each for one request, and streams nothing:
-// its answers come whole. For one that streams, fails or reads its steps from a
-// file, use package scripted itself.
+// Script returns a model that plays steps, one for each request, and streams
+// nothing: its answers arrive complete. For a model that streams, fails or reads
+// its steps from a file, use package scripted itself.
 func Script(steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{Pace: scripted.Pace{Chunk: scripted.Whole}})
 }
 
-// Says is a step that ends the turn with a text.
+// Says returns a step that ends the turn with a text.
 func Says(text string) scripted.Step { return scripted.Step{Text: text} }
 
-// Calls is a step that calls a tool, and more in the same response. The input is
-// JSON text, or a value to encode as JSON; nil is {}.
+// Calls returns a step that calls a tool, and more tools in the same response.
+// The input is JSON text, or a value to encode as JSON; nil is {}.
 func Calls(tool string, input any, more ...scripted.Call) scripted.Step {
 	return scripted.Step{Calls: append([]scripted.Call{{Tool: tool, Input: input}}, more...)}
 }

@@ -18,8 +18,8 @@ type Tool struct {
 	Schema      json.RawMessage
 	// How defines how it runs.
 	How belay.ToolTraits
-	// Answer answers instead of the list. The calls are numbered from 1, as they
-	// start.
+	// Answer answers instead of the list. Calls are numbered from 1, in the order
+	// in which they start.
 	Answer func(ctx context.Context, call *belay.Invocation, number int) (belay.Result, error)
 
 	name    string
@@ -31,8 +31,8 @@ type Tool struct {
 
 var _ belay.TraitTool = (*Tool)(nil)
 
-// NewTool makes a tool that gives these results, one for each call, and the last
-// one from then on. Without results it answers "ok".
+// NewTool makes a tool that returns these results, one for each call, and then
+// the last one again. Without results it returns "ok".
 func NewTool(name string, results ...string) *Tool {
 	return &Tool{name: name, results: slices.Clone(results), Description: "A tool for tests."}
 }
@@ -42,10 +42,10 @@ func (tool *Tool) Declaration() belay.ToolDeclaration {
 	return belay.ToolDeclaration{Name: tool.name, Description: tool.Description, InputSchema: tool.Schema}
 }
 
-// Traits say how the tool is run.
+// Traits returns how the tool runs.
 func (tool *Tool) Traits() belay.ToolTraits { return tool.How }
 
-// Call records the call and answers it.
+// Call records the call and returns its result.
 func (tool *Tool) Call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	tool.mu.Lock()
 	tool.calls = append(tool.calls, *call)
@@ -61,15 +61,16 @@ func (tool *Tool) Call(ctx context.Context, call *belay.Invocation) (belay.Resul
 	}
 }
 
-// Calls are the calls that reached the tool, in the order they started.
+// Calls returns the calls that reached the tool, in the order in which they
+// started.
 func (tool *Tool) Calls() []belay.Invocation {
 	tool.mu.Lock()
 	defer tool.mu.Unlock()
 	return slices.Clone(tool.calls)
 }
 
-// Ran asserts the inputs that the tool ran with, as JSON: all of them, in the
-// order the calls started. Without inputs it asserts that it never ran.
+// Ran asserts the inputs that the tool ran with, as JSON, in the order in
+// which the calls started. Without inputs it asserts that it never ran.
 func (tool *Tool) Ran(t testing.TB, inputs ...string) {
 	t.Helper()
 	calls := tool.Calls()

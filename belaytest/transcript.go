@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Render shows messages as text for people and for golden files: the kind of each
-// with its parts indented below. It leaves out what differs from run to run: times
-// and the ids of turns.
+// Render returns messages as text for people and for golden files: the kind of
+// each, with its parts indented below. It leaves out values that differ from run
+// to run: times and the ids of turns.
 //
 //	user
 //	  What is to do?
@@ -78,8 +78,8 @@ func renderPart(p *belay.Part) string {
 	}
 }
 
-// paragraph writes text with two spaces in front of each line, and four in front
-// of those that continue it.
+// paragraph writes text with an indentation of two spaces, and of four for
+// continued lines.
 func paragraph(b *strings.Builder, text string) {
 	first, rest, more := strings.Cut(strings.TrimRight(text, "\n"), "\n")
 	b.WriteString(strings.TrimRight("  "+first, " ") + "\n")
@@ -114,9 +114,9 @@ func golden(t testing.TB, path, got string) {
 		t.Fatalf("belaytest: the golden file cannot be read: %v", err)
 		return
 	}
-	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // as some checkouts have it
+	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // some checkouts convert line ends
 	if want != got {
-		t.Errorf("the transcript is no longer that of %s%s\nIf the change is meant, accept it by running the test with %s=1. It is now:\n%s",
+		t.Errorf("the transcript differs from %s%s\nIf the change is intended, accept it by running the test with %s=1. It is now:\n%s",
 			path, firstDifference(want, got), updateVariable, got)
 	}
 }
@@ -128,7 +128,7 @@ func writeFile(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
-// firstDifference says in which line two texts part.
+// firstDifference describes the first line in which two texts differ.
 func firstDifference(want, got string) string {
 	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(wants), len(gots)) {

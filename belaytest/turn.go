@@ -15,29 +15,31 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Turn is a turn that is over, or parked, with all that is known about it. Its
-// methods assert; its fields are for what they do not cover.
+// Turn is a turn that has ended or is parked, with everything that is known
+// about it. Its methods are assertions; use its fields for other checks.
 type Turn struct {
-	// Turn is how it ended. It is empty if the turn was refused before it began.
+	// Turn is the result of the turn. It is empty if the turn was rejected before
+	// it began.
 	belay.Turn
 
-	// Err is the error that the stream ended with: the runtime failed, or the
-	// turn was aborted.
+	// Err is the error at the end of the stream: the runtime failed, or the turn
+	// was aborted.
 	Err error
-	// Events are what was streamed.
+	// Events are the streamed events.
 	Events []belay.Event
-	// Requests are what the model was sent, failed attempts and summaries too.
+	// Requests are the requests to the model, including failed attempts and
+	// summaries.
 	Requests []belay.Request
-	// Messages are what the turn added to the transcript. A turn that was parked
-	// and resumed has those of both parts.
+	// Messages are the messages that the turn added to the transcript. A turn
+	// that was parked and resumed has those of both parts.
 	Messages []*belay.Message
 
 	agent    *Agent
 	t        testing.TB
 	session  string
 	began    time.Time
-	from     int  // the number of its first request
-	expected bool // the test asserts the error
+	from     int  // number of its first request
+	expected bool // the test expects the error
 }
 
 // read reads the stream of a turn to its end.
@@ -55,7 +57,7 @@ func (turn *Turn) read(stream iter.Seq2[belay.Event, error]) {
 	}
 }
 
-// Decide answers everything that the parked turn waits for, as [Yes] and [No] do.
+// Decide decides everything that the parked turn waits for, as [Yes] and [No] do.
 // [Agent.Resume] then continues.
 func (turn *Turn) Decide(answer belay.Decision) {
 	turn.t.Helper()
@@ -77,7 +79,7 @@ type Call struct {
 	Result *belay.Result
 }
 
-// Ran is the input as it was judged, and run if it was.
+// Ran is the input that was checked, and that the tool ran with if it ran.
 func (c *Call) Ran() json.RawMessage {
 	if c.Final != nil {
 		return c.Final
@@ -85,7 +87,7 @@ func (c *Call) Ran() json.RawMessage {
 	return c.Input
 }
 
-// Calls are the calls of the turn, in the order the model made them.
+// Calls returns the calls of the turn, in the order of the model.
 func (turn *Turn) Calls() []Call {
 	var calls []Call
 	open := 0 // the first call of the last response
@@ -109,8 +111,8 @@ func (turn *Turn) Calls() []Call {
 	return calls
 }
 
-// Reminders are what the model was reminded of in this turn, in order, each once
-// and without the element it comes in.
+// Reminders returns the reminders that the model got in this turn, in order,
+// each once and without the element around it.
 func (turn *Turn) Reminders() []string {
 	var all []string
 	for i := range turn.Requests {
@@ -128,7 +130,8 @@ func (turn *Turn) Reminders() []string {
 	return all
 }
 
-// reminders are those in a message, as they were before they were wrapped.
+// reminders returns the reminders in a message, without the elements around
+// them.
 func reminders(m *belay.Message) []string {
 	var all []string
 	for i := range m.Parts {
@@ -140,18 +143,18 @@ func reminders(m *belay.Message) []string {
 	return all
 }
 
-// EventsOf are the events of a kind.
+// EventsOf returns the events of a kind.
 func (turn *Turn) EventsOf(kind belay.EventKind) []belay.Event {
 	return slices.DeleteFunc(slices.Clone(turn.Events), func(e belay.Event) bool { return e.Kind != kind })
 }
 
-// Runs are the records of the turn's hooks so far, oldest first, with those of
+// Runs returns the records of the turn's hooks so far, oldest first, and those of
 // session.start if it opened the session. It ends the test if the agent's journal
 // cannot be read.
 func (turn *Turn) Runs() []hook.Run {
 	turn.t.Helper()
 	if turn.agent.journal == nil {
-		turn.t.Fatalf("belaytest: the records of hooks cannot be read: the agent's store has no journal, or one that is no hook.ListJournal")
+		turn.t.Fatalf("belaytest: the records of hooks cannot be read: the agent's store has no journal, or one that is not a hook.ListJournal")
 		return nil
 	}
 	runs, err := turn.runs()
@@ -178,7 +181,7 @@ func (turn *Turn) runs() ([]hook.Run, error) {
 	return runs, nil
 }
 
-// String shows the turn: how it ended, what was said, which hooks ran.
+// String describes the turn: how it ended, its messages, and which hooks ran.
 func (turn *Turn) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- the turn %s\n", turn.ending())
@@ -226,7 +229,7 @@ func sameJSON(a, b []byte) bool { return canonical(a) == canonical(b) }
 // stays as it is.
 func canonical(data []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber() // so that numbers stay as they are written
+	decoder.UseNumber() // so that the spelling of numbers is kept
 	var value any
 	if !json.Valid(data) || decoder.Decode(&value) != nil {
 		return string(data)

@@ -14,19 +14,19 @@ import (
 // request, or nil:
 //
 //   - stored messages are numbered without a gap;
-//   - each message is of a kind that fits its role, and has parts that fit its
+//   - the kind of each message fits its role, and its parts fit its
 //     kind;
-//   - the calls of a response have ids of their own and inputs that are JSON
+//   - the calls of a response have unique ids and inputs that are JSON
 //     objects;
-//   - each call is answered once, by a result in the message behind it, in the
+//   - each call is answered once, by a result in the next message, in the
 //     order of the calls, and no result is without its call.
 //
 // The messages of a session whose turn is parked are not well-formed yet.
 func WellFormed(messages []*belay.Message) error {
 	var problems []error
 	var open []*belay.CallPart                            // of the last response
-	numbered := len(messages) > 0 && messages[0].Seq == 1 // else a summary replaces the earlier messages
-	stored := int64(0)                                    // the number of the last message that has one
+	numbered := len(messages) > 0 && messages[0].Seq == 1 // otherwise a summary replaces the earlier messages
+	stored := int64(0)                                    // number of the last stored message
 	for i, m := range messages {
 		report := func(format string, args ...any) {
 			problems = append(problems, fmt.Errorf("message %d (%s): %s", i+1, m.Kind, fmt.Sprintf(format, args...)))
@@ -45,10 +45,10 @@ func WellFormed(messages []*belay.Message) error {
 				report("%s", problem)
 			}
 			open = nil
-		case m.IsCompaction: // a summary may be made while calls wait
+		case m.IsCompaction: // a summary can be made while calls wait
 		default:
 			if len(open) > 0 {
-				report("it comes where the results of %s should", names(open))
+				report("it is in the place of the results of %s", names(open))
 			}
 			open = m.Calls()
 		}
@@ -59,7 +59,7 @@ func WellFormed(messages []*belay.Message) error {
 	return errors.Join(problems...)
 }
 
-// answered leaves off the last response of a parked turn, and what follows it.
+// answered removes the last response of a parked turn, and later messages.
 func answered(messages []*belay.Message) []*belay.Message {
 	for i, m := range slices.Backward(messages) {
 		if m.Kind == belay.KindResults {
@@ -72,7 +72,7 @@ func answered(messages []*belay.Message) []*belay.Message {
 	return messages
 }
 
-// partsOf are the types of parts that a message of a kind may have.
+// partsOf are the types of parts that a kind of message can have.
 var partsOf = map[belay.MessageKind][]belay.PartType{
 	belay.KindUser:       {belay.PartText, belay.PartMedia},
 	belay.KindAssistant:  {belay.PartText, belay.PartThinking, belay.PartMedia, belay.PartCall},

@@ -48,7 +48,7 @@ func TestWellFormed(t *testing.T) {
 		{"a result without a call", []*belay.Message{user, said(belay.KindResults, resulting("a", "read"))}, "message 2 (results): it answers a of read, and the calls are none"},
 		{"results twice", []*belay.Message{two, said(belay.KindResults, resulting("a", "read"), resulting("b", "write")), said(belay.KindResults, resulting("a", "read"))}, "message 3 (results): it answers"},
 		{"calls without results at the end", []*belay.Message{user, two}, "the calls a, b have no results"},
-		{"calls without results in the middle", []*belay.Message{two, user}, "message 2 (user): it comes where the results of a, b should"},
+		{"calls without results in the middle", []*belay.Message{two, user}, "message 2 (user): it is in the place of the results of a, b"},
 		{"two calls of one id", []*belay.Message{said(belay.KindAssistant, calling("a", "x", "{}"), calling("a", "x", "{}")), said(belay.KindResults, resulting("a", "x"), resulting("a", "x"))}, `two calls have the id "a"`},
 		{"an input that is no object", []*belay.Message{said(belay.KindAssistant, calling("a", "x", "null")), said(belay.KindResults, resulting("a", "x"))}, "the input of call a is not a JSON object"},
 		{"an empty message", []*belay.Message{said(belay.KindUser)}, "it is empty"},

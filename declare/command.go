@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/belay-run/belay/declare/worker"
@@ -60,7 +62,7 @@ func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, std
 		}
 		return exit.Stopped
 	case exit.Signal != nil:
-		return failed(fmt.Sprintf("it was killed by a signal (%s)", exit.Signal), said)
+		return failed(fmt.Sprintf("it was killed (signal %d)", exit.Signal), said)
 	case exit.Code != 0:
 		return h.exited(exit.Code, said)
 	default:
@@ -76,7 +78,7 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 			if errors.Is(err, exec.ErrNotFound) { // Confine needs the full path of the program
 				return nil, startError(run, err)
 			}
-			return nil, &hook.SafeError{Code: codes.Error, Message: "the sandbox refused it, so it did not run", Err: err}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "the sandbox rejected it, so it did not run", Err: err}
 		}
 	}
 	if len(run.Argv) == 0 {
@@ -99,7 +101,7 @@ func failed(what, said string) error {
 // becomes the reason of the denial. A shell uses some exit codes for programs that it
 // could not start.
 func (h *handler) exited(code int, said string) error {
-	e := &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("exit code %d", code), Reason: said}
+	e := &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("exit code %d", code), Reason: withSignal(code, said)}
 	if h.d.Argv[0] == "sh" && len(h.d.Argv) == 3 {
 		switch code {
 		case 126:
@@ -110,6 +112,24 @@ func (h *handler) exited(code int, said string) error {
 	}
 	return e
 }
+
+// withSignal returns a program's output in which the last line, if it is the message of a
+// shell that a signal killed a command, such as "Killed", is a whole sentence. The exit
+// code of such a shell is 128 plus the signal.
+func withSignal(code int, said string) string {
+	before, last := "", said
+	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
+		before, last = said[:i+1], said[i+1:]
+	}
+	if code <= 128 || !strings.EqualFold(shellPrefix.ReplaceAllString(last, ""), syscall.Signal(code-128).String()) {
+		return said
+	}
+	return fmt.Sprintf("%sa command was killed (signal %d)", before, code-128)
+}
+
+// shellPrefix matches what bash writes around the name of a signal: the position in the
+// script and the process before it, the command after it.
+var shellPrefix = regexp.MustCompile(`^.*: line \d+: +\d+ |(?: \(core dumped\))?(?: {2,}.*)?$`)
 
 // startError returns why the process did not start.
 func startError(run *Execution, err error) error {

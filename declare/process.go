@@ -118,7 +118,7 @@ func (p *process) ending(exit proc.Exit) error {
 	case exit.Stopped != nil:
 		return exit.Stopped
 	case exit.Signal != nil:
-		return failed(fmt.Sprintf("the worker was killed by a signal (%s)", exit.Signal), said)
+		return failed(fmt.Sprintf("the worker was killed (signal %d)", exit.Signal), said)
 	default:
 		return failed(fmt.Sprintf("the worker ended with exit code %d", exit.Code), said)
 	}

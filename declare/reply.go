@@ -198,8 +198,8 @@ func encode(value any) (json.RawMessage, error) {
 	return data, nil
 }
 
-// block returns the answer of a hook that denies by its exit code, or that may
-// not run.
+// block returns the answer of a hook that denies by its exit code, or that
+// must not run.
 func (c *codec) block(reason string) (json.RawMessage, error) {
 	return encode(c.blocking("deny", reason, nil))
 }

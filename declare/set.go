@@ -39,7 +39,7 @@ type Options struct {
 	// that begin with it. Defaults to nowhere.
 	Allowlist []string
 	// Transport sends the calls of webhooks. Defaults to one that uses no proxy, connects
-	// with http to this machine only, and refuses to connect to host names that resolve to
+	// with http to this machine only, and does not connect to host names that resolve to
 	// private addresses.
 	Transport http.RoundTripper
 	// Trust is called each time before a command or worker of a declaration runs or its
@@ -265,7 +265,7 @@ func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMess
 	})
 }
 
-// untrusted returns the answer of a hook that may not run. A gate denies even if it
+// untrusted returns the answer of a hook that must not run. A gate denies even if it
 // fails open; otherwise anyone who can edit its file could open the gate. Gates that
 // fail open by default would do harm when closed, so they fail by their mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {

@@ -118,7 +118,7 @@ func TestWorkerCallsHaveTheirOwnDeadlines(t *testing.T) {
 // SPEC C-08
 func TestWorkerThatDiesIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ do, want string }{{"die", "the worker ended with exit code 7"}, {"kill", "the worker was killed by a signal"}} {
+	for _, test := range []struct{ do, want string }{{"die", "the worker ended with exit code 7"}, {"kill", "the worker was killed (signal 9)"}} {
 		set := newPlace(t).set(workerGate(t, "good"), &declare.Options{Backoff: 200 * time.Millisecond})
 		before := try(t, set, call("pid", "")).Output.Reason
 		if trial := try(t, set, call(test.do, "")); trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, test.want) {

@@ -122,7 +122,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	}
 	if missing := ans.uses() &^ e.caps; missing != 0 {
 		d.refuse(e, start, took, out, ans, Problem{
-			Code: codes.CapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: %s", missing, declaring(missing, e.sub.opts.Origin)),
+			Code: codes.CapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription is not allowed to contribute: %s", missing, declaring(missing, e.sub.opts.Origin)),
 		})
 		return
 	}
@@ -176,8 +176,8 @@ func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out
 
 // denial returns an answer's denial without the rest of the answer. It reports false if the
 // answer does not deny. At a gate that fails open by default it also reports false if the
-// subscription may not deny: stopping there does harm, and a denial at approval.request
-// replaces a person's.
+// subscription is not allowed to deny: stopping there does harm, and a denial at
+// approval.request replaces a person's.
 func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Problem) (Out, bool) {
 	if d.def.kind != Gate || !ans.Severity.stops() {
 		return out, false
@@ -225,7 +225,7 @@ func (d *dispatch[In, Out]) rewrite(e *entry[In, Out], out Out) (in In, err erro
 // keep keeps an answer for the merge, and stops the phase if the answer says so.
 func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, more *detail) {
 	if d.def.kind != Gate {
-		severity = SeverityPass // there is nothing to stop: it is recorded and changes nothing
+		severity = SeverityPass // nothing can be stopped here: the verdict is only recorded
 	}
 	if n := len(d.answers); n > 0 && d.answers[n-1].pos > e.pos {
 		d.unordered = true

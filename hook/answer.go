@@ -37,10 +37,10 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return enumParse("severity", severityNames, s, text)
 }
 
-// stops reports whether nothing later in plan order may start.
+// stops reports whether later handlers in plan order must not start.
 func (s Severity) stops() bool { return s >= SeverityDeny }
 
-// Answer is what an [Output] asks for, in a form that the runtime understands. A nil or
+// Answer describes an [Output] to the runtime: its verdict and contributions. A nil or
 // empty Answer means "no opinion".
 type Answer struct {
 	// Severity is the severity of a gate's verdict.
@@ -238,7 +238,7 @@ func isNil[Out any](nilable bool, out Out) bool {
 		return true
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
 		return v.IsNil()
-	default: // an interface may hold a value that is no pointer
+	default: // an interface can hold a value that is not a pointer
 		return false
 	}
 }

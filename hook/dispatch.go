@@ -24,7 +24,7 @@ type Outcome[In any, Out Output] struct {
 	// Unsound says that the rewriters made the input invalid, and that the other handlers
 	// were not called.
 	Unsound bool
-	// Diagnostics report failures, and what was cut.
+	// Diagnostics report failures, and contributions that were cut.
 	Diagnostics []Diagnostic
 }
 
@@ -34,8 +34,8 @@ type Outcome[In any, Out Output] struct {
 // At a gate, failures that are closed are part of the merged verdict. The error is a
 // *FailureError if a handler at a collect phase failed closed, a *JournalError if runs
 // could not be recorded, ErrReleased, or the context's cause. At a gate that fails closed
-// by default the output then denies as well, so that a caller who ignores the error still
-// lets nothing through.
+// by default the output then denies as well, so that nothing passes even if the caller
+// ignores the error.
 func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outcome Outcome[In, Out], err error) {
 	outcome.Input = in
 	if s == nil || p.d == nil {

@@ -38,7 +38,7 @@ func (e *InstallError) Error() string {
 // Unwrap returns the problems.
 func (e *InstallError) Unwrap() []error { return e.Problems }
 
-// OptionError refuses one field of one subscription.
+// OptionError rejects one field of one subscription.
 type OptionError struct {
 	Subscription string
 	Phase        string
@@ -97,18 +97,18 @@ func (e *CycleError) Error() string {
 }
 
 // RewriterOrderError says that a subscription which rewrites is ordered after one that does
-// not. Rewriters come first, so that all others see the final input.
+// not rewrite. Rewriters run first, so that all others see the final input.
 type RewriterOrderError struct{ Rewriter, Phase, After string }
 
 func (e *RewriterOrderError) Error() string {
-	return fmt.Sprintf("subscription %q on %s rewrites, so it cannot come after %q, which does not",
+	return fmt.Sprintf("subscription %q on %s rewrites the input, so it must run before %q, which does not rewrite: remove this dependency",
 		e.Rewriter, e.Phase, e.After)
 }
 
-// InUseError says that a lease cannot be closed, because others are ordered
-// against what it added.
+// InUseError says that a lease cannot be closed, because other subscriptions
+// are ordered against those that it added.
 type InUseError struct {
-	// Phase and Subscription identify what would be removed.
+	// Phase and Subscription identify the subscription that would be removed.
 	Phase, Subscription string
 	// Dependents are the subscriptions that need it.
 	Dependents []string

@@ -13,10 +13,10 @@ import (
 )
 
 // Some handlers need evidence: a started record that the journal has before the
-// handler begins. If the process ends inside such a handler, the record remains
-// and shows that the handler may have run. These are the handlers that leave the
+// handler begins. If the process ends inside such a handler, the record remains and
+// shows that the handler may have run. These are the handlers that leave the
 // process, and those that nobody waits for. A Go handler that the dispatch waits
-// for needs none: what it does ends with the process.
+// for needs none: its work ends with the process.
 //
 // A dispatch writes all of its started records in one commit, when it reaches the
 // first handler that needs one. A handler that it does not reach after all, because
@@ -51,7 +51,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		if err := d.writeStarted(at); err != nil {
 			d.unwritten = &JournalError{err}
 		}
-		d.mark = d.rt.now() // the journal's time does not count as the handler's
+		d.mark = d.rt.now() // the time of the journal does not count as the handler's time
 	}
 	if d.unwritten == nil {
 		return true
@@ -128,8 +128,8 @@ func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 // hookKey is the prefix of the keys of hook runs. The keys of jobs have other prefixes.
 const hookKey = "hook:"
 
-// runKey identifies what a hook is called for in a turn. It is the same for each attempt.
-// Outside of a turn nothing is resumed, and each run is the first.
+// runKey identifies the subject of a hook's run in a turn. It is the same for each
+// attempt. Outside of a turn nothing is resumed, and each run is the first.
 func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	if d.scope.Turn == "" {
 		return ""
@@ -144,7 +144,7 @@ func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	return hookKey + hex.EncodeToString(sum[:16])
 }
 
-// mark makes a record belong to this run. Shared details are copied first.
+// mark assigns a record to this run. Shared details are copied first.
 func (s *startedRun) mark(r *record) {
 	r.seq = s.seq
 	switch r.detail {
@@ -192,8 +192,8 @@ type attempts struct {
 // earlierRuns are the last attempts of the hooks of a turn. A nil one has none.
 type earlierRuns struct {
 	byKey map[string]int
-	// interrupted has the runs that a process left unfinished when it ended. What a hook is
-	// called for may have another name the next time, such as a new approval.
+	// interrupted are the runs that a process left unfinished when it ended. The subject of
+	// a hook can have another name the next time, such as a new approval.
 	interrupted map[stepHook]int
 }
 

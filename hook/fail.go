@@ -35,7 +35,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 	if p.Code == codes.Timeout {
 		state = TimedOut
 	}
-	diag.Phase, diag.Subscription = "", "" // the record says so already
+	diag.Phase, diag.Subscription = "", "" // the record already contains it
 	diag.Err = nil                         // it may quote the input
 	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
 	d.record(e, state, start, took, more)
@@ -91,12 +91,12 @@ func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Pr
 // safeMessage returns what a record may say about a problem.
 func safeMessage(p Problem) string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok {
-		return cut(safe.Message, safeLength) // or nothing, whatever its code is
+		return cut(safe.Message, safeLength) // or nothing, whatever the code is
 	}
 	switch p.Code {
 	case codes.CapabilityMissing, codes.Timeout, codes.Quarantined, codes.Overloaded, codes.Canceled,
 		codes.QueueFull, codes.NoQueue, codes.JobUnknown, codes.JobInvalid, codes.Goexit:
-		return cut(p.Err.Error(), safeLength) // a text of the runtime
+		return cut(p.Err.Error(), safeLength) // the runtime wrote this text
 	default:
 		return ""
 	}

@@ -89,10 +89,10 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 		return fmt.Errorf("the fallback is invalid: %s", value.answer.Invalid)
 	}
 	if uses := value.answer.uses(); !granted.Has(uses) {
-		return fmt.Errorf("fallback contributes %s, which the subscription may not: declare it under capabilities", uses&^granted)
+		return fmt.Errorf("fallback contributes %s, which the subscription is not allowed to: declare it under capabilities", uses&^granted)
 	}
 	if len(value.answer.Jobs) > 0 {
-		return errors.New("fallback schedules a job: a fallback may not start work")
+		return errors.New("fallback schedules a job: a fallback must not start work")
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 	}
 }
 
-// detachedProblem refuses an answer with more than audit notes and jobs, because nothing
+// detachedProblem rejects an answer with more than audit notes and jobs, because nothing
 // waits for it.
 func (e *installed) detachedProblem(ans *Answer) *Problem {
 	if ans.Invalid != "" {
@@ -107,7 +107,7 @@ func (e *installed) detachedProblem(ans *Answer) *Problem {
 	return nil
 }
 
-// fail makes a record that of a failed run.
+// fail turns a record into that of a failed run.
 func (r *record) fail(p Problem) {
 	r.state = Failed
 	if p.Code == codes.Timeout {
@@ -202,7 +202,7 @@ type lateLog struct {
 }
 
 // recordLate writes the ends of runs to the journal, after those that it did not accept
-// before. What cannot be written is kept. It is tried again with the next one, with the
+// before. Ends that cannot be written are kept and retried: with the next end, with the
 // next turn that is written, and by Drain.
 func (rt *Runtime) recordLate(ctx context.Context, ended ...Run) error {
 	rt.late.mu.Lock()

@@ -11,7 +11,7 @@ import (
 // records here. Jobs and background work go to the runtime where they were installed.
 // Subscriptions with NoInherit are left out. One that both snapshots have runs once. If
 // another subscription here has the same id, the inherited one is called inherited:ID, so
-// that a name cannot displace a gate.
+// that a name cannot replace a gate.
 //
 // Call it before the first dispatch on the snapshot. ErrReleased: the other snapshot was
 // released, and its gates are gone.
@@ -83,7 +83,7 @@ func orderTogether(core *phaseCore, all *members, loose func(id string) bool) *p
 	if len(problems) > 0 {
 		plan, problems = orderPhase(core, all, nowhere, loose)
 	}
-	if len(problems) > 0 { // the cycle is among the others: then all lose their dependencies
+	if len(problems) > 0 { // the cycle is among the others: then all members lose their dependencies
 		plan, _ = orderPhase(core, all, nowhere, func(string) bool { return true })
 	}
 	plan.typed = core.compile(plan)

@@ -178,7 +178,7 @@ func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
 	rt.opts.Failed(*scope, p)
 }
 
-// logFailure logs what a record may not hold.
+// logFailure logs the details that a record must not contain.
 func (rt *Runtime) logFailure(ctx context.Context, scope *Scope, p Problem) {
 	attrs := []slog.Attr{
 		slog.String("phase", p.Phase), slog.String("subscription", p.Subscription),

@@ -55,7 +55,7 @@ type Queue interface {
 // StatQueue is a Queue with statistics.
 type StatQueue interface {
 	Queue
-	// Stats returns how many jobs wait, and since when.
+	// Stats returns the number of waiting jobs and the age of the oldest.
 	Stats(ctx context.Context) (QueueStats, error)
 }
 

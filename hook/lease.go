@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Lease is returned when you add something. Closing it removes exactly what was added.
+// Lease is returned when you install something. Closing it removes exactly that.
 type Lease struct {
 	rt      *Runtime
 	entries []*installed

@@ -102,7 +102,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	return nil
 }
 
-// finish ends a reservation: what was written can be read now.
+// finish ends a reservation: its records can be read now.
 func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	c.open--
 	c.special = c.special || r.special
 	if r.span == len(c.spans)-1 {
-		c.used = s.to // give back what was not needed
+		c.used = s.to // return the unused part
 		if r.n == 0 {
 			c.spans = c.spans[:r.span]
 		}
@@ -150,8 +150,8 @@ func (l *runLog) spill(ctx context.Context, c *chunk) error {
 	return l.append(ctx, runs)
 }
 
-// append writes runs after those that were refused before. What cannot be written is kept.
-// l.mu is held, so that records stay in order.
+// append writes runs after those that were rejected before. Runs that cannot be written
+// are kept. l.mu is held, so that records stay in order.
 func (l *runLog) append(ctx context.Context, runs []Run) error {
 	l.refused = append(l.refused, runs...)
 	if len(l.refused) == 0 {

@@ -33,7 +33,7 @@ type Match struct {
 type Condition interface {
 	// String returns the condition's source, for plans and explanations.
 	String() string
-	// Check refuses a condition that cannot work at the phase. It gets a zero input of the
+	// Check rejects a condition that cannot work at the phase. It gets a zero input of the
 	// phase.
 	Check(phase AnyPhase, zero any) error
 	// Holds evaluates it.
@@ -71,7 +71,7 @@ func (c goCondition[In]) Holds(input any) (bool, error) {
 	return c.holds(in), nil
 }
 
-// picks reports whether there may be inputs that do not match.
+// picks reports whether some inputs may not match.
 func (m Match) picks() bool {
 	return m.Tools != nil || m.Agents != nil || m.Labels != nil || m.When != nil
 }
@@ -248,7 +248,7 @@ func matchOne(pattern, value string) (int, int, bool) {
 	}
 }
 
-// validClass refuses a range with reversed ends.
+// validClass rejects a range with reversed ends.
 func validClass(class string) bool {
 	valid := true
 	eachRange(class, func(low, high rune) { valid = valid && low <= high })

@@ -62,7 +62,7 @@ func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
 	return nil
 }
 
-// conflict refuses a run that cannot be stored. latest has the states of the earlier runs
+// conflict rejects a run that cannot be stored. latest has the states of the earlier runs
 // of the same call.
 func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	if _, ok := stateNames[run.State]; !ok || run.ID == "" {

@@ -216,7 +216,7 @@ func (q *MemoryQueue) remember(key string) {
 	}
 }
 
-// Stats returns how many jobs wait, and since when.
+// Stats returns the number of waiting jobs and the age of the oldest.
 func (q *MemoryQueue) Stats(context.Context) (QueueStats, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

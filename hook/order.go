@@ -371,7 +371,7 @@ func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 		switch {
 		case done[i]:
 		case e.overlaps:
-			for heap := &ready[p.level[i]]; len(*heap) > 0; { // what becomes ready meanwhile has a higher level
+			for heap := &ready[p.level[i]]; len(*heap) > 0; { // handlers that become ready meanwhile have a higher level
 				put(heap.pop())
 			}
 			for to := len(p.sequence); from < to; from += p.core.overlap {

@@ -46,8 +46,8 @@ type crew[In any, Out Output] struct {
 	runs []*run[In, Out]
 }
 
-// waiter is what a dispatch waits with: one channel that gets true for each run that
-// finishes in time, and false when the timer fires.
+// waiter is how a dispatch waits: one channel that gets true for each run that finishes in
+// time, and false when the timer fires.
 //
 // The timer keeps running when a dispatch ends. It is set again only if it would fire too
 // late, because most dispatches end long before it fires. A dispatch that gets a signal of

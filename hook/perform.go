@@ -22,7 +22,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
 	run.State = Completed
 	if problem == nil || !retryable(problem.Code) || job.Attempt >= job.Retry.Attempts && problem.Code != codes.Canceled {
-		rt.held.drop(job.Key) // it is not needed any more
+		rt.held.drop(job.Key) // its input is no longer needed
 	}
 	if problem == nil {
 		run.Contributed, run.Audit = digest(ans.Parts), safeAudit(ans.Audit)
@@ -124,7 +124,7 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 		return nil, nil, &Problem{Code: codes.Canceled, Err: context.Cause(ctx)}
 	case errors.Is(err, ErrNotFound):
 		return nil, nil, &Problem{Code: codes.InputGone, Err: err}
-	default: // it may be there next time
+	default: // a later attempt may find it
 		return nil, nil, &Problem{Code: codes.Error, Err: err}
 	}
 }
@@ -195,7 +195,7 @@ func (rt *Runtime) Work(ctx context.Context) error {
 	}
 	queue, ok := rt.opts.Queue.(ClaimQueue)
 	if !ok {
-		return fmt.Errorf("work: the queue %T does not hand out jobs", rt.opts.Queue)
+		return fmt.Errorf("work: jobs cannot be claimed from the queue %T", rt.opts.Queue)
 	}
 	for {
 		job, err := queue.Claim(ctx)
@@ -216,7 +216,7 @@ func (rt *Runtime) Work(ctx context.Context) error {
 func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Time) {
 	run = rt.Perform(ctx, job)
 	switch {
-	case ctx.Err() != nil && run.Class == codes.Canceled: // this worker was told to stop
+	case ctx.Err() != nil && run.Class == codes.Canceled: // this worker was stopped
 		run.State = Interrupted
 		if job.Idempotent {
 			again = run.Ended

@@ -114,7 +114,7 @@ type PhaseInfo struct {
 	Labels []string
 }
 
-// phaseCore is what the runtime needs of a phase without its type parameters.
+// phaseCore is the part of a phase without its type parameters.
 type phaseCore struct {
 	name    string
 	may     string

@@ -241,8 +241,8 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	return lease, nil
 }
 
-// admit checks one subscription by itself and fills in e. It accepts one with problems too,
-// if that has a place in the order, so that all problems are found at once.
+// admit checks one subscription by itself and fills in e. A subscription with problems is
+// also accepted, if it can be ordered, so that all problems are found at once.
 func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok bool) {
 	if sub.s == nil {
 		return []error{&OptionError{Field: "phase", Reason: "the subscription is empty: make it with Phase.On"}}, false

@@ -105,7 +105,7 @@ func (rt *Runtime) settleGeneration(g *generation) {
 // turn is over. It is safe for concurrent use.
 type Snapshot struct {
 	rt   *Runtime
-	gen  atomic.Pointer[generation] // what is dispatched: see Refresh
+	gen  atomic.Pointer[generation] // the current plans: see Refresh
 	refs atomic.Int64               // the holder's own, one for each dispatch, and one for each detached run
 	done atomic.Bool
 	log  runLog
@@ -276,6 +276,6 @@ func (s *Snapshot) Flush(ctx context.Context) error { return s.log.flush(ctx) }
 // them itself, in one commit with its own data.
 func (s *Snapshot) Take() []Run { return s.log.take() }
 
-// Record writes records that Take returned and that the caller could not store. What the
-// journal does not accept is kept, and Flush and Release try again.
+// Record writes records that Take returned and that the caller could not store. Records
+// that the journal does not accept are kept, and Flush and Release retry.
 func (s *Snapshot) Record(ctx context.Context, runs []Run) error { return s.log.record(ctx, runs) }

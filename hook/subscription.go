@@ -143,8 +143,8 @@ func (s Subscription) Alone() Subscription {
 	return Subscription{&c}
 }
 
-// Descriptor describes a handler's contract: what others may rely on. hooktest compares it
-// with a golden file, so that a change is deliberate.
+// Descriptor describes a handler's contract. hooktest compares it with a golden file, so
+// that a change is deliberate.
 type Descriptor struct {
 	ID           string      `json:"id"`
 	Kind         HandlerKind `json:"kind"`

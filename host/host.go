@@ -15,13 +15,15 @@ import (
 // Main is the name of the agent that the settings describe. The other agents are declared in files.
 const Main = assembly.MainAgent
 
-// Options are what a program brings itself. The zero value brings nothing: everything is as for the command line.
+// Options are the parts that a program provides itself. With the zero value everything is as for the command
+// line.
 type Options struct {
-	// Dir is where the search for the project begins, and goes up from. Defaults to the working directory.
+	// Dir is where the search for the project begins; it goes up from there. Defaults to the working
+	// directory.
 	Dir string
 	// UserDir is the user's directory for the settings of all programs. Defaults to os.UserConfigDir.
 	UserDir string
-	// Environ are the variables that settings, keys, hooks and MCP servers are read from. Defaults to os.Environ.
+	// Environ are the environment variables for settings, keys, hooks and MCP servers. Defaults to os.Environ.
 	Environ []string
 	// Settings overrule those of the files and the environment.
 	Settings []Setting
@@ -53,7 +55,7 @@ type Setting struct {
 	Path string
 	// Value is written as in an environment variable: "read-only", "20", "a,b".
 	Value string
-	// From is what messages name as the source of the value, such as a flag of the program. Defaults to "host.Options".
+	// From is the source of the value in messages, such as a flag of the program. Defaults to "host.Options".
 	From string
 }
 
@@ -65,7 +67,8 @@ type Notice struct {
 	Label string
 	// Text is the notice. It contains nothing that a terminal would interpret.
 	Text string
-	// Later is true if the notice came up while agents were running, for example because a file changed.
+	// Later is true if the problem appeared while agents were running, for example because a file
+	// changed.
 	Later bool
 }
 
@@ -81,7 +84,7 @@ type Host struct {
 
 	mu     sync.Mutex
 	agents map[string]*assembly.Assembled
-	order  []string // in which the agents were made
+	order  []string // in the order in which the agents were made
 	closed bool
 }
 
@@ -108,7 +111,7 @@ func Open(ctx context.Context, opts *Options) (*Host, error) {
 		}
 	}
 	if h.store = o.Store; h.store != nil {
-		if err := assembly.MakeHome(settings.Home()); err != nil { // for long results, and what hooks log
+		if err := assembly.MakeHome(settings.Home()); err != nil { // for long results, and the log of hooks
 			return nil, err
 		}
 	} else {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Servers that announce tools and do not list them hold a request up once, not once each.
+// Servers that announce tools and do not list them delay a request once together, not
+// once each.
 //
 // SPEC E-09
 func TestOneDeadlineForAllServers(t *testing.T) {

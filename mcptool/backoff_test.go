@@ -19,8 +19,8 @@ import (
 // mostPause is the longest pause before a server is started again.
 const mostPause = 30 * time.Second
 
-// The pause before a server is started again doubles up to its bound, and stays there,
-// however short or long it is at first.
+// The pause before a restart doubles up to its limit, and stays there, whatever the
+// first pause is.
 //
 // SPEC E-09
 func TestPausesGrowAndAreBounded(t *testing.T) {
@@ -58,8 +58,8 @@ func TestPausesGrowAndAreBounded(t *testing.T) {
 	}
 }
 
-// A server that lived well, or answered a call, is started again after the first pause. One
-// that is slow to fail, or dies soon after it was ready, has not lived well.
+// A server that was ready for long, or answered a call, is restarted after the first pause.
+// A server that fails slowly, or dies soon after it was ready, is not.
 //
 // SPEC E-09
 func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		}}
-		e := open(t, &mcptool.Options{Wait: -1, Backoff: first, Transport: web}, server) // a clock of the test's own knows no sockets
+		e := open(t, &mcptool.Options{Wait: -1, Backoff: first, Transport: web}, server) // a fake clock does not work with sockets
 		<-starts
 		for _, life := range lives {
 			<-time.After(life.slow)
@@ -131,7 +131,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 	})
 }
 
-// onOff is an address without a network, which can be off.
+// onOff is an address without a network, which can be switched off.
 type onOff struct {
 	handler http.Handler
 	off     bool
@@ -146,8 +146,8 @@ func (o *onOff) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// answering is a server at an address, without sessions and with such tools, whose calls f
-// answers.
+// answering is a server at an address, without sessions and with the given tools, whose
+// calls f answers.
 func answering(f func(w http.ResponseWriter, tool string, id json.RawMessage), tools ...string) http.Handler {
 	var listed []map[string]any
 	for _, name := range tools {

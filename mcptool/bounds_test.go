@@ -21,7 +21,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// serveUnfair is a server that takes what it can get.
+// serveUnfair is a server that takes as many resources as possible.
 func serveUnfair(kind string) int {
 	object := `{"type":"object"}`
 	listed := 0
@@ -91,8 +91,8 @@ func serveUnfair(kind string) int {
 	return 0
 }
 
-// serveDeafening is a server that reads nothing any more after a call of deafen, but for the
-// first byte of what follows: it is told at an address that there was one.
+// serveDeafening is a server that stops reading after a call of deafen, except for the first
+// byte of the next message, which it reports to an address.
 func serveDeafening() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -127,8 +127,8 @@ func serveDeafening() int {
 	}
 }
 
-// A server that asks without end and does not read is stopped: its answers would fill the
-// memory.
+// A server that sends requests without end and does not read is stopped: the answers
+// would fill the memory.
 //
 // SPEC E-09
 func TestAServerThatAsksAndDoesNotReadIsStopped(t *testing.T) {
@@ -145,7 +145,8 @@ func TestAServerThatAsksAndDoesNotReadIsStopped(t *testing.T) {
 	}
 }
 
-// What a server adds to every request is bounded, and what is left out is told.
+// What a server adds to every request is limited, and the omitted tools are
+// reported.
 //
 // SPEC E-09
 func TestWhatAServerDeclaresIsBounded(t *testing.T) {
@@ -181,7 +182,7 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 	}
 }
 
-// A secret that a server was given is in no log, no status and no result, be it in part.
+// No part of a secret that a server was given is in a log, a status or a result.
 //
 // SPEC E-09, C-11
 func TestWhatAServerWasGivenIsNotTold(t *testing.T) {
@@ -204,8 +205,8 @@ func TestWhatAServerWasGivenIsNotTold(t *testing.T) {
 	}
 }
 
-// A tool that was called destructive when the model was asked is asked about, though its
-// server is taken back before the call; and so is one that is called read-only as well.
+// A tool that was marked as destructive when the request was made needs approval, even
+// if its server is removed before the call or the tool is also marked as read-only.
 //
 // SPEC E-09
 func TestADestructiveToolIsAskedAboutWhateverComes(t *testing.T) {
@@ -238,8 +239,8 @@ func TestADestructiveToolIsAskedAboutWhateverComes(t *testing.T) {
 	}
 }
 
-// A server that tells of changes all the time is looked at now and then, and shows what it
-// has.
+// A server that announces changes all the time is listed from time to time, and its tools
+// are shown.
 //
 // SPEC E-09
 func TestARestlessServerIsLookedAtNowAndThen(t *testing.T) {
@@ -259,8 +260,8 @@ func TestARestlessServerIsLookedAtNowAndThen(t *testing.T) {
 	}
 }
 
-// Servers at one address with other headers are two: a session is not shared between those
-// who have other tokens.
+// Servers at one address with different headers are two servers: sessions with different
+// tokens are not shared.
 //
 // SPEC E-09
 func TestOtherHeadersAreAnotherServer(t *testing.T) {
@@ -285,8 +286,7 @@ func TestOtherHeadersAreAnotherServer(t *testing.T) {
 	}
 }
 
-// A server may have a start bound of its own, and may be one that an agent cannot do
-// without.
+// A server can have its own start timeout, and can be required by an agent.
 //
 // SPEC E-09
 func TestStartAndRequired(t *testing.T) {
@@ -325,7 +325,8 @@ func TestStartAndRequired(t *testing.T) {
 	}
 }
 
-// A server has its tools by their names, however long its own is.
+// A server is found by the names of its tools, whatever the length of its own
+// name.
 //
 // SPEC E-09
 func TestAServerHasItsTools(t *testing.T) {

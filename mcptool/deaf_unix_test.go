@@ -14,9 +14,9 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// A server that does not read any more keeps nobody for longer than they want to wait: a
-// message that does not get to it ends it, with all calls that wait, and it is started
-// again. Other servers go on.
+// A server that stops reading does not block callers for longer than they want to wait:
+// a message that cannot be delivered ends the server, with all waiting calls, and it is
+// restarted. Other servers continue.
 //
 // SPEC E-09
 func TestAServerThatDoesNotReadIsStartedAgain(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAServerThatDoesNotReadIsStartedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	one := hearing(ctx)
-	said.next() // a part of the message has got there, and the rest does not
+	said.next() // a part of the message has arrived, and the rest does not
 	patient, cancelPatient := context.WithTimeout(t.Context(), patience)
 	defer cancelPatient()
 	others := []<-chan outcome{hearing(patient), hearing(patient), hearing(patient)}

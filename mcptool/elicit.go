@@ -33,7 +33,8 @@ const (
 	cancelled = "cancel"  // the call ended before there was an answer
 )
 
-// openCall is a running call whose user can be asked.
+// openCall is a running call. Questions of the server go to the user of that
+// call.
 type openCall struct {
 	ctx     context.Context //nolint:containedctx // it is the call's
 	session string
@@ -305,8 +306,8 @@ func (one *field) choose(said string) (any, error) {
 	return nil, errors.New("choose one of the options by its text or its number")
 }
 
-// printable returns a server's text without control characters, which a terminal
-// would obey.
+// printable removes control characters from a server's text, because a terminal
+// would execute them.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// must ends an example that cannot go on.
+// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

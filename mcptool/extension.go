@@ -42,7 +42,7 @@ type Options struct {
 	// Environ is the host's environment, as KEY=value. Defaults to that of the process.
 	Environ []string
 	// Transport sends the requests to servers with a URL. Defaults to one that uses no
-	// proxy, and that refuses to connect to host names that resolve to private addresses.
+	// proxy, and that does not connect to host names that resolve to private addresses.
 	Transport http.RoundTripper
 	// Logger gets the standard error of servers, and their starts and ends. Defaults
 	// to discarding them.

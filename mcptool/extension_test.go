@@ -100,7 +100,7 @@ func TestAnAgentIsNarrowedToSomeServers(t *testing.T) {
 		{"a server stands for its tools", []string{"my notes"}, "MCP servers: my notes.", "You may only use these MCP servers: my notes.", []string{"my-0x20-notes__add-0x2e-note", "my-0x20-notes__echo"}},
 		{"a tool stands for itself", []string{"web__echo"}, "MCP servers: web.", "You may only use these MCP servers: web__echo.", []string{"web__echo"}},
 		{"a pattern stands for what it covers", []string{"*__e*"}, "MCP servers: my notes, web.", "You may only use these MCP servers: *__e*.", []string{"my-0x20-notes__echo", "web__echo"}},
-		{"an empty list means none", []string{}, "", "You may not use any MCP server.", nil},
+		{"an empty list means none", []string{}, "", "You must not use any MCP server.", nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestAServerIsNarrowedToSomeOfItsTools(t *testing.T) {
 	}
 }
 
-// Without servers a request is the one of an agent without the extension.
+// Without servers a request equals that of an agent without the extension.
 func TestWithoutServers(t *testing.T) {
 	t.Parallel()
 	sent := func(extensions ...belay.Extension) string {
@@ -211,7 +211,7 @@ var rivals = []belay.Tool{belaytest.NewTool("test__echo")}
 
 func (rival) StepTools(string) []belay.Tool { return rivals }
 
-// A destructive hint has a person asked, and no hint keeps one from being asked.
+// A destructive hint makes a call need approval, and no hint removes that need.
 //
 // SPEC E-09, P-07
 func TestAnnotations(t *testing.T) {
@@ -265,8 +265,8 @@ func TestReadOnlyToolsOverlap(t *testing.T) {
 	turn.Result("test__meet", "met")
 }
 
-// What is wrong with one tool does not keep an agent from the others, and what is wrong
-// with an answer is a result.
+// One bad tool does not hide the other tools from an agent, and a bad answer becomes a
+// result.
 func TestAnOddServer(t *testing.T) {
 	t.Parallel()
 	e := open(t, quick(mcptool.Options{}), child(t, "odd", "odd", nil))
@@ -302,7 +302,7 @@ func TestAnOddServer(t *testing.T) {
 	}
 }
 
-// asking is a floor that leaves everything to a person.
+// asking is a floor that asks about everything.
 type asking struct{}
 
 func (asking) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {

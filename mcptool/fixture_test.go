@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// child is a server that is this test program.
+// child returns a server that runs this test program.
 func child(t *testing.T, name, kind string, env map[string]string) mcptool.Server {
 	t.Helper()
 	program, err := os.Executable()
@@ -28,8 +28,8 @@ func child(t *testing.T, name, kind string, env map[string]string) mcptool.Serve
 	return mcptool.Server{Name: name, Command: program, Args: []string{"-test.run=^$"}, Env: all}
 }
 
-// quick are options for tests: a server has all the time it needs to start, and is
-// started again at once.
+// quick returns options for tests: long start timeouts, and restarts without a
+// pause.
 func quick(more mcptool.Options) *mcptool.Options {
 	if more.Wait == 0 {
 		more.Wait = patience
@@ -61,7 +61,7 @@ func shut(t *testing.T, e *mcptool.Extension) {
 	}
 }
 
-// await waits until a server is as wanted.
+// await waits until a server has the wanted state.
 func await(t *testing.T, e *mcptool.Extension, name string, wanted func(mcptool.Status) bool) mcptool.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -86,7 +86,7 @@ func inState(state mcptool.State) func(mcptool.Status) bool {
 	return func(s mcptool.Status) bool { return s.State == state }
 }
 
-// names are those of the tools that an agent has.
+// names returns the names of the agent's tools.
 func names(e *mcptool.Extension) []string {
 	var all []string
 	for _, t := range e.StepTools("main") {
@@ -95,7 +95,7 @@ func names(e *mcptool.Extension) []string {
 	return all
 }
 
-// tool finds one of them.
+// tool returns one of them.
 func tool(t *testing.T, e *mcptool.Extension, name string) belay.Tool {
 	t.Helper()
 	for _, one := range e.StepTools("main") {
@@ -119,7 +119,7 @@ func call(t *testing.T, e *mcptool.Extension, name, input string) belay.Result {
 	return r
 }
 
-// records is a logger that remembers.
+// records is a logger that keeps its records.
 type records struct {
 	mu  sync.Mutex
 	all bytes.Buffer

@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// A file is read or refused, and every mistake in it has its line.
+// A file is read or rejected, and every mistake has its line.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["y"], "env": {"A": "${B:-c}"}, "cwd": "d"}}}`))
 	f.Add([]byte(`{"mcpServers": {"a": {"type": "http", "url": "https://example.com", "headers": {"A": "b"}, "tools": ["c*"], "disabled": false}}}`))

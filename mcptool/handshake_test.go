@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// message is a message of a client, as far as raw servers look at it.
+// message is a client's message, with the fields that raw servers use.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -35,8 +35,7 @@ const (
 	rawResult      = `{"content":[{"type":"text","text":"echoed"}]}`
 )
 
-// serveRaw is a server that was written without an SDK. How it differs from others, how
-// says.
+// serveRaw is a server without an SDK. how selects its behaviour.
 func serveRaw(how string) int {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
 	secret := os.Getenv("SECRET")
@@ -126,8 +125,8 @@ func serveRaw(how string) int {
 	return 0
 }
 
-// A server that does not know the newer handshake starts, whatever it does when it gets
-// it; and so does one that knows no other.
+// A server that does not know the newer handshake starts, whatever it does when it
+// receives it. So does one that knows no other.
 //
 // SPEC E-09
 func TestHandshakes(t *testing.T) {
@@ -154,7 +153,7 @@ func TestAServerThatRefusesEveryHandshakeSaysWhy(t *testing.T) {
 	}
 }
 
-// rawHTTP is a server at an address that was written without an SDK.
+// rawHTTP is a server without an SDK at an address.
 type rawHTTP struct{ how string }
 
 func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -231,7 +230,8 @@ func TestHandshakesByHTTP(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// A refusal for want of a key is not tried a second time.
+// A rejection because of a missing key is not retried with the other
+// handshake.
 func TestAKeyThatIsMissingIsNoHandshake(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	asked := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +249,7 @@ func TestAKeyThatIsMissingIsNoHandshake(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// strangeContent are results of tools, by what is strange about them.
+// strangeContent are results of tools, by their oddity.
 var strangeContent = map[string]string{
 	"unknown type":    `{"content":[{"type":"text","text":"before"},{"type":"hologram","data":"QUJD","depth":3},{"type":"text","text":"after"}]}`,
 	"no type":         `{"content":[{"text":"untyped"}]}`,

@@ -38,7 +38,7 @@ type headed struct {
 	refused atomic.Bool
 }
 
-// guarded is the default transport: it uses no proxy, and refuses to connect to host names
+// guarded is the default transport: it uses no proxy, and does not connect to host names
 // that resolve to private addresses.
 var guarded = sync.OnceValue(func() *http.Transport { return netguard.Transport(nil) })
 

@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// host is a server at an address of this machine: a process of its own, which can be
-// killed and started again.
+// host is a server at a local address: a separate process, which can be killed and
+// restarted.
 type host struct {
 	t    *testing.T
 	kind string
@@ -37,7 +37,7 @@ func newHost(t *testing.T, kind string) *host {
 	return h
 }
 
-// up starts the server, at the address that it had before.
+// up starts the server, at the same address as before.
 func (h *host) up() {
 	h.t.Helper()
 	process := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$")
@@ -152,9 +152,9 @@ func TestHTTPFaults(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	mcptool.Guarded().CloseIdleConnections()
 }
 
-// An event of a stream that is longer than a message may be is refused by name before it is
-// in memory, and so is a refusal that calls itself a stream. The server is reached again, and
-// others go on.
+// An event that is longer than the message limit is rejected by name before it is in memory.
+// So is an error response that claims to be a stream. The server is reconnected, and others
+// continue.
 //
 // SPEC E-09
 func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the process takes of memory is measured, and see TestHTTP

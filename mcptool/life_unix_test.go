@@ -21,8 +21,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A server that is killed in the middle of a call: the call is unavailable, and so are
-// others, until the server is back.
+// If a server is killed in the middle of a call, that call and others are unavailable
+// until the server is back.
 //
 // SPEC E-09
 func TestADeadServerIsUnavailableAndComesBack(t *testing.T) {
@@ -47,7 +47,7 @@ func TestADeadServerIsUnavailableAndComesBack(t *testing.T) {
 	}
 	kill(t, first)
 	r := <-result
-	if !r.IsError || r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, "killed by a signal (killed)") || !strings.Contains(r.Text, "unknown whether the call had an effect") {
+	if !r.IsError || r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, "it was killed (signal 9)") || !strings.Contains(r.Text, "unknown whether the call had an effect") {
 		t.Errorf("the call in the middle: result = %+v", r)
 	}
 	first.ended(t)
@@ -76,7 +76,7 @@ func kill(t *testing.T, l *line) {
 	}
 }
 
-// While a server is gone its tools stay, and fail at once.
+// While a server is down, its tools stay, and fail at once.
 //
 // SPEC E-09
 func TestCallsOfAServerThatIsGone(t *testing.T) {
@@ -135,7 +135,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 }
 
-// What a server says about a call under way reaches those who watch before the call ends.
+// A server's progress messages about a call reach watchers before the call ends.
 //
 // SPEC E-09
 func TestProgress(t *testing.T) {
@@ -172,7 +172,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A server that is slow to start holds nobody up: its tools come when it is ready.
+// A server that starts slowly delays nothing: its tools appear when it is ready.
 //
 // SPEC E-09
 func TestASlowServerHoldsNobodyUp(t *testing.T) {
@@ -202,7 +202,7 @@ func TestASlowServerHoldsNobodyUp(t *testing.T) {
 	turn.Result("slow__echo", "hello")
 }
 
-// A list that changes is followed between the steps of a turn.
+// A changed list of tools takes effect between the steps of a turn.
 //
 // SPEC E-09, T-12
 func TestAListThatChanges(t *testing.T) {
@@ -235,8 +235,8 @@ func TestAListThatChanges(t *testing.T) {
 	turn.ResultFailed("test__extra", belay.ClassNotFound, "test__extra")
 }
 
-// A server that prints something else than messages is stopped and named, and its agent
-// goes on.
+// A server that prints anything but messages is stopped and reported, and its agent
+// continues.
 //
 // SPEC E-09
 func TestGarbage(t *testing.T) {
@@ -280,7 +280,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 		unset, nowhere,
 	)
 	want := map[string]string{
-		"missing": "there is no program belay-no-such-program", "plain": "may not be run: make it executable",
+		"missing": "there is no program belay-no-such-program", "plain": "cannot be executed: make it executable",
 		"dies": "it ended with exit code 3: no database at [REDACTED]", "off": "", "unset": "env: TOKEN: the variable NOT_SET_HERE is not set",
 		"nowhere": "its directory " + nowhere.Dir + " does not exist",
 	}
@@ -301,7 +301,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 	}
 }
 
-// A server that does not answer the handshake is ended, and does not hold up the others.
+// A server that does not answer the handshake is ended, and does not delay the others.
 func TestADeafServer(t *testing.T) {
 	t.Parallel()
 	roll := newDesk(t)
@@ -313,7 +313,7 @@ func TestADeafServer(t *testing.T) {
 	roll.next().ended(t)
 }
 
-// Identical configurations share a process, which ends with the last who has it.
+// Identical configurations share a process, which ends with its last user.
 //
 // SPEC E-09
 func TestSharing(t *testing.T) {
@@ -385,7 +385,7 @@ func hintOf(e belay.PromptExtension) string {
 	return hint
 }
 
-// Servers come and go by lease.
+// Servers are added and removed by lease.
 //
 // SPEC T-12
 func TestServersComeAndGo(t *testing.T) {

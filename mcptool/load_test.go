@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A mistake is told with its line and what may have been meant, and hides no other.
+// A mistake is reported with its line and a suggestion, and hides no other mistake.
 //
 // SPEC E-09, W-04
 func TestMistakes(t *testing.T) {

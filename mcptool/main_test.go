@@ -22,8 +22,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The variables that make a server of this test program: what sort, where it reports for
-// the roll, where it waits before it starts, and at which address it serves.
+// The variables that make this test program a server: its kind, where it reports, where
+// it waits before it starts, and at which address it serves.
 const (
 	serverVariable = "MCPTOOL_TEST_SERVER"
 	rollVariable   = "MCPTOOL_TEST_ROLL"
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve is the program as a server.
+// serve runs this program as a server.
 func serve(kind string) int {
 	if strings.HasPrefix(kind, "http") {
 		return serveHTTP(kind == "http-stateless")
@@ -91,7 +91,7 @@ func serve(kind string) int {
 	return 0
 }
 
-// serveHTTP serves those who have the token, and reports its address.
+// serveHTTP serves clients with the token, and reports its address.
 func serveHTTP(stateless bool) int {
 	listener, err := listen(os.Getenv(addrVariable))
 	if err != nil {
@@ -112,7 +112,7 @@ func serveHTTP(stateless bool) int {
 	return 1
 }
 
-// serveOdd is a server that nobody would write with the SDK.
+// serveOdd is a server with behaviour that the SDK does not have.
 func serveOdd() int {
 	answers := map[string]string{
 		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}`,
@@ -153,7 +153,7 @@ func serveOdd() int {
 	return 0
 }
 
-// stay keeps the process as it is, until it is killed.
+// stay keeps the process running until it is killed.
 func stay() {
 	never := make(chan os.Signal, 1)
 	signal.Notify(never, os.Interrupt)
@@ -170,11 +170,11 @@ func dial(addr string) (net.Conn, error) {
 	return dialer.DialContext(context.Background(), "tcp", addr)
 }
 
-// held keeps the connection to the roll open for as long as the process lives.
+// held keeps the connection to the test open as long as the process lives.
 var held []*os.File
 
 // report tells the test that this process lives. The connection ends with it, and with
-// the grandchild that has it too.
+// a grandchild that inherits it.
 func report(addr, kind string) error {
 	conn, err := dial(addr)
 	if err != nil {
@@ -302,7 +302,7 @@ var meeting struct {
 	other chan struct{}
 }
 
-// meet returns when somebody else meets, too.
+// meet returns when a second caller meets, too.
 func meet(ctx context.Context) error {
 	meeting.Lock()
 	if other := meeting.other; other != nil {
@@ -330,16 +330,16 @@ func tell(addr, line string) {
 	}
 }
 
-// patience bounds what would otherwise be waited for in vain.
+// patience is the timeout of waits.
 const patience = 30 * time.Second
 
-// line is a connection that a server made, with the first line that it said.
+// line is a connection of a server, with its first line.
 type line struct {
 	text string
 	gone chan struct{} // closed when it ends
 }
 
-// desk is where servers report.
+// desk receives the reports of servers.
 type desk struct {
 	t     *testing.T
 	addr  string
@@ -395,7 +395,7 @@ func (d *desk) next() *line {
 	}
 }
 
-// none checks that nobody has reported.
+// none asserts that there is no report.
 func (d *desk) none() {
 	d.t.Helper()
 	select {
@@ -425,7 +425,7 @@ func (l *line) alive(t *testing.T) {
 	}
 }
 
-// gate holds up servers until it is opened.
+// gate delays servers until it is opened.
 type gate struct {
 	addr string
 	open func()

@@ -38,7 +38,7 @@ func TestToolName(t *testing.T) {
 	}
 }
 
-// A name says whose tool it is, whatever the two are called.
+// A name identifies the server and the tool, whatever their names are.
 //
 // SPEC E-03, E-09
 func TestToolNamesAreReversible(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// listening is a model that remembers what it was asked.
+// listening is a model that records its requests.
 type listening struct {
 	belay.Model
 	mu    sync.Mutex
@@ -34,7 +34,7 @@ func (m *listening) Stream(ctx context.Context, req *belay.Request) iter.Seq2[be
 	return m.Model.Stream(ctx, req)
 }
 
-// agentOf makes an agent with servers, whose model makes these calls, one after the other.
+// agentOf makes an agent with servers, whose model makes these calls one after the other.
 func agentOf(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...scripted.Call) (*belay.Agent, *listening) {
 	t.Helper()
 	var steps []scripted.Step
@@ -55,7 +55,7 @@ func agentOf(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...sc
 	return agent, model
 }
 
-// requests has such an agent take a turn, and returns what the model was asked.
+// requests runs a turn of such an agent, and returns the requests to the model.
 func requests(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...scripted.Call) []belay.Request {
 	t.Helper()
 	agent, model := agentOf(t, e, opts, calls...)
@@ -70,7 +70,7 @@ func has(r belay.Request, name string) bool {
 	return slices.ContainsFunc(r.Tools, func(d belay.ToolDeclaration) bool { return d.Name == name })
 }
 
-// Tools that a server announces while it runs a call are in the request that follows.
+// Tools that a server announces during a call are in the next request.
 //
 // SPEC E-09, T-12
 func TestAnnouncedToolsAreInTheNextRequest(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -123,8 +123,8 @@ func serveSDK(t *testing.T, name string, s *mcp.Server) mcptool.Server {
 	return mcptool.Server{Name: name, URL: web.URL}
 }
 
-// The instructions of a server are in the prompt of the agents that have its tools, up to a
-// bound.
+// The instructions of a server are in the prompt of agents that have its tools, up to a
+// limit.
 //
 // SPEC E-09, E-04
 func TestInstructionsAreInThePrompt(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -202,8 +202,8 @@ func TestResourcesAndPromptsAreReadable(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// A server's own tool of the name comes first, and Server.Tools narrows the tools for
-// resources and prompts too.
+// A server's own tool with that name has precedence, and Server.Tools also limits the
+// tools for resources and prompts.
 func TestToolsForResourcesAreTools(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	clashing := shelf()
 	mcp.AddTool(clashing, &mcp.Tool{Name: "read_resource", Description: "its own"}, func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {
@@ -245,8 +245,8 @@ func (p *person) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	return answer, nil
 }
 
-// curious is a server whose tool asks the user, and says what was answered. The input says
-// with which schema.
+// curious is a server whose tool asks the user, and returns the answer. The input has the
+// schema.
 func curious() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "order"}, func(ctx context.Context, r *mcp.CallToolRequest, in words) (*mcp.CallToolResult, any, error) {
@@ -261,8 +261,8 @@ func curious() *mcp.Server {
 	return s
 }
 
-// A question of a server is put to the user of the session whose call it is, as ask_user
-// puts those of the model.
+// A question of a server goes to the user of the session that made the call, like a
+// question of ask_user.
 //
 // SPEC E-09
 func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -313,8 +313,8 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// If calls of several sessions are running, nobody knows whose question it is: no user is
-// shown what belongs to another.
+// If calls of several sessions are running, the session of a question is unknown: no user
+// sees questions of another.
 //
 // SPEC E-09
 func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -348,7 +348,7 @@ func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:par
 	}
 }
 
-// An abort ends a question.
+// Aborting the turn ends a question.
 func TestElicitationEndsWithItsCall(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	e := open(t, quick(mcptool.Options{}), serveSDK(t, "pizza", curious()))
 	asked := make(chan struct{})

@@ -116,7 +116,7 @@ func startError(program, dir string, err error) error {
 		}
 		return fmt.Errorf("there is no program %s: install it, or name it by its path", program)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the program %s may not be run: make it executable", program)
+		return fmt.Errorf("the program %s cannot be executed: make it executable", program)
 	default:
 		return fmt.Errorf("it could not be started: %w", err)
 	}
@@ -140,7 +140,7 @@ func (p *pipe) ending(exit proc.Exit) error {
 	case p.isClosed():
 		return errClosed
 	case exit.Signal != nil:
-		reason = fmt.Sprintf("it was killed by a signal (%s)", exit.Signal)
+		reason = fmt.Sprintf("it was killed (signal %d)", exit.Signal)
 	default:
 		reason = fmt.Sprintf("it ended with exit code %d", exit.Code)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// Servers take the place of others when they are ready. A call that is under way with one
-// of those is finished first, and then it is gone. If they do not go together with the
-// rest, nothing changes.
+// New servers replace old ones when they are ready. Running calls of an old server end
+// first, and then the server ends. If the new servers conflict with others, nothing
+// changes.
 //
 // SPEC E-03, E-09
 func TestReplace(t *testing.T) {
@@ -83,8 +83,8 @@ func serverNames(e *mcptool.Extension) []string {
 	return all
 }
 
-// Whoever declares a server may have another program run instead, each time that it
-// starts, or nothing; and says what of the host's environment it knows.
+// Prepare can replace the program of a server at each start, or prevent the start;
+// Environ limits the environment that the server sees.
 //
 // SPEC E-09
 func TestPrepare(t *testing.T) {
@@ -120,7 +120,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// A subagent has the servers of its parent, and leaves them to it.
+// A subagent shares the servers of its parent, and does not close them.
 //
 // SPEC E-09
 func TestShared(t *testing.T) {

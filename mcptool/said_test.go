@@ -16,7 +16,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// chatter is a server that says much to standard error, a secret too, and then ends.
+// chatter is a server that prints much to standard error, including a secret, and
+// then ends.
 func chatter() int {
 	secret := os.Getenv("SECRET")
 	line, _, _ := strings.Cut(secret, "\n")
@@ -29,8 +30,8 @@ func chatter() int {
 	return 3
 }
 
-// What a server prints to standard error is logged up to a bound, for each life of it, with
-// no part of a secret. Its last line is told, though it is beyond the bound.
+// Standard error of a server is logged up to a limit for each life, without any part of a
+// secret. Its last line is reported even beyond the limit.
 //
 // SPEC E-09, C-11
 func TestWhatAServerPrintsIsBounded(t *testing.T) {
@@ -83,8 +84,8 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 	}
 }
 
-// News of a call that are too long are cut. Of those that come while nobody listens the last
-// is told, and they hold up no other call.
+// Long progress messages of a call are cut. Of messages that wait, the last is reported, and
+// they do not delay other calls.
 //
 // SPEC E-09
 func TestProgressIsBounded(t *testing.T) {

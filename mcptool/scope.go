@@ -25,12 +25,12 @@ func (e *Extension) Prompt(agent belay.AgentConfig) (fragment, resources string)
 	return "", "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are named " + ToolName("SERVER", "TOOL") + "."
 }
 
-// Narrow narrows an agent to some of the servers, or of their tools: the name of a server
-// stands for all tools that it has. Other names are those of tools, or patterns of
+// Narrow restricts an agent to some of the servers, or some of their tools. The name of a
+// server means all its tools. Other names are names of tools, or patterns of
 // [path.Match].
 func (e *Extension) Narrow(_ belay.AgentConfig, allowed []string) (tools []string, line string) {
 	if len(allowed) == 0 {
-		return nil, "You may not use any MCP server."
+		return nil, "You must not use any MCP server."
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// What raw servers answer, by the server and the method. ${SECRET} stands for their secret.
+// The answers of raw servers, by server and method. ${SECRET} stands for their secret.
 var (
 	rawAnswers = map[string]map[string]string{
 		"strange lists": {
@@ -77,7 +77,7 @@ var (
 	}
 )
 
-// manyProperties are so many properties of a schema.
+// manyProperties returns n properties of a schema.
 func manyProperties(n int) string {
 	var all []string
 	for i := range n {
@@ -86,8 +86,8 @@ func manyProperties(n int) string {
 	return strings.Join(all, ",")
 }
 
-// One bad entry of a list costs nothing but what is bad about it. A list that is none is an
-// error of the call. The server stays up in both cases.
+// Only the bad part of a bad list entry is lost. A list that is not a list is an error of
+// the call. The server stays up in both cases.
 //
 // SPEC E-09
 func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -149,7 +149,7 @@ func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// Notifications that nobody can read, and answers that nobody waits for, are ignored.
+// Notifications that cannot be read, and answers without a request, are ignored.
 //
 // SPEC E-09
 func TestOddNotifications(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAServerThatAsksWithoutEnd(t *testing.T) {
 	}
 }
 
-// A question is declined if Belay cannot ask it, and shows no secret of the server.
+// A question that Belay cannot ask is declined, and shows no secret of the server.
 //
 // SPEC E-09, C-11
 func TestQuestionsOfRawServers(t *testing.T) {
@@ -215,8 +215,8 @@ func TestQuestionsOfRawServers(t *testing.T) {
 	}
 }
 
-// Whatever a failing server says, and wherever: no log, no status and no list of missing
-// servers has a secret of its declaration.
+// Whatever a failing server prints, and wherever: no log, no status and no list of
+// missing servers contains a secret of its declaration.
 //
 // SPEC E-09, C-11, J-02
 func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -290,7 +290,7 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 	}
 }
 
-// The result of a call that finds its server gone, and the prompt, show no secret either.
+// The result of a call whose server has ended, and the prompt, show no secret either.
 //
 // SPEC E-09, C-11
 func TestSecretsAreNotShownToTheModel(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -307,8 +307,8 @@ func TestSecretsAreNotShownToTheModel(t *testing.T) { //nolint:paralleltest // s
 	}
 }
 
-// A server that ends in the handshake is started once. One that knows only the newer
-// handshake is started twice the first time, and once when it is started again.
+// A server that ends in the handshake is started once. A server that knows only the
+// newer handshake is started twice the first time, and once at a restart.
 //
 // SPEC E-09
 func TestAHandshakeIsNotTriedWithoutNeed(t *testing.T) {
@@ -354,7 +354,7 @@ func TestListsOfResourcesAreBounded(t *testing.T) { //nolint:paralleltest // see
 	}
 }
 
-// Calls of a server that run out of time have the class timeout, and the server stays.
+// Calls of a server that time out have the class timeout, and the server stays.
 //
 // SPEC T-04, E-09
 func TestCallsThatRunOutOfTime(t *testing.T) { //nolint:paralleltest // see TestHTTP

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A turn is gone through if it came to an answer or to a limit, and not if it was broken
-// off, refused, blocked or waits.
+// A turn is processed if it has an answer or reached a limit, and not if it was aborted,
+// refused, blocked or waits.
 //
 // SPEC E-08
 func TestExtractionOfTurnsThatEndedWell(t *testing.T) {
@@ -83,14 +83,14 @@ func TestExtractionOfTurnsThatEndedWell(t *testing.T) {
 	}
 }
 
-// planned is a planner that asks for whatever it is.
+// planned is a planner that returns a fixed plan.
 type planned []string
 
 func (p planned) Plan(context.Context, belay.TurnSoFar) (belay.PreflightPlan, error) {
 	return belay.PreflightPlan{Queries: p}, nil
 }
 
-// recalled are the texts of a turn's context that one subscription added.
+// recalled returns the texts of a turn's context that one subscription added.
 func recalled(turn *belaytest.Turn, id string) string {
 	for _, m := range turn.Messages {
 		for _, p := range m.Parts {
@@ -102,7 +102,7 @@ func recalled(turn *belaytest.Turn, id string) string {
 	return ""
 }
 
-// Of a plan that asks for more four lookups are made, the first ones.
+// If a plan asks for more, only the first four lookups are made.
 //
 // SPEC E-08
 func TestPlansAreBounded(t *testing.T) {
@@ -123,7 +123,7 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// Each recall adds no more characters than it may.
+// Each recall adds at most its limit of characters.
 //
 // SPEC E-08
 func TestRecallIsBounded(t *testing.T) {
@@ -147,7 +147,7 @@ func TestRecallIsBounded(t *testing.T) {
 	}
 }
 
-// The prompt tells the model that what it keeps waits, if it does.
+// The prompt tells the model that new notes wait for acceptance, if they do.
 //
 // SPEC E-08
 func TestContractTellsOfProposals(t *testing.T) {
@@ -160,7 +160,7 @@ func TestContractTellsOfProposals(t *testing.T) {
 	}
 }
 
-// A list without scopes or states is none; where there is no list, it is all.
+// An empty list of scopes or states selects nothing; no list selects all.
 func TestEmptyListsAreNone(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

@@ -1,5 +1,5 @@
-// Package memory lets an agent remember facts about its user and project across
-// conversations. They are kept in a file and found by their words.
+// Package memory lets an agent remember facts about its user and project across conversations. They are kept in a
+// file and found by their words.
 //
 // # Usage
 //
@@ -9,52 +9,47 @@
 //	...
 //	agent, err := belay.New(model, &belay.Options{Store: store, Extensions: []belay.Extension{remembers}})
 //
-// The extension consists of hooks; the loop does not know it. It subscribes to seven
-// phases:
+// The extension consists of hooks; the loop does not know it. It subscribes to seven phases:
 //
-//	turn.pre_policy                      may this turn read, may it write? See PolicyRead and PolicyWrite
-//	turn.pre_prompt_context              recall of what the user's text brings to mind
-//	turn.post_preflight_prompt_context   recall of what the preflight plan asks for. See Planner
+//	turn.pre_policy                      whether this turn may read and write. See PolicyRead and PolicyWrite
+//	turn.pre_prompt_context              recall of memories that match the user's text
+//	turn.post_preflight_prompt_context   recall of memories that the preflight plan asks for. See Planner
 //	turn.pre_tool_materialization        memory_search, memory_get, memory_remember, memory_forget
 //	turn.pre_prompt_compile              how to use the tools, if there are any
-//	tool.pre                             no tool does what the turn may not, whoever offered it
-//	turn.post_turn                       extraction of what is worth remembering, in the background
+//	tool.pre                             denies tools that the turn must not use, whoever offered them
+//	turn.post_turn                       extraction of lasting facts, in the background
 //
-// With Options.Subagent a subagent has the tools, and the agent asks the subagent: see
-// [Extension.SubagentTools].
+// With Options.Subagent a subagent has the tools, and the agent asks the subagent: see [Extension.SubagentTools].
 //
 // # What is remembered
 //
-// A [Memory] has a text, tags, a [Scope] (a user's, a project's or an agent's), a [State],
-// and the session and turn that it is from. Extraction reads only the user's words of a
-// turn, never the content of tools or files. An [Extractor] finds what is worth remembering:
-// [Sentences] by the form of sentences, [ModelExtractor] by asking a model. Each turn counts
-// once, even if the process crashes. With Options.Propose memories wait until somebody
+// A [Memory] has a text, tags, a [Scope] (a user's, a project's or an agent's), a [State], and the session and turn
+// that it is from. Extraction reads only the user's words of a turn, never the content of tools or files. An
+// [Extractor] finds what is worth remembering: [Sentences] by the form of sentences, [ModelExtractor] by asking a
+// model. Each turn counts once, even if the process crashes. With Options.Propose memories wait until somebody
 // accepts them.
 //
 // # Safety
 //
-// Recalled text is data. It is marked as data, bounded in size, on one line, and escaped, so that it
-// cannot look like anything else in the prompt. A turn sees the scopes of its user, its project and
-// its agent. With Options.User an agent's notes are separate for each user; a project's memories are
-// shared. Forgetting removes the text and its search words from the file and from its log. Turns that
-// began before cannot bring it back. Copies in the file system or in backups are not removed.
+// Recalled text is data. It is marked as data, bounded in size, on one line, and escaped, so that it cannot look like
+// anything else in the prompt. A turn sees the scopes of its user, its project and its agent. With Options.User an
+// agent's notes are separate for each user; a project's memories are shared. Forgetting removes the text and its
+// search words from the file and from its log. Turns that began before cannot bring it back. Copies in the file
+// system or in backups are not removed.
 //
 // # Concurrency
 //
-// A [Store] and an [Extension] are safe for concurrent use, several processes may have one
-// file open, and neither has goroutines of its own. Extraction needs a worker for the
-// agent's jobs: agent.Hooks().Work.
+// A [Store] and an [Extension] are safe for concurrent use, several processes may have one file open, and neither has
+// goroutines of its own. Extraction needs a worker for the agent's jobs: agent.Hooks().Work.
 //
 // # Errors
 //
-// If recall fails, the turn has no memories, and there is a diagnostic. If the policy or the user of a turn cannot be determined,
-// the turn reads and writes nothing, whatever other hooks say. Check [ErrNotFound], [ErrForgotten], [ErrTooLong] and [ErrEmpty]
-// with errors.Is; a model gets them in the tool's result.
+// If recall fails, the turn has no memories, and there is a diagnostic. If the policy or the user of a turn cannot be
+// determined, the turn reads and writes nothing, whatever other hooks say. Check [ErrNotFound], [ErrForgotten],
+// [ErrTooLong] and [ErrEmpty] with errors.Is; a model gets them in the tool's result.
 //
 // # Testing
 //
-// A store in a test's temporary directory is quick, and [Store.Search], [Classify],
-// [Queries] and extractors are plain functions. Package belaytest runs turns with an agent
-// that has the extension.
+// A store in a test's temporary directory is quick, and [Store.Search], [Classify], [Queries] and extractors are
+// plain functions. Package belaytest runs turns with an agent that has the extension.
 package memory

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// What is said in one session is recalled in another.
+// A fact from one session is recalled in another.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -62,7 +62,7 @@ func Example() {
 	// <nil> <nil> <nil>
 }
 
-// extracted waits until a turn was gone through: until its job is on record as done.
+// extracted waits until a turn was processed: until its job is recorded as done.
 func extracted(ctx context.Context, store *sqlite.Store) {
 	journal := store.Journal().(hook.ListJournal)
 	again := time.NewTicker(5 * time.Millisecond)
@@ -76,7 +76,7 @@ func extracted(ctx context.Context, store *sqlite.Store) {
 	}
 }
 
-// A policy of a program's own: what is said in a session of a guest is not remembered.
+// A custom policy: sessions of guests are not remembered.
 func ExamplePolicyWrite() {
 	// docs:begin policy
 	guests := belay.TurnPrePolicy.On("guests", func(_ context.Context, turn belay.TurnBegun) (belay.TurnPolicy, error) {
@@ -93,7 +93,7 @@ func ExamplePolicyWrite() {
 	// {true false}
 }
 
-// What to look up, by the parts of a text.
+// The queries for the parts of a text.
 func ExampleQueries() {
 	for _, query := range memory.Queries(`Book a table at "Da Enzo", and tell Bob when we meet.`) {
 		fmt.Println(query)

@@ -32,8 +32,8 @@ func call(tool, input string) scripted.Step {
 	return scripted.Step{Calls: []scripted.Call{{Tool: tool, Input: input}}}
 }
 
-// A fact told in one session is recalled in another, in another process for all it
-// matters: with another agent on the same files.
+// A fact from one session is recalled in another one, even in another process:
+// with another agent on the same files.
 //
 // SPEC E-08
 func TestToldInOneSessionRecalledInAnother(t *testing.T) {
@@ -75,7 +75,7 @@ func TestToldInOneSessionRecalledInAnother(t *testing.T) {
 	}
 }
 
-// What the user wants forgotten is gone, from the next turn too.
+// A forgotten fact is gone, also in the next turn.
 //
 // SPEC E-08
 func TestForgottenWhenAsked(t *testing.T) {
@@ -96,8 +96,8 @@ func TestForgottenWhenAsked(t *testing.T) {
 	}
 }
 
-// What a turn's policy forbids is not done: nothing is written, nothing is read, and the
-// tools for it are not there.
+// A turn does nothing that its policy forbids: it does not write or read, and does not
+// have the tools for it.
 //
 // SPEC E-08, H-20
 func TestPolicyDecides(t *testing.T) {
@@ -169,8 +169,8 @@ func TestPolicyDecides(t *testing.T) {
 	}
 }
 
-// A turn that may do nothing with memories sends the model the very request of an agent
-// without the extension. So does deleting the package: the loop does not know it.
+// A turn without access sends the same request as an agent without the extension. The
+// same is true if the package is deleted: the loop does not know it.
 //
 // SPEC E-08, E-02
 func TestNoTrace(t *testing.T) {
@@ -204,8 +204,8 @@ func TestNoTrace(t *testing.T) {
 	}
 }
 
-// What others may rely on about the handlers changes only by decision. Each may do what
-// it does, and no more.
+// The contract of the handlers changes only deliberately, and each has only the
+// capabilities that it needs.
 //
 // SPEC H-19
 func TestDescriptors(t *testing.T) {
@@ -217,8 +217,8 @@ func TestDescriptors(t *testing.T) {
 	hooktest.Descriptor(t, "testdata/descriptors.json", extension.Hooks()...)
 }
 
-// The package can be deleted: the runtime does not know it, and nothing but the few
-// programs that give an agent its memories, or look at them, would fail to build.
+// The package can be deleted: the runtime does not know it, and only the few
+// programs that use it would fail to build.
 //
 // SPEC E-08, E-02
 func TestThePackageCanBeDeleted(t *testing.T) {
@@ -263,8 +263,8 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 	}
 }
 
-// The contract is in the prompt while its tools are there, and not if the agent's scope
-// leaves them out.
+// The instructions are in the prompt while the tools are available, and not if the
+// agent's scope excludes them.
 //
 // SPEC E-08
 func TestContractComesWithTheTools(t *testing.T) {
@@ -299,7 +299,7 @@ func TestContractComesWithTheTools(t *testing.T) {
 	}
 }
 
-// Active recall looks up what the plan of the turn asks for, and tells nothing twice.
+// Active recall looks up what the plan of the turn asks for, and adds nothing twice.
 //
 // SPEC E-08
 func TestActiveRecallUsesThePlan(t *testing.T) {
@@ -370,7 +370,7 @@ func TestActiveRecallUsesThePlan(t *testing.T) {
 	})
 }
 
-// The same text recalls the same, byte for byte.
+// The same text recalls the same memories, byte for byte.
 //
 // SPEC E-08
 func TestRecallIsDeterministic(t *testing.T) {
@@ -394,7 +394,7 @@ func TestRecallIsDeterministic(t *testing.T) {
 	}
 }
 
-// Recalled text is bounded, and cannot pose as anything but what it is.
+// Recalled text is limited in size, and cannot look like anything else.
 //
 // SPEC E-08
 func TestRecalledTextIsUntrusted(t *testing.T) {
@@ -433,7 +433,7 @@ func TestRecalledTextIsUntrusted(t *testing.T) {
 	}
 }
 
-// A user text of 1 MiB is a turn like any other, and what it says at its end counts.
+// A user text of 1 MiB is handled like any other, including its end.
 func TestLongUserText(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -480,8 +480,8 @@ func TestProposalsOfATurn(t *testing.T) {
 	}
 }
 
-// The tools do what they say, and tell what cannot be done. They see the scopes of their
-// turn and no others.
+// The tools work as described, and report what is impossible. They see only the scopes
+// of their turn.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -522,7 +522,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// Recall that fails leaves a turn without memories, and says so.
+// If recall fails, the turn has no memories, and reports that.
 func TestRecallThatFails(t *testing.T) {
 	t.Parallel()
 	memories, err := memory.Open(t.Context(), t.TempDir()+"/memory.db", nil)
@@ -542,7 +542,7 @@ func TestRecallThatFails(t *testing.T) {
 	}
 }
 
-// The records of hooks hold nothing of what is remembered.
+// The records of hooks contain no remembered text.
 //
 // SPEC J-02
 func TestRecordsHoldNoMemories(t *testing.T) {

@@ -64,8 +64,8 @@ func (f extractorFunc) Extract(_ context.Context, turn memory.Exchange) ([]memor
 	return f(turn)
 }
 
-// An extractor sees what the user said, and nothing that came from elsewhere. What it
-// finds is held against what may be kept.
+// An extractor sees only the user's text. Its drafts are checked before they are
+// stored.
 //
 // SPEC E-08
 func TestExtractionKeepsToWhatTheUserSaid(t *testing.T) {
@@ -107,7 +107,7 @@ func TestExtractionKeepsToWhatTheUserSaid(t *testing.T) {
 	}
 }
 
-// Two workers that are at the same turn, as when one was thought dead, remember it once.
+// Two workers that process the same turn, because one counted as dead, remember it once.
 //
 // SPEC E-08
 func TestTwoWorkersExtractOnce(t *testing.T) {
@@ -144,7 +144,7 @@ func TestTwoWorkersExtractOnce(t *testing.T) {
 	}
 }
 
-// A model that extracts is asked with what was said as data, once for a turn.
+// The model of an extractor gets the text as data, once per turn.
 func TestModelExtractor(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -162,7 +162,8 @@ func TestModelExtractor(t *testing.T) {
 	}
 }
 
-// A turn whose session was removed meanwhile leaves nothing, and is no failure.
+// If the session was removed in the meantime, nothing is remembered, and that
+// is not a failure.
 func TestExtractionOfARemovedSession(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -178,8 +179,8 @@ func TestExtractionOfARemovedSession(t *testing.T) {
 	wantTexts(t, "remembered", texts(t, memories))
 }
 
-// An extraction that fails is recorded as failed and leaves nothing, so that it can be
-// tried again.
+// A failed extraction is recorded as failed and stores nothing, so that it can be
+// retried.
 func TestExtractionThatFails(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)

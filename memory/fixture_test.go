@@ -28,13 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sessionUser has a session be its user's, whose name is in front of the first dash.
+// sessionUser returns the user of a session: the part of its name before the first
+// dash.
 func sessionUser(_ context.Context, session string) (string, error) {
 	user, _, _ := strings.Cut(session, "-")
 	return user, nil
 }
 
-// must ends an example that cannot go on.
+// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -91,7 +92,7 @@ func newSessions(t testing.TB) *sqlite.Store {
 	return openSessions(t, newFile(t))
 }
 
-// newAgent is an agent that remembers. Extraction reads from its store.
+// newAgent returns an agent that remembers. Extraction reads from its store.
 func newAgent(t testing.TB, memories *memory.Store, sessions *sqlite.Store, opts memory.Options, agent belay.Options, steps ...scripted.Step) *belaytest.Agent {
 	t.Helper()
 	opts.Transcript = sessions
@@ -104,13 +105,13 @@ func newAgent(t testing.TB, memories *memory.Store, sessions *sqlite.Store, opts
 	return belaytest.New(t, scripted.New(steps, nil), &agent)
 }
 
-// says takes a turn in a session of its own.
+// says runs a turn in its own session.
 func says(t testing.TB, agent *belaytest.Agent, session, text string) *belaytest.Turn {
 	t.Helper()
 	return agent.Take(func(ctx context.Context) seq { return agent.Session(session).Run(ctx, text) })
 }
 
-// work works so many jobs, and returns the records of what came of them.
+// work runs n jobs, and returns their records.
 func work(t testing.TB, agent *belay.Agent, sessions *sqlite.Store, jobs int) []hook.Run {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,7 +146,7 @@ func work(t testing.TB, agent *belay.Agent, sessions *sqlite.Store, jobs int) []
 	return runs
 }
 
-// idle reports whether nothing waits to be worked.
+// idle reports whether no job waits.
 func idle(t testing.TB, sessions *sqlite.Store) bool {
 	t.Helper()
 	stats, err := sessions.Queue().(hook.StatQueue).Stats(t.Context())
@@ -164,7 +165,7 @@ func add(t testing.TB, s *memory.Store, drafts ...memory.Draft) []memory.Memory 
 	return added
 }
 
-// all are the memories that match, the newest first.
+// all returns the matching memories, the newest first.
 func all(t testing.TB, s *memory.Store, filter memory.Filter) []memory.Memory {
 	t.Helper()
 	var list []memory.Memory
@@ -188,7 +189,7 @@ func texts(t testing.TB, s *memory.Store, states ...memory.State) []string {
 	return list
 }
 
-// search is the texts that are found, the best first.
+// search returns the found texts, the best first.
 func search(t testing.TB, s *memory.Store, text string, scopes ...memory.Scope) []string {
 	t.Helper()
 	found, err := s.Search(t.Context(), memory.Query{Text: text, Scopes: scopes})
@@ -209,7 +210,7 @@ func wantTexts(t testing.TB, what string, got []string, want ...string) {
 	}
 }
 
-// sent is all that the model was sent in a turn's last request.
+// sent returns everything in a turn's last request.
 func sent(turn *belaytest.Turn) string {
 	request := turn.Requests[len(turn.Requests)-1]
 	var b strings.Builder
@@ -234,7 +235,7 @@ func toolsOf(turn *belaytest.Turn) []string {
 	return names
 }
 
-// sound fails the test unless the index is as it should be for the memories.
+// sound fails the test unless the index matches the memories.
 func sound(t testing.TB, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")

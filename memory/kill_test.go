@@ -22,15 +22,15 @@ import (
 
 type seq = iter.Seq2[belay.Event, error]
 
-// The tests start their own binary again, as a process that takes a turn and works its
-// job, and that stops at an instant to be killed.
+// The tests start their own binary again, as a process that runs a turn and its job,
+// and that stops at an instant to be killed.
 const (
 	childTask = "BELAY_MEMORY_TEST_CHILD"
 	childDir  = "BELAY_MEMORY_TEST_DIR"
 )
 
-// reporter is an extractor whose every extraction differs, so that two of one turn could
-// not pass for one.
+// reporter is an extractor whose extractions all differ, so that two of one turn are
+// noticed.
 type reporter struct {
 	calls atomic.Int64
 	at    func() // called while it extracts
@@ -46,7 +46,7 @@ func (r *reporter) Extract(_ context.Context, turn memory.Exchange) ([]memory.Dr
 	}, nil
 }
 
-// pausing is a clock that stops the process at the nth look at it.
+// pausing is a clock that stops the process at its nth reading.
 type pausing struct {
 	left *atomic.Int64
 	stop func()
@@ -61,7 +61,7 @@ func (p pausing) Now() time.Time {
 
 func (p pausing) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// child is what the other process does.
+// child is the task of the other process.
 func child(task string) int {
 	do := childWorks
 	if task == "write" {
@@ -74,7 +74,7 @@ func child(task string) int {
 	return 0
 }
 
-// childWrites remembers, and forgets every fourth.
+// childWrites remembers, and forgets every fourth memory.
 func childWrites(ctx context.Context, _, dir string) (err error) {
 	memories, err := memory.Open(ctx, filepath.Join(dir, "memory.db"), &memory.StoreOptions{BusyTimeout: time.Minute})
 	if err != nil {
@@ -93,10 +93,10 @@ func childWrites(ctx context.Context, _, dir string) (err error) {
 	return nil
 }
 
-// written is how much each process that writes remembers.
+// written is how many memories each writing process adds.
 const written = 40
 
-// Several processes that make and write one file lose nothing.
+// Several processes that create and write one file lose nothing.
 func TestProcessesWriteTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -166,7 +166,8 @@ func childWorks(ctx context.Context, task, dir string) error {
 	})
 }
 
-// A turn is extracted exactly once, though the process that was at it was killed.
+// A turn is extracted exactly once, even if the process that extracted it was
+// killed.
 //
 // SPEC E-08, J-04
 func TestExtractedOnceThoughKilled(t *testing.T) {

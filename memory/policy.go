@@ -12,9 +12,9 @@ import (
 // single false wins, in whatever order hooks run. If the classifier fails, both are
 // false. A turn without the keys has no access.
 var (
-	// PolicyRead lets memories into the turn: by recall, and by tools.
+	// PolicyRead allows memories in the turn: by recall, and by tools.
 	PolicyRead = policy.And("memory.read")
-	// PolicyWrite lets the turn be remembered: by extraction, and by tools.
+	// PolicyWrite allows the turn to be remembered: by extraction, and by tools.
 	PolicyWrite = policy.And("memory.write")
 )
 

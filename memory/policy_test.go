@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// What the user says about memory is heeded in the ways in which people say it, and when
-// in doubt it is forbidden.
+// What the user says about memory is followed, in the usual ways to say it. When in
+// doubt, access is forbidden.
 //
 // SPEC E-08
 func TestClassify(t *testing.T) {

@@ -36,8 +36,8 @@ var loosening = belay.TurnPrePolicy.On("loosening", func(context.Context, belay.
 	return belay.SetPolicy(memory.PolicyWrite.Set(true), memory.PolicyRead.Set(true)), nil
 }, nil)
 
-// What one user told is not recalled to another, whatever its scope, and cannot be found,
-// read or forgotten by them. The memories of a project are shared.
+// Memories of one user are not recalled for another, whatever their scope, and another
+// user cannot find, read or forget them. The memories of a project are shared.
 //
 // SPEC E-08
 func TestUsersDoNotShare(t *testing.T) {
@@ -70,7 +70,7 @@ func TestUsersDoNotShare(t *testing.T) {
 	wantTexts(t, "left", texts(t, memories, memory.Active), "The salary is paid in May.", "The salary of Ann is 90000.", "The site shows no salary.")
 }
 
-// The names of agents and users cannot be put together so that two pairs are one.
+// Two different pairs of agent and user never share a scope.
 //
 // SPEC E-08
 func TestUsersOfAgentsAreApart(t *testing.T) {
@@ -88,8 +88,8 @@ func TestUsersOfAgentsAreApart(t *testing.T) {
 	}
 }
 
-// A turn whose policy cannot be found out reads and writes nothing, though another hook
-// allows it, and the reason is told.
+// A turn whose policy cannot be determined reads and writes nothing, even if another
+// hook allows it, and the reason is reported.
 //
 // SPEC E-08, H-20
 func TestWhatCannotBeFoundOutIsForbidden(t *testing.T) {
@@ -136,8 +136,8 @@ func TestWhatCannotBeFoundOutIsForbidden(t *testing.T) {
 	}
 }
 
-// A user that gets lost in the middle of a turn is nobody: nothing is recalled, a tool
-// fails, and extraction is tried again.
+// If the user becomes unknown in the middle of a turn, nothing is recalled, a tool
+// fails, and extraction is retried.
 //
 // SPEC E-08
 func TestUserThatGetsLost(t *testing.T) {
@@ -182,8 +182,8 @@ func (s stopped) Now() time.Time { return s.at }
 
 func (s stopped) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// What is forgotten does not come back from a turn that is still to be gone through; what
-// is said later, or by another, is remembered.
+// A forgotten fact does not come back from a turn that is processed later; later
+// statements, and those of others, are remembered.
 //
 // SPEC E-08
 func TestForgottenStaysForgotten(t *testing.T) {
@@ -307,8 +307,8 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
-// A bundle of anybody's that names the extension as its route gets no more done than the
-// turn may.
+// A bundle of any hook that names the extension as its route can do only what the turn
+// may do.
 //
 // SPEC E-08
 func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
@@ -360,7 +360,7 @@ func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
 	}
 }
 
-// What an extension never does it does not do for whoever calls it either.
+// The extension's own options also apply to callers of its route.
 //
 // SPEC E-08
 func TestRouteOfAReadOnlyExtension(t *testing.T) {
@@ -382,7 +382,7 @@ func TestRouteOfAReadOnlyExtension(t *testing.T) {
 	wantTexts(t, "left", texts(t, memories, memory.Active), "The zebra is striped.")
 }
 
-// What looks like a secret is not kept by the tool either, and the model is told why.
+// The tool does not keep text that looks like a secret, and tells the model why.
 //
 // SPEC E-08
 func TestSecretsAreNotNoted(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// What is remembered is there when the file is opened again.
+// Memories are there when the file is opened again.
 func TestMemoriesAreKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "memory.db")
@@ -43,7 +43,7 @@ func TestMemoriesAreKept(t *testing.T) {
 }
 
 // The same text is one memory. It gets the tags of both, and a proposal becomes active
-// when it is said outright.
+// when it is added as active.
 func TestTheSameTextIsOneMemory(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "memory.db")
@@ -66,8 +66,8 @@ func TestTheSameTextIsOneMemory(t *testing.T) {
 	sound(t, path)
 }
 
-// A search sees the scopes that it names, and in them what others store makes no
-// difference.
+// A search sees only the named scopes, and memories of other scopes do not
+// affect it.
 func TestSearchKeepsToItsScopes(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -107,7 +107,7 @@ func TestSearchFinds(t *testing.T) {
 	wantTexts(t, "words that every text has", search(t, s, "is the in at"))
 }
 
-// Of two that fit alike the one that was told last comes first.
+// If two match equally well, the newer one comes first.
 func TestTheNewerComesFirst(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -118,7 +118,7 @@ func TestTheNewerComesFirst(t *testing.T) {
 	wantTexts(t, "told again", search(t, s, "meeting"), "The meeting is on Monday.", "The meeting is on Tuesday.")
 }
 
-// What a user types is never read as the syntax of a query.
+// A user's text is never parsed as query syntax.
 //
 // SPEC E-08
 func TestQuerySyntaxInTextBreaksNothing(t *testing.T) {
@@ -138,7 +138,7 @@ func TestQuerySyntaxInTextBreaksNothing(t *testing.T) {
 	sound(t, path)
 }
 
-// Whatever is remembered can be found by its own words, and nothing of it is an error.
+// Every memory can be found by its own words, and no text causes an error.
 func TestWhatIsRememberedIsFound(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -164,7 +164,7 @@ func TestWhatIsRememberedIsFound(t *testing.T) {
 	})
 }
 
-// A text that is too long is refused and not cut; as a query any length will do.
+// A text that is too long is rejected and not cut; a query can have any length.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -312,8 +312,8 @@ func TestConcurrentWriters(t *testing.T) {
 	sound(t, path)
 }
 
-// Where all words are common a search still finds what has them together, however old
-// it is.
+// If all words are common, a search still finds memories that have them together,
+// whatever their age.
 func TestCommonWordsTogether(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -332,7 +332,7 @@ func TestCommonWordsTogether(t *testing.T) {
 	}
 }
 
-// What is no file of memories is refused, and left as it is.
+// A file that is not a memory file is rejected and not changed.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// The four tools can be a subagent's: the agent has none of them, the child sees the
-// memories of the turn that asks, and may do what that turn may.
+// A subagent can have the four tools: the agent has none of them. The child sees the
+// memories of the turn that asks, with the same access.
 //
 // SPEC E-08
 func TestToolsOfASubagent(t *testing.T) {
@@ -119,7 +119,7 @@ func TestToolsOfASubagent(t *testing.T) {
 					t.Errorf("the child remembered %+v, want it for the agent that asked, from its session", m)
 				}
 			}
-			// Nobody asks any more: what was lent is taken back.
+			// The task has ended: the access is revoked.
 			for _, session := range []string{"ann/1.1.x", "ann", "elsewhere/1"} {
 				result, err := extension.SubagentTools()[0].Call(t.Context(), &belay.Invocation{Tool: memory.SearchTool, Input: []byte(`{"query": "colour"}`), Session: session})
 				if err != nil || result.Class != belay.ClassDenied || strings.Contains(result.Text, "green") {

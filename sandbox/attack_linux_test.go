@@ -28,7 +28,8 @@ func find(kind sandbox.Kind) *sandbox.Sandbox {
 	return sandbox.Find(context.Background(), &sandbox.Options{Kinds: []sandbox.Kind{kind}})
 }
 
-// describe is one line about a file, with everything that an attack could change.
+// describe returns a line about a file, with everything that an attack could
+// change.
 func describe(t testing.TB, name string) string {
 	t.Helper()
 	var st unix.Stat_t
@@ -48,8 +49,8 @@ func describe(t testing.TB, name string) string {
 		st.Ino, st.Mode, st.Nlink, st.Uid, st.Gid, st.Mtim.Sec, st.Mtim.Nsec, list[:max(n, 0)], hex.EncodeToString(content))
 }
 
-// attack runs in a sandbox: it does one thing that a shell cannot, and ends with 0 if
-// that worked, and with 3 if it was refused.
+// attack runs in a sandbox: it does one thing that a shell cannot, and exits with 0
+// if that worked, and with 3 if it was denied.
 func attack(name string) {
 	err := attacks[name](os.Getenv("OUT"), os.Getenv("TARGET"))
 	if err != nil {
@@ -278,7 +279,7 @@ var attacks = map[string]func(out, target string) error{
 	"reach a server":        func(_, target string) error { return dial("tcp", target) },
 	"reach a server by UDP": func(_, target string) error { return ask("udp", target) },
 	"find a way to another machine": func(string, string) error {
-		// A packet need not be sent to find out where it would go.
+		// No packet has to be sent to find out where it would go.
 		for _, address := range []string{"198.51.100.1:53", "[2001:db8::1]:53"} {
 			conn, err := net.Dial("udp", address)
 			if err == nil {
@@ -415,7 +416,7 @@ func dial(network, address string) error {
 	return conn.Close()
 }
 
-// ask sends a word and waits for it to come back.
+// ask sends a word and waits for the echo.
 func ask(network, address string) error {
 	conn, err := new(net.Dialer).DialContext(context.Background(), network, address)
 	if err != nil {
@@ -431,14 +432,14 @@ func ask(network, address string) error {
 	return err
 }
 
-// tell writes what a file says.
+// tell prints the content of a file.
 func tell(name string) error {
 	data, err := os.ReadFile(name)
 	fmt.Printf("%s\n", data) //nolint:forbidigo // the test reads it
 	return err
 }
 
-// readInCopy reads where nothing is mounted on the file.
+// readInCopy reads the file where nothing is mounted on it.
 func readInCopy(out string) error {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, out, unix.OPEN_TREE_CLONE)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// BenchmarkCommand is what it takes to run true: bare, which is the floor, and in each
-// kind of sandbox. Each start of the test's own binary is in it, as that of any program
-// that calls Main is in its own.
+// BenchmarkCommand measures running true: without a sandbox, which is the floor, and in
+// each kind. It includes starting this test binary, like any program that calls Main.
 func BenchmarkCommand(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { benchmark(b, []string{"true"}) })
 	b.Run("restart", func(b *testing.B) { // of this binary, to do nothing
@@ -36,7 +35,7 @@ func benchmark(b *testing.B, argv []string) {
 	}
 }
 
-// BenchmarkSpelling is what it takes to spell out a command line.
+// BenchmarkSpelling measures the encoding of a command line.
 func BenchmarkSpelling(b *testing.B) {
 	for _, kind := range []sandbox.Kind{sandbox.Namespaces, sandbox.Bubblewrap} {
 		b.Run(string(kind), func(b *testing.B) {

@@ -87,7 +87,7 @@ type count struct {
 	watcher *watcher
 	stop    chan struct{}
 	done    sync.WaitGroup
-	why     string // it was killed, owned by the goroutine until done
+	why     string // why it was killed; written by the goroutine until done
 }
 
 // countInside starts to count the processes in the namespaces of a process.

@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// giveUp is how long a program that uses much waits to be killed, so that none stays if it
-// is not.
+// giveUp is how long a program that exceeds a bound waits to be killed, so that no process
+// is left if it is not.
 const giveUp = 3 * time.Minute
 
-// useMuch uses much of the machine, says so, and waits to be killed.
+// useMuch exceeds a bound, reports it, and waits to be killed.
 func useMuch(what string) {
 	const megabyte = 1_000_000
 	var held [][]byte
@@ -45,9 +45,9 @@ func useMuch(what string) {
 	os.Exit(len(held) / 1000)
 }
 
-// bomb starts 200 processes at most. It uses no more than a test may. It can be faster than
-// the watcher: then the kernel refuses a process and this shell ends. The scripts below
-// therefore go on without it, as a real fork bomb does, until the watcher kills them.
+// bomb starts 200 processes at most. It is small enough for a test. It can be faster than
+// the watcher: then the kernel rejects a process and this shell ends. The scripts below
+// therefore continue without it, as a real fork bomb does, until the watcher kills them.
 const bomb = `i=0; while [ $i -lt 200 ]; do sleep 180 & i=$((i+1)); done; echo held; wait`
 
 // goOn needs no further process.
@@ -93,8 +93,8 @@ func excesses() []excess {
 	}
 }
 
-// launch runs a program until it has ended, or until it has said that it holds what it
-// takes if the caller wants to see that.
+// launch runs a program until it has ended or, if the caller wants that, until it has
+// reported its use.
 func (x *excess) launch(t *testing.T, s *sandbox.Sandbox, bounds sandbox.Bounds, untilHeld bool) (proc.Exit, string) {
 	t.Helper()
 	p := newPlace(t)
@@ -129,8 +129,8 @@ func (x *excess) launch(t *testing.T, s *sandbox.Sandbox, bounds sandbox.Bounds,
 	return exit, out.String()
 }
 
-// Whoever exceeds a bound is killed, and its output says which bound and which setting. The
-// same program without the bound gets what it wants.
+// A program that exceeds a bound is killed, and its output names the bound and the setting.
+// The same program without the bound succeeds.
 //
 // SPEC P-13
 func TestBoundsHold(t *testing.T) {
@@ -155,8 +155,8 @@ func TestBoundsHold(t *testing.T) {
 	}
 }
 
-// The message about a bound goes to the standard error that the program was given, and into
-// no file that the program has put in its place.
+// The message about a bound goes to the program's original standard error, and not into a
+// file that the program has put in its place.
 //
 // SPEC P-13
 func TestAProgramDoesNotChooseWhereItsEndIsReported(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAProgramDoesNotChooseWhereItsEndIsReported(t *testing.T) {
 	})
 }
 
-// Programs that stay within their bounds see nothing of them.
+// Programs within their bounds are not affected.
 //
 // SPEC P-13
 func TestWithinTheBounds(t *testing.T) {
@@ -206,7 +206,7 @@ func TestWithinTheBounds(t *testing.T) {
 	})
 }
 
-// What a program leaves in the background is bounded when the program has ended.
+// Background processes are bounded after the program has ended.
 //
 // SPEC P-13
 func TestBoundsHoldInTheBackground(t *testing.T) {
@@ -234,8 +234,8 @@ func TestBoundsHoldInTheBackground(t *testing.T) {
 	})
 }
 
-// The kernel bounds processes too, in case they come faster than anybody can count, and
-// only those of the sandbox.
+// The kernel also limits the processes of the sandbox, and only those, in case they
+// start faster than the watcher can count.
 //
 // SPEC P-13
 func TestTheKernelBoundsProcesses(t *testing.T) {

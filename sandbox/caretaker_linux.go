@@ -29,7 +29,7 @@ func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 	s.do("leave the directory", unix.SYS_CHDIR, "/")
 	s.do("close", unix.SYS_CLOSE, int(alive.Fd()))
 	for fd := range 3 {
-		s.do("let go of the program's files", unix.SYS_DUP3, int(null.Fd()), fd, 0)
+		s.do("close the program's files", unix.SYS_DUP3, int(null.Fd()), fd, 0)
 	}
 	s.do("wait", unix.SYS_READ, int(ended.Fd()), new([1]byte), 1)
 	s.tidy(made)
@@ -39,12 +39,12 @@ func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 	err = withoutSignals(func() { child, errno = s.fork(new(failure)) })
 	runtime.KeepAlive(s)
 	if errno != 0 {
-		return 0, nil, fmt.Errorf("start the process that tidies up: %w", errno)
+		return 0, nil, fmt.Errorf("start the process that removes placeholders: %w", errno)
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	_ = ended.Close() // it was only for the child
+	_ = ended.Close() // only the child needed it
 	_ = null.Close()  // likewise
 	return int(child), alive, nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// deaf is a program that does not call Main. It says what it finds, and how often it was
-// started.
+// deaf is a program that does not call Main. It prints what it finds, and how often it
+// was started.
 func deaf() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Marker {
 		fmt.Println("its main was run") //nolint:forbidigo // the test reads it
@@ -31,7 +31,7 @@ func deaf() {
 	os.Exit(0)
 }
 
-// A program that does not call Main is never started again in the belief that it does.
+// A program that does not call Main is never started again as if it did.
 func TestAProgramThatDoesNotCallMain(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), executable(t), "-test.run=^$")

@@ -12,9 +12,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// escapes are ways to leave a mark outside the directory that may be written. Each is
-// tried without a sandbox first, so that it is known to work, unless it could do
-// harm.
+// escapes are ways to leave a mark outside the writable directory. Each is first
+// tried without a sandbox, to prove that it works, unless it could do harm.
 var escapes = []struct {
 	name   string
 	limit  sandbox.Limit
@@ -70,7 +69,7 @@ var escapes = []struct {
 	{"enter the namespaces of a process outside", sandbox.Writes, "", true},
 }
 
-// furnish puts things outside that an attack may be after.
+// furnish creates files outside that an attack can aim at.
 func (p *place) furnish(t testing.TB) {
 	t.Helper()
 	write(t, p.out+"/file", "precious\n")
@@ -81,7 +80,7 @@ func (p *place) furnish(t testing.TB) {
 	}
 }
 
-// strike makes an attack, in a sandbox or without one, and returns its exit code.
+// strike runs an attack, in a sandbox or without one, and returns its exit code.
 func (p *place) strike(t testing.TB, s *sandbox.Sandbox, name, script, target string) (code int, output string) {
 	t.Helper()
 	argv := []string{executable(t)}
@@ -124,7 +123,7 @@ func TestNothingOutsideCanBeChanged(t *testing.T) {
 	eachVersion(t, func(t *testing.T, s *sandbox.Sandbox) {
 		for _, e := range escapes {
 			if e.limit == sandbox.Writes && e.script != "" && old(s) {
-				continue // every version holds it
+				continue // every version enforces it
 			}
 			t.Run(e.name, func(t *testing.T) {
 				t.Parallel()
@@ -177,7 +176,7 @@ func TestProcessesOutsideAreOutOfReach(t *testing.T) {
 		name  string
 		limit sandbox.Limit
 	}{
-		{"trace a process outside", sandbox.Writes}, // all kinds hold it
+		{"trace a process outside", sandbox.Writes}, // all kinds enforce it
 		{"write to the memory of a process outside", sandbox.Writes},
 		{"read the environment of a process outside", sandbox.Writes},
 		{"signal a process outside", sandbox.Signals},
@@ -203,7 +202,7 @@ func TestProcessesOutsideAreOutOfReach(t *testing.T) {
 	})
 }
 
-// refused is the exit code of an attack that a limit is about.
+// refused returns the exit code of an attack that a limit prevents.
 func refused(s *sandbox.Sandbox, limit sandbox.Limit) int {
 	if s.Holds(limit) {
 		return 3
@@ -283,8 +282,8 @@ func TestDevicesCannotBeDriven(t *testing.T) {
 	})
 }
 
-// What the kernel or the machine shares among processes is the program's own where there
-// are namespaces.
+// With namespaces, the program has its own copy of resources that the kernel or the
+// machine shares among processes.
 func TestWhatIsSharedOutsideIsNotShared(t *testing.T) {
 	t.Parallel()
 	name := "/dev/shm/" + uniqueName()

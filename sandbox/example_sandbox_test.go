@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// A command may change the project, but for its configuration, and nothing else.
+// A command can change the project, except for its configuration, and nothing
+// else.
 func Example() {
 	project, err := os.MkdirTemp("", "project")
 	if err != nil {
@@ -49,7 +50,7 @@ func Example() {
 	// outside: refused
 }
 
-// What a sandbox holds depends on the machine.
+// The enforced limits depend on the machine.
 func ExampleSandbox_Holds() {
 	box := sandbox.Find(context.Background(), &sandbox.Options{Kinds: []sandbox.Kind{sandbox.Landlock}})
 	for _, limit := range []sandbox.Limit{sandbox.Writes, sandbox.Protection} {
@@ -60,6 +61,6 @@ func ExampleSandbox_Holds() {
 		}
 	}
 	// Output:
-	// held: nothing outside the writable directories can be made, written, moved, linked or removed
+	// held: nothing outside the writable directories can be created, written, moved, linked or removed
 	// not held: protected files in writable directories cannot be changed, moved or replaced
 }

@@ -1,7 +1,6 @@
 package sandbox
 
-// WithABI is the sandbox as it would be on a kernel that speaks an older version of
-// Landlock.
+// WithABI returns the sandbox as on a kernel with an older version of Landlock.
 func (s *Sandbox) WithABI(abi int) *Sandbox {
 	older := *s
 	older.means.abi = abi
@@ -9,11 +8,11 @@ func (s *Sandbox) WithABI(abi int) *Sandbox {
 	return &older
 }
 
-// ABI is the version of Landlock that it uses.
+// ABI returns its version of Landlock.
 func (s *Sandbox) ABI() int { return s.means.abi }
 
 // UsesUsers reports whether it makes a user namespace.
 func (s *Sandbox) UsesUsers() bool { return s.means.users }
 
-// Marker begins the arguments of a child that is to apply a policy.
+// Marker is the first argument of a child that applies a policy.
 const Marker = marker

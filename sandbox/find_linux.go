@@ -20,7 +20,7 @@ import (
 // disappears before it starts.
 const bwrapAttempts = 3
 
-// try checks whether a kind works here, and with which means.
+// try checks whether a kind works here, and which features it can use.
 func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 	switch kind {
 	case Landlock, Namespaces:
@@ -28,7 +28,7 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 			return nil, fmt.Errorf("it is not available for %s", runtime.GOARCH)
 		}
 		if !ready.Load() {
-			return nil, errors.New("this program does not call sandbox.Main as the first thing that main does")
+			return nil, errors.New("this program does not call sandbox.Main at the beginning of main")
 		}
 		version, err := abi()
 		if err != nil {
@@ -59,12 +59,12 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 		}
 		return s, err
 	default:
-		return nil, errors.New("there is no such kind")
+		return nil, errors.New("unknown kind")
 	}
 }
 
 // namespaces checks whether a user namespace is needed to make the others: all users
-// but root need one, and root in most containers.
+// except root need one, and in most containers root too.
 func namespaces(ctx context.Context, s *Sandbox) (*Sandbox, error) {
 	have, err := permitted()
 	if err != nil {
@@ -113,10 +113,10 @@ const probe = `: > "$1/ok" || exit 1
 if [ "$2" ] && { read -r _ < "$2/file" || [ -e "$2/dir/file" ]; }; then echo "it did not hide a file" >&2; exit 3; fi
 shift 2
 for dir in "$@"; do
-	if (: > "$dir/bad") 2>/dev/null; then echo "it did not keep a file from being made" >&2; exit 2; fi
+	if (: > "$dir/bad") 2>/dev/null; then echo "it did not prevent the creation of a file" >&2; exit 2; fi
 done`
 
-// probe runs a child that tries to get out.
+// probe runs a child that tries to escape.
 func (s *Sandbox) probe(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -159,12 +159,12 @@ func (s *Sandbox) probe(ctx context.Context) (err error) {
 	if err := child.Run(); err != nil {
 		said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 		if said == "" || ctx.Err() != nil {
-			return fmt.Errorf("try it: %w", errors.Join(err, context.Cause(ctx)))
+			return fmt.Errorf("test run: %w", errors.Join(err, context.Cause(ctx)))
 		}
-		return fmt.Errorf("try it: %w: %s", err, said)
+		return fmt.Errorf("test run: %w: %s", err, said)
 	}
 	if _, err := os.Lstat(filepath.Join(inside, "ok")); err != nil {
-		return fmt.Errorf("try it: it left no trace: %w", err)
+		return fmt.Errorf("test run: it wrote no file: %w", err)
 	}
 	return nil
 }

@@ -55,9 +55,9 @@ func TestWithoutASandboxNothingIsRun(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, s := range map[string]*sandbox.Sandbox{
-		"none was to be tried":  sandbox.Find(t.Context(), &sandbox.Options{Kinds: []sandbox.Kind{}}),
-		"there is no such kind": sandbox.Find(t.Context(), &sandbox.Options{Kinds: []sandbox.Kind{"jail"}}),
-		"it is too late":        sandbox.Find(cancelled, nil),
+		"none was to be tried": sandbox.Find(t.Context(), &sandbox.Options{Kinds: []sandbox.Kind{}}),
+		"unknown kind":         sandbox.Find(t.Context(), &sandbox.Options{Kinds: []sandbox.Kind{"jail"}}),
+		"it is too late":       sandbox.Find(cancelled, nil),
 	} {
 		if s.Kind() != sandbox.None || len(s.Describe().Holds) > 0 {
 			t.Errorf("%s: %+v, want none", name, s.Describe())
@@ -108,7 +108,7 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 	})
 }
 
-// What cannot be applied keeps the program from running.
+// If the policy cannot be applied, the program does not run.
 //
 // SPEC P-12
 func TestItFailsClosed(t *testing.T) {
@@ -168,7 +168,7 @@ func TestItFailsClosed(t *testing.T) {
 	})
 }
 
-// refuses runs a command line that must not come to its program.
+// refuses runs a command line that must not start its program.
 func (p *place) refuses(t *testing.T, argv []string, code int, says ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -185,7 +185,7 @@ func (p *place) refuses(t *testing.T, argv []string, code int, says ...string) {
 	}
 }
 
-// An order that nobody gave is not obeyed.
+// An invalid order is rejected.
 func TestBadOrdersAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -211,7 +211,7 @@ func TestBadOrdersAreRefused(t *testing.T) {
 	}
 }
 
-// The name of a file may be any bytes.
+// File names can contain any bytes.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -245,7 +245,8 @@ func TestEverythingMayBeWritable(t *testing.T) {
 	})
 }
 
-// A program in a sandbox that contains others gets what is left.
+// A program in a sandbox can use the limits that are still available for its
+// own sandboxes.
 func TestASandboxInASandbox(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

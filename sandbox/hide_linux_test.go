@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// secrets makes files that hold a secret, one where the program may not write and one
-// where it may, and hides each as a file, by a link, or with its directory.
+// secrets makes files with a secret, one where the program can write and one where it
+// cannot, and hides each as a file, by a link, or with its directory.
 func (p *place) secrets(t testing.TB) {
 	t.Helper()
 	for _, dir := range []string{p.in, p.out} {
@@ -27,8 +27,8 @@ func (p *place) secrets(t testing.TB) {
 	}
 }
 
-// prying is done to get at a secret, or to put another in its place, in the writable
-// directory and then in the one beside it.
+// prying are attempts to read or replace a secret, in the writable directory and
+// then in the one beside it.
 var prying = []struct{ name, script string }{
 	{"read a file", `cat secret/file`},
 	{"read a file in a directory", `cat vault/file`},
@@ -49,7 +49,7 @@ var prying = []struct{ name, script string }{
 	{"change its mode", `chmod 777 secret/file vault real/file`},
 }
 
-// hiddenState is all that must not change of the secrets.
+// hiddenState returns everything about the secrets that must not change.
 func (p *place) hiddenState(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
@@ -68,8 +68,8 @@ func (p *place) hiddenState(t testing.TB) string {
 	return all.String()
 }
 
-// A program can neither read nor change what is hidden, where it may write and where
-// not, and a sandbox that cannot do so says that.
+// A program can neither read nor change hidden files, in writable directories and
+// elsewhere. A sandbox that cannot enforce this reports it.
 //
 // SPEC P-12
 func TestHiddenFilesCannotBeRead(t *testing.T) {
@@ -102,7 +102,7 @@ cd "$OUT" || exit; %s`
 				_, output := p.strike(t, s, "", script(test.script), "")
 				after := p.hiddenState(t)
 				if strings.Contains(test.name, "directory that it is in") {
-					// A directory above may be moved where it may be written: what is in it stays hidden.
+					// A parent directory can be moved if it is writable: its content stays hidden.
 					before, after = "", ""
 				}
 				leaked := strings.Contains(output, "the secret") || before != after
@@ -125,7 +125,7 @@ cd "$OUT" || exit; %s`
 	})
 }
 
-// What a shell cannot do does not get at it either.
+// Attacks that a shell cannot do fail, too.
 //
 // SPEC P-12
 func TestHiddenFilesStayHiddenFromSystemCalls(t *testing.T) {
@@ -155,8 +155,8 @@ func TestHiddenFilesStayHiddenFromSystemCalls(t *testing.T) {
 	})
 }
 
-// What was swapped for a link since the command line was made keeps the program from
-// running; what is gone does not.
+// If a hidden file was swapped for a link since the command line was made, the
+// program does not run; a file that was removed does not matter.
 //
 // SPEC P-12
 func TestHidingFailsClosed(t *testing.T) {

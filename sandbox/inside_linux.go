@@ -18,12 +18,12 @@ import (
 //   - The first is the one that was started, and stays outside. It passes on signals,
 //     and ends as the program ended.
 //   - The second is the first of the new namespaces. It sets them up, starts the program,
-//     and then waits for whatever is left behind. If the first is killed, the kernel
-//     kills it, and if it ends, all within the namespaces does.
+//     and then waits for background processes. If the first is killed, the kernel
+//     kills the second, and when the second ends, all processes in the namespaces end.
 //   - The third becomes the program, in a session of its own.
 //
-// Where protected names do not exist there is one more, outside: it removes the
-// placeholders when the second has ended, whatever has ended it.
+// If protected names do not exist, there is one more process outside: it removes the
+// placeholders when the second has ended, for whatever reason.
 
 // runInside runs a program in its own namespaces and ends with the same status.
 func runInside(o order) error {
@@ -44,7 +44,7 @@ func runInside(o order) error {
 	if err != nil {
 		return err
 	}
-	second, err := unix.PidfdOpen(pid, 0) // the number may be reused
+	second, err := unix.PidfdOpen(pid, 0) // the number can be reused
 	if err != nil {
 		return fmt.Errorf("follow the sandbox: %w", err)
 	}
@@ -53,7 +53,7 @@ func runInside(o order) error {
 			_ = f.Close() // the second process owns it now
 		}
 	}
-	end := func() { // whatever is left of the two
+	end := func() { // if one of the two is left
 		reap(pid)
 		reap(caretaker)
 	}
@@ -66,7 +66,7 @@ func runInside(o order) error {
 		stderr = -1 // it was closed
 	}
 	if err := letGo(); err != nil {
-		return err // and take the others along
+		return err // kill the other processes, too
 	}
 	count, err := countInside(o.policy.Bounds, pid)
 	if err != nil {
@@ -75,7 +75,7 @@ func runInside(o order) error {
 	go func() { // ends with the process
 		for sig := range signals {
 			if sig, ok := sig.(syscall.Signal); ok {
-				_ = unix.PidfdSendSignal(second, sig, nil, 0) // it may have ended
+				_ = unix.PidfdSendSignal(second, sig, nil, 0) // it has possibly ended already
 			}
 		}
 	}()
@@ -83,7 +83,7 @@ func runInside(o order) error {
 	why := count.end()
 	switch {
 	case why != "":
-		_, _ = unix.Write(stderr, []byte(why+"\n")) // the other side may be closed
+		_, _ = unix.Write(stderr, []byte(why+"\n")) // the other side is possibly closed
 	case left == leftRunning:
 		if err := count.handOver(); err != nil {
 			_ = unix.PidfdSendSignal(second, unix.SIGKILL, nil, 0) // nobody would count
@@ -97,7 +97,7 @@ func runInside(o order) error {
 	return nil
 }
 
-// pipe makes a pipe whose ends the runtime leaves as they are.
+// pipe makes a pipe whose ends the Go runtime does not manage.
 func pipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -106,7 +106,7 @@ func pipe() (r, w *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1"), nil
 }
 
-// cloneFlags are the namespaces that a policy takes.
+// cloneFlags returns the namespaces that a policy needs.
 func cloneFlags(o order) uintptr {
 	flags := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
 	if !o.policy.Network {
@@ -125,7 +125,7 @@ type ends struct {
 	lifeline       *os.File // is closed when the first process ends
 }
 
-// start makes the second process.
+// start forks the second process.
 func (p *plan) start(flags uintptr) (pid int, err error) {
 	var child uintptr
 	var errno syscall.Errno
@@ -164,7 +164,7 @@ func (p *plan) started(report *os.File) error {
 func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left leftBehind) {
 	var e ending
 	if err := binary.Read(status, binary.NativeEndian, &e); err != nil {
-		// Something has killed the second process, and so all of it.
+		// The second process was killed, and with it all others.
 		if how = reap(pid); !how.Signaled() {
 			how = unix.WaitStatus(unix.SIGKILL)
 		}
@@ -182,7 +182,7 @@ type leftBehind int
 const (
 	leftNothing leftBehind = iota
 	leftRunning            // processes in the background
-	leftKilled             // nothing, and the second process is gone too
+	leftKilled             // none, and the second process has ended too
 )
 
 // catch receives the signals to pass on. Ignored signals stay ignored. Receiving all
@@ -199,7 +199,8 @@ func catch() <-chan os.Signal {
 	return caught
 }
 
-// letGo closes the program's files, so that they end when the program closes them.
+// letGo closes the program's files, so that readers see their end when the program
+// closes them.
 func letGo() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -207,7 +208,7 @@ func letGo() error {
 	}
 	for fd := range 3 {
 		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
-			return fmt.Errorf("let go of the program's files: %w", err)
+			return fmt.Errorf("close the program's files: %w", err)
 		}
 	}
 	_ = null.Close() // no longer needed

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock is used by its three system calls. The libraries for it restrict all
-// threads of the process that calls them; here one thread is restricted, which then
-// becomes the program.
+// This package uses the three system calls of Landlock directly. The libraries for
+// Landlock restrict all threads of the calling process; here only one thread is
+// restricted, which then becomes the program.
 
 // Rights that golang.org/x/sys does not name yet.
 const (
@@ -35,7 +35,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	deviceMaking = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	// uses are the rights on a device or a directory of terminals.
+	// uses are the rights to use a device or a directory of terminals.
 	uses = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
@@ -50,7 +50,7 @@ func abi() (int, error) {
 	case unix.EOPNOTSUPP:
 		return 0, fmt.Errorf("the kernel has Landlock turned off: add it to lsm= on its command line: %w", errno)
 	default:
-		return 0, fmt.Errorf("ask for Landlock: %w", errno)
+		return 0, fmt.Errorf("query the Landlock version: %w", errno)
 	}
 }
 
@@ -72,7 +72,7 @@ func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	if abi >= abiUnix {
 		attr.Access_fs |= accessResolveUnix
 	}
-	if kind == Landlock && !network { // else it has its own network
+	if kind == Landlock && !network { // otherwise it has its own network
 		if abi >= abiTCP {
 			attr.Access_net |= unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 		}
@@ -106,8 +106,8 @@ func (s *script) landlock(o order) {
 	s.do("close", unix.SYS_CLOSE, rules)
 }
 
-// devices are those that programs expect to be able to use. Terminals are the
-// program's own, except in a sandbox without namespaces.
+// devices are the devices that programs expect. Terminals belong to the
+// program, except in a sandbox without namespaces.
 var devices = []struct {
 	name   string
 	access uint64
@@ -123,14 +123,14 @@ var devices = []struct {
 	{"/dev/shm", changes &^ unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// grant lets the thread do something with a file, or below a directory.
+// grant allows rights on a file, or below a directory.
 func (s *script) grant(rules *int32, name string, flags, access uint64) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags}
-	if flags != 0 { // a directory, whose name is resolved already
+	if flags != 0 { // a directory, already resolved
 		how.Resolve = unix.RESOLVE_NO_SYMLINKS
 	}
 	rule := &unix.LandlockPathBeneathAttr{Allowed_access: access}
-	s.openat2(name, &how).into = &rule.Parent_fd // the kernel reads it from there
+	s.openat2(name, &how).into = &rule.Parent_fd // the kernel reads the pointer
 	s.do("grant "+name, unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
 	s.do("close", unix.SYS_CLOSE, &rule.Parent_fd)
 }

@@ -4,44 +4,47 @@ package sandbox
 type Limit string
 
 const (
-	// Writes is held if nothing outside the writable directories can be made, written, moved,
-	// linked or removed.
+	// Writes is enforced if nothing outside the writable directories can be created, written,
+	// moved, linked or removed.
 	Writes Limit = "writes"
-	// Truncation is held if files outside cannot be emptied or cut.
+	// Truncation is enforced if files outside cannot be truncated.
 	Truncation Limit = "truncation"
-	// Attributes is held if modes, owners, times and extended attributes outside cannot be
-	// changed.
+	// Attributes is enforced if modes, owners, times and extended attributes outside
+	// cannot be changed.
 	Attributes Limit = "attributes"
-	// Protection is held if what Policy.Protect names cannot be changed, moved or replaced.
+	// Protection is enforced if the paths in Policy.Protect cannot be changed, moved or
+	// replaced.
 	Protection Limit = "protection"
-	// Missing is held if what Policy.Protect names and is not there cannot be made.
+	// Missing is enforced if missing paths in Policy.Protect cannot be created.
 	Missing Limit = "missing"
-	// Hiding is held if what Policy.Hide names can be neither read nor changed.
+	// Hiding is enforced if the paths in Policy.Hide can be neither read nor
+	// changed.
 	Hiding Limit = "hiding"
-	// Network is held if without Policy.Network no machine and no other process can be reached
-	// over a network.
+	// Network is enforced if without Policy.Network no machine and no other process can be
+	// reached over a network.
 	Network Limit = "network"
-	// Loopback is held if without Policy.Network a program can still talk to itself and to
-	// what it started, over the loopback interface.
+	// Loopback is enforced if without Policy.Network a program can still connect to itself
+	// and to its child processes over the loopback interface.
 	Loopback Limit = "loopback"
-	// Sockets is held if Unix sockets of processes outside that listened when the program was
-	// started cannot be reached, unless Policy.Sockets names them.
+	// Sockets is enforced if Unix sockets of processes outside that listened when the program
+	// was started cannot be reached, unless Policy.Sockets names them.
 	Sockets Limit = "sockets"
-	// AbstractSockets is held if those without a file cannot be reached either, with
-	// Policy.Network too.
+	// AbstractSockets is enforced if Unix sockets without a file cannot be reached
+	// either, even with Policy.Network.
 	AbstractSockets Limit = "abstract_sockets"
-	// Signals is held if processes outside cannot be signalled.
+	// Signals is enforced if processes outside cannot be signalled.
 	Signals Limit = "signals"
-	// Devices is held if apart from terminals and the like, devices cannot be driven (ioctl).
+	// Devices is enforced if devices other than terminals and the like cannot be controlled
+	// (ioctl).
 	Devices Limit = "devices"
-	// Descendants is held if ending the process group ends all that the program has
-	// started, including its own sessions (setsid).
+	// Descendants is enforced if ending the process group ends all processes that
+	// the program has started, including those in sessions of their own (setsid).
 	Descendants Limit = "descendants"
-	// Endings is held if SIGTERM reaches the program, and it is seen to end as it ended: with its
-	// exit code, or by the signal that killed it.
+	// Endings is enforced if SIGTERM reaches the program, and the caller sees its real status:
+	// its exit code, or the signal that killed it.
 	Endings Limit = "endings"
-	// Usage is held if memory, processes and CPU time cannot exceed Policy.Bounds, whatever
-	// processes the program starts, and after it has ended too.
+	// Usage is enforced if memory, processes and CPU time cannot exceed Policy.Bounds,
+	// whatever processes the program starts, and also after it has ended.
 	Usage Limit = "usage"
 )
 
@@ -57,15 +60,15 @@ func Limits() []Limit {
 func (l Limit) Text() string {
 	switch l {
 	case Writes:
-		return "nothing outside the writable directories can be made, written, moved, linked or removed"
+		return "nothing outside the writable directories can be created, written, moved, linked or removed"
 	case Truncation:
-		return "files outside cannot be emptied or cut"
+		return "files outside cannot be truncated"
 	case Attributes:
 		return "modes, owners and times outside cannot be changed"
 	case Protection:
 		return "protected files in writable directories cannot be changed, moved or replaced"
 	case Missing:
-		return "protected files that do not exist cannot be made"
+		return "protected files that do not exist cannot be created"
 	case Hiding:
 		return "hidden files, such as those that hold keys, cannot be read"
 	case Network:
@@ -79,13 +82,13 @@ func (l Limit) Text() string {
 	case Signals:
 		return "processes outside cannot be signalled"
 	case Devices:
-		return "devices cannot be driven"
+		return "devices cannot be controlled"
 	case Descendants:
-		return "ending the program ends all that it has started"
+		return "ending the program ends all processes that it has started"
 	case Usage:
 		return "memory, processes and CPU time are bounded"
 	case Endings:
-		return "exit codes and signals come through exactly"
+		return "the caller sees the exact exit code or signal"
 	default:
 		return string(l)
 	}
@@ -138,7 +141,7 @@ func landlockLimits(abi int) []Limit {
 	return limits
 }
 
-// The versions of Landlock that brought what is used here.
+// The versions of Landlock that introduced the features used here.
 const (
 	abiRefer    = 2 // moving and linking from directory to directory
 	abiTruncate = 3

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ready is whether this process has called Main, so that a child of the same program
-// will, too. It is global because it is a property of the process.
+// ready reports whether this process has called Main: then a child of the same
+// program calls it, too. It is global because it is a property of the process.
 var ready atomic.Bool
 
 // Main lets this program run others in a sandbox. Call it as the first thing that main
@@ -92,10 +92,10 @@ func (s *script) restrict(o order) error {
 // leaveDescriptors closes inherited files, except standard input, output and error,
 // when the program starts. An open file could be written in spite of the policy.
 func (s *script) leaveDescriptors() {
-	s.do("close what was inherited", unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
+	s.do("close inherited files", unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// restoreLimit undoes what the runtime does to the limit of open files when it starts,
-// as the runtime itself does for a program that it starts. This relies on the runtime
-// doing so before it finds that the program does not exist.
+// restoreLimit undoes the change that the Go runtime makes to the limit of open files
+// when it starts, as the runtime itself does for programs that it starts. This relies
+// on the runtime doing so before it finds that the program does not exist.
 func restoreLimit() { _ = syscall.Exec("", []string{""}, nil) }

@@ -49,15 +49,15 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// found has what each kind came to on this machine: it is looked for once.
+// found caches the result for each kind on this machine.
 var found = map[sandbox.Kind]func() *sandbox.Sandbox{
 	sandbox.Namespaces: sync.OnceValue(func() *sandbox.Sandbox { return find(sandbox.Namespaces) }),
 	sandbox.Bubblewrap: sync.OnceValue(func() *sandbox.Sandbox { return find(sandbox.Bubblewrap) }),
 	sandbox.Landlock:   sync.OnceValue(func() *sandbox.Sandbox { return find(sandbox.Landlock) }),
 }
 
-// need returns a sandbox of a kind. Where there is none it fails the test if the machine
-// should have it, and else ends it and says what it leaves uncovered.
+// need returns a sandbox of a kind. If there is none, it fails the test if the machine
+// should have it, and otherwise skips it and reports what is not covered.
 func need(t testing.TB, kind sandbox.Kind) *sandbox.Sandbox {
 	t.Helper()
 	s := found[kind]()
@@ -72,7 +72,7 @@ func need(t testing.TB, kind sandbox.Kind) *sandbox.Sandbox {
 	return nil
 }
 
-// capable finds out by other means whether the machine can do what a kind takes.
+// capable finds out in another way whether the machine supports a kind.
 func capable(kind sandbox.Kind) bool {
 	if kind == sandbox.Landlock {
 		_, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -91,7 +91,7 @@ func capable(kind sandbox.Kind) bool {
 	return kind == sandbox.Namespaces && capable(sandbox.Landlock) || kind == sandbox.Bubblewrap && err == nil
 }
 
-// eachKind tests every kind that the machine has.
+// eachKind runs a test for every kind that the machine has.
 func eachKind(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	for _, kind := range []sandbox.Kind{sandbox.Namespaces, sandbox.Bubblewrap, sandbox.Landlock} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -101,8 +101,8 @@ func eachKind(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	}
 }
 
-// eachVersion tests every kind, and also those with older versions of Landlock that
-// hold less.
+// eachVersion runs a test for every kind, also with older versions of Landlock that
+// enforce less.
 func eachVersion(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	eachKind(t, test)
 	if asUser() {
@@ -122,11 +122,11 @@ func eachVersion(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	}
 }
 
-// old reports whether a sandbox is of an older version than the machine has.
+// old reports whether a sandbox uses an older version than the machine has.
 func old(s *sandbox.Sandbox) bool { return s.ABI() < found[s.Kind()]().ABI() }
 
-// place is where a test takes place: a directory that may be written, and one beside it
-// that may not.
+// place is the place of a test: a writable directory, and one beside it that is not
+// writable.
 type place struct {
 	in, out string
 	policy  sandbox.Policy
@@ -148,7 +148,7 @@ func newPlace(t testing.TB) *place {
 	return p
 }
 
-// env is the environment of children.
+// env returns the environment of children.
 func (p *place) env(more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.in, "TMPDIR=" + p.in, "IN=" + p.in, "OUT=" + p.out, "LC_ALL=C",
@@ -156,7 +156,7 @@ func (p *place) env(more ...string) []string {
 	}, more...)
 }
 
-// run runs a command in a sandbox and returns how it ended and what it wrote.
+// run runs a command in a sandbox and returns its exit status and output.
 func (p *place) run(t testing.TB, s *sandbox.Sandbox, argv ...string) (exit proc.Exit, output string) {
 	t.Helper()
 	return p.runWith(t, s, nil, argv...)
@@ -186,7 +186,7 @@ func (p *place) runWith(t testing.TB, s *sandbox.Sandbox, change func(*proc.Comm
 	}
 }
 
-// sh runs a script, which must come to its end without an error.
+// sh runs a script, which must succeed.
 func (p *place) sh(t testing.TB, s *sandbox.Sandbox, script string) string {
 	t.Helper()
 	exit, output := p.run(t, s, "sh", "-euc", script)
@@ -216,7 +216,7 @@ func read(t testing.TB, name string) string {
 	return string(text)
 }
 
-// executable is the test's own binary.
+// executable returns the path of this test binary.
 func executable(t testing.TB) string {
 	t.Helper()
 	name, err := os.Executable()
@@ -226,7 +226,7 @@ func executable(t testing.TB) string {
 	return name
 }
 
-// needProgram ends the test if the machine lacks a program.
+// needProgram skips the test if the machine does not have a program.
 func needProgram(t testing.TB, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -234,7 +234,7 @@ func needProgram(t testing.TB, name string) {
 	}
 }
 
-// snapshot is all there is to know about a directory.
+// snapshot returns everything about a directory.
 func snapshot(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder

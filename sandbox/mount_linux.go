@@ -11,21 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Everything is mounted read-only, and what may be written is mounted on top of it
-// once more. Names are resolved without symbolic links: if a name is a link now, it
-// was swapped since the policy was read, and the program does not run.
+// Everything is mounted read-only, and the writable directories are mounted on top
+// of it once more. Names are resolved without symbolic links: if a name is a link
+// now, it was swapped since the policy was read, and the program does not run.
 
 // openat2 opens a file.
 func (s *script) openat2(name string, how *unix.OpenHow) *call {
 	return s.do("open "+name, unix.SYS_OPENAT2, unix.AT_FDCWD, name, how, int(unsafe.Sizeof(*how)))
 }
 
-// place opens a name, without following it, as a place to mount from or on.
+// place opens a name, without following links, as a source or a target of a
+// mount.
 func (s *script) place(name string) *int32 {
 	return s.openat2(name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS}).result()
 }
 
-// tree copies what is mounted at a name, and below it.
+// tree copies the mounts at a name and below it.
 func (s *script) tree(name string) *int32 {
 	from := s.place(name)
 	tree := s.do("copy the mount of "+name, unix.SYS_OPEN_TREE, from, "",
@@ -43,20 +44,20 @@ func (s *script) attachTo(tree, to *int32, name string) {
 	s.do("close", unix.SYS_CLOSE, tree)
 }
 
-// readOnly keeps a tree from being written.
+// readOnly makes a tree read-only.
 func (s *script) readOnly(what string, tree any, name string, flags int) {
 	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	s.do("make "+what+" read-only", unix.SYS_MOUNT_SETATTR, tree, name, flags|unix.AT_RECURSIVE, attr, int(unsafe.Sizeof(*attr)))
 }
 
-// mounts sets up what the program sees.
+// mounts sets up the file system that the program sees.
 func (s *script) mounts(o order, holds []hold, sockets []string) {
 	s.do("separate the mounts from those outside", unix.SYS_MOUNT, "none", "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	s.do("mount /proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 	s.boundProcesses(o)
 	write := o.policy.Write
 	if slices.Contains(write, "/") {
-		write = nil // nothing is read-only to begin with
+		write = nil // the copy is writable at first
 	}
 	trees := make([]*int32, len(write))
 	for i, dir := range write {
@@ -105,7 +106,7 @@ func (s *script) devNull() *int32 {
 	return s.do("copy the mount of /dev/null", unix.SYS_OPEN_TREE, unix.AT_FDCWD, "/dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).result()
 }
 
-// nothing makes an empty directory that cannot be written.
+// nothing makes an empty, read-only directory.
 func (s *script) nothing() *int32 {
 	made := s.do("make a file system", unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).result()
 	s.do("make a file system", unix.SYS_FSCONFIG, made, unix.FSCONFIG_SET_STRING, "mode", "0555", 0)
@@ -129,7 +130,7 @@ func (s *script) ownDevices(memory int64) {
 		return
 	}
 	s.do("mount /dev/pts", unix.SYS_MOUNT, "devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
-	if info, err := os.Lstat("/dev/ptmx"); err == nil && info.Mode()&os.ModeCharDevice != 0 { // else it is a link to the other
+	if info, err := os.Lstat("/dev/ptmx"); err == nil && info.Mode()&os.ModeCharDevice != 0 { // otherwise it is a link to the other
 		s.attach(s.tree("/dev/pts/ptmx"), "/dev/ptmx")
 	}
 }

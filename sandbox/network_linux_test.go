@@ -15,7 +15,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// servers are processes outside that a program may want to reach: here, goroutines.
+// servers stand for processes outside that a program could try to reach; they are
+// goroutines.
 type servers struct {
 	tcp, tcp6, udp string
 	stream, gram   string // sockets with a file
@@ -25,8 +26,8 @@ type servers struct {
 	close   func()
 }
 
-// outside are the servers of all tests, and close ends them. Sockets that come and go
-// would be in the way of bwrap.
+// outside are the servers of all tests, and close ends them. They are shared, because
+// sockets that come and go would disturb bwrap.
 var outside = sync.OnceValue(listen)
 
 func listen() *servers {
@@ -217,8 +218,8 @@ func TestUnixSocketsOutsideCannotBeReached(t *testing.T) {
 	})
 }
 
-// Whoever listens may do so where no list has it, as on a socket that was passed into
-// a container: such ones are known by their variables.
+// A process can listen on a socket that is in no list, such as one that was passed
+// into a container: such sockets are found by their variables.
 func TestSocketsOfTheEnvironmentCannotBeReached(t *testing.T) {
 	t.Parallel()
 	outside := outside()
@@ -238,7 +239,8 @@ func TestSocketsOfTheEnvironmentCannotBeReached(t *testing.T) {
 	}
 }
 
-// A test that starts a server and asks it must work without a network.
+// A test that starts a server and sends it requests must work without a
+// network.
 func TestLoopbackWorksInside(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

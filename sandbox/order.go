@@ -20,7 +20,7 @@ type order struct {
 	means   means
 	policy  Policy
 	program string   // the file to run
-	argv    []string // with the program's own name
+	argv    []string // the program's own name is its first argument
 }
 
 // arguments encodes an order.
@@ -49,7 +49,7 @@ func (o order) arguments() []string {
 	return append(args, o.argv...)
 }
 
-// parseOrder reads what follows the marker.
+// parseOrder decodes the arguments after the marker.
 func parseOrder(args []string) (order, error) {
 	var o order
 	for i, arg := range args {

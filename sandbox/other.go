@@ -11,7 +11,7 @@ import (
 
 // Main lets this program run others in a sandbox. Call it as the first thing that main
 // does, and in tests as the first thing that TestMain does. It returns at once, unless
-// the process was started to run a program in a sandbox, which it is on Linux alone.
+// the process was started to run a program in a sandbox, which happens only on Linux.
 func Main() {}
 
 // try finds nothing here.

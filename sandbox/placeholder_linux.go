@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Something can only be mounted on what exists. So where a protected name does not
+// A mount needs an existing file or directory. So where a protected name does not
 // exist, an empty directory is made for as long as a sandbox needs it. Each user
 // holds a shared lock on it, and the process that gets an exclusive lock removes it.
 // It is always a directory: one that was filled in the meantime cannot be removed by
@@ -41,7 +41,7 @@ func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 }
 
 // placeholders makes the placeholders for a list of holds. It drops holds whose names
-// the program could not create either.
+// the program could not create anyway.
 func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 	for _, h := range list {
 		if !h.sealed || h.link {
@@ -59,7 +59,7 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 			for _, p := range made {
 				_ = p.dir.Close() // and leave it to the next user
 			}
-			return nil, nil, fmt.Errorf("keep %s from being made: %w", h.name, err)
+			return nil, nil, fmt.Errorf("prevent the creation of %s: %w", h.name, err)
 		}
 		if p != nil {
 			made = append(made, *p)
@@ -70,7 +70,7 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 	return present, made, nil
 }
 
-// attempts is how often a name may be seen to change before that is an error.
+// attempts is how often a name may change before that is an error.
 const attempts = 100
 
 // occupy returns a locked placeholder, or nil if something else has the name.
@@ -118,7 +118,8 @@ func makePlaceholder(name string) error {
 	return os.Mkdir(name, placeholderMode)
 }
 
-// lock takes a share of a placeholder, unless it is removed meanwhile.
+// lock takes a shared lock on a placeholder, unless it is removed in the
+// meantime.
 func lock(name string) (*placeholder, error) {
 	dir, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +138,7 @@ func lock(name string) (*placeholder, error) {
 			return &placeholder{name: name, dir: dir}, nil
 		}
 	}
-	_ = dir.Close() // it was only looked at
+	_ = dir.Close() // it was only read
 	return nil, nil
 }
 

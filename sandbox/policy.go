@@ -47,7 +47,7 @@ func resolve(p Policy) (Policy, error) {
 	}
 	sealed := slices.Clone(resolved.Protect)
 	for _, name := range resolved.Protect {
-		if path, err := filepath.EvalSymlinks(name); err == nil { // else there is nothing below it
+		if path, err := filepath.EvalSymlinks(name); err == nil { // otherwise nothing below it exists
 			sealed = append(sealed, path)
 		}
 	}
@@ -71,7 +71,7 @@ func resolve(p Policy) (Policy, error) {
 			write = append(write, path)
 		}
 	}
-	slices.Sort(write) // those above come before those below
+	slices.Sort(write) // parents come before children
 	for _, path := range write {
 		if !slices.ContainsFunc(resolved.Write, func(dir string) bool { return within(dir, path) }) {
 			resolved.Write = append(resolved.Write, path)
@@ -100,11 +100,11 @@ func hidden(names, write []string) ([]string, error) {
 			return nil, fmt.Errorf("sandbox: Hide: %s is the whole file system: name directories inside it", name)
 		}
 		if i := slices.IndexFunc(write, func(dir string) bool { return within(path, dir) }); i >= 0 {
-			return nil, fmt.Errorf("sandbox: Hide: %s would hide %s, which Write names: hide what is in it, or leave it out of Write", name, write[i])
+			return nil, fmt.Errorf("sandbox: Hide: %s would hide %s, which Write names: hide files inside it, or remove it from Write", name, write[i])
 		}
 		paths = append(paths, path)
 	}
-	slices.Sort(paths) // those above come before those below
+	slices.Sort(paths) // parents come before children
 	var hide []string
 	for _, path := range paths {
 		if !slices.ContainsFunc(hide, func(dir string) bool { return within(dir, path) }) {

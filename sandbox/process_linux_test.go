@@ -63,7 +63,7 @@ func TestSignalsThatKillComeThrough(t *testing.T) {
 	})
 }
 
-// The group is asked to end before it is made to, and its last words are heard.
+// The group gets SIGTERM before SIGKILL, and its last output is read.
 func TestTheGroupEndsGently(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -79,7 +79,7 @@ func TestTheGroupEndsGently(t *testing.T) {
 			<-out.come
 			cancel(cause)
 		}()
-		// The shell's child is of the same group, and hears of it too.
+		// The shell's child is in the same group, and gets the signal, too.
 		argv, err := s.Command(p.policy, []string{"sh", "-c", `trap 'wait; echo bye; exit 7' TERM
 			sh -c 'trap "echo child; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`})
 		if err != nil {
@@ -108,7 +108,7 @@ func TestWhoeverEndsTheGroupEndsAllOfIt(t *testing.T) {
 			<-out.come
 			cancel()
 		}()
-		// One in the group and one in a session of its own, and neither heeds SIGTERM.
+		// One in the group and one in its own session, and both ignore SIGTERM.
 		argv, err := s.Command(p.policy, []string{"sh", "-c", `trap '' TERM HUP
 			sh -c 'trap "" TERM HUP; while :; do sleep 0.05; done' ` + name + `child &
 			setsid sh -c 'trap "" TERM HUP; echo ready; while :; do sleep 0.05; done' ` + name + `setsid &
@@ -194,8 +194,8 @@ func parent(kind string) {
 	panic(fmt.Sprint("the command has ended, and was to be killed: ", exit, err))
 }
 
-// What the program leaves in the background when it ends by itself goes on, as it does
-// without a sandbox, and is still contained.
+// Background processes of a program that ends by itself continue, as without a
+// sandbox, and are still contained.
 func TestWhatIsLeftInTheBackground(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -207,7 +207,7 @@ func TestWhatIsLeftInTheBackground(t *testing.T) {
 		}
 		write(t, p.in+"/go", "")
 		if s.Kind() == sandbox.Bubblewrap {
-			return // bwrap ends it, since it cannot tell this end from that of a host that was killed
+			return // bwrap ends them, because it cannot distinguish this from the end of a killed host
 		}
 		if !await(func() bool { _, err := os.Lstat(p.in + "/done"); return err == nil }) {
 			t.Fatal("it did not go on")
@@ -218,7 +218,7 @@ func TestWhatIsLeftInTheBackground(t *testing.T) {
 	})
 }
 
-// A placeholder stays for as long as somebody is left in the background.
+// A placeholder stays while a background process is left.
 func TestWhatIsLeftInTheBackgroundCannotMakeProtectedFiles(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -236,10 +236,10 @@ func TestWhatIsLeftInTheBackgroundCannotMakeProtectedFiles(t *testing.T) {
 
 var names atomic.Int64
 
-// uniqueName is one to find processes by.
+// uniqueName returns a name for finding processes.
 func uniqueName() string { return fmt.Sprintf("belay-test-%d-%d-", os.Getpid(), names.Add(1)) }
 
-// await waits for something that the kernel takes a moment for.
+// await waits for something that the kernel does with a delay.
 func await(done func() bool) bool {
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
 		if done() {
@@ -249,7 +249,7 @@ func await(done func() bool) bool {
 	return false
 }
 
-// processes lists those that have a name among their arguments, and are not dead.
+// processes lists living processes that have a name among their arguments.
 func processes(name string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
 	for _, file := range files {

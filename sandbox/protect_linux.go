@@ -12,12 +12,12 @@ import (
 )
 
 // hold is a name in a writable directory that must not change. A mount point
-// cannot be moved or removed, so each is mounted on itself.
+// cannot be moved or removed, so each name is mounted on itself.
 type hold struct {
 	name   string
 	sealed bool // nothing below it can be changed; false for a parent directory
 	link   bool // a symbolic link
-	absent bool // there is nothing by that name yet
+	absent bool // no such file exists yet
 }
 
 // maxLinks is how many symbolic links the kernel follows.
@@ -49,7 +49,7 @@ func (h *holder) walk(name string) error {
 			h.add(hold{name: at, sealed: true})
 			return nil
 		}
-		next := filepath.Join(at, rest[0]) // above the root is the root
+		next := filepath.Join(at, rest[0]) // the parent of the root is the root
 		rest = rest[1:]
 		info, err := os.Lstat(next)
 		switch {
@@ -57,7 +57,7 @@ func (h *holder) walk(name string) error {
 			h.add(hold{name: next, sealed: true, absent: true})
 			return nil
 		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENAMETOOLONG):
-			return nil // nor can the program get there
+			return nil // the program cannot get there either
 		case err != nil:
 			return err
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -74,7 +74,7 @@ func (h *holder) walk(name string) error {
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		case len(rest) > 0 && !info.IsDir():
-			// It is something else, as .git is a file in a worktree.
+			// It is another kind of file, such as .git in a worktree.
 			h.add(hold{name: next, sealed: true})
 			return nil
 		default:

@@ -10,7 +10,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// project makes the writable directory a project, and protects what P-06 does.
+// project makes the writable directory a project, and protects the files of
+// P-06.
 func (p *place) project(t testing.TB) {
 	t.Helper()
 	write(t, p.in+"/main.go", "package main\n")
@@ -29,7 +30,7 @@ func (p *place) project(t testing.TB) {
 	}
 }
 
-// protected is all that must not change.
+// protected returns everything that must not change.
 func (p *place) protected(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
@@ -47,7 +48,7 @@ func (p *place) protected(t testing.TB) string {
 	return all.String()
 }
 
-// tampering is done to the project, in its directory.
+// tampering are attempts to change the project, in its directory.
 var tampering = []struct{ name, script string }{
 	{"write to a file", `echo bad > belay.yaml`},
 	{"append to a file", `echo bad >> .git/config`},
@@ -134,7 +135,7 @@ func TestBubblewrapRefusesToProtectThroughALink(t *testing.T) {
 	}
 }
 
-// The rest of a project with protected parts can be worked on.
+// The rest of a project with protected parts can be changed.
 func TestWhatIsNotProtectedCanBeChanged(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -149,7 +150,7 @@ func TestWhatIsNotProtectedCanBeChanged(t *testing.T) {
 	})
 }
 
-// making is what is done where protected names are missing.
+// making are attempts to create missing protected names.
 var making = []struct{ name, script string }{
 	{"make a file", `echo bad > belay.yaml`},
 	{"make a directory", `mkdir .belay`},
@@ -207,8 +208,8 @@ func TestProtectedFilesCannotBeMade(t *testing.T) {
 	})
 }
 
-// What stands in for protected names that are missing does no harm, and is shared by
-// all who need it at the same time.
+// Placeholders for missing protected names are harmless, and all sandboxes that need
+// one at the same time share it.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	s := need(t, sandbox.Namespaces)
@@ -305,15 +306,15 @@ func TestPlaceholders(t *testing.T) {
 	})
 }
 
-// newPlaceLike is the same place with a policy of its own.
+// newPlaceLike returns the same place with its own policy.
 func newPlaceLike(p *place) *place {
 	other := *p
 	other.policy.Write = append([]string{}, p.policy.Write...)
 	return &other
 }
 
-// A directory that is protected is so for all that is below it, also where a directory
-// below it may be written.
+// A protected directory protects everything below it, even if a directory below it is
+// listed as writable.
 func TestProtectWins(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

@@ -34,13 +34,12 @@ type Policy struct {
 	// Write lists directories that may be changed, including everything below. Each
 	// must exist and be absolute. Defaults to none.
 	Write []string
-	// Protect lists files and directories below those that stay as they are, by absolute
-	// names: they cannot be changed, moved or replaced, nor can a directory or a
-	// symbolic link on the way to them. Where there is nothing by such a name, nothing
-	// can be made: an empty directory is in its place, or in that of the first directory
-	// on the way that is missing, for as long as the sandbox lasts. So protecting
-	// .git/config where there is no .git keeps git init from working. See [Protection]
-	// and [Missing]. Defaults to none.
+	// Protect lists files and directories below Write that cannot be changed, moved or
+	// replaced, by absolute names. Directories and symbolic links on the way to them are
+	// protected, too. A missing file or directory cannot be created: while the sandbox
+	// runs, an empty directory takes its place, or that of the first missing directory
+	// on the way to it. So if there is no .git, protecting .git/config prevents git
+	// init. See [Protection] and [Missing]. Defaults to none.
 	Protect []string
 	// Hide lists files and directories that can be neither read nor changed, by absolute
 	// names: a file looks empty, and a directory is empty. The targets of links are
@@ -60,8 +59,8 @@ type Policy struct {
 
 // Options are the options of [Find].
 type Options struct {
-	// Kinds lists what to try, in this order. Defaults to Namespaces, Bubblewrap,
-	// Landlock: from the strictest to the weakest.
+	// Kinds lists the kinds to try, in this order. Defaults to Namespaces,
+	// Bubblewrap, Landlock: from the strictest to the weakest.
 	Kinds []Kind
 }
 
@@ -157,9 +156,8 @@ func (m means) String() string {
 
 // Command returns the command line that runs argv under a policy. Start it from
 // this process: it may name this program as /proc/self/exe. A name without a slash
-// is looked up in this process's PATH. Working directory and environment are those
-// that the command line is started with, and its standard input, output and error
-// are the program's.
+// is looked up in this process's PATH. The program gets the working directory, the
+// environment and the standard input, output and error of the command line.
 //
 // If the policy cannot be applied at the start, the program does not run: the exit
 // code is 126, or that of bwrap, and standard error says why. If the program no

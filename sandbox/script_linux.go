@@ -17,19 +17,19 @@ import (
 // large program is more than all the rest.
 type script struct {
 	calls []*call
-	keep  []any // what the calls point to
+	keep  []any // keeps the memory of the arguments alive
 }
 
 // call is one system call of a script.
 type call struct {
-	what string // for the error, if it fails
+	what string // names the call in errors
 	nr   uintptr
 	args [6]uintptr
-	from [6]*int32 // results of calls before it that are arguments of this one
-	into *int32    // where its result goes
+	from [6]*int32 // results of earlier calls that are arguments of this one
+	into *int32    // index of its result
 
-	tolerate [6]syscall.Errno // errors that are no failure
-	skip     int              // how many calls to leave out after one of these
+	tolerate [6]syscall.Errno // errors that are not failures
+	skip     int              // how many calls to skip after one of these errors
 	must     syscall.Errno    // the error that it must return
 }
 
@@ -58,8 +58,8 @@ func (s *script) do(what string, nr uintptr, args ...any) *call {
 	return c
 }
 
-// address is where a pointer points to. It is on the heap, whose memory stays where it
-// is; whoever needs it there keeps the pointer.
+// address returns the address that a pointer points to. The memory is on the heap,
+// where it does not move; the caller keeps it alive.
 func address(pointer any) uintptr { return reflect.ValueOf(pointer).Pointer() }
 
 // result keeps the call's result for later calls.
@@ -75,8 +75,8 @@ func (c *call) unless(skip int, errs ...syscall.Errno) {
 	copy(c.tolerate[:], errs)
 }
 
-// failure is the first call of a script that failed, and how. It is sent as it is
-// through a pipe.
+// failure is the first failed call of a script, with its error. Its bytes are
+// sent through a pipe.
 type failure struct {
 	Part  uint32 // which script, for the reader
 	Index uint32
@@ -86,7 +86,7 @@ type failure struct {
 // err returns the error of a failure.
 func (s *script) err(f failure) error {
 	what := s.calls[f.Index].what
-	if f.Errno == 0 { // it worked, and should not have
+	if f.Errno == 0 { // it succeeded, but had to fail
 		return errors.New(what)
 	}
 	return fmt.Errorf("%s: %w", what, syscall.Errno(f.Errno))
@@ -157,7 +157,7 @@ func raw(nr, a, b, c, d uintptr) (uintptr, syscall.Errno) {
 	return result, errno
 }
 
-// withoutSignals calls f on a thread that gets no signals meanwhile.
+// withoutSignals calls f on a thread with all signals blocked.
 func withoutSignals(f func()) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

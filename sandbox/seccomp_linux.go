@@ -7,23 +7,24 @@ import (
 )
 
 // The system call filter rejects what the other parts cannot: sockets of families
-// that are outside every network namespace, such as those between a virtual machine
-// and its host; where there is no such namespace, all sockets that lead to a network;
-// and typing into a terminal that was inherited. A ring (io_uring) makes sockets past
-// any filter, and so there is none without a network.
+// that no network namespace contains, such as those between a virtual machine and its
+// host; without a network namespace, all sockets that lead to a network; and typing
+// into an inherited terminal. io_uring can create sockets without passing the filter,
+// so it is rejected if there is no network.
 
 // numbers are the system call numbers of one architecture that the filter checks.
 // A processor may support several.
 type numbers struct {
 	arch       uint32
 	socket     uint32
-	socketcall uint32 // with arguments out of reach; 0 if there is none
+	socketcall uint32 // its arguments cannot be checked; 0 if there is none
 	ioctl      uint32
 	uring      uint32
-	most       uint32 // numbers from here on belong to yet another; 0 if there is none
+	most       uint32 // higher numbers belong to another architecture; 0 if there is none
 }
 
-// machines returns the numbers of all machine code that this processor may run.
+// machines returns the system call numbers of all architectures that this
+// processor can run.
 func machines() []numbers {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -45,7 +46,7 @@ func machines() []numbers {
 	}
 }
 
-// families lists the sockets that may be made; nil is all.
+// families lists the allowed socket families; nil allows all.
 func families(kind Kind, network bool) []uint32 {
 	switch {
 	case network:
@@ -57,8 +58,9 @@ func families(kind Kind, network bool) []uint32 {
 	}
 }
 
-// Where the filter finds what it looks at. Only the lower half of an argument is
-// looked at, as the kernel does for these; all machines here store that first.
+// The offsets of the values that the filter checks. It checks only the lower
+// half of an argument, as the kernel does for these; all architectures here
+// store it first.
 const (
 	atNumber = 0
 	atArch   = 4
@@ -66,7 +68,7 @@ const (
 	atSecond = 24
 )
 
-// filter is the program. Each part of it ends in an answer.
+// filter is the program. Each part of it ends in a verdict.
 func filter(families []uint32) []unix.SockFilter {
 	var program []unix.SockFilter
 	statement := func(code int, k uint32) {
@@ -116,7 +118,8 @@ func filter(families []uint32) []unix.SockFilter {
 	return program
 }
 
-// seccomp applies the filter to the thread, which has renounced privileges.
+// seccomp applies the filter to the thread, which has already dropped its
+// privileges.
 func (s *script) seccomp(o order) {
 	program := filter(families(o.kind, o.policy.Network))
 	prog := &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// socket32 makes a socket to the host of a virtual machine, as a 32-bit program does, and
-// ends with 0 if it could and with 3 if it was refused.
+// socket32 makes a socket to the host of a virtual machine, like a 32-bit program, and
+// exits with 0 if that worked and with 3 if it was denied.
 var socket32 = map[string][]byte{
 	"socket": {
 		0xb8, 0x67, 0x01, 0x00, 0x00, // mov eax, 359
@@ -50,7 +50,8 @@ func program32(code []byte) []byte {
 	return append(file, code...)
 }
 
-// A processor that runs machine code of another kind has other numbers for system calls.
+// A processor that also runs another architecture has other numbers for its system
+// calls.
 //
 // SPEC P-12
 func TestTheFilterKnowsOtherMachineCode(t *testing.T) {

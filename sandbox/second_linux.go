@@ -16,22 +16,23 @@ const (
 	partProgram
 )
 
-// plan is what the second process does. All of it is ready before the fork.
+// plan is the work of the second process. All of it is prepared before the
+// fork.
 type plan struct {
 	setup   script
 	program script // ends in exec
 	after   script // in the second process, once the third runs
 
-	report int // a pipe for what fails, which closes when the program starts
-	status int // a pipe for how the program ended
+	report int // a pipe for failures, closed when the program starts
+	status int // a pipe for the status of the program
 	all    unix.Sigset_t
 	failed failure
 	ended  ending
 	wait   unix.WaitStatus
-	at     struct{ all, failed, ended, wait uintptr } // where these are, for the kernel
+	at     struct{ all, failed, ended, wait uintptr } // addresses of these, for the kernel
 }
 
-// ending is how the program ended. It is sent as it is through a pipe.
+// ending is the status of the program. Its bytes are sent through a pipe.
 type ending struct {
 	Status uint32
 	Left   uint32 // 1 if it left processes behind
@@ -65,7 +66,7 @@ func newPlan(o order, list []hold) (*plan, *ends, error) {
 	s.do("close", unix.SYS_CLOSE, int(lifeline.Fd()))
 	s.do("tie it to the process outside", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	s.do("make a pipe not block", unix.SYS_FCNTL, int(theirLifeline.Fd()), unix.F_SETFL, unix.O_NONBLOCK)
-	s.do("look for the process outside, which has ended", unix.SYS_READ, int(theirLifeline.Fd()), new([1]byte), 1).must = unix.EAGAIN
+	s.do("find the process outside, which has ended", unix.SYS_READ, int(theirLifeline.Fd()), new([1]byte), 1).must = unix.EAGAIN
 	s.do("begin a session", unix.SYS_SETSID)
 	if o.means.users {
 		s.sameUser()
@@ -79,10 +80,10 @@ func newPlan(o order, list []hold) (*plan, *ends, error) {
 	if err := s.restrict(o); err != nil {
 		return nil, nil, err
 	}
-	s.do("keep the program out of this process", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	s.do("protect this process from the program", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 	for fd := range 3 {
-		p.after.do("let go of the program's files", unix.SYS_DUP3, null, fd, 0)
+		p.after.do("close the program's files", unix.SYS_DUP3, null, fd, 0)
 	}
 	p.after.do("close", unix.SYS_CLOSE, p.report)
 	if err := p.becomeProgram(o); err != nil {
@@ -91,8 +92,8 @@ func newPlan(o order, list []hold) (*plan, *ends, error) {
 	return p, &ends{report: report, status: status, theirs: []*os.File{theirReport, theirStatus, theirLifeline}, lifeline: lifeline}, nil
 }
 
-// sameUser makes user and group the same inside as outside. Those of others look like
-// nobody's.
+// sameUser maps user and group to the same numbers inside as outside. Files of others
+// seem to belong to nobody.
 func (s *script) sameUser() {
 	for _, file := range []struct{ name, text string }{
 		{"setgroups", "deny"},
@@ -148,7 +149,9 @@ func (p *plan) fork(flags uintptr) (uintptr, syscall.Errno) {
 }
 
 // second is the second process. It does not return. All signals stay blocked in it:
-// it takes them one by one, and passes on those that are not about its children.
+// it receives them one by one, and passes on all except those about its children.
+//
+// go:norace go:nosplit
 //
 //go:norace
 //go:nosplit
@@ -164,7 +167,7 @@ func (p *plan) second() {
 	}
 	if program == 0 {
 		p.failed.Part = partProgram
-		p.program.run(&p.failed) // comes back only if it failed
+		p.program.run(&p.failed) // returns only if it failed
 		p.fail()
 	}
 	p.after.run(&p.failed)

@@ -11,16 +11,14 @@ const (
 	sigsetSize = lastSignal / 8
 )
 
-// sigaction is large enough for what the kernel keeps about a signal, on every
-// machine that is supported. Its first word says what is done about it, and zero is the
-// default.
+// sigaction is large enough for the kernel's struct, on every supported architecture.
+// Its first word is the handler; zero is the default action.
 type sigaction struct {
 	handler uintptr
 	_       [7]uint64
 }
 
-// handled reports whether this process handles a signal, rather than ignore it or
-// leave it to the default.
+// handled reports whether this process has a handler for a signal.
 func handled(sig int) bool {
 	const ignore = 1
 	action := new(sigaction)
@@ -35,7 +33,7 @@ func endAs(status unix.WaitStatus) {
 		os.Exit(status.ExitStatus())
 	}
 	sig := status.Signal()
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // the memory that matters was the other's
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // only a core dump of the other process is useful
 	action := new(sigaction)
 	_, _ = raw(unix.SYS_RT_SIGACTION, uintptr(sig), address(action), 0, sigsetSize)
 	var none unix.Sigset_t

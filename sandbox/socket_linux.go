@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// A read-only mount does not keep anyone from connecting to a socket on it, and what
-// listens there may do anything: start a container, sign with a key, run a command.
+// A read-only mount does not prevent connections to a socket on it, and the process
+// that listens there may do anything: start a container, sign with a key, run a
+// command.
 
 // wellKnown are sockets that lead out of most sandboxes. They are checked by name,
 // because a listener in another network namespace is not in the list.
@@ -25,8 +26,8 @@ var wellKnown = []string{
 	"/run/snapd.socket",
 }
 
-// outsideSockets lists the sockets, by name and without symbolic links, that
-// processes outside listen on and a policy does not name.
+// outsideSockets lists the sockets that processes outside listen on and that
+// the policy does not name, by name and without symbolic links.
 func outsideSockets(p Policy, env func(string) string) []string {
 	names := slices.Clone(wellKnown)
 	names = append(names, env("SSH_AUTH_SOCK"), strings.TrimPrefix(env("DOCKER_HOST"), "unix://"))
@@ -62,7 +63,7 @@ func outsideSockets(p Policy, env func(string) string) []string {
 func boundSockets() []string {
 	var names []string
 	lines("/proc/net/unix", func(line string) {
-		// Num: RefCount Protocol Flags Type St Inode Path; a path may have spaces in it
+		// Num: RefCount Protocol Flags Type St Inode Path; a path can contain spaces
 		if i := strings.Index(line, " /"); i >= 0 {
 			names = append(names, line[i+1:])
 		}
@@ -70,8 +71,8 @@ func boundSockets() []string {
 	return names
 }
 
-// mountedFiles lists what is mounted and is not a directory, as a socket is that
-// was passed into a container.
+// mountedFiles lists mounted files that are not directories, such as a socket
+// that was passed into a container.
 func mountedFiles() []string {
 	var names []string
 	lines("/proc/self/mountinfo", func(line string) {

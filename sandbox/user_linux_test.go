@@ -12,15 +12,15 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// userTask is set where the tests are run by an ordinary user.
+// userTask is set when an ordinary user runs the tests.
 const userTask = "BELAY_SANDBOX_USER"
 
-// asUser reports whether these are the tests that root runs as an ordinary user. They
-// need not prove once more what they prove as root.
+// asUser reports whether root runs these tests as an ordinary user. They need not
+// repeat what they prove as root.
 func asUser() bool { return os.Getenv(userTask) != "" }
 
-// Root needs no user namespace, and others do: all tests are run once more as one of
-// them.
+// Root needs no user namespace, but other users do: all tests run once more as an
+// ordinary user.
 //
 // SPEC P-12
 func TestAsAnOrdinaryUser(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// failures leaves out what went well.
+// failures removes the lines of passed tests.
 func failures(output string) string {
 	var b strings.Builder
 	for line := range strings.Lines(output) {
@@ -80,8 +80,8 @@ func failures(output string) string {
 	return b.String()
 }
 
-// install writes a program by means of another process: a file that this one had open for
-// writing may still be so in a child of another test, and then cannot be run.
+// install writes a program with another process: a file that this process had open for
+// writing can still be open in a child of another test, and then cannot be executed.
 func install(t *testing.T, from io.Reader, to string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "sh", "-c", `cat > "$1" && chmod 755 "$1"`, "sh", to)

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Most machines do not let a user make a cgroup, and the kernel's other limits are about
-// single processes or about all processes of a user. So a watcher counts: it reads
-// /proc, adds up, and kills. In a sandbox of kind Namespaces the process that stays outside
-// is the watcher. In the other kinds, and for processes that a program leaves in the
-// background, the watcher is a process of its own.
+// Most machines do not let a user make a cgroup, and the kernel's other limits apply to
+// single processes or to all processes of a user. So a watcher reads /proc, adds up the
+// use, and kills the program if it exceeds a bound. In a sandbox of kind Namespaces the
+// process that stays outside is the watcher. In the other kinds, and for processes that a
+// program leaves in the background, the watcher is a process of its own.
 
 const (
 	// watchMarker is the first argument of a watcher.
@@ -32,7 +32,8 @@ const (
 	watchShare = 20
 )
 
-// process identifies a process. A number alone may come to mean another one.
+// process identifies a process. The number alone is not enough, because the
+// system reuses numbers.
 type process struct {
 	pid   int
 	start uint64 // in clock ticks since the machine started
@@ -78,7 +79,7 @@ type stat struct {
 	parent, group, session int
 	threads                int
 	pages                  int64
-	ticks                  uint64 // of CPU time, with those of its children that have ended
+	ticks                  uint64 // CPU time, including that of its ended children
 }
 
 // readStat reads /proc/PID/stat.
@@ -95,7 +96,7 @@ func readStat(pid int) (stat, error) {
 }
 
 func parseStat(pid int, data []byte) (stat, bool) {
-	end := bytes.LastIndexByte(data, ')') // a name may contain anything
+	end := bytes.LastIndexByte(data, ')') // a name can contain anything
 	if end < 0 {
 		return stat{}, false
 	}
@@ -130,14 +131,14 @@ func (w *watcher) look() ([]stat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
-	children := map[int][]int{} // places in all, by parent
+	children := map[int][]int{} // indexes in all, by parent
 	var all []stat
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if s, err := readStat(pid); err == nil { // else it has ended
+		if s, err := readStat(pid); err == nil { // otherwise it has ended
 			children[s.parent] = append(children[s.parent], len(all))
 			all = append(all, s)
 		}
@@ -187,7 +188,7 @@ func (w *watcher) remember(ours []stat) {
 // supported.
 const ticksPerSecond = 100
 
-// use adds up what processes use.
+// use adds up the use of processes.
 func (w *watcher) use(ours []stat) usage {
 	var u usage
 	for i := range ours {
@@ -202,7 +203,7 @@ func (w *watcher) use(ours []stat) usage {
 	if w.bounds.Memory == 0 || u.memory <= w.bounds.Memory {
 		return u
 	}
-	// Shared memory was counted several times. Counting it once is slow.
+	// Shared memory was counted several times. Counting it exactly is slow.
 	u.memory = 0
 	for i := range ours {
 		if s := &ours[i]; !w.contained || s.process != w.root {
@@ -212,8 +213,8 @@ func (w *watcher) use(ours []stat) usage {
 	return u
 }
 
-// share is a process's share of the memory that it uses. If it cannot be read, all of it
-// counts.
+// share returns a process's share of the memory that it uses. If it cannot be read, all
+// memory of the process counts.
 func share(s *stat) int64 {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/smaps_rollup") //nolint:gosec // a number
 	if err == nil {
@@ -228,8 +229,8 @@ func share(s *stat) int64 {
 	return s.pages * int64(os.Getpagesize())
 }
 
-// watch returns why the program must be killed, or "" when nothing is left of it or stop is
-// closed.
+// watch returns why the program must be killed, or "" when all its processes have ended or
+// stop is closed.
 func (w *watcher) watch(stop <-chan struct{}) string {
 	pause := watchFirst
 	for {
@@ -243,7 +244,7 @@ func (w *watcher) watch(stop <-chan struct{}) string {
 		began := time.Now()
 		ours, err := w.look()
 		if err != nil {
-			return fmt.Sprintf("sandbox: the command was killed: its use of the machine cannot be read: %v", err)
+			return fmt.Sprintf("sandbox: the command was killed: cannot read its resource use: %v", err)
 		}
 		if !running(ours) || w.contained && !w.known[w.root] {
 			return ""
@@ -283,7 +284,7 @@ func (w *watcher) kill() {
 			for i := range ours {
 				if p := ours[i].process; !seen[p] {
 					fresh, seen[p] = true, true
-					_ = unix.Kill(p.pid, sig) // it may have ended
+					_ = unix.Kill(p.pid, sig) // it has possibly ended already
 				}
 			}
 			if !fresh {
@@ -293,7 +294,7 @@ func (w *watcher) kill() {
 	}
 }
 
-// arguments spells out a watcher for a process of its own.
+// arguments encodes a watcher as arguments of a process.
 func (w *watcher) arguments() []string {
 	return []string{
 		"belay-sandbox", watchMarker, strconv.Itoa(w.root.pid), strconv.FormatUint(w.root.start, 10), strconv.FormatBool(w.contained),
@@ -302,7 +303,7 @@ func (w *watcher) arguments() []string {
 	}
 }
 
-// parseWatcher reads what follows the marker.
+// parseWatcher decodes the arguments after the marker.
 func parseWatcher(args []string) (*watcher, error) {
 	if len(args) != 9 {
 		return nil, fmt.Errorf("%d arguments", len(args))
@@ -342,8 +343,8 @@ func runWatcher(args []string) error {
 	return nil
 }
 
-// detach starts a watcher that is no child of this process, since this process becomes the
-// program.
+// detach starts a watcher that is not a child of this process, because this process
+// becomes the program.
 func (w *watcher) detach() error {
 	argv, err := syscall.SlicePtrFromStrings(w.arguments())
 	if err != nil {
@@ -367,7 +368,7 @@ func (w *watcher) detach() error {
 	s.do("begin a session", unix.SYS_SETSID)
 	s.do("leave the directory", unix.SYS_CHDIR, "/")
 	for fd := range 3 {
-		s.do("let go of the program's files", unix.SYS_DUP3, int(null.Fd()), fd, 0)
+		s.do("close the program's files", unix.SYS_DUP3, int(null.Fd()), fd, 0)
 	}
 	s.leaveDescriptors()
 	s.do("unblock signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, new(unix.Sigset_t), 0, sigsetSize)
@@ -377,7 +378,7 @@ func (w *watcher) detach() error {
 	failed := new(failure)
 	err = withoutSignals(func() { child, errno = s.forkTwice(failed, theirs.Fd(), address(failed)) })
 	runtime.KeepAlive(s)
-	_ = theirs.Close() // the watcher has it
+	_ = theirs.Close() // the watcher has its copy
 	if errno != 0 {
 		return fmt.Errorf("start the resource watcher: %w", errno)
 	}
@@ -401,7 +402,7 @@ func (s *script) forkTwice(failed *failure, report, at uintptr) (uintptr, syscal
 	pid, errno := fork(0)
 	if pid == 0 && errno == 0 {
 		if pid, errno = fork(0); pid == 0 && errno == 0 {
-			s.run(failed) // comes back only if it failed
+			s.run(failed) // returns only if it failed
 			_, _ = raw(unix.SYS_WRITE, report, at, 12, 0)
 		}
 		if errno != 0 {
@@ -421,7 +422,7 @@ func watchThis(o order) error {
 	if err != nil {
 		return fmt.Errorf("start the resource watcher: %w", err)
 	}
-	w := newWatcher(o.policy.Bounds, self.process, o.kind == Bubblewrap) // all of bwrap ends with its first process
+	w := newWatcher(o.policy.Bounds, self.process, o.kind == Bubblewrap) // all processes of bwrap end with its first process
 	w.stderr = idOf(2)
 	return w.detach()
 }

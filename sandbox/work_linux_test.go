@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// What programs do all day has to work, with the least policy that allows it.
+// Everyday programs must work with the smallest policy that allows them.
 func TestWorkGoesOn(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, script, output string }{
@@ -83,7 +83,7 @@ func TestGoWorks(t *testing.T) {
 			c.Dir = p.in + "/project"
 			c.Env = append(c.Env, "GOROOT="+strings.TrimSpace(string(root)), "GOPROXY=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off")
 		}
-		// To build a program would be to compile the runtime first.
+		// Building a program would first compile the runtime.
 		exit, output := p.runWith(t, s, change, "sh", "-c", `go list -f '{{.Name}}' . && go fmt . && go tool compile -p main -o x.o x.go && test -s x.o`)
 		if exit.Code != 0 || output != "main\n" {
 			t.Errorf("exit = %+v: %s", exit, output)
@@ -114,7 +114,7 @@ func TestTheProgramSeesWhatItWouldSee(t *testing.T) {
 	})
 }
 
-// The limit of open files is that of the caller, and not what a Go program makes of it.
+// The limit of open files is that of the caller, not the one that a Go program sets.
 func TestTheLimitOfOpenFilesIsKept(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -134,8 +134,8 @@ func TestTheLimitOfOpenFilesIsKept(t *testing.T) {
 	})
 }
 
-// withoutGroups leaves out the line of supplementary groups: those of others look like
-// nobody's in a user namespace.
+// withoutGroups removes the line of supplementary groups: in a user namespace, other
+// groups look like nobody's.
 func withoutGroups(output string) string {
 	lines := strings.SplitAfter(output, "\n")
 	return strings.Join(append(lines[:3:3], lines[4:]...), "")

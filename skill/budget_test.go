@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// collection is a catalog of n skills with names and descriptions as long as those of real
+// collection is a catalog of n skills with names and descriptions as long as in real
 // collections.
 func collection(t *testing.T, n int) *skill.Catalog {
 	t.Helper()
@@ -83,7 +83,7 @@ func TestTheListOfSkillsGrowsWithTheWindow(t *testing.T) {
 	}
 }
 
-// leftOut returns what the user is told of the list of a tool.
+// leftOut returns the user's message about the list of a tool.
 func leftOut(end *belay.Turn, tool string) (string, bool) {
 	for _, d := range end.Diagnostics {
 		if d.Code == codes.ListingTruncated && d.Subscription == tool {
@@ -125,7 +125,7 @@ func TestTheUserIsInformedOnceThatTheListIsShort(t *testing.T) {
 	}
 }
 
-// The window that counts is that of the model which answers.
+// The window of the model that answers counts.
 //
 // SPEC K-16
 func TestTheListFollowsTheModelOfTheSession(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// described tells the skills of a catalog by name and description.
+// described lists the skills of a catalog by name and description.
 func described(c *skill.Catalog) string {
 	var all []string
 	for _, s := range c.List() {

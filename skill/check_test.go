@@ -109,8 +109,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// same is a case of a file that violates the specification, whichever fields are
-// read beyond it.
+// same is a case of a file that violates the specification, with and without the
+// additional fields.
 func same(rule, dir, text string, lines ...string) struct {
 	rule   string
 	files  map[string]string
@@ -154,8 +154,8 @@ func underlying(err error) error {
 	}
 }
 
-// What people publish loads: layouts, long descriptions, quoted and folded values,
-// and the fields of vendors.
+// Published skills load: layouts, long descriptions, quoted and folded values, and
+// the fields of vendors.
 //
 // SPEC K-06, K-07
 func TestPublicLayoutsLoad(t *testing.T) {

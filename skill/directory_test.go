@@ -355,7 +355,8 @@ func TestAFileThatHasNotChangedIsNotReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Changed behind the back of its time: who sees it has read it again.
+	// The file changed without a new time: a reader that notices has read it
+	// again.
 	put(t, dir, "a/SKILL.md", md("name: a", "description: two"))
 	age("a")
 	put(t, dir, "b/SKILL.md", md("name: b", "description: longer"))

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// must ends an example that cannot go on.
+// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -19,7 +19,7 @@ func must[T any](value T, err error) T {
 }
 
 // An agent with skills: the model reads one when a task fits its description, and a
-// user puts one in front of a message by its name.
+// user adds one to a message by its name.
 func Example() {
 	ctx := context.Background()
 	files := fstest.MapFS{

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// Sources lie over each other, and what is wrong with one does not hide another.
+// Sources have a precedence, and problems of one do not hide another.
 func ExampleCatalog() {
 	ctx := context.Background()
 	user := fstest.MapFS{

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// The text of a computed skill is made when somebody asks for it.
+// The text of a computed skill is made on demand.
 func ExampleText() {
 	ctx := context.Background()
 	// docs:begin computed

@@ -42,7 +42,7 @@ type expanding struct {
 	size   int                  // of the texts so far
 }
 
-// template is the text of a skill that was read.
+// template is the text of a skill.
 type template struct {
 	reading Reading
 	pieces  []string // parts of its text, between the places for arguments

@@ -55,7 +55,7 @@ func declared(r *belay.Request, tool string) (string, bool) {
 	return r.Tools[i].Description, true
 }
 
-// wire is what a request sends.
+// wire returns the content of a request.
 func wire(t testing.TB, r *belay.Request) string {
 	t.Helper()
 	type message struct {
@@ -73,7 +73,7 @@ func wire(t testing.TB, r *belay.Request) string {
 	return string(data)
 }
 
-// computed is a handler that answers a text.
+// computed is a handler that returns a text.
 func computed(text string) skill.Handler {
 	return func(context.Context, *skill.Use) ([]belay.Part, error) { return []belay.Part{belay.Text(text)}, nil }
 }
@@ -139,7 +139,7 @@ func TestReadSkill(t *testing.T) {
 		{"", "<skill name=\"pdf\" section=\"forms\">\n<content>\nFill them.\n</content>\n<sections>forms</sections>\n</skill>"},
 		{belay.ClassNotFound, `skill "pdf" has no section "../x": not found. It has: forms`},
 		{belay.ClassNotFound, `there is no skill "pdg" (did you mean "pdf"?): not found. Available skills: git, pdf, template`},
-		{"", "<skill name=\"secret\">\n<content>\nHush.\n</content>\n</skill>"}, // who knows its name may read it
+		{"", "<skill name=\"secret\">\n<content>\nHush.\n</content>\n</skill>"}, // a model that knows its name may read it
 		{belay.ClassNotFound, `there is no skill "elsewhere": not found. Available skills: git, pdf, template`},
 		{"", "<skill name=\"both\">\n<content>\nIts text.\n</content>\n</skill>"},
 		{"", "<skill name=\"template\">\n<content>\nIn  for main: {{task}}\n</content>\n</skill>"},
@@ -419,7 +419,7 @@ func toolsFollow(t *testing.T, dir string) {
 	catalog := skill.NewCatalog(t.Context(), skill.Dir(dir))
 	agent := agentWith(t, extensionOf(t, catalog, nil), belaytest.Says("1"), belaytest.Says("2"), belaytest.Says("3"), belaytest.Says("4"), belaytest.Says("5"))
 	tools := func() string {
-		<-time.After(time.Second) // for which what was listed stands
+		<-time.After(time.Second) // during which the list is not read again
 		r := agent.Say("hello").Request(1)
 		var all []string
 		for _, d := range r.Tools {

@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// write makes files below a directory, which it makes too, and returns its path.
+// write makes files below a directory, creates the directory, and returns its
+// path.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "skills")
@@ -37,7 +38,7 @@ func put(t testing.TB, dir, name, text string) {
 	}
 }
 
-// md is a skill in Markdown.
+// md returns a skill in Markdown.
 func md(fields ...string) string {
 	return "---\n" + strings.Join(fields, "\n") + "\n---\nThe body.\n"
 }
@@ -50,7 +51,7 @@ func names(skills []*skill.Skill) []string {
 	return all
 }
 
-// told are problems in lines, with paths relative to a directory.
+// told returns problems as lines, with paths relative to a directory.
 func told(dir string, problems []skill.Problem) []string {
 	var lines []string
 	for i := range problems {
@@ -64,8 +65,8 @@ func told(dir string, problems []skill.Problem) []string {
 	return lines
 }
 
-// wants compares lines: each that is wanted is the beginning of one, and there are
-// no others.
+// wants compares lines: each wanted text is the beginning of a line, and there are
+// no other lines.
 func wants(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	ok := len(got) == len(want)
@@ -77,7 +78,7 @@ func wants(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// source is a source that the test is.
+// source is a source implemented by the test.
 type source struct {
 	name string
 	list func(ctx context.Context) ([]*skill.Skill, error)

@@ -16,8 +16,8 @@ func repeated(text string) func(n int) string {
 	return func(n int) string { return strings.Repeat(text, n) }
 }
 
-// What skills do with what a user typed takes time in proportion to its length, whatever
-// it looks like.
+// Processing a user's text takes time in proportion to its length, whatever it looks
+// like.
 //
 // SPEC K-11, K-08
 func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures
@@ -72,7 +72,7 @@ func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:para
 	}
 }
 
-// Many keywords that match, and a long text, do not multiply.
+// Many matching keywords and a long text do not multiply.
 //
 // SPEC K-11
 func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
@@ -98,7 +98,7 @@ func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// What a check finds in a file takes time in proportion to its length.
+// Checking a file takes time in proportion to its length.
 //
 // SPEC K-07
 func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
@@ -112,8 +112,8 @@ func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 	})
 }
 
-// The arguments of a skill are what is typed behind its name, so that a skill that is named
-// often would have the square of the message. There is a bound, and nothing is stored.
+// The arguments of a skill are the text after its name, so a skill that is named often
+// would add the square of the message. There is a limit, and nothing is stored.
 //
 // SPEC K-02, D-05
 func TestWhatSkillsPutInFrontIsBounded(t *testing.T) {

@@ -52,7 +52,7 @@ func TestASkillIsFoundByItsID(t *testing.T) {
 	}
 }
 
-// A name is found before an id that is spelled the same, and the clash is reported.
+// A name has precedence over an equal id, and the clash is reported.
 //
 // SPEC K-15
 func TestANameIsFoundBeforeAnID(t *testing.T) {
@@ -73,7 +73,7 @@ func TestANameIsFoundBeforeAnID(t *testing.T) {
 	}
 }
 
-// injected are the texts that skills put in front of a message.
+// injected returns the texts that skills add to a message.
 func injected(messages []*belay.Message) []string {
 	var texts []string
 	for _, m := range messages {
@@ -84,7 +84,7 @@ func injected(messages []*belay.Message) []string {
 	return texts
 }
 
-// Whatever /name does, /id does.
+// /id works like /name.
 //
 // SPEC K-15, K-02
 func TestAnIDIsTypedAsANameIs(t *testing.T) {

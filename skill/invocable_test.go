@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// SPEC K-06: fields that others use say who may use a skill.
+// SPEC K-06: fields of other programs define who may use a skill.
 func TestWhoMayUseASkill(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{
@@ -64,7 +64,7 @@ func TestAComputedSkillForUsersAlone(t *testing.T) {
 	}
 }
 
-// SPEC K-02: what is typed behind the name stands for $ARGUMENTS.
+// SPEC K-02: the text after the name replaces $ARGUMENTS.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -98,7 +98,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// SPEC K-08: what skills add to the prompt takes no room from what others add.
+// SPEC K-08: texts of skills do not take the space of other prompt sections.
 func TestActiveSkillsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	var skills []skill.Skill

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// naive is the rule as it is written: every trigger is tried by itself.
+// naive implements the rule directly: it tries every trigger.
 type naive []struct {
 	id       string
 	priority int
@@ -64,8 +64,8 @@ func ids(matches []skill.Match) []string {
 	return all
 }
 
-// pieces of expressions: literals that case tells apart in odd ways, classes,
-// choices, what may be left out, what repeats, anchors.
+// pieces of expressions: literals with unusual case rules, classes, choices,
+// optional parts, repetitions, anchors.
 var pieces = []string{
 	"deploy", "test", "k", "K", "\u212a", "s", "ſ", "S", "ß", "ẞ", "ss", "i", "I", "İ", "ı", "σ", "ς", "Σ", "å", "\u212b", "日本", "é", "go", "a", "b", " ", "x1",
 	"[ab]", "[a-z]", "[^a]", "[kK]", "[sſ]", "[Σσ]", "gr[ae]y", `\d`, `\w+`, `\s`, `\b`, `\B`, "^", "$", ".", ".*", ".+?", "a?", "(?:ab)?", "a*", "(go)+", "a{2}", "b{1,3}", "(?:x|y)", "(?:foo|bar|baz)",
@@ -223,7 +223,7 @@ func TestTriggersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// manySkills have two expressions each, as people write them.
+// manySkills returns skills with two typical expressions each.
 func manySkills(n int) []skill.Skill {
 	random := rand.New(rand.NewPCG(1, 2))
 	syllables := []string{"ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu"}
@@ -285,8 +285,8 @@ func TestNoMatchCostsNoAllocation(t *testing.T) { //nolint:paralleltest // it co
 	}
 }
 
-// BenchmarkMatch reports what a task of 400 bytes costs against 10,000 skills with
-// two expressions each, and what the naive loop costs.
+// BenchmarkMatch measures matching a task of 400 bytes with 10,000 skills with two
+// expressions each, and the naive loop.
 func BenchmarkMatch(b *testing.B) {
 	skills := manySkills(10_000)
 	catalog := skill.NewCatalog(b.Context(), skill.Values(skills...))

@@ -24,8 +24,8 @@ func link(t *testing.T, dir, name, target string) {
 	}
 }
 
-// A section or a resource that leads out of the directory is reported. It is neither
-// listed nor read. What is beside it, and a link that stays inside, are as before.
+// A section or a resource that leads out of the directory is reported, and neither
+// listed nor read. Its neighbours, and a link that stays inside, are not affected.
 //
 // SPEC K-06
 func TestSectionsAndResourcesThatLeadOutAreProblems(t *testing.T) {
@@ -85,8 +85,8 @@ func TestSectionsAndResourcesThatLeadOutAreProblems(t *testing.T) {
 	}
 }
 
-// A link that comes later, beside a file that has not changed, is never an entry. It is
-// reported once somebody has read the skill.
+// A link that is created later, beside an unchanged file, is never listed. It is
+// reported once the skill was read.
 //
 // SPEC K-06
 func TestALinkThatComesLaterIsReported(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// house is a catalog with skills of every form, three of each. The first is called one.
+// house is a catalog with three skills of every form. The first is called one.
 func house(t *testing.T) *skill.Catalog {
 	t.Helper()
 	var skills []skill.Skill
@@ -32,8 +32,8 @@ func house(t *testing.T) *skill.Catalog {
 // numbers are the skills of each form in house.
 var numbers = []string{"one", "two", "three"}
 
-// turnBelow takes a turn of an agent with skills, below agents that have them too, the
-// nearest first. It returns what the model of the first was asked.
+// turnBelow runs a turn of an agent with skills, below agents that have them too, the
+// nearest first. It returns the requests of the first agent.
 func turnBelow(t *testing.T, e *skill.Extension, text string, steps []scripted.Step, resources ...map[string][]string) []belay.Request {
 	t.Helper()
 	var run func(ctx context.Context) iter.Seq2[belay.Event, error]
@@ -64,7 +64,7 @@ func turnBelow(t *testing.T, e *skill.Extension, text string, steps []scripted.S
 	return first.Requests()
 }
 
-// ways tells which skills a turn gets at, for each way to get at one.
+// ways returns which skills a turn can use, in each way.
 func ways(t *testing.T, e *skill.Extension, resources ...map[string][]string) map[string][]string {
 	t.Helper()
 	got := make(map[string][]string)
@@ -101,7 +101,7 @@ func ways(t *testing.T, e *skill.Extension, resources ...map[string][]string) ma
 }
 
 // An agent that is restricted to some skills lists, reads, invokes, types and activates
-// those, and no others: whichever way, and whoever restricts it.
+// only those: in every way, and whoever restricts it.
 //
 // SPEC E-10, E-06
 func TestAnAgentUsesOnlyTheSkillsOfItsResources(t *testing.T) {
@@ -139,8 +139,8 @@ func TestAnAgentUsesOnlyTheSkillsOfItsResources(t *testing.T) {
 	}
 }
 
-// What a restricted agent is told names no other skill: neither lists nor errors do. Names
-// that it may not type stay as they were typed.
+// A restricted agent sees no names of other skills, in lists or in errors. Names that it
+// must not use stay as they were typed.
 //
 // SPEC E-10
 func TestARestrictedAgentIsToldOfNoOtherSkill(t *testing.T) {
@@ -181,7 +181,7 @@ func TestARestrictedAgentIsToldOfNoOtherSkill(t *testing.T) {
 	}
 }
 
-// A skill that an agent may not use is not active, so that it limits no tools.
+// A skill that an agent must not use is not active, so it limits no tools.
 //
 // SPEC E-10, K-10
 func TestASkillOutOfReachLimitsNoTools(t *testing.T) {

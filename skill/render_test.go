@@ -46,7 +46,8 @@ func TestElement(t *testing.T) {
 	}
 }
 
-// ends finds what ends an element, with as much space as anyone might read over.
+// ends matches the end of an element, with all white space that a reader could
+// skip.
 var ends = regexp.MustCompile(`(?i)<\s*/\s*(content|skill)\b`)
 
 // SPEC K-05

@@ -37,7 +37,7 @@ func TestASetIsKeptUntilItChanges(t *testing.T) {
 	}
 }
 
-// The tools of agents whose names are made up do not pile up.
+// Tools of agents with generated names are not cached without limit.
 func TestToolsOfAgentsDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	e, err := New(NewCatalog(t.Context(), Values(Skill{Name: "a", Description: "x"})), nil)

@@ -73,7 +73,7 @@ func TestABadYAMLFileIsReportedAndHidesNoOther(t *testing.T) {
 	})
 }
 
-// A SKILL.md that makes no skill of the whole directory does not hide the skills below it.
+// An invalid SKILL.md of a directory does not hide the skills below it.
 //
 // SPEC K-06
 func TestABadSkillOfTheWholeDirectoryHidesNoOther(t *testing.T) {

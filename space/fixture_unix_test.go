@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// place is a directory of a test, with trust of its own.
+// place is a directory of a test, with its own trust.
 type place struct {
 	t     testing.TB
 	dir   string
@@ -65,7 +65,7 @@ func (p *place) load(kind hook.OriginKind) *space.Space {
 	return s
 }
 
-// trusted has a person trust the directory as it is.
+// trusted records trust in the current directory.
 func (p *place) trusted(kind hook.OriginKind, grants ...string) *space.Space {
 	p.t.Helper()
 	s := p.load(kind)
@@ -75,7 +75,7 @@ func (p *place) trusted(kind hook.OriginKind, grants ...string) *space.Space {
 	return s
 }
 
-// agent is what a space is installed into.
+// agent is the target of installed spaces.
 type agent struct {
 	host   *space.Host
 	target *space.Target
@@ -120,7 +120,7 @@ func (a *agent) install(t testing.TB, s *space.Space) *space.Lease {
 	return lease
 }
 
-// ask asks tool.pre about a call without arguments.
+// ask dispatches tool.pre with a call without arguments.
 func (a *agent) ask(t testing.TB, tool string) belay.ToolVerdict {
 	t.Helper()
 	snapshot := a.target.Hooks.Snapshot()

@@ -39,7 +39,7 @@ while read call; do
 done
 `
 
-// whole writes a space with everything that one can have.
+// whole writes a space with every kind of content.
 func (p *place) whole(reason string) {
 	p.t.Helper()
 	p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0", "description": "everything"}`)
@@ -60,7 +60,7 @@ func (p *place) whole(reason string) {
 	p.put("agents/reviewer.md", "---\ndescription: reviews\n---\nYou review.\n")
 }
 
-// trace is what is there of a space.
+// trace returns what is left of a space.
 func (a *agent) trace(t testing.TB) string {
 	t.Helper()
 	var found []string
@@ -78,7 +78,7 @@ func (a *agent) trace(t testing.TB) string {
 
 const everything = "acme/no, acme/steady, skill acme/tidy, agent reviewer"
 
-// workers are the worker processes that were started from this process and live.
+// workers returns the living worker processes of this process.
 func workers(t testing.TB) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ps", "-o", "pid=,ppid=,stat=,args=", "-A").Output()
@@ -132,7 +132,8 @@ func TestASpaceLeavesNoTrace(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 }
 
-// All of it or nothing: what cannot be installed as a whole leaves nothing behind.
+// All or nothing: a space that cannot be installed completely leaves nothing
+// behind.
 //
 // SPEC W-01
 func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts processes
@@ -212,8 +213,8 @@ func TestAReloadThatFailsKeepsTheOldOneWorking(t *testing.T) {
 	}
 }
 
-// A turn that is under way keeps the worker that it began with until it ends, and then
-// that is gone.
+// A running turn keeps the worker that it began with until it ends; then the worker
+// ends.
 //
 // SPEC W-02, W-01
 func TestAReloadDoesNotDisturbTurns(t *testing.T) { //nolint:paralleltest // it counts processes
@@ -324,7 +325,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	defer watching.Wait()
 	defer cancel()
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n")
-	for { // a file that was caught half written is a mistake, and then it is whole
+	for { // a half-written file is a mistake at first, and then it is complete
 		if err := <-told; err == nil && agent.ask(t, "x").Reason == "second" {
 			break
 		}
@@ -335,14 +336,14 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n") // as it was
-	for {                                                                                             // it may be caught half written again
+	for {                                                                                             // it can be half-written again
 		if err := <-told; err == nil {
 			break
 		}
 	}
 	p.put("hooks/gate.yaml", "hooks: [\n")
 	<-told
-	// A gate that goes is missed until somebody trusts that.
+	// A removed gate is missed until the removal is trusted.
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
 	}
@@ -357,8 +358,8 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	}
 }
 
-// A gate that was trusted and is taken out, or made to change nothing, is missed, by a
-// reload and by a new start.
+// A trusted gate that is removed, or made ineffective, is missed, by a reload and by a
+// new start.
 //
 // SPEC W-06
 func TestAGateThatIsGoneIsMissed(t *testing.T) {
@@ -391,7 +392,7 @@ func TestAGateThatIsGoneIsMissed(t *testing.T) {
 	}
 }
 
-// Hooks that take no part do not have their workers started.
+// Workers of hooks that do not run are not started.
 func TestWorkersOfHooksThatAreOff(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -429,8 +430,8 @@ func TestAnInterruptedUnloadIsFinal(t *testing.T) {
 	}
 }
 
-// What an agent declares for itself may use what was granted, before anything else of its
-// directory is installed.
+// Hooks of an agent may use the grants before anything else of their directory is
+// installed.
 func TestHooksOfAnAgentWithAGrant(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -454,7 +455,7 @@ func TestHooksOfAnAgentWithAGrant(t *testing.T) {
 	}
 }
 
-// A space that vanishes while it is loaded leaves its gates closed.
+// If a space disappears while it is loaded, its gates are closed.
 func TestASpaceThatVanishes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -485,8 +486,7 @@ func TestTwoSpacesOfOneName(t *testing.T) {
 	}
 }
 
-// An agent that edits the script of a trusted gate, through a tool, does not get it out of
-// its way.
+// An agent cannot get past a trusted gate by editing its script through a tool.
 //
 // SPEC W-06
 func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
@@ -517,7 +517,7 @@ func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
 	}
 }
 
-// The hooks that an agent declares hold in that agent, and only there.
+// The hooks that an agent declares apply only in that agent.
 //
 // SPEC W-03
 func TestHooksOfAnAgent(t *testing.T) {
@@ -698,8 +698,8 @@ func (p *place) link(t *testing.T, to, name string) {
 	}
 }
 
-// A hundred hooks are a plan as one is: the ids are the space's, and order among them
-// stays.
+// A plan with a hundred hooks works like one with a single hook: the ids are
+// prefixed, and their order is kept.
 func TestIDsAreTheSpaces(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

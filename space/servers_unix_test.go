@@ -22,9 +22,9 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// echoServer is an MCP server in sh: it puts its process id on the roll, has one tool,
-// which says the word of the server and what it knows of a secret, and waits for the file
-// GATE if there is one.
+// echoServer is an MCP server in sh: it writes its process id to the roll, and has one
+// tool, which returns the word of the server and the secret it can see, and waits for the
+// file GATE if it exists.
 const echoServer = `#!/bin/sh
 echo $$ >>"$ROLL"
 while read -r line; do
@@ -45,7 +45,7 @@ while read -r line; do
 done
 `
 
-// serverPlace is a space with a server whose word is given.
+// serverPlace is a space with a server that has the given word.
 func serverPlace(t testing.TB, word string) (*place, *roll) {
 	t.Helper()
 	p := newPlace(t)
@@ -145,7 +145,7 @@ func (a *agent) withServers(t testing.TB) *mcptool.Extension {
 	return e
 }
 
-// said is what the tool of the space's server says.
+// said returns the answer of the tool of the space's server.
 func said(t testing.TB, e *mcptool.Extension) string {
 	t.Helper()
 	const name = "acme-echo__say"
@@ -162,9 +162,8 @@ func said(t testing.TB, e *mcptool.Extension) string {
 	return "there is no " + name
 }
 
-// The MCP servers of a space start once it is trusted, under names that begin with the
-// space's, and know nothing of the environment but what hooks may. Unloading leaves no
-// process.
+// The MCP servers of a space start once it is trusted, under names with the prefix of
+// the space, and see only the environment of hooks. Unloading leaves no process.
 //
 // SPEC W-01, W-05, W-06
 func TestServersOfASpace(t *testing.T) {
@@ -198,7 +197,7 @@ func TestServersOfASpace(t *testing.T) {
 	}
 }
 
-// A server of a space whose files were changed is not started again.
+// A server of a space whose files have changed is not started again.
 //
 // SPEC W-06
 func TestAChangedServerDoesNotStart(t *testing.T) {
@@ -221,8 +220,8 @@ func TestAChangedServerDoesNotStart(t *testing.T) {
 	}
 }
 
-// A reload starts what changed before it takes the place of what was there, which ends
-// when its last call has.
+// A reload starts changed servers before it replaces the old ones, which end after
+// their last calls.
 //
 // SPEC W-02
 func TestServersAreReloaded(t *testing.T) {
@@ -269,14 +268,14 @@ func TestServersAreReloaded(t *testing.T) {
 	if err := e.Drain(t.Context()); err != nil || alive(t, first) || !alive(t, second[2]) {
 		t.Errorf("%v, the first lives: %v, the second: %v", err, alive(t, first), alive(t, second[2]))
 	}
-	// what is granted is not what is started: nothing changes
+	// a grant does not change the started server: nothing happens
 	if _, err := p.trust.Add(p.load(hook.OriginSpace), "a person", space.GrantNetwork); err != nil {
 		t.Fatal(err)
 	}
 	if err := lease.Reload(t.Context()); err != nil || len(r.lines()) != 3 {
 		t.Errorf("%v, the roll is %q", err, r.lines())
 	}
-	// a program that changed is started anew, though it is declared as it was
+	// a changed program is restarted, although its declaration is the same
 	p.say("three")
 	p.trusted(hook.OriginSpace)
 	if err := lease.Reload(t.Context()); err != nil {
@@ -287,8 +286,8 @@ func TestServersAreReloaded(t *testing.T) {
 	}
 }
 
-// Servers are switched off with commands; those at an address need a grant; each is
-// confined as the hooks of its directory are.
+// Servers are switched off with commands; servers with a URL need a grant; each is
+// confined like the hooks of its directory.
 //
 // SPEC W-05, W-07
 func TestServersAreHeldLikeHooks(t *testing.T) {
@@ -337,8 +336,8 @@ func TestServersAreHeldLikeHooks(t *testing.T) {
 	}
 }
 
-// Two servers of one name are an error that names both, and then nothing of the space is
-// there.
+// Two servers with one name are an error that names both, and nothing of the space is
+// installed.
 //
 // SPEC E-03, W-01
 func TestServersOfOneName(t *testing.T) {
@@ -360,8 +359,8 @@ func TestServersOfOneName(t *testing.T) {
 	}
 }
 
-// Mistakes in mcp.json are told with file and line: programs that are missing, or that
-// trust is not about.
+// Mistakes in mcp.json are reported with file and line: programs that are missing, or
+// that trust does not cover.
 //
 // SPEC W-04, W-06
 func TestMistakesOfServers(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// badSkills are the ways in which a skill of a space can be bad.
+// badSkills are the ways in which a skill of a space can be invalid.
 func badSkills() map[string]func(t *testing.T, p *place) {
 	file := func(name, text string) func(*testing.T, *place) {
 		return func(_ *testing.T, p *place) { p.put(name, text) }
@@ -44,8 +44,8 @@ func badSkills() map[string]func(t *testing.T, p *place) {
 	}
 }
 
-// Whatever is wrong with a skill of a space, the rest of the space is installed: its gates
-// above all. The problem is reported with its path.
+// Whatever is wrong with a skill of a space, the rest of the space is installed, above all
+// its gates. The problem is reported with its path.
 //
 // SPEC K-06
 func TestABadSkillDoesNotRefuseTheRestOfASpace(t *testing.T) {
@@ -78,7 +78,8 @@ func TestABadSkillDoesNotRefuseTheRestOfASpace(t *testing.T) {
 	}
 }
 
-// A directory of skills that cannot be used brings no skills, and everything else.
+// If the directory of skills is invalid, there are no skills, but everything else
+// is loaded.
 //
 // SPEC K-06
 func TestSkillsThatAreNoDirectoryDoNotRefuseASpace(t *testing.T) {
@@ -104,7 +105,8 @@ func TestSkillsThatAreNoDirectoryDoNotRefuseASpace(t *testing.T) {
 	}
 }
 
-// A skill that turns bad in an installed space does not keep a new gate out.
+// A skill that becomes invalid in an installed space does not prevent the
+// loading of a new gate.
 //
 // SPEC K-06, W-02
 func TestABadSkillDoesNotKeepASpaceFromBeingReloaded(t *testing.T) {

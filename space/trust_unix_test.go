@@ -56,7 +56,7 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 		t.Errorf("notes: %+v", notes)
 	}
 
-	// Whoever changes the script, and however little, closes the gate.
+	// Any change of the script, however small, closes the gate.
 	p.put("hooks/check.sh", "#!/bin/sh\nexit 0\n")
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted: `belay trust --diff` shows how")
 	if err := lease.Reload(t.Context()); err != nil {
@@ -76,8 +76,8 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet")
 }
 
-// Every change that could make another program run takes trust away; what hooks write
-// does not.
+// Every change that could make another program run revokes trust; files that hooks
+// write do not.
 //
 // SPEC W-06
 func TestWhatTakesTrustAway(t *testing.T) {
@@ -142,8 +142,7 @@ func TestWhatTakesTrustAway(t *testing.T) {
 	}
 }
 
-// Trust in a directory as a project's is not trust in it as a space, and the other way
-// round.
+// Trust in a directory as a project is not trust in it as a space, and vice versa.
 //
 // SPEC W-06
 func TestTrustIsNotPassedOn(t *testing.T) {
@@ -218,15 +217,15 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// It has the grant now, and the allowlist does not have its address: it is closed for that.
+	// It has the grant now, but its URL is not on the allowlist, so it is closed.
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "add 127.0.0.1:9 to hooks.webhook_allowlist")
 	if n := noteAbout(t, lease.Notes(), "project/out"); !n.Closed || !strings.Contains(n.Reason, "not on the operator's allowlist") {
 		t.Errorf("noted as %+v", n)
 	}
 }
 
-// A webhook whose address is not on the allowlist is closed if it is a gate, even one that
-// tolerates failures, and else does not run.
+// A webhook whose URL is not on the allowlist is closed if it is a gate, even if it fails
+// open, and otherwise does not run.
 //
 // SPEC W-05, W-07
 func TestAWebhookOffTheAllowlist(t *testing.T) {
@@ -343,7 +342,7 @@ func TestChangesSinceTrust(t *testing.T) {
 	}
 }
 
-// A record that cannot be read is no record.
+// A record that cannot be read counts as missing.
 func TestDamagedTrust(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -367,8 +366,8 @@ func TestDamagedTrust(t *testing.T) {
 	}
 }
 
-// What an origin may contribute is what was granted to its directory and no more, also
-// for hooks that are installed by other means than the host's.
+// An origin may contribute only what was granted to its directory, also for hooks that
+// are not installed by the host.
 //
 // SPEC W-05
 func TestGrantsOfAnOrigin(t *testing.T) {

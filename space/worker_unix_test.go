@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// A worker that does not start keeps nobody from working: its gates are closed and say why,
-// its other hooks do not run, and the rest does, even what is ordered after them.
+// A worker that does not start does not stop the agent: its gates are closed and say why,
+// its other hooks do not run, and everything else does, even hooks ordered after them.
 //
 // SPEC H-10, W-01
 func TestAWorkerThatDoesNotStart(t *testing.T) {
@@ -60,7 +60,8 @@ func TestAWorkerThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// Whoever is told to stop while workers start does not begin without them.
+// If the context is cancelled while workers start, the agent does not begin
+// without them.
 func TestAnInterruptedInstallFails(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -76,7 +77,7 @@ func TestAnInterruptedInstallFails(t *testing.T) {
 	}
 }
 
-// Watching ends with the lease, whether files change meanwhile or not.
+// Watching ends with the lease, whether or not files change in the meantime.
 //
 // SPEC W-01, W-02
 func TestUnloadWhileItIsWatched(t *testing.T) {

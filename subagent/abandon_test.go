@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// left lists what is open in a store: sessions with a turn, and approvals that wait.
+// left lists what is open in a store: sessions with a turn, and pending approvals.
 func left(t *testing.T, store belay.ListStore) []string {
 	t.Helper()
 	var open []string
@@ -32,8 +32,8 @@ func left(t *testing.T, store belay.ListStore) []string {
 	return open
 }
 
-// SPEC S-10: who gives a parked parent up gives its children up, however deep, also in
-// another process.
+// SPEC S-10: abandoning a parked parent abandons its children, at any depth and also
+// in another process.
 func TestAbandoningAParentAbandonsItsChildren(t *testing.T) {
 	t.Parallel()
 	for _, durable := range []bool{false, true} {
@@ -83,7 +83,7 @@ func TestAbandoningAParentAbandonsItsChildren(t *testing.T) {
 	}
 }
 
-// SPEC S-10: the tasks of one call of delegate, and those who watch.
+// SPEC S-10: the tasks of one call of delegate, and the events for watchers.
 func TestAbandoningDelegatedTasks(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -120,7 +120,7 @@ func TestAbandoningDelegatedTasks(t *testing.T) {
 	})
 }
 
-// SPEC S-10: the factory fails now, or the subagent is gone.
+// SPEC S-10: the factory fails now, or the subagent no longer exists.
 func TestAbandoningWithoutTheSubagent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -186,7 +186,7 @@ func TestAParkedChildWhoseCallIsRefusedIsAbandoned(t *testing.T) {
 	})
 }
 
-// SPEC S-10: nothing is made of a task that never began.
+// SPEC S-10: a task that never began is not started.
 func TestAbandoningMakesNoSessions(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)

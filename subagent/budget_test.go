@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// The list of subagents keeps to the budget that the list of skills has. Before, 202 agents
-// with descriptions as these put more than 60,000 characters into every request.
+// The list of subagents has the same budget as the list of skills. Before, 202 agents with
+// such descriptions put more than 60,000 characters into every request.
 //
 // SPEC K-16, S-01
 func TestTheListOfSubagentsKeepsToABudget(t *testing.T) {
@@ -68,7 +68,7 @@ func TestTheListOfSubagentsKeepsToABudget(t *testing.T) {
 	}
 }
 
-// omitted is how many subagents a list says that it leaves out.
+// omitted returns how many subagents a list leaves out.
 func omitted(list string) (n int) {
 	if _, comment, ok := strings.Cut(list, "<!-- "); ok {
 		_, _ = fmt.Sscanf(comment, "%d more subagents omitted", &n)
@@ -76,7 +76,8 @@ func omitted(list string) (n int) {
 	return n
 }
 
-// informed is how often a turn tells that the list of subagents is short.
+// informed returns how often a turn reports that the list of subagents is
+// cut.
 func informed(end *belay.Turn) (n int) {
 	for _, d := range end.Diagnostics {
 		if d.Code == codes.ListingTruncated && strings.Contains(d.Message, "of 202 subagents") {

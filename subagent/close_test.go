@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// ledger is an extension that writes down which agents it knows.
+// ledger is an extension that records the agents that use it.
 type ledger struct {
 	mu     sync.Mutex
 	known  map[string]bool
@@ -47,7 +47,7 @@ func (l *ledger) Close(context.Context) error {
 	return nil
 }
 
-// want is how many agents it knows, and how often it was closed.
+// want asserts how many agents use it, and how often it was closed.
 func (l *ledger) want(t *testing.T, when string, known, closed int) {
 	t.Helper()
 	l.mu.Lock()
@@ -57,7 +57,7 @@ func (l *ledger) want(t *testing.T, when string, known, closed int) {
 	}
 }
 
-// handingOver makes an agent that hands a task to the subagent kid, which the test closes.
+// handingOver makes an agent that gives a task to the subagent kid, which the test closes.
 func handingOver(t *testing.T, store belay.Store, extensions ...belay.Extension) *belay.Agent {
 	t.Helper()
 	a, err := belay.New(script(calls(invoke("kid", "go")), tells("parent")), &belay.Options{Store: store, Extensions: extensions})
@@ -135,7 +135,7 @@ func TestChildrenStayWithTheLastParent(t *testing.T) {
 	}
 }
 
-// A child that has the extension which made it does not keep itself there.
+// A child that uses the extension which made it does not keep itself open.
 //
 // SPEC E-05
 func TestAChildThatHasItsParentsExtension(t *testing.T) {
@@ -152,8 +152,8 @@ func TestAChildThatHasItsParentsExtension(t *testing.T) {
 	l.want(t, "after its parent", 0, 1)
 }
 
-// One with another store takes the place of the agent that was made before, whose
-// extensions it has: they stay open.
+// An agent with another store replaces the earlier one and takes over its
+// extensions: they stay open.
 //
 // SPEC E-05
 func TestAChildThatIsReplacedIsUnregistered(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAChildThatIsReplacedIsUnregistered(t *testing.T) {
 	l.want(t, "in the end", 0, 1)
 }
 
-// A child that is at work when another takes its place ends its task first.
+// A working child that is replaced ends its task first.
 //
 // SPEC E-05
 func TestAChildAtWorkIsReplacedLater(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAChildAtWorkIsReplacedLater(t *testing.T) {
 	l.want(t, "in the end", 0, 1)
 }
 
-// A child that does several tasks when another takes its place ends them all first.
+// A child with several tasks that is replaced ends them all first.
 //
 // SPEC E-05
 func TestAChildWithTwoTasksIsReplacedAfterBoth(t *testing.T) {
@@ -232,7 +232,7 @@ func TestAChildWithTwoTasksIsReplacedAfterBoth(t *testing.T) {
 	second()
 	l.want(t, "when both are done", 1, 0)
 	third()
-	l.want(t, "in the end", 1, 0) // nobody has asked for it to be closed
+	l.want(t, "in the end", 1, 0) // it must not be closed yet
 }
 
 // SPEC E-06

@@ -69,7 +69,7 @@ const inJSON = `{
 }
 `
 
-// shown is a value in a line, without its places.
+// shown returns a value in a line, without its positions.
 func shown(v frontmatter.Value) string {
 	switch v.Kind {
 	case frontmatter.List:
@@ -127,7 +127,8 @@ func TestBucketsAreTaken(t *testing.T) {
 	}
 }
 
-// SPEC S-08: one bad file is reported, with all its mistakes, and hides no other.
+// SPEC S-08: one bad file is reported, with all its mistakes, and does not hide
+// other files.
 func TestMistakesInDeclarations(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -259,7 +260,8 @@ func TestADeclaredAgentIsASubagent(t *testing.T) {
 	})
 }
 
-// FuzzParse: whatever a file holds, reading it ends, with places that are in it.
+// FuzzParse: whatever a file contains, reading it ends, and its positions are
+// inside the file.
 func FuzzParse(f *testing.F) {
 	f.Add("a.md", inMarkdown)
 	f.Add("a.yaml", inYAML)

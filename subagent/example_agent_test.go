@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// must ends an example that cannot go on.
+// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -18,7 +18,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// An agent with a subagent, whose forbidden call is stopped by the parent's hook.
+// An agent with a subagent. The parent's hook denies a call of the subagent.
 func Example() {
 	ctx := context.Background()
 	main := scripted.New([]scripted.Step{

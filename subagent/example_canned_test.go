@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// A function is a subagent too, and delegate asks several at a time.
+// A function can be a subagent, and delegate runs several tasks at a time.
 func ExampleCanned() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

@@ -10,7 +10,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Agents that are declared in files. What the names in them mean, the program says.
+// Agents that are declared in files. The program decides what the names in them
+// mean.
 func ExampleLoad() {
 	ctx := context.Background()
 	files := fstest.MapFS{

@@ -73,7 +73,7 @@ func TestListAndLookup(t *testing.T) {
 	}
 }
 
-// SPEC S-01: adding and taking back while tools are asked for.
+// SPEC S-01: adding and removing while tools are requested.
 func TestTheSetIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	e := newExtension(t, nil)
@@ -102,7 +102,7 @@ func TestTheSetIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// A call that is made outside a turn has nobody to be a child of.
+// A call outside a turn has no parent turn.
 func TestACallOutsideATurn(t *testing.T) {
 	t.Parallel()
 	e := newExtension(t, &subagent.Options{Delegate: true}, subagent.Subagent{Name: "a", Factory: answers("a")})

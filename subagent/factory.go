@@ -120,8 +120,7 @@ func (m *maker) disown(ctx context.Context, e *Extension) error {
 	return m.finish(ctx, last, last.agent.Close)
 }
 
-// finish ends an agent that is taken for no more tasks, when those are over running
-// tasks.
+// finish closes a retired agent when its last running task is over.
 func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx context.Context) error) error {
 	m.mu.Lock()
 	made.end = end

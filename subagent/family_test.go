@@ -18,11 +18,11 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// level is the name of the subagent at a depth.
+// level returns the name of the subagent at a depth.
 func level(depth int) string { return fmt.Sprintf("level%d", depth) }
 
-// chain is the main agent of a family in which each calls the next, and the deepest is
-// the given one.
+// chain returns the main agent of a family in which each agent calls the next, and the
+// deepest is the given one.
 func chain(t *testing.T, store belay.Store, depth int, deepest subagent.Subagent, main *belay.Options) *belay.Agent {
 	t.Helper()
 	deepest.Name = level(depth)
@@ -137,7 +137,8 @@ func TestATimeoutAtDepthThree(t *testing.T) {
 	})
 }
 
-// SPEC S-04: a child that heeds nothing is left behind, and its brackets close.
+// SPEC S-04: a child that ignores its context is abandoned, and its events
+// still come in pairs.
 func TestAStubbornChildAtDepthThree(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"timeout", "abort"} {

@@ -57,7 +57,8 @@ func openFile(t *testing.T, path string) *sqlite.Store {
 	return store
 }
 
-// script is a model whose steps follow from the conversation, so that it serves many.
+// script is a model whose steps depend on the conversation, so that it can serve
+// many.
 func script(steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{FollowTranscript: true, Pace: scripted.Pace{Chunk: scripted.Whole}})
 }
@@ -71,7 +72,7 @@ func invoke(name, prompt string) scripted.Call {
 	return call("invoke_subagent", map[string]string{"name": name, "prompt": prompt})
 }
 
-// tells is a step that repeats the results that the model was sent last.
+// tells is a step that repeats the last results.
 func tells(who string) scripted.Step {
 	return scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
 		return says(who + " heard " + strings.Join(results(req.Messages), " | ")), nil
@@ -124,14 +125,14 @@ func parentOf(t *testing.T, model belay.Model, store belay.Store, subagents ...s
 	return newAgent(t, model, &belay.Options{Store: store, Extensions: []belay.Extension{newExtension(t, nil, subagents...)}})
 }
 
-// heard is what a turn told.
+// heard are the events of a turn.
 type heard struct {
 	events []belay.Event
 	end    *belay.Turn
 	err    error
 }
 
-// take takes a turn and checks that its brackets pair.
+// take runs a turn and checks that its events come in pairs.
 func take(t *testing.T, stream iter.Seq2[belay.Event, error]) *heard {
 	t.Helper()
 	h := new(heard)
@@ -160,8 +161,8 @@ func (h *heard) ended(t *testing.T, reason belay.EndReason) {
 	}
 }
 
-// paired asserts that brackets come in pairs, one within the other, and that what a
-// child tells comes between its own.
+// paired asserts that subagent events come in pairs, nested, and that a child's
+// events are between its own pair.
 func (h *heard) paired(t *testing.T) {
 	t.Helper()
 	type run struct {
@@ -206,7 +207,8 @@ func (h *heard) paired(t *testing.T) {
 	}
 }
 
-// brackets are the children of a turn, in order: "+name", and "-name status".
+// brackets returns the children of a turn, in order: "+name", and "-name
+// status".
 func (h *heard) brackets() string {
 	var all []string
 	for _, e := range h.events {
@@ -231,7 +233,7 @@ func (h *heard) results() []belay.Result {
 	return all
 }
 
-// content is the answer in a result.
+// content returns the answer in a result.
 func content(t *testing.T, r belay.Result) string {
 	t.Helper()
 	var in struct {
@@ -244,7 +246,7 @@ func content(t *testing.T, r belay.Result) string {
 	return in.Content
 }
 
-// answers is a factory of something that always says the same.
+// answers is a factory whose runner always gives the same answer.
 func answers(text string) subagent.Factory {
 	return subagent.Canned(func(context.Context, string) (string, error) { return text, nil })
 }

@@ -140,7 +140,7 @@ func TestToolFollowsTheSet(t *testing.T) {
 	}
 }
 
-// SPEC S-01: the request is the one of an agent without the package.
+// SPEC S-01: the request equals that of an agent without the package.
 func TestNoSubagentsNoTrace(t *testing.T) {
 	t.Parallel()
 	request := func(extensions ...belay.Extension) string {
@@ -261,7 +261,8 @@ func TestAChildThatFailsIsAnErrorResult(t *testing.T) {
 	}
 }
 
-// A runner need not say how its turn ended: what it said is the answer.
+// A runner does not have to report the end of its turn: its text is the
+// answer.
 func TestARunnerMaySayTextAlone(t *testing.T) {
 	t.Parallel()
 	agent := parentOf(t, script(calls(invoke("echo", "hello")), says("done")), nil, subagent.Subagent{Name: "echo", Factory: func(context.Context, *subagent.Task) (subagent.Runner, error) {
@@ -277,7 +278,7 @@ func TestARunnerMaySayTextAlone(t *testing.T) {
 	}
 }
 
-// SPEC S-02: what the prompt says to a child's directives is the child's matter.
+// SPEC S-02: directives in the prompt are handled by the child.
 func TestDirectivesInAPromptAreTheChilds(t *testing.T) {
 	t.Parallel()
 	var mine, theirs []string

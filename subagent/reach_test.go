@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// An agent that is restricted to some subagents lists and calls those, and no others:
-// with either tool, and whoever restricts it.
+// An agent that is restricted to some subagents lists and calls only those: with
+// either tool, and whoever restricts it.
 //
 // SPEC E-10, E-06
 func TestAnAgentCallsOnlyTheSubagentsOfItsResources(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAnAgentCallsOnlyTheSubagentsOfItsResources(t *testing.T) {
 	}
 }
 
-// What an unknown name is answered with names only the subagents that the agent may call.
+// The error for an unknown name lists only the subagents that the agent may call.
 //
 // SPEC E-10
 func TestAnErrorNamesOnlyTheSubagentsOfTheResources(t *testing.T) {
@@ -106,8 +106,8 @@ func TestAnErrorNamesOnlyTheSubagentsOfTheResources(t *testing.T) {
 	}
 }
 
-// A turn that is resumed keeps to the resources: those of its agent, as it is made now, and
-// those of the agents above it.
+// A resumed turn keeps to the resources: those of its agent, as it is made now, and those
+// of its parents.
 //
 // SPEC E-10, S-10
 func TestAResumedTurnKeepsToItsResources(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// counts says how many messages of the user the model was sent.
+// counts returns how many messages of the user the model got.
 func counts() scripted.Step {
 	return scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
 		var asked []string
@@ -103,7 +103,7 @@ func TestCallsOfADurableChildQueue(t *testing.T) {
 	})
 }
 
-// SPEC S-06: who waits for an earlier task heeds an abort.
+// SPEC S-06: a task that waits for an earlier one stops when it is aborted.
 func TestAQueuedCallHeedsItsTimeout(t *testing.T) {
 	t.Parallel()
 	ctx, abort := context.WithCancel(t.Context())
@@ -147,15 +147,15 @@ func TestADurableChildThatIsHeldElsewhere(t *testing.T) {
 	})
 }
 
-// deployer is a family in which the deepest child wants to deploy, and somebody has to
-// say yes.
+// deployer is a family in which the deepest child wants to deploy, which needs
+// approval.
 type deployer struct {
 	ran     atomic.Int32
 	depth   int
 	durable bool
 }
 
-// asks is a floor on which deploying takes a person's word.
+// asks is a floor on which deploying needs approval.
 var asks = authorizer(func(call belay.ToolCall) belay.Authorization {
 	if call.Tool() == "deploy" {
 		return belay.Authorization{Decision: belay.ToolAsk, Reason: "it is production", By: "zone"}
@@ -179,7 +179,7 @@ func (d *deployer) agent(t *testing.T, store belay.Store) *belay.Agent {
 	return chain(t, store, d.depth, d.subagent(), &belay.Options{Authorizer: asks, OnAsk: belay.AskPark})
 }
 
-// allow says yes to all that a turn waits for.
+// allow approves everything that a turn waits for.
 func allow(t *testing.T, agent *belay.Agent, h *heard) {
 	t.Helper()
 	for _, q := range h.end.Waits {
@@ -208,13 +208,13 @@ func TestAParkedChildParksItsParents(t *testing.T) {
 				if !strings.HasSuffix(h.brackets(), fmt.Sprintf("-%s parked", level(1))) || strings.Count(h.brackets(), "parked") != depth {
 					t.Errorf("brackets = %s, want all parked", h.brackets())
 				}
-				// Nobody has decided: it parks again.
+				// No decision was made: it parks again.
 				again := take(t, agent.Session("s").Resume(t.Context()))
 				again.ended(t, belay.EndParked)
 				if len(again.end.Waits) != 1 || again.end.Waits[0].ID != h.end.Waits[0].ID {
 					t.Fatalf("resumed, the turn waits for %+v", again.end.Waits)
 				}
-				// The process ends, and another one goes on.
+				// The process ends, and another one continues.
 				if err := errors.Join(agent.Close(t.Context()), store.Close()); err != nil {
 					t.Fatal(err)
 				}
@@ -234,7 +234,7 @@ func TestAParkedChildParksItsParents(t *testing.T) {
 	}
 }
 
-// SPEC S-10: the answer is no.
+// SPEC S-10: the approval is denied.
 func TestADeniedChildGoesOn(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -254,7 +254,7 @@ func TestADeniedChildGoesOn(t *testing.T) {
 	})
 }
 
-// SPEC S-10: somebody goes on with the child by itself.
+// SPEC S-10: another process resumes the child alone.
 func TestAChildThatWasFinishedElsewhereIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -279,7 +279,8 @@ func TestAChildThatWasFinishedElsewhereIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// SPEC S-10: an isolated child asks its own agent, and any other whoever its parent asks.
+// SPEC S-10: an isolated child asks its own agent's approver, and any other child its
+// parent's.
 func TestAnIsolatedChildAsksItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{true, false} {
@@ -338,7 +339,7 @@ func TestADurableChildThatWaitsIsNotDisturbed(t *testing.T) {
 	})
 }
 
-// SPEC S-06: a task that was parked and given up does not keep a durable child for ever.
+// SPEC S-06: a task that was parked and abandoned does not block a durable child.
 func TestADurableChildOutlivesATaskThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {

@@ -26,8 +26,8 @@ func (silent) Stream(ctx context.Context, _ *belay.Request) iter.Seq2[belay.Chun
 	}
 }
 
-// Whatever runs out of time has the class timeout: on the event, in the transcript and for
-// tool.post. What ends for another reason has not, even if it says so.
+// Everything that times out has the class timeout: in the event, in the transcript and for
+// tool.post. Other failures do not, even if they say so.
 //
 // SPEC T-04
 func TestWhatRunsOutOfTimeHasTheClassTimeout(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWhatRunsOutOfTimeHasTheClassTimeout(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				defer time.Sleep(2 * bound) // until what ignores its timeout has ended, on the clock of the bubble
+				defer time.Sleep(2 * bound) // until the tool that ignores its timeout has ended, on the clock of the bubble
 				var posted []belay.ResultClass
 				post := belay.ToolPost.On("log", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 					posted = append(posted, r.Class())

@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// A process is killed while a subagent works. The parent's turn, once it is resumed, counts
-// every response that the family has paid for, and counts it once: whether or not the parent
-// had stored the usage of the child before (a sibling that ends has it store its calls).
+// A process is killed while a subagent works. The parent's resumed turn counts the usage of
+// every response of the family once, whether or not the parent had stored the usage of the
+// child before (when a sibling ends, the parent stores its calls).
 //
 // SPEC L-01, S-07
 func TestWhatAChildUsedBeforeAKillIsCountedOnce(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package toolbox has the standard tools of a coding agent: read, write, edit,
-// list, glob, grep and shell.
+// Package toolbox has the standard tools of a coding agent: read, write, edit, list, glob,
+// grep and shell.
 //
 // # Usage
 //
@@ -9,21 +9,20 @@
 //	...
 //	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root)})
 //
-// [All] adds the shell and takes options; [Shell] is the shell alone. A path is
-// relative to the project, or absolute and inside it. Symbolic links are followed
-// if they stay inside. Nothing leads out: not "..", not a link, not a link that
-// is created during a call. A hard link to a file outside can be read. Its
-// content outside cannot be changed, because write and edit replace the file. The
-// shell is not limited by this: hooks and the floor decide what it may do, and
-// [ShellOptions].Confine runs its commands in a sandbox.
+// [All] adds the shell and takes options; [Shell] is the shell alone. A path is relative
+// to the project, or absolute and inside it. Symbolic links are followed if they stay
+// inside. Nothing leads out: not "..", not a link, not a link that is created during a
+// call. A hard link to a file outside can be read. Its content outside cannot be changed,
+// because write and edit replace the file. The shell is not limited by this: hooks and the
+// floor decide what it may do, and [ShellOptions].Confine runs its commands in a sandbox.
 //
-// write and edit refuse a file that the session has not read, or that has changed
-// since, so that nothing is overwritten unseen. The process remembers the content
-// of read files, up to a limit; if it has forgotten a file, the model must read
-// it again. glob, grep and list skip .git and files that .gitignore excludes.
+// write and edit refuse a file that the session has not read, or that has changed since,
+// so that nothing is overwritten unseen. The process remembers the content of read files,
+// up to a limit; if it has forgotten a file, the model must read it again. glob, grep and
+// list skip .git and files that .gitignore excludes.
 //
-// A changed file keeps its owner and its mode, without setuid and setgid. One that
-// cannot keep its owner, or that the user of the process may not write, is refused.
+// A changed file keeps its owner and its mode, without setuid and setgid. One that cannot
+// keep its owner, or that the user of the process may not write, is refused.
 //
 // Commands inherit the environment without variables that look like secrets: see
 // [ShellOptions]. Unprintable characters in file names are quoted in texts.
@@ -31,23 +30,22 @@
 // [AskUser] is an extension with a tool by which the model asks the user a question;
 // [Directives] are slash commands for users.
 //
-// The text of a result is for the model. For people there is render data: JSON
-// of one of the View types, named by its "kind".
+// The text of a result is for the model. For people there is render data: JSON of one of
+// the View types, named by its "kind".
 //
 // # Concurrency
 //
-// The tools are safe for concurrent use, by many sessions too. read, list, glob
-// and grep run in parallel and may run again after a crash. write, edit and
-// shell run one at a time and are not repeated: a call that was interrupted by
-// a crash may be resumed hours later, when repeating it could undo a person's
-// work. The model is told about the interruption instead. The tools of one call
-// of Files or All change one file at a time.
+// The tools are safe for concurrent use, by many sessions too. read, list, glob and grep
+// run in parallel and may run again after a crash. write, edit and shell run one at a time
+// and are not repeated: a call that was interrupted by a crash may be resumed hours later,
+// when repeating it could undo a person's work. The model gets a message about the
+// interruption instead. The tools of one call of Files or All change one file at a time.
 //
 // # Errors
 //
 // A failure is a result, with a class: invalid (bad input), not_found, denied (outside the
-// project, not read before, or the sandbox refused), failed, timeout, aborted, unavailable
-// (no shell). Paths in messages are relative to the project.
+// project, not read before, or rejected by the sandbox), failed, timeout, aborted,
+// unavailable (no shell). Paths in messages are relative to the project.
 //
 // # Testing
 //

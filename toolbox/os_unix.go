@@ -22,7 +22,7 @@ const (
 func keepOwner(f *os.File, old fs.FileInfo) (group bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return false, fmt.Errorf("look at: %w", err)
+		return false, fmt.Errorf("read its owner: %w", err)
 	}
 	was, ok := old.Sys().(*syscall.Stat_t)
 	is, known := info.Sys().(*syscall.Stat_t)

@@ -133,7 +133,7 @@ func (p *place) resolve(rel string) (string, error) {
 			return path.Join(append([]string{next}, todo...)...), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("look at: %w", err)
+			return "", fmt.Errorf("resolve the path: %w", err)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			done = next

@@ -216,7 +216,7 @@ func (s spot) unchanged(old *current) error {
 	case old == nil && errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("look at: %w", err)
+		return fmt.Errorf("check for changes: %w", err)
 	case old != nil && err == nil && os.SameFile(info, old.info) && info.Size() == old.info.Size() && info.ModTime().Equal(old.info.ModTime()):
 		return nil
 	}

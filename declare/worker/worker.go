@@ -63,7 +63,7 @@ func On[In any, Out hook.Output](phase hook.Phase[In, Out], handler hook.Handler
 }
 
 // Main serves standard input and output, and ends the process when standard input
-// does. What handlers print goes to standard error.
+// ends. Output that handlers print goes to standard error.
 func Main(handlers ...Handler) {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -74,9 +74,9 @@ func Main(handlers ...Handler) {
 	os.Exit(0)
 }
 
-// Serve answers the calls that it reads until in ends, and returns when those
-// under way are answered; their contexts end with in. If what it reads first is an
-// envelope, as a command is given one, it writes one answer and returns.
+// Serve answers calls until in ends, and returns when running calls are answered;
+// their contexts end with in. If the first message is an envelope, as for a
+// command, it writes one answer and returns.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers ...Handler) error {
 	s := &server{out: out, handlers: handlers, calls: make(map[string]context.CancelFunc)}
 	return s.serve(ctx, in)

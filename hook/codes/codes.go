@@ -74,7 +74,7 @@ var table = []Info{
 	{Canceled, LevelWarn, "The turn was cancelled while the handler ran or before it started.", "Nothing, if the cancellation was intended."},
 	{OutputInvalid, LevelError, "The answer is malformed, or its rewrite could not be applied.", "Correct the answer; `belay hooks schema PHASE` shows its form."},
 	{ExecutableMissing, LevelError, "The handler's program was not found or cannot be executed.", "Check the path and the executable bit."},
-	{CapabilityMissing, LevelError, "The answer contributes something that the subscription may not contribute. The answer is dropped, except for a denial in it.", "Declare the capability, or ask the operator for the grant."},
+	{CapabilityMissing, LevelError, "The answer contributes something that the subscription is not allowed to contribute. The answer is dropped, except for a denial in it.", "Declare the capability, or ask the operator for the grant."},
 	{Quarantined, LevelError, "Too many abandoned runs of the subscription are still alive, so it is not started.", "Make the handler return when its context is cancelled."},
 	{Overloaded, LevelError, "Too many fire_and_record runs are in progress.", "Use background execution, or make the handlers faster."},
 	{MatchFailed, LevelWarn, "The match condition failed. At a gate this counts as a match, elsewhere as a failure of the handler.", "Correct the condition."},

@@ -96,11 +96,11 @@ func (trial *Trial[In, Out]) Code(want codes.Code) {
 }
 
 // NotAsked asserts that the subscription's handler was not called: it did not match, is
-// disabled, or an earlier one had stopped the phase.
+// disabled, or an earlier handler had stopped the phase.
 func (trial *Trial[In, Out]) NotAsked() {
 	trial.t.Helper()
 	if run, ok := trial.Run(); ok && run.State != hook.Skipped {
-		trial.failf("want it not to be asked, got a run that is %s", run.State)
+		trial.failf("want it not to be called, got a run that is %s", run.State)
 	}
 }
 
@@ -127,7 +127,7 @@ func (trial *Trial[In, Out]) recorded() (hook.Run, bool) {
 	trial.t.Helper()
 	run, ok := trial.Run()
 	if !ok {
-		trial.failf("want a run, but it left no record: it was not asked")
+		trial.failf("want a run, but there is no record: the handler was not called")
 	}
 	return run, ok
 }
@@ -141,16 +141,16 @@ func (trial *Trial[In, Out]) failf(format string, args ...any) {
 // saying returns the contents of an answer for a failure message.
 func saying(answer hook.Answer) string {
 	if len(answer.Parts) == 0 {
-		return ", which says nothing"
+		return ", without a text"
 	}
 	said := make([]string, 0, len(answer.Parts))
 	for _, p := range answer.Parts {
 		said = append(said, fmt.Sprintf("%s %q", p.Kind, p.Content))
 	}
-	return ", which says " + strings.Join(said, ", ")
+	return ", with the text " + strings.Join(said, ", ")
 }
 
-// answerOf returns what an output asks for. Nil means "no opinion".
+// answerOf returns the answer of an output. Nil means "no opinion".
 func answerOf(out hook.Output) hook.Answer {
 	if isNil(out) {
 		return hook.Answer{}

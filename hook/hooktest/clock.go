@@ -50,7 +50,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 		if a.at.After(b.at) {
 			return 1
 		}
-		return -1 // behind those of the same time
+		return -1 // after timers of the same time
 	})
 	c.timers = slices.Insert(c.timers, place, set)
 	close(c.changed)

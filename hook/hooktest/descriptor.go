@@ -44,7 +44,7 @@ func Descriptor(t testing.TB, golden string, subs ...hook.Subscription) {
 	if err != nil {
 		t.Fatalf("hooktest: cannot read the golden file: %v", err)
 	}
-	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // as some checkouts have it
+	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // some checkouts convert line ends
 	if want != got {
 		t.Errorf("the descriptors differ from %s (- golden, + now):\n%sIf the change is intended, accept it by running the test with %s=1.",
 			golden, lineDiff(want, got), updateVariable)

@@ -17,7 +17,8 @@ func TestDescriptorIsThatOfTheGoldenFile(t *testing.T) {
 	hooktest.Descriptor(t, filepath.Join("testdata", "descriptors.json"), described("1", hook.CanBlock)...)
 }
 
-// described are the subscriptions of a handler on two phases, and of another.
+// described returns the subscriptions of a handler on two phases, and of
+// another.
 func described(version string, can hook.Capability) []hook.Subscription {
 	return []hook.Subscription{
 		uploaded.On("watch", answers(remark{}), &hook.Options{Version: "2"}),

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A timeout of a minute is tried without waiting for it.
+// A timeout of a minute is tested without waiting.
 func ExampleClock() {
 	var t printer // in a test: the *testing.T
 

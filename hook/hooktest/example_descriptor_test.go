@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// What others rely on about a handler is compared with a golden file, so that
-// changing it is a decision: run the test with HOOKTEST_UPDATE=1 to take it.
+// A handler's contract is compared with a golden file, so that a change is
+// deliberate: run the test with HOOKTEST_UPDATE=1 to accept it.
 func ExampleDescriptor() {
 	var t printer // in a test: the *testing.T
 

@@ -38,7 +38,7 @@ func ExampleTry() {
 	// Output:
 	// .env looks like a secret
 	// no-secrets won
-	// FAIL: no-secrets at upload: want deny, got pass, which says nothing
+	// FAIL: no-secrets at upload: want deny, got pass, without a text
 }
 
 // Options say what else is installed, and how the runtime is set up.

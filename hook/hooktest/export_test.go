@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The suites' rules, so that tests can hold broken implementations against them
-// one by one.
+// The suites' rules, so that tests can run them one by one on broken
+// implementations.
 
 // NamedRule is a rule of a suite.
 type NamedRule[S any] struct {
@@ -28,8 +28,7 @@ func JournalRules() []NamedRule[hook.Journal] {
 // OpenStore opens a store for a rule of TestQueue.
 type OpenStore func(t testing.TB, capacity int) Store
 
-// QueueRules are the rules of TestQueue. They give up what does not happen after
-// patience.
+// QueueRules are the rules of TestQueue. They wait for at most patience.
 func QueueRules(patience time.Duration) []NamedRule[OpenStore] {
 	var named []NamedRule[OpenStore]
 	for _, r := range queueRules() {
@@ -48,7 +47,7 @@ var (
 	LineDiff     = lineDiff
 )
 
-// The words that TestSecrets looks for.
+// The words that TestSecrets searches for.
 const (
 	SecretMark = secretMark
 	SafeMark   = safeMark

@@ -14,8 +14,8 @@ import (
 )
 
 // TestJournal checks an implementation of [hook.Journal] against everything that the
-// interface promises. open returns an empty journal, with room for 2,000 runs. It may
-// return the same database again, emptied. Clean up with t.Cleanup.
+// interface promises. open returns an empty journal, with room for 2,000 runs. It can
+// return the same database each time, if it empties it first. Clean up with t.Cleanup.
 //
 // Only a [hook.ListJournal] shows what was stored. For another journal the suite checks the
 // errors of Append, and skips rules that have to read.
@@ -39,7 +39,7 @@ var appendRules = []rule[hook.Journal]{
 		appendRuns(t, j)
 		wantRuns(t, j)
 	}},
-	{"what was appended is listed", func(t testing.TB, j hook.Journal) {
+	{"appended runs are listed", func(t testing.TB, j hook.Journal) {
 		one, two := sampleRun("one", hook.Completed, 1), sampleRun("two", hook.Started, 2)
 		appendRuns(t, j, one)
 		appendRuns(t, j, two)
@@ -54,7 +54,7 @@ var appendRules = []rule[hook.Journal]{
 		batch[0] = sampleRun("other", hook.Failed, 2)
 		wantRuns(t, j, run)
 	}},
-	{"started gives way to every final state", func(t testing.TB, j hook.Journal) {
+	{"every final state replaces started", func(t testing.TB, j hook.Journal) {
 		for i, state := range finalStates {
 			started, ended := sampleRun("run-"+state.String(), hook.Started, i), sampleRun("run-"+state.String(), state, i)
 			ended.Class, ended.Audit = codes.Error, []hook.Audit{{Code: "ended"}}
@@ -63,7 +63,7 @@ var appendRules = []rule[hook.Journal]{
 			wantRun(t, j, ended)
 		}
 	}},
-	{"started gives way to a newer started", func(t testing.TB, j hook.Journal) {
+	{"a newer started replaces started", func(t testing.TB, j hook.Journal) {
 		older, newer := sampleRun("one", hook.Started, 1), sampleRun("one", hook.Started, 1)
 		older.Audit, newer.Attempt = []hook.Audit{{Code: "older"}}, 2
 		appendRuns(t, j, older)
@@ -75,7 +75,7 @@ var appendRules = []rule[hook.Journal]{
 		appendRuns(t, j, sampleRun("one", hook.Started, 1), ended)
 		wantRuns(t, j, ended)
 	}},
-	{"a late started is dropped", func(t testing.TB, j hook.Journal) {
+	{"a started that arrives late is dropped", func(t testing.TB, j hook.Journal) {
 		for i, state := range finalStates {
 			ended := sampleRun("run-"+state.String(), state, i)
 			appendRuns(t, j, ended)
@@ -105,26 +105,26 @@ var appendRules = []rule[hook.Journal]{
 			wantRun(t, j, ended)
 		}
 	}},
-	{"a batch that is refused stores nothing", func(t testing.TB, j hook.Journal) {
+	{"a rejected batch stores nothing", func(t testing.TB, j hook.Journal) {
 		ended := sampleRun("ended", hook.Completed, 1)
 		appendRuns(t, j, ended)
 		refuseRuns(t, j, hook.ErrSettled,
 			sampleRun("before", hook.Completed, 2), sampleRun("ended", hook.Failed, 1), sampleRun("after", hook.Completed, 3))
 		wantRuns(t, j, ended)
 	}},
-	{"a batch that is refused replaces nothing", func(t testing.TB, j hook.Journal) {
+	{"a rejected batch replaces nothing", func(t testing.TB, j hook.Journal) {
 		running, ended := sampleRun("running", hook.Started, 1), sampleRun("ended", hook.Completed, 2)
 		appendRuns(t, j, running, ended)
 		refuseRuns(t, j, hook.ErrSettled, sampleRun("running", hook.Completed, 1), sampleRun("ended", hook.Interrupted, 2))
 		wantRuns(t, j, running, ended)
 		appendRuns(t, j, sampleRun("running", hook.Failed, 1)) // it has not ended yet
 	}},
-	{"a batch that ends one run in two states is refused whole", func(t testing.TB, j hook.Journal) {
+	{"a batch that ends one run in two states is rejected as a whole", func(t testing.TB, j hook.Journal) {
 		refuseRuns(t, j, hook.ErrSettled,
 			sampleRun("other", hook.Completed, 1), sampleRun("one", hook.Completed, 2), sampleRun("one", hook.Failed, 2))
 		wantRuns(t, j)
 	}},
-	{"a run without an id or a known state is refused with its batch", func(t testing.TB, j hook.Journal) {
+	{"a run without an id or a known state is rejected with its batch", func(t testing.TB, j hook.Journal) {
 		refuseRuns(t, j, nil, sampleRun("good", hook.Completed, 1), sampleRun("", hook.Completed, 2))
 		refuseRuns(t, j, nil, sampleRun("good", hook.Completed, 1), sampleRun("bad", 0, 2))
 		refuseRuns(t, j, nil, sampleRun("good", hook.Completed, 1), sampleRun("bad", hook.Interrupted+1, 2))
@@ -150,7 +150,7 @@ var fieldRules = []rule[hook.Journal]{
 		appendRuns(t, j, fullRun())
 		wantRuns(t, j, fullRun())
 	}},
-	{"every field that is empty comes back empty", func(t testing.TB, j hook.Journal) {
+	{"empty fields come back empty", func(t testing.TB, j hook.Journal) {
 		run := hook.Run{ID: "bare", State: hook.Started, Started: epoch}
 		appendRuns(t, j, run)
 		wantRuns(t, j, run)
@@ -246,26 +246,26 @@ func appendRuns(t testing.TB, j hook.Journal, runs ...hook.Run) {
 	}
 }
 
-// refuseRuns appends a batch that must be refused, with the error want, or any error if
-// want is nil.
+// refuseRuns appends a batch that must be rejected, with the error want, or any error
+// if want is nil.
 func refuseRuns(t testing.TB, j hook.Journal, want error, runs ...hook.Run) {
 	t.Helper()
 	err := j.Append(context.Background(), slices.Clone(runs))
 	switch {
 	case err == nil:
-		t.Errorf("Append(%s) was accepted, want it refused", briefly(runs))
+		t.Errorf("Append(%s) was accepted, want it rejected", briefly(runs))
 	case want != nil && !errors.Is(err, want):
 		t.Errorf("Append(%s) gave the error %q, want one that is %q", briefly(runs), err, want)
 	}
 }
 
-// listRuns reads the runs that match. A journal that cannot be read skips the
-// rule.
+// listRuns reads the matching runs. It skips the rule if the journal cannot
+// be listed.
 func listRuns(t testing.TB, j hook.Journal, filter hook.Filter) []hook.Run {
 	t.Helper()
 	lister, ok := j.(hook.ListJournal)
 	if !ok {
-		t.Skip("hooktest: the journal is no hook.ListJournal, so what it stored cannot be checked")
+		t.Skip("hooktest: the journal is not a hook.ListJournal, so the stored runs cannot be checked")
 	}
 	var runs []hook.Run
 	for run, err := range lister.List(context.Background(), filter) {
@@ -287,7 +287,7 @@ func wantRuns(t testing.TB, j hook.Journal, want ...hook.Run) {
 	}
 	for i := range want {
 		if diff := differentRun(want[i], got[i]); diff != "" {
-			t.Errorf("run %d is not what was stored (- stored, + read):\n%s", i+1, diff)
+			t.Errorf("run %d differs from the stored one (- stored, + read):\n%s", i+1, diff)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func wantRuns(t testing.TB, j hook.Journal, want ...hook.Run) {
 func wantRun(t testing.TB, j hook.Journal, want hook.Run) {
 	t.Helper()
 	if diff := differentRun(want, readRun(t, j, want.ID)); diff != "" {
-		t.Errorf("run %s is not what was stored (- stored, + read):\n%s", want.ID, diff)
+		t.Errorf("run %s differs from the stored one (- stored, + read):\n%s", want.ID, diff)
 	}
 }
 

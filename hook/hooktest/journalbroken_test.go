@@ -32,7 +32,7 @@ var brokenJournals = []struct {
 	}, []string{"appending nothing is harmless"}},
 	{"stores nothing", func(s *slate) {
 		s.append = func(context.Context, []hook.Run) error { return nil }
-	}, []string{"what was appended is listed", "every field comes back", "many append at once and nothing is lost", "the oldest comes first"}},
+	}, []string{"appended runs are listed", "every field comes back", "concurrent appends lose nothing", "the oldest comes first"}},
 	{"loses a batch now and then", func(s *slate) {
 		n := 0
 		s.append = func(_ context.Context, runs []hook.Run) error {
@@ -41,7 +41,7 @@ var brokenJournals = []struct {
 			}
 			return s.keep(runs)
 		}
-	}, []string{"many append at once and nothing is lost", "the oldest comes first"}},
+	}, []string{"concurrent appends lose nothing", "the oldest comes first"}},
 	{"keeps the caller's slice", func(s *slate) {
 		s.append = func(_ context.Context, runs []hook.Run) error {
 			s.runs = runs
@@ -51,15 +51,15 @@ var brokenJournals = []struct {
 	{"keeps the first record of an id", func(s *slate) {
 		s.upsert = func(stored, _ hook.Run) (hook.Run, error) { return stored, nil }
 	}, []string{
-		"started gives way to every final state", "started gives way to a newer started",
+		"every final state replaces started", "a newer started replaces started",
 		"a run may start and end in one batch", "the end of a run replaces every field of its start",
 	}},
 	{"keeps the last record of an id", func(s *slate) {
 		s.upsert = func(_, run hook.Run) (hook.Run, error) { return run, nil }
 	}, []string{
-		"a late started is dropped", "the same final state again changes nothing",
-		"another final state is ErrSettled and changes nothing", "a batch that is refused stores nothing",
-		"a batch that ends one run in two states is refused whole", "if many end a run in different states, one wins",
+		"a started that arrives late is dropped", "the same final state again changes nothing",
+		"another final state is ErrSettled and changes nothing", "a rejected batch stores nothing",
+		"a batch that ends one run in two states is rejected as a whole", "if many end a run in different states, one wins",
 	}},
 	{"does not let a run that started be skipped", func(s *slate) {
 		keep := s.upsert
@@ -69,7 +69,7 @@ var brokenJournals = []struct {
 			}
 			return keep(stored, run)
 		}
-	}, []string{"started gives way to every final state"}},
+	}, []string{"every final state replaces started"}},
 	{"lets a final state go back to started", func(s *slate) {
 		keep := s.upsert
 		s.upsert = func(stored, run hook.Run) (hook.Run, error) {
@@ -78,7 +78,7 @@ var brokenJournals = []struct {
 			}
 			return keep(stored, run)
 		}
-	}, []string{"a late started is dropped"}},
+	}, []string{"a started that arrives late is dropped"}},
 	{"drops another final state in silence", func(s *slate) {
 		s.upsert = func(stored, run hook.Run) (hook.Run, error) {
 			if stored.State.Final() {
@@ -106,12 +106,12 @@ var brokenJournals = []struct {
 		}
 	}, []string{"the same final state again changes nothing"}},
 	{"stores half of a refused batch", func(s *slate) { s.halves = true }, []string{
-		"a batch that is refused stores nothing", "a batch that is refused replaces nothing",
-		"a batch that ends one run in two states is refused whole", "a run without an id or a known state is refused with its batch",
+		"a rejected batch stores nothing", "a rejected batch replaces nothing",
+		"a batch that ends one run in two states is rejected as a whole", "a run without an id or a known state is rejected with its batch",
 	}},
 	{"accepts whatever it is given", func(s *slate) {
 		s.check = func(hook.Run) error { return nil }
-	}, []string{"a run without an id or a known state is refused with its batch"}},
+	}, []string{"a run without an id or a known state is rejected with its batch"}},
 	{"stores half when it is cancelled", func(s *slate) {
 		s.append = func(ctx context.Context, runs []hook.Run) error {
 			if err := ctx.Err(); err != nil {
@@ -126,13 +126,13 @@ var brokenJournals = []struct {
 				r.Ended = r.Started
 			}
 		}
-	}, []string{"every field that is empty comes back empty"}},
+	}, []string{"empty fields come back empty"}},
 	{"keeps fields of the start", func(s *slate) {
 		s.upsert = func(stored, run hook.Run) (hook.Run, error) {
 			run.Audit = append(run.Audit, stored.Audit...)
 			return run, nil
 		}
-	}, []string{"the end of a run replaces every field of its start", "started gives way to a newer started"}},
+	}, []string{"the end of a run replaces every field of its start", "a newer started replaces started"}},
 	{"does not know the newest word", func(s *slate) {
 		s.store = func(r *hook.Run) { r.Severity = min(r.Severity, hook.SeverityDeny) }
 	}, []string{"every word of every enumeration comes back"}},
@@ -163,12 +163,12 @@ var brokenJournals = []struct {
 			f.Until = f.Until.Add(1)
 		}
 	}), []string{"a filter selects by time of start, Until exclusive"}},
-	{"does not look at the limit", ignores(func(f *hook.Filter) { f.Limit = 0 }), []string{"a limit counts what matches"}},
+	{"does not look at the limit", ignores(func(f *hook.Filter) { f.Limit = 0 }), []string{"a limit counts only matches"}},
 	{"does not look at Newest", ignores(func(f *hook.Filter) { f.Newest = false }), []string{"the newest comes first if the filter says so, and a limit counts from there"}},
 	{"limits before it filters", func(s *slate) {
 		keep := s.filter
 		s.filter = func(f hook.Filter, runs []hook.Run) []hook.Run { return keep(f, limited(runs, f.Limit)) }
-	}, []string{"a limit counts what matches"}},
+	}, []string{"a limit counts only matches"}},
 	{"takes a filter for a pattern", func(s *slate) {
 		keep := s.filter
 		s.filter = func(f hook.Filter, runs []hook.Run) []hook.Run {
@@ -183,7 +183,7 @@ var brokenJournals = []struct {
 	}, []string{"an empty journal lists nothing"}},
 	{"lists the newest first", func(s *slate) {
 		s.read = func(runs []hook.Run) []hook.Run { slices.Reverse(runs); return runs }
-	}, []string{"the oldest comes first", "runs of one moment keep the order they were appended in", "a run keeps its place when it ends"}},
+	}, []string{"the oldest comes first", "runs with the same start keep the order in which they were appended", "a run keeps its place when it ends"}},
 	{"lists by time and then by id", func(s *slate) {
 		s.read = func(runs []hook.Run) []hook.Run {
 			slices.SortFunc(runs, func(a, b hook.Run) int {
@@ -191,7 +191,7 @@ var brokenJournals = []struct {
 			})
 			return runs
 		}
-	}, []string{"runs of one moment keep the order they were appended in"}},
+	}, []string{"runs with the same start keep the order in which they were appended"}},
 	{"moves a run that changes", func(s *slate) { s.moves = true }, []string{"a run keeps its place when it ends"}},
 	{"lists once", func(s *slate) {
 		keep := s.yield
@@ -204,7 +204,7 @@ var brokenJournals = []struct {
 				}
 			}
 		}
-	}, []string{"a listing can be left and started again"}},
+	}, []string{"a listing can be abandoned and started again"}},
 	{"ends a cancelled listing in silence", func(s *slate) {
 		keep := s.yield
 		s.yield = func(ctx context.Context, runs []hook.Run) iter.Seq2[hook.Run, error] {
@@ -216,7 +216,7 @@ var brokenJournals = []struct {
 	}, []string{"a cancelled listing ends with an error"}},
 	{"lists all but the newest", func(s *slate) {
 		s.read = func(runs []hook.Run) []hook.Run { return runs[:max(len(runs)-1, 0)] }
-	}, []string{"a reader sees a batch whole or not at all", "a run that ends while it is listed is seen before or after"}},
+	}, []string{"a reader sees a batch completely or not at all", "a run that ends during a listing is seen in its old or its new state"}},
 	{"lists half of what is new", func(s *slate) {
 		s.read = func(runs []hook.Run) []hook.Run {
 			for i := range runs {
@@ -224,10 +224,10 @@ var brokenJournals = []struct {
 			}
 			return runs
 		}
-	}, []string{"a run that ends while it is listed is seen before or after"}},
+	}, []string{"a run that ends during a listing is seen in its old or its new state"}},
 }
 
-// ignores is the fault of a journal that changes a filter before it obeys.
+// ignores is the fault of a journal that changes a filter before it uses it.
 func ignores(change func(f *hook.Filter)) func(s *slate) {
 	return func(s *slate) {
 		keep := s.filter
@@ -270,8 +270,8 @@ func TestJournalSuiteCatches(t *testing.T) {
 	}
 }
 
-// A journal that forgets any one field is caught, those of later versions of Run
-// included.
+// A journal that drops any one field is found, including fields of later
+// versions of Run.
 func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for field := range reflect.TypeFor[hook.Run]().Fields() {
@@ -284,15 +284,15 @@ func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 			s.store = func(r *hook.Run) { reflect.ValueOf(r).Elem().FieldByIndex(field.Index).SetZero() }
 			for _, rule := range hooktest.JournalRules() {
 				if rule.Name == "every field comes back" {
-					probetest.Run(t, func(t testing.TB) { rule.Check(t, s) }).WantFailure(t, "not what was stored")
+					probetest.Run(t, func(t testing.TB) { rule.Check(t, s) }).WantFailure(t, "differs from the stored one")
 				}
 			}
 		})
 	}
 }
 
-// The samples of the suites set every field, at any depth, so that a field that
-// is added later cannot be left out of them.
+// The samples of the suites set every field, at any depth, so that a new field
+// cannot be left out.
 func TestSamplesSetEveryField(t *testing.T) {
 	t.Parallel()
 	for path := range emptyFields("Run", reflect.ValueOf(hooktest.FullRun())) {
@@ -307,7 +307,7 @@ func TestSamplesSetEveryField(t *testing.T) {
 	}
 }
 
-// emptyFields finds the fields of a value that hold nothing.
+// emptyFields finds the fields of a value that are empty.
 func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var walk func(path string, v reflect.Value) bool
@@ -339,7 +339,7 @@ func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	}
 }
 
-// A journal that cannot be read is still held to what its errors tell.
+// A journal that cannot be listed is still tested for its errors.
 func TestJournalSuiteWithoutListing(t *testing.T) {
 	t.Parallel()
 	for _, rule := range hooktest.JournalRules() {
@@ -351,12 +351,12 @@ func TestJournalSuiteWithoutListing(t *testing.T) {
 		if rule.Name == "another final state is ErrSettled and changes nothing" {
 			loose := newSlate()
 			loose.upsert = func(_, run hook.Run) (hook.Run, error) { return run, nil }
-			probetest.Run(t, func(t testing.TB) { rule.Check(t, blind{loose}) }).WantFailure(t, "want it refused")
+			probetest.Run(t, func(t testing.TB) { rule.Check(t, blind{loose}) }).WantFailure(t, "want it rejected")
 		}
 	}
 }
 
-// blind is a journal that cannot be read.
+// blind is a journal that cannot be listed.
 type blind struct{ journal hook.Journal }
 
 func (b blind) Append(ctx context.Context, runs []hook.Run) error { return b.journal.Append(ctx, runs) }

@@ -63,7 +63,7 @@ var listRules = []rule[hook.Journal]{
 		wantListed(t, j, hook.Filter{Session: "s%"})
 		wantListed(t, j, hook.Filter{Session: "s_"})
 	}},
-	{"a limit counts what matches", func(t testing.TB, j hook.Journal) {
+	{"a limit counts only matches", func(t testing.TB, j hook.Journal) {
 		appendVaried(t, j)
 		wantListed(t, j, hook.Filter{Limit: 2}, "a", "b")
 		wantListed(t, j, hook.Filter{Turn: "t2", Limit: 2}, "c", "d")
@@ -80,14 +80,14 @@ var listRules = []rule[hook.Journal]{
 	}},
 	{"the oldest comes first", func(t testing.TB, j hook.Journal) {
 		var want []string
-		for i := range 120 { // more than ten, so that an order by text shows
+		for i := range 120 { // more than ten, so that sorting as text gives another order
 			id := fmt.Sprintf("run-%d", (i*37)%120)
 			appendRuns(t, j, sampleRun(id, hook.Completed, i))
 			want = append(want, id)
 		}
 		wantListed(t, j, hook.Filter{}, want...)
 	}},
-	{"runs of one moment keep the order they were appended in", func(t testing.TB, j hook.Journal) {
+	{"runs with the same start keep the order in which they were appended", func(t testing.TB, j hook.Journal) {
 		appendRuns(t, j, sampleRun("z", hook.Completed, 1), sampleRun("m", hook.Completed, 1))
 		appendRuns(t, j, sampleRun("a", hook.Completed, 1))
 		wantListed(t, j, hook.Filter{}, "z", "m", "a")
@@ -97,9 +97,9 @@ var listRules = []rule[hook.Journal]{
 		appendRuns(t, j, sampleRun("one", hook.Completed, 1))
 		wantListed(t, j, hook.Filter{}, "one", "two")
 	}},
-	{"a listing can be left and started again", func(t testing.TB, j hook.Journal) {
+	{"a listing can be abandoned and started again", func(t testing.TB, j hook.Journal) {
 		appendVaried(t, j)
-		for range 50 { // a connection that is not given back runs out
+		for range 50 { // connections that are not returned run out
 			for _, err := range lister(t, j).List(context.Background(), hook.Filter{}) {
 				if err != nil {
 					t.Fatalf("List: %v", err)
@@ -135,7 +135,7 @@ var listRules = []rule[hook.Journal]{
 
 // parallelJournalRules check the use of a journal by many goroutines at once.
 var parallelJournalRules = []rule[hook.Journal]{
-	{"many append at once and nothing is lost", func(t testing.TB, j hook.Journal) {
+	{"concurrent appends lose nothing", func(t testing.TB, j hook.Journal) {
 		const writers, batches, size = 8, 10, 5
 		inParallel(t, writers, func(w int) error {
 			for b := range batches {
@@ -153,7 +153,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 			t.Errorf("the journal holds %d runs with %d ids, want %d of each", got, len(seen), writers*batches*size)
 		}
 	}},
-	{"a reader sees a batch whole or not at all", func(t testing.TB, j hook.Journal) {
+	{"a reader sees a batch completely or not at all", func(t testing.TB, j hook.Journal) {
 		const batches, size = 40, 5
 		lister := lister(t, j)
 		lookWhile(t, func() error {
@@ -179,7 +179,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 			return nil
 		})
 	}},
-	{"a run that ends while it is listed is seen before or after", func(t testing.TB, j hook.Journal) {
+	{"a run that ends during a listing is seen in its old or its new state", func(t testing.TB, j hook.Journal) {
 		const runs = 40
 		lister := lister(t, j)
 		for i := range runs {
@@ -273,7 +273,7 @@ func lister(t testing.TB, j hook.Journal) hook.ListJournal {
 	t.Helper()
 	l, ok := j.(hook.ListJournal)
 	if !ok {
-		t.Skip("hooktest: the journal is no hook.ListJournal")
+		t.Skip("hooktest: the journal is not a hook.ListJournal")
 	}
 	return l
 }

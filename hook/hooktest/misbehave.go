@@ -166,7 +166,7 @@ func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Ou
 		{Name: "calls runtime.Goexit", Handler: Goexits[In, Out](), Code: codes.Goexit},
 		{Name: "hangs until it is cancelled", Handler: Hangs[In, Out](), Code: codes.Timeout, Deadline: true},
 		{
-			Name: "ignores that it is cancelled and answers too late", Handler: late,
+			Name: "ignores its cancellation and answers too late", Handler: late,
 			Code: codes.Timeout, Deadline: true, Abandoned: true, Release: release,
 		},
 		{Name: "installs, closes and dispatches again", Handler: again, Bind: bind},

@@ -72,7 +72,7 @@ func testMisbehaviour[In any, Out hook.Output](t *testing.T, phase hook.Phase[In
 	inline := opts.Execution == hook.Blocking && !opts.Concurrent
 	switch {
 	case m.Code == codes.Goexit && inline:
-		if trial.Err == nil { // it ended the dispatch, so nobody goes on
+		if trial.Err == nil { // it ended the dispatch, so nothing continues
 			t.Error("a dispatch that was ended by Goexit has no error")
 		}
 	case m.Code != "" && phase.Info().Kind == hook.Gate:
@@ -128,8 +128,8 @@ func TestReentersTellsThatItIsNotBound(t *testing.T) {
 	}
 }
 
-// A handler that reenters tells what did not work, or a runtime that refuses
-// would look like one that copes.
+// A handler that reenters reports what did not work. Otherwise a runtime that
+// rejects it would look correct.
 func TestReentersTellsWhatFails(t *testing.T) {
 	t.Parallel()
 	handler, bind := hooktest.Reenters(upload)

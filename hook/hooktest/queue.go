@@ -61,7 +61,7 @@ type queueCase struct {
 	asked    atomic.Int64
 }
 
-// enqueueRules describe what Enqueue stores and refuses.
+// enqueueRules describe what Enqueue stores and rejects.
 var enqueueRules = []rule[queueSubject]{
 	{"a record and its jobs are stored together", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
@@ -81,7 +81,7 @@ var enqueueRules = []rule[queueSubject]{
 		}
 		got.Attempt = 0
 		if diff := differentJob(job, got); diff != "" {
-			t.Errorf("the job is not what was queued (- queued, + claimed):\n%s", diff)
+			t.Errorf("the job differs from the queued one (- queued, + claimed):\n%s", diff)
 		}
 	}},
 	{"a record without jobs is stored", func(t testing.TB, s queueSubject) {
@@ -98,17 +98,17 @@ var enqueueRules = []rule[queueSubject]{
 		q.accept(t, asked, sampleJob("two"))
 		wantRuns(t, q.Journal, asked)
 	}},
-	{"a record that the journal refuses stores no job", func(t testing.TB, s queueSubject) {
+	{"if the journal rejects the record, no job is stored", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		settled := sampleRun("asked", hook.Completed, 1)
 		appendRuns(t, q.Journal, settled)
 		q.refuse(t, hook.ErrSettled, sampleRun("asked", hook.Failed, 1), sampleJob("one"))
 		wantRuns(t, q.Journal, settled)
 		q.wantWaiting(t, 0)
-		q.accept(t, q.ask(), sampleJob("one")) // its key was not taken
+		q.accept(t, q.ask(), sampleJob("one")) // its key is still free
 		q.wantClaims(t, "one")
 	}},
-	{"a full queue refuses and stores nothing", func(t testing.TB, s queueSubject) {
+	{"a full queue rejects jobs and stores nothing", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 2)
 		asked := sampleRun("asked", hook.Completed, 1)
 		q.accept(t, asked, sampleJob("one"), sampleJob("two"))
@@ -118,14 +118,14 @@ var enqueueRules = []rule[queueSubject]{
 		q.wantClaims(t, "one", "two")
 		q.wantNoClaim(t)
 	}},
-	{"jobs that do not all fit are refused together", func(t testing.TB, s queueSubject) {
+	{"jobs that do not all fit are rejected together", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 3)
 		asked := sampleRun("asked", hook.Completed, 1)
 		q.accept(t, asked, sampleJob("one"), sampleJob("two"))
 		q.refuse(t, hook.ErrQueueFull, sampleRun("refused", hook.Completed, 2), sampleJob("three"), sampleJob("four"))
 		wantRuns(t, q.Journal, asked)
 		q.wantWaiting(t, 2)
-		q.accept(t, q.ask(), sampleJob("three")) // its key was not taken
+		q.accept(t, q.ask(), sampleJob("three")) // its key is still free
 		q.wantClaims(t, "one", "two", "three")
 	}},
 	{"a full queue has room again when a job is done", func(t testing.TB, s queueSubject) {
@@ -136,7 +136,7 @@ var enqueueRules = []rule[queueSubject]{
 		q.accept(t, q.ask(), sampleJob("two"))
 		q.wantClaims(t, "two")
 	}},
-	{"a key that waits is left out", func(t testing.TB, s queueSubject) {
+	{"a job is skipped if its key waits", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		asked, again := sampleRun("asked", hook.Completed, 1), sampleRun("again", hook.Completed, 2)
 		q.accept(t, asked, sampleJob("one"))
@@ -146,7 +146,7 @@ var enqueueRules = []rule[queueSubject]{
 		q.wantClaims(t, "one", "two")
 		q.wantNoClaim(t)
 	}},
-	{"a key that waits is left out of a full queue too", func(t testing.TB, s queueSubject) {
+	{"a job is skipped if its key waits, also in a full queue", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 1)
 		asked, again := sampleRun("asked", hook.Completed, 1), sampleRun("again", hook.Completed, 2)
 		q.accept(t, asked, sampleJob("one"))
@@ -154,14 +154,14 @@ var enqueueRules = []rule[queueSubject]{
 		wantRuns(t, q.Journal, asked, again)
 		q.wantWaiting(t, 1)
 	}},
-	{"a key that is there twice is stored once", func(t testing.TB, s queueSubject) {
+	{"a key that occurs twice is stored once", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 1)
 		q.accept(t, q.ask(), sampleJob("one"), duplicateOfOne())
 		q.wantWaiting(t, 1)
 		q.wantClaims(t, "one")
 		q.wantNoClaim(t)
 	}},
-	{"a key that runs is left out", func(t testing.TB, s queueSubject) {
+	{"a job is skipped if its key runs", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.wantClaims(t, "one")
@@ -169,7 +169,7 @@ var enqueueRules = []rule[queueSubject]{
 		q.wantWaiting(t, 0)
 		q.wantNoClaim(t)
 	}},
-	{"a key that is done is left out", func(t testing.TB, s queueSubject) {
+	{"a job is skipped if its key is done", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.settle(t, q.claim(t), hook.Completed, time.Time{})
@@ -177,7 +177,7 @@ var enqueueRules = []rule[queueSubject]{
 		q.wantWaiting(t, 0)
 		q.wantNoClaim(t)
 	}},
-	{"a job without an id or a key is refused with everything", func(t testing.TB, s queueSubject) {
+	{"a job without an id or a key rejects the whole call", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		noID, noKey := sampleJob("bad"), sampleJob("bad")
 		noID.ID, noKey.Key = "", ""
@@ -223,7 +223,7 @@ func (q *queueCase) ask() hook.Run {
 	return sampleRun(fmt.Sprintf("asked-%d", n), hook.Completed, n)
 }
 
-// accept enqueues what must be accepted.
+// accept enqueues and fails the test on an error.
 func (q *queueCase) accept(t testing.TB, asked hook.Run, jobs ...hook.Job) {
 	t.Helper()
 	if err := q.Queue.Enqueue(context.Background(), asked, jobs); err != nil {
@@ -231,13 +231,14 @@ func (q *queueCase) accept(t testing.TB, asked hook.Run, jobs ...hook.Job) {
 	}
 }
 
-// refuse enqueues what must be refused, with the error want, or any error if want is nil.
+// refuse makes a call of Enqueue that must be rejected, with the error want, or any error
+// if want is nil.
 func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hook.Job) {
 	t.Helper()
 	err := q.Queue.Enqueue(context.Background(), asked, jobs)
 	switch {
 	case err == nil:
-		t.Errorf("Enqueue(%s, %s) was accepted, want it refused", asked.ID, jobNames(jobs))
+		t.Errorf("Enqueue(%s, %s) was accepted, want it rejected", asked.ID, jobNames(jobs))
 	case want != nil && !errors.Is(err, want):
 		t.Errorf("Enqueue(%s, %s) gave the error %q, want one that is %q", asked.ID, jobNames(jobs), err, want)
 	}
@@ -262,7 +263,7 @@ func (q *queueCase) claimer(t testing.TB) hook.ClaimQueue {
 	t.Helper()
 	claimer, ok := q.Queue.(hook.ClaimQueue)
 	if !ok {
-		t.Skip("hooktest: the queue is no hook.ClaimQueue")
+		t.Skip("hooktest: the queue is not a hook.ClaimQueue")
 	}
 	return claimer
 }
@@ -309,7 +310,7 @@ func attempt(job hook.Job, state hook.State) hook.Run {
 	return run
 }
 
-// settle settles an attempt, which must be accepted.
+// settle settles an attempt and fails the test on an error.
 func (q *queueCase) settle(t testing.TB, job hook.Job, state hook.State, again time.Time) {
 	t.Helper()
 	if err := q.claimer(t).Settle(context.Background(), job, attempt(job, state), again); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/internal/probetest"
 )
 
-// faultyQueue is a queue with a place for each fault. As openFaulty makes it, it
-// keeps every rule.
+// faultyQueue is a queue with a place for each fault. Without a fault it passes
+// every rule.
 type faultyQueue struct {
 	*hook.MemoryQueue
 	journal  *hook.MemoryJournal
@@ -36,7 +36,7 @@ func openFaulty(capacity int) *faultyQueue {
 	}
 }
 
-// open returns a queue with the fault, as a suite asks for it.
+// open returns a queue with the fault.
 func open(inflict func(q *faultyQueue)) hooktest.OpenStore {
 	return func(_ testing.TB, capacity int) hooktest.Store {
 		q := openFaulty(capacity)
@@ -61,7 +61,7 @@ func (q *faultyQueue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	return stats, err
 }
 
-// unbounded replaces the queue within by one that has room for everything.
+// unbounded replaces the inner queue by one without a limit.
 func (q *faultyQueue) unbounded() *hook.MemoryQueue {
 	q.MemoryQueue = hook.NewMemoryQueue(q.journal, &hook.MemoryQueueOptions{Capacity: 1 << 20})
 	q.enqueue, q.claim, q.settle = q.MemoryQueue.Enqueue, q.MemoryQueue.Claim, q.MemoryQueue.Settle
@@ -91,8 +91,8 @@ var brokenQueues = []struct {
 			return q.MemoryQueue.Enqueue(ctx, asked, nil)
 		}
 	}, []string{
-		"a record and its jobs are stored together", "every field of a job comes back", "a claim that waits gets a job that comes",
-		"many claim at once and each job is claimed once", "the depth follows the jobs", "jobs are claimed in order of their due time",
+		"a record and its jobs are stored together", "every field of a job comes back", "a waiting claim gets a job that arrives",
+		"concurrent claims get each job once", "the depth counts the jobs", "jobs are claimed in order of their due time",
 	}},
 	{"stores jobs whose record was refused", func(q *faultyQueue) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
@@ -103,17 +103,17 @@ var brokenQueues = []struct {
 			}
 			return err
 		}
-	}, []string{"a record that the journal refuses stores no job"}},
+	}, []string{"if the journal rejects the record, no job is stored"}},
 	{"stores the record of refused jobs", func(q *faultyQueue) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 			return errors.Join(q.journal.Append(ctx, []hook.Run{asked}), q.MemoryQueue.Enqueue(ctx, asked, jobs))
 		}
 	}, []string{
-		"a full queue refuses and stores nothing", "jobs that do not all fit are refused together",
-		"a job without an id or a key is refused with everything", "many ask at once and the bound holds",
+		"a full queue rejects jobs and stores nothing", "jobs that do not all fit are rejected together",
+		"a job without an id or a key rejects the whole call", "concurrent jobs do not exceed the limit",
 	}},
 	{"has no bound", func(q *faultyQueue) { q.unbounded() }, []string{
-		"a full queue refuses and stores nothing", "a full queue has room again when a job is done", "many ask at once and the bound holds",
+		"a full queue rejects jobs and stores nothing", "a full queue has room again when a job is done", "concurrent jobs do not exceed the limit",
 	}},
 	{"is never empty again", func(q *faultyQueue) {
 		inner, n := q.unbounded(), 0
@@ -123,7 +123,7 @@ var brokenQueues = []struct {
 			}
 			return inner.Enqueue(ctx, asked, jobs)
 		}
-	}, []string{"a full queue has room again when a job is done", "a key that waits is left out of a full queue too", "a key that is there twice is stored once"}},
+	}, []string{"a full queue has room again when a job is done", "a job is skipped if its key waits, also in a full queue", "a key that occurs twice is stored once"}},
 	{"takes as many jobs as fit", func(q *faultyQueue) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 			for _, job := range jobs {
@@ -133,7 +133,7 @@ var brokenQueues = []struct {
 			}
 			return q.MemoryQueue.Enqueue(ctx, asked, nil)
 		}
-	}, []string{"jobs that do not all fit are refused together", "a job without an id or a key is refused with everything"}},
+	}, []string{"jobs that do not all fit are rejected together", "a job without an id or a key rejects the whole call"}},
 	{"does not look at keys", func(q *faultyQueue) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 			jobs = slices.Clone(jobs)
@@ -143,9 +143,9 @@ var brokenQueues = []struct {
 			return q.MemoryQueue.Enqueue(ctx, asked, jobs)
 		}
 	}, []string{
-		"a key that waits is left out", "a key that waits is left out of a full queue too", "a key that is there twice is stored once",
-		"a key that runs is left out", "a key that is done is left out", "a job that is due again still holds its key",
-		"many ask for one key and it is stored once",
+		"a job is skipped if its key waits", "a job is skipped if its key waits, also in a full queue", "a key that occurs twice is stored once",
+		"a job is skipped if its key runs", "a job is skipped if its key is done", "a retried job keeps its key",
+		"concurrent jobs with one key are stored once",
 	}},
 	{"stores half when it is cancelled", func(q *faultyQueue) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
@@ -180,7 +180,7 @@ var brokenQueues = []struct {
 			}
 			return job, err
 		}
-	}, []string{"many claim at once and each job is claimed once", "a job that is done is not claimed again", "a full queue refuses and stores nothing"}},
+	}, []string{"concurrent claims get each job once", "a finished job is not claimed again", "a full queue rejects jobs and stores nothing"}},
 	{"overlooks jobs that come later", func(q *faultyQueue) {
 		var looked sync.WaitGroup
 		looked.Add(3)
@@ -193,10 +193,10 @@ var brokenQueues = []struct {
 			looked.Wait()
 			return q.MemoryQueue.Enqueue(ctx, asked, jobs)
 		}
-	}, []string{"a claim that waits gets a job that comes"}},
+	}, []string{"a waiting claim gets a job that arrives"}},
 	{"does not heed a cancel", func(q *faultyQueue) {
 		q.claim = func(ctx context.Context) (hook.Job, error) { return q.MemoryQueue.Claim(context.WithoutCancel(ctx)) }
-	}, []string{"a claim ends with its context and takes nothing along"}},
+	}, []string{"a claim ends with its context and claims nothing"}},
 	{"takes a job along when it is cancelled", func(q *faultyQueue) {
 		cancelled := make(chan struct{})
 		q.claim = func(ctx context.Context) (hook.Job, error) {
@@ -212,14 +212,14 @@ var brokenQueues = []struct {
 			_, _ = q.MemoryQueue.Claim(ctx)
 			return err
 		}
-	}, []string{"a claim ends with its context and takes nothing along"}},
+	}, []string{"a claim ends with its context and claims nothing"}},
 	{"does not count attempts", func(q *faultyQueue) {
 		q.claim = func(ctx context.Context) (hook.Job, error) {
 			job, err := q.MemoryQueue.Claim(ctx)
 			job.Attempt = 0
 			return job, err
 		}
-	}, []string{"every field of a job comes back", "a job that is due again is claimed again and counted"}},
+	}, []string{"every field of a job comes back", "a retried job is claimed again, and its attempts are counted"}},
 	{"forgets the attempt", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			attempt.ID, attempt.Job = "other", ""
@@ -230,7 +230,7 @@ var brokenQueues = []struct {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Time{})
 		}
-	}, []string{"a job that is due again is claimed again and counted", "a job that is due again keeps every field", "a job that is due again still holds its key"}},
+	}, []string{"a retried job is claimed again, and its attempts are counted", "a retried job keeps every field", "a retried job keeps its key"}},
 	{"tries again at once", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if !again.IsZero() {
@@ -238,13 +238,13 @@ var brokenQueues = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again is not claimed before its time", "a job that is due again still holds its key"}},
+	}, []string{"a retried job is not claimed before its time", "a retried job keeps its key"}},
 	{"forgets whose job it was", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			job.Scope = hook.Scope{}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again keeps every field"}},
+	}, []string{"a retried job keeps every field"}},
 	{"has no room for what is due again", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if stats, _ := q.MemoryQueue.Stats(ctx); stats.Waiting == q.capacity && !again.IsZero() {
@@ -252,13 +252,13 @@ var brokenQueues = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again is never refused because the queue is full"}},
+	}, []string{"a retried job is never rejected because the queue is full"}},
 	{"does what is done again", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			attempt.State = hook.Failed
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Now())
 		}
-	}, []string{"a job that is done is not claimed again", "a key that is done is left out", "work that failed for good may be scheduled again"}},
+	}, []string{"a finished job is not claimed again", "a job is skipped if its key is done", "work that has failed permanently can be scheduled again"}},
 	{"takes failure for success", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if again.IsZero() {
@@ -266,7 +266,7 @@ var brokenQueues = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"work that failed for good may be scheduled again", "settling stores how the attempt ended"}},
+	}, []string{"work that has failed permanently can be scheduled again", "settling stores how the attempt ended"}},
 	{"settles what nobody claimed", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			err := q.MemoryQueue.Settle(ctx, job, attempt, again)
@@ -288,12 +288,12 @@ var brokenQueues = []struct {
 	}, []string{"a job stays with its claimer if its attempt cannot be stored"}},
 	{"counts what runs among what waits", func(q *faultyQueue) {
 		q.stats = func(s *hook.QueueStats) { s.Waiting += s.Running }
-	}, []string{"the depth follows the jobs", "a key that runs is left out"}},
-	{"does not tell its bound", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.Capacity = 0 } }, []string{"the depth follows the jobs"}},
-	{"does not tell the age", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.OldestAge = 0 } }, []string{"the oldest age is that of what waits and is due"}},
+	}, []string{"the depth counts the jobs", "a job is skipped if its key runs"}},
+	{"does not tell its bound", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.Capacity = 0 } }, []string{"the depth counts the jobs"}},
+	{"does not tell the age", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.OldestAge = 0 } }, []string{"the oldest age is that of the oldest due job"}},
 	{"tells an age of what is not due", func(q *faultyQueue) {
 		q.stats = func(s *hook.QueueStats) { s.OldestAge = max(s.OldestAge, time.Nanosecond) }
-	}, []string{"the oldest age is that of what waits and is due"}},
+	}, []string{"the oldest age is that of the oldest due job"}},
 }
 
 func TestQueueSuiteCatches(t *testing.T) {
@@ -332,7 +332,7 @@ func TestFaultyQueueKeepsTheRulesItIsToBreak(t *testing.T) {
 	hooktest.TestQueue(t, open(func(*faultyQueue) {}))
 }
 
-// A queue that forgets any one field of a job is caught.
+// A queue that drops any one field of a job is found.
 func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	rules := hooktest.QueueRules(300 * time.Millisecond)
@@ -354,7 +354,7 @@ func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// A queue without the optional interfaces is held to what is left.
+// A queue without the optional interfaces is tested with the remaining rules.
 func TestQueueSuiteWithoutClaims(t *testing.T) {
 	t.Parallel()
 	bare := func(_ testing.TB, capacity int) hooktest.Store {
@@ -368,11 +368,11 @@ func TestQueueSuiteWithoutClaims(t *testing.T) {
 		skipped[rule.Name] = p.Skipped()
 	}
 	for rule, want := range map[string]bool{
-		"a record without jobs is stored":                         false,
-		"a job without an id or a key is refused with everything": false,
-		"many ask at once and the bound holds":                    false,
-		"jobs are claimed in order of their due time":             true,
-		"the depth follows the jobs":                              true,
+		"a record without jobs is stored":                     false,
+		"a job without an id or a key rejects the whole call": false,
+		"concurrent jobs do not exceed the limit":             false,
+		"jobs are claimed in order of their due time":         true,
+		"the depth counts the jobs":                           true,
 	} {
 		if got := skipped[rule]; got != want {
 			t.Errorf("the rule %q was skipped: %t, want %t", rule, got, want)

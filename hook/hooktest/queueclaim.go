@@ -41,7 +41,7 @@ var claimRules = []rule[queueSubject]{
 		q.wantNoClaim(t)
 		q.wantWaiting(t, 1)
 	}},
-	{"a claim that waits gets a job that comes", func(t testing.TB, s queueSubject) {
+	{"a waiting claim gets a job that arrives", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		claimer := q.claimer(t)
 		ctx, cancel := context.WithTimeout(context.Background(), q.patience)
@@ -61,7 +61,7 @@ var claimRules = []rule[queueSubject]{
 			}
 		}
 	}},
-	{"a claim ends with its context and takes nothing along", func(t testing.TB, s queueSubject) {
+	{"a claim ends with its context and claims nothing", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		claimer := q.claimer(t)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -77,7 +77,7 @@ var claimRules = []rule[queueSubject]{
 				t.Error("Claim on an empty queue gave a job")
 			}
 		case <-time.After(q.patience):
-			t.Fatal("Claim does not come back when its context is cancelled")
+			t.Fatal("Claim does not return when its context is cancelled")
 		}
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.wantClaims(t, "one")
@@ -95,7 +95,7 @@ var settleRules = []rule[queueSubject]{
 		wantRuns(t, q.Journal, asked, attempt(job, hook.TimedOut))
 		wantListed(t, q.Journal, hook.Filter{Job: "one"}, "one.1")
 	}},
-	{"a job that is due again is claimed again and counted", func(t testing.TB, s queueSubject) {
+	{"a retried job is claimed again, and its attempts are counted", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		for n := 1; n <= 3; n++ {
@@ -107,7 +107,7 @@ var settleRules = []rule[queueSubject]{
 		}
 		wantListed(t, q.Journal, hook.Filter{Job: "one"}, "one.1", "one.2", "one.3")
 	}},
-	{"a job that is due again keeps every field", func(t testing.TB, s queueSubject) {
+	{"a retried job keeps every field", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), fullJob(time.Now()))
 		q.settle(t, q.claim(t), hook.Failed, time.Now())
@@ -115,10 +115,10 @@ var settleRules = []rule[queueSubject]{
 		want := fullJob(got.At) // either the first time or the second
 		want.Attempt = 2
 		if diff := differentJob(want, got); diff != "" {
-			t.Errorf("the job is not what was queued (- queued, + claimed again):\n%s", diff)
+			t.Errorf("the job differs from the queued one (- queued, + claimed again):\n%s", diff)
 		}
 	}},
-	{"a job that is due again is not claimed before its time", func(t testing.TB, s queueSubject) {
+	{"a retried job is not claimed before its time", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		again := time.Now().Add(2 * pause)
@@ -128,7 +128,7 @@ var settleRules = []rule[queueSubject]{
 			t.Errorf("claimed again as attempt %d, %s before its time", job.Attempt, early)
 		}
 	}},
-	{"a job that is due again still holds its key", func(t testing.TB, s queueSubject) {
+	{"a retried job keeps its key", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.settle(t, q.claim(t), hook.Failed, time.Now().Add(time.Hour))
@@ -136,7 +136,7 @@ var settleRules = []rule[queueSubject]{
 		q.wantWaiting(t, 1)
 		q.wantNoClaim(t)
 	}},
-	{"a job that is due again is never refused because the queue is full", func(t testing.TB, s queueSubject) {
+	{"a retried job is never rejected because the queue is full", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		job := q.claim(t)
@@ -146,14 +146,14 @@ var settleRules = []rule[queueSubject]{
 		}
 		q.settle(t, job, hook.Failed, time.Now())
 	}},
-	{"a job that is done is not claimed again", func(t testing.TB, s queueSubject) {
+	{"a finished job is not claimed again", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.settle(t, q.claim(t), hook.Completed, time.Time{})
 		q.wantWaiting(t, 0)
 		q.wantNoClaim(t)
 	}},
-	{"work that failed for good may be scheduled again", func(t testing.TB, s queueSubject) {
+	{"work that has failed permanently can be scheduled again", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.settle(t, q.claim(t), hook.Failed, time.Time{})
@@ -196,7 +196,7 @@ var settleRules = []rule[queueSubject]{
 
 // statRules describe what Stats returns.
 var statRules = []rule[queueSubject]{
-	{"the depth follows the jobs", func(t testing.TB, s queueSubject) {
+	{"the depth counts the jobs", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 5)
 		q.wantStats(t, hook.QueueStats{Capacity: 5})
 		later := sampleJob("later")
@@ -210,7 +210,7 @@ var statRules = []rule[queueSubject]{
 		q.settle(t, two, hook.Failed, time.Now().Add(time.Hour))
 		q.wantStats(t, hook.QueueStats{Waiting: 2, Capacity: 5})
 	}},
-	{"the oldest age is that of what waits and is due", func(t testing.TB, s queueSubject) {
+	{"the oldest age is that of the oldest due job", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		later := sampleJob("later")
 		later.At = time.Now().Add(time.Hour)
@@ -221,7 +221,7 @@ var statRules = []rule[queueSubject]{
 		before := time.Now()
 		q.accept(t, q.ask(), sampleJob("one"))
 		after := time.Now()
-		<-time.After(pause) // the passing of time is what the rule is about
+		<-time.After(pause) // the rule is about the passing of time
 		least := time.Since(after)
 		age := q.stats(t).OldestAge
 		if most := time.Since(before); age < least-time.Millisecond || age > most+time.Millisecond {
@@ -239,7 +239,7 @@ func (q *queueCase) stats(t testing.TB) hook.QueueStats {
 	t.Helper()
 	queue, ok := q.Queue.(hook.StatQueue)
 	if !ok {
-		t.Skip("hooktest: the queue is no hook.StatQueue")
+		t.Skip("hooktest: the queue is not a hook.StatQueue")
 	}
 	stats, err := queue.Stats(context.Background())
 	if err != nil {
@@ -260,7 +260,7 @@ func (q *queueCase) wantStats(t testing.TB, want hook.QueueStats) {
 
 // parallelQueueRules check the use of a queue by many goroutines at once.
 var parallelQueueRules = []rule[queueSubject]{
-	{"many ask for one key and it is stored once", func(t testing.TB, s queueSubject) {
+	{"concurrent jobs with one key are stored once", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 64)
 		const askers = 16
 		inParallel(t, askers, func(i int) error {
@@ -275,7 +275,7 @@ var parallelQueueRules = []rule[queueSubject]{
 		q.claim(t)
 		q.wantNoClaim(t)
 	}},
-	{"many ask at once and the bound holds", func(t testing.TB, s queueSubject) {
+	{"concurrent jobs do not exceed the limit", func(t testing.TB, s queueSubject) {
 		const capacity, askers = 10, 24
 		q := s.open(t, capacity)
 		var mu sync.Mutex
@@ -295,7 +295,7 @@ var parallelQueueRules = []rule[queueSubject]{
 		}
 		q.wantWaiting(t, capacity)
 	}},
-	{"many claim at once and each job is claimed once", func(t testing.TB, s queueSubject) {
+	{"concurrent claims get each job once", func(t testing.TB, s queueSubject) {
 		const jobs, claimers = 120, 12
 		q := s.open(t, jobs)
 		claimer := q.claimer(t)

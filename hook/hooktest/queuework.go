@@ -41,7 +41,7 @@ func (s workSubject) open(t testing.TB, capacity, workers int) *workCase {
 	store := s.openStore(t, capacity, workers)
 	queue, ok := store.Queue.(hook.WorkQueue)
 	if !ok {
-		t.Fatalf("hooktest: the queue %T is no hook.WorkQueue", store.Queue)
+		t.Fatalf("hooktest: the queue %T is not a hook.WorkQueue", store.Queue)
 	}
 	return &workCase{queueCase{Store: store, patience: s.patience}, queue}
 }
@@ -142,7 +142,7 @@ func (s *shift) stop(t testing.TB) {
 	t.Helper()
 	switch {
 	case !s.ended():
-		t.Fatal("Work does not come back when its context is done")
+		t.Fatal("Work does not return when its context is done")
 	case s.err != nil:
 		t.Errorf("Work: %v", s.err)
 	}
@@ -155,7 +155,7 @@ func (s *shift) next(t testing.TB) begun {
 	case got := <-s.attempts:
 		return got
 	case <-s.over:
-		t.Fatalf("Work came back, with the error %v, before the next attempt", s.err)
+		t.Fatalf("Work returned, with the error %v, before the next attempt", s.err)
 	case <-time.After(s.q.patience):
 		t.Fatal("no job is performed")
 	}
@@ -207,7 +207,7 @@ var performRules = []rule[workSubject]{
 		}
 		got.Attempt = 0
 		if diff := differentJob(job, got.Job); diff != "" {
-			t.Errorf("the job is not what was queued (- queued, + performed):\n%s", diff)
+			t.Errorf("the job differs from the queued one (- queued, + performed):\n%s", diff)
 		}
 	}},
 	{"jobs are performed in order of their due time", func(t testing.TB, s workSubject) {
@@ -281,7 +281,7 @@ var performRules = []rule[workSubject]{
 		q.accept(t, q.ask(), sampleJob("two"))
 		shift.want(t, "two", 1)
 	}},
-	{"the depth follows the work", func(t testing.TB, s workSubject) {
+	{"the depth counts the work", func(t testing.TB, s workSubject) {
 		q := s.open(t, 5, 1)
 		q.accept(t, q.ask(), sampleJob("one"), sampleJob("two"))
 		q.wantStats(t, hook.QueueStats{Waiting: 2, Capacity: 5})
@@ -294,7 +294,7 @@ var performRules = []rule[workSubject]{
 		shift.stop(t)
 		q.wantStats(t, hook.QueueStats{Capacity: 5})
 	}},
-	{"work that panics fails, and the next is performed", func(t testing.TB, s workSubject) {
+	{"work that panics fails, and the next job is performed", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		bad := sampleJob("bad")
 		bad.Idempotent, bad.Retry = false, hook.Retry{}

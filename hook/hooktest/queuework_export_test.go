@@ -8,8 +8,7 @@ import (
 // OpenWork opens a store for a rule of TestWorkQueue.
 type OpenWork func(t testing.TB, capacity, workers int) Store
 
-// WorkRules are the rules of TestWorkQueue. They give up what does not happen
-// after patience.
+// WorkRules are the rules of TestWorkQueue. They wait for at most patience.
 func WorkRules(patience time.Duration) []NamedRule[OpenWork] {
 	var named []NamedRule[OpenWork]
 	for _, r := range workRules() {

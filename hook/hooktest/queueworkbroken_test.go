@@ -13,18 +13,18 @@ import (
 	"github.com/belay-run/belay/internal/probetest"
 )
 
-// performer is what Work is given.
+// performer is the argument of Work.
 type performer func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
-// faultyWork is a queue with workers of its own, as simple as it can be, and a
-// place for each fault. As openWork makes it, it keeps every rule.
+// faultyWork is a minimal queue with its own workers, and a place for each
+// fault. Without a fault it passes every rule.
 type faultyWork struct {
 	*faultyQueue
 	workers int
 
 	begin func(ctx context.Context, job hook.Job) error
 	try   func(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool)
-	// leave reports whether a worker leaves when its context is done.
+	// leave reports whether a worker stops when its context is done.
 	leave bool
 }
 
@@ -49,7 +49,7 @@ func attempted(ctx context.Context, job hook.Job, perform performer) (run hook.R
 	return run, again, true
 }
 
-// Work performs jobs with as many goroutines as there are workers.
+// Work runs jobs with as many goroutines as there are workers.
 func (q *faultyWork) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.leave {
 		ctx = context.WithoutCancel(ctx)
@@ -80,7 +80,7 @@ func (q *faultyWork) Work(ctx context.Context, perform func(context.Context, hoo
 	return nil
 }
 
-// openBroken returns a queue with the fault, as the suite asks for it.
+// openBroken returns a queue with the fault.
 func openBroken(inflict func(q *faultyWork)) hooktest.OpenWork {
 	return func(_ testing.TB, capacity, workers int) hooktest.Store {
 		q := openWork(capacity, workers)
@@ -101,7 +101,7 @@ var brokenWork = []struct {
 			job.Scope = hook.Scope{}
 			return job, err
 		}
-	}, []string{"a job is performed with every field", "a job that is due again keeps every field"}},
+	}, []string{"a job is performed with every field", "a retried job keeps every field"}},
 	{"does not look at the time", func(q *faultyWork) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 			jobs = slices.Clone(jobs)
@@ -135,8 +135,8 @@ var brokenWork = []struct {
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
 	}, []string{
-		"the record of how an attempt ended replaces that of its beginning", "a job that is over is not performed again",
-		"a job that is due again is performed again, and each attempt recorded",
+		"the record of how an attempt ended replaces that of its beginning", "an ended job is not performed again",
+		"a retried job is performed again, and each attempt is recorded",
 	}},
 	{"is never empty again", func(q *faultyWork) {
 		n := 0
@@ -151,14 +151,14 @@ var brokenWork = []struct {
 	}, []string{"a full queue has room again when a job is performed"}},
 	{"counts what runs among what waits", func(q *faultyWork) {
 		q.stats = func(s *hook.QueueStats) { s.Waiting += s.Running }
-	}, []string{"the depth follows the work"}},
+	}, []string{"the depth counts the work"}},
 	{"goes home after a panic", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool) {
 			defer func() { _ = recover() }()
 			run, again = perform(ctx, job)
 			return run, again, true
 		}
-	}, []string{"work that panics fails, and the next is performed"}},
+	}, []string{"work that panics fails, and the next job is performed"}},
 	{"takes a panic for a success", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool) {
 			run, again, ok = attempted(ctx, job, perform)
@@ -167,7 +167,7 @@ var brokenWork = []struct {
 			}
 			return run, again, ok
 		}
-	}, []string{"work that panics fails, and the next is performed"}},
+	}, []string{"work that panics fails, and the next job is performed"}},
 	{"has one worker", func(q *faultyWork) { q.workers = 1 }, []string{"as many jobs run as there are workers"}},
 	{"has too many workers", func(q *faultyWork) { q.workers++ }, []string{"as many jobs run as there are workers"}},
 	{"performs a job twice", func(q *faultyWork) {
@@ -175,21 +175,21 @@ var brokenWork = []struct {
 			_, _, _ = attempted(ctx, job, perform)
 			return attempted(ctx, job, perform)
 		}
-	}, []string{"many workers perform each job once", "a job that is over is not performed again"}},
+	}, []string{"many workers perform each job once", "an ended job is not performed again"}},
 	{"does not count attempts", func(q *faultyWork) {
 		q.claim = func(ctx context.Context) (hook.Job, error) {
 			job, err := q.MemoryQueue.Claim(ctx)
 			job.Attempt = 1
 			return job, err
 		}
-	}, []string{"a job that is due again is performed again, and each attempt recorded", "a job that is due again keeps every field"}},
+	}, []string{"a retried job is performed again, and each attempt is recorded", "a retried job keeps every field"}},
 	{"never tries again", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Time{})
 		}
 	}, []string{
-		"a job that is due again is performed again, and each attempt recorded", "a key whose job is due again is left out",
-		"interrupted work that is due again is performed by the next worker",
+		"a retried job is performed again, and each attempt is recorded", "a job is skipped if its key waits for a retry",
+		"the next worker performs interrupted work again",
 	}},
 	{"tries again at once", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
@@ -198,7 +198,7 @@ var brokenWork = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again is not performed before its time"}},
+	}, []string{"a retried job is not performed before its time"}},
 	{"has no room for what is due again", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if stats, _ := q.MemoryQueue.Stats(ctx); stats.Waiting == q.capacity {
@@ -206,14 +206,14 @@ var brokenWork = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again is never refused because the queue is full"}},
+	}, []string{"a retried job is never rejected because the queue is full"}},
 	{"tries everything again", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Now())
 		}
 	}, []string{
-		"a job that is over is not performed again", "a running attempt is cancelled when work ends, and settled",
-		"a key is free again when its job has failed for good",
+		"an ended job is not performed again", "a running attempt is cancelled when work ends, and settled",
+		"a key is free again when its job has failed permanently",
 	}},
 	{"does not look at keys", func(q *faultyWork) {
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
@@ -224,23 +224,23 @@ var brokenWork = []struct {
 			return q.MemoryQueue.Enqueue(ctx, asked, jobs)
 		}
 	}, []string{
-		"a key that has succeeded is not performed again", "a key that is running is left out",
-		"a key whose job is due again is left out",
+		"a job whose key has succeeded is not performed again", "a job whose key is running is skipped",
+		"a job is skipped if its key waits for a retry",
 	}},
-	{"does not stop", func(q *faultyWork) { q.leave = false }, []string{"work ends with its context"}},
+	{"does not stop", func(q *faultyWork) { q.leave = false }, []string{"Work returns when its context is done"}},
 	{"does not tell the work to stop", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (hook.Run, time.Time, bool) {
 			return attempted(context.WithoutCancel(ctx), job, perform)
 		}
-	}, []string{"a running attempt is cancelled when work ends, and settled", "an attempt that ends while work is ending keeps its result"}},
+	}, []string{"a running attempt is cancelled when work ends, and settled", "an attempt that ends during the stop keeps its result"}},
 	{"leaves without settling", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (hook.Run, time.Time, bool) {
 			run, again, _ := attempted(ctx, job, perform)
 			return run, again, ctx.Err() == nil
 		}
 	}, []string{
-		"a running attempt is cancelled when work ends, and settled", "interrupted work that is due again is performed by the next worker",
-		"an attempt that ends while work is ending keeps its result",
+		"a running attempt is cancelled when work ends, and settled", "the next worker performs interrupted work again",
+		"an attempt that ends during the stop keeps its result",
 	}},
 	{"finishes what waits before it leaves", func(q *faultyWork) {
 		q.claim = func(ctx context.Context) (hook.Job, error) {
@@ -252,7 +252,7 @@ var brokenWork = []struct {
 			defer cancel()
 			return q.MemoryQueue.Claim(ctx)
 		}
-	}, []string{"what has not begun when work ends waits for the next"}},
+	}, []string{"jobs that have not begun when Work ends wait for the next worker"}},
 }
 
 func TestWorkSuiteCatches(t *testing.T) {
@@ -292,7 +292,7 @@ func TestFaultyWorkKeepsTheRulesItIsToBreak(t *testing.T) {
 	hooktest.TestWorkQueue(t, openBroken(func(*faultyWork) {}))
 }
 
-// A queue that forgets any one field of a job is caught.
+// A queue that drops any one field of a job is found.
 func TestWorkSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	rules := hooktest.WorkRules(300 * time.Millisecond)
@@ -314,7 +314,7 @@ func TestWorkSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// A queue without workers of its own cannot be tried.
+// A queue without its own workers cannot be tested.
 func TestWorkSuiteWithoutWork(t *testing.T) {
 	t.Parallel()
 	bare := func(_ testing.TB, capacity, _ int) hooktest.Store {
@@ -322,6 +322,6 @@ func TestWorkSuiteWithoutWork(t *testing.T) {
 		return hooktest.Store{Journal: q.journal, Queue: q.MemoryQueue}
 	}
 	for _, rule := range hooktest.WorkRules(time.Millisecond) {
-		probetest.Run(t, func(t testing.TB) { rule.Check(t, bare) }).WantFailure(t, "is no hook.WorkQueue")
+		probetest.Run(t, func(t testing.TB) { rule.Check(t, bare) }).WantFailure(t, "is not a hook.WorkQueue")
 	}
 }

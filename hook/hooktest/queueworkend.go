@@ -10,7 +10,7 @@ import (
 
 // againRules describe what happens to a job after an attempt.
 var againRules = []rule[workSubject]{
-	{"a job that is due again is performed again, and each attempt recorded", func(t testing.TB, s workSubject) {
+	{"a retried job is performed again, and each attempt is recorded", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, failsUntil(3, time.Now))
@@ -21,7 +21,7 @@ var againRules = []rule[workSubject]{
 		shift.stop(t)
 		q.wantAttempts(t, "one", hook.Failed, hook.Failed, hook.Completed)
 	}},
-	{"a job that is due again is not performed before its time", func(t testing.TB, s workSubject) {
+	{"a retried job is not performed before its time", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		q.accept(t, q.ask(), sampleJob("one"))
 		again := time.Now().Add(4 * pause)
@@ -32,7 +32,7 @@ var againRules = []rule[workSubject]{
 			t.Errorf("performed again as attempt %d, %s before its time", second.Attempt, early)
 		}
 	}},
-	{"a job that is due again keeps every field", func(t testing.TB, s workSubject) {
+	{"a retried job keeps every field", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), fullJob(time.Now()))
 		shift := q.work(t, failsUntil(2, time.Now))
@@ -41,10 +41,10 @@ var againRules = []rule[workSubject]{
 		want := fullJob(got.At) // either the first time or the second
 		want.Attempt = 2
 		if diff := differentJob(want, got.Job); diff != "" {
-			t.Errorf("the job is not what was queued (- queued, + performed again):\n%s", diff)
+			t.Errorf("the job differs from the queued one (- queued, + performed again):\n%s", diff)
 		}
 	}},
-	{"a job that is due again is never refused because the queue is full", func(t testing.TB, s workSubject) {
+	{"a retried job is never rejected because the queue is full", func(t testing.TB, s workSubject) {
 		q := s.open(t, 1, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		release := make(chan struct{})
@@ -59,7 +59,7 @@ var againRules = []rule[workSubject]{
 			got = shift.next(t)
 		}
 	}},
-	{"a job that is over is not performed again", func(t testing.TB, s workSubject) {
+	{"an ended job is not performed again", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		q.accept(t, q.ask(), sampleJob("failed"))
 		shift := q.work(t, ends(hook.Failed))
@@ -73,7 +73,7 @@ var againRules = []rule[workSubject]{
 
 // keyRules describe what happens to the key of a job.
 var keyRules = []rule[workSubject]{
-	{"a key that has succeeded is not performed again", func(t testing.TB, s workSubject) {
+	{"a job whose key has succeeded is not performed again", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, ends(hook.Completed))
@@ -84,7 +84,7 @@ var keyRules = []rule[workSubject]{
 		q.work(t, ends(hook.Completed)).wantNone(t)
 		q.wantAttempts(t, "one", hook.Completed)
 	}},
-	{"a key that is running is left out", func(t testing.TB, s workSubject) {
+	{"a job whose key is running is skipped", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		q.accept(t, q.ask(), sampleJob("one"))
 		release := make(chan struct{})
@@ -95,7 +95,7 @@ var keyRules = []rule[workSubject]{
 		close(release)
 		shift.wantNone(t)
 	}},
-	{"a key whose job is due again is left out", func(t testing.TB, s workSubject) {
+	{"a job is skipped if its key waits for a retry", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, failsUntil(2, func() time.Time { return time.Now().Add(time.Hour) }))
@@ -105,7 +105,7 @@ var keyRules = []rule[workSubject]{
 		q.wantWaiting(t, 1)
 		q.work(t, ends(hook.Completed)).wantNone(t)
 	}},
-	{"a key is free again when its job has failed for good", func(t testing.TB, s workSubject) {
+	{"a key is free again when its job has failed permanently", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, ends(hook.Failed))
@@ -118,7 +118,7 @@ var keyRules = []rule[workSubject]{
 
 // stopRules describe how work ends.
 var stopRules = []rule[workSubject]{
-	{"work ends with its context", func(t testing.TB, s workSubject) {
+	{"Work returns when its context is done", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		shift := q.work(t, ends(hook.Completed))
 		q.accept(t, q.ask(), sampleJob("one"))
@@ -138,7 +138,7 @@ var stopRules = []rule[workSubject]{
 		q.wantAttempts(t, "one", hook.Interrupted)
 		q.work(t, ends(hook.Completed)).wantNone(t)
 	}},
-	{"interrupted work that is due again is performed by the next worker", func(t testing.TB, s workSubject) {
+	{"the next worker performs interrupted work again", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, waitsFor(nil))
@@ -151,7 +151,7 @@ var stopRules = []rule[workSubject]{
 		shift.stop(t)
 		q.wantAttempts(t, "one", hook.Interrupted, hook.Completed)
 	}},
-	{"an attempt that ends while work is ending keeps its result", func(t testing.TB, s workSubject) {
+	{"an attempt that ends during the stop keeps its result", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
@@ -163,7 +163,7 @@ var stopRules = []rule[workSubject]{
 		q.wantWaiting(t, 0)
 		q.wantAttempts(t, "one", hook.Completed)
 	}},
-	{"what has not begun when work ends waits for the next", func(t testing.TB, s workSubject) {
+	{"jobs that have not begun when Work ends wait for the next worker", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {

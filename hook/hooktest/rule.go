@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// rule is one thing that an implementation must do. Its name says what. S is the subject
+// rule is one requirement for an implementation, described by its name. S is the subject
 // that is opened for this rule.
 type rule[S any] struct {
 	name  string

@@ -65,7 +65,7 @@ func checkSecrets(t testing.TB, store Store) {
 	}
 	for _, word := range safeWords {
 		if found[word] == "" {
-			t.Errorf("%q was not found: what is marked safe is stored, so the search did not see everything", word)
+			t.Errorf("%q was not found: safe text must be stored, so the search did not see everything", word)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (play *secretPlay) scene(t testing.TB, s secretScene) {
 	ended := make(chan struct{})
 	go func() { // ends with the dispatch, or earlier by Goexit
 		defer close(ended)
-		_, _ = s.phase.Dispatch(ctx, play.snap, in) // only what is stored counts, not the outcome
+		_, _ = s.phase.Dispatch(ctx, play.snap, in) // only the stored data matters, not the outcome
 	}()
 	if !endedWithin(ended, patience) {
 		t.Fatalf("hooktest: %s at %s does not end", s.sub.ID(), s.phase.Name())
@@ -220,7 +220,7 @@ func (play *secretPlay) search(t testing.TB) map[string]string {
 			look("the run "+run.String(), spelledOut(run))
 		}
 	} else if play.store.Dump == nil {
-		t.Skip("hooktest: the journal is no hook.ListJournal and there is no Dump, so there is nothing to search")
+		t.Skip("hooktest: the journal is not a hook.ListJournal and there is no Dump, so there is nothing to search")
 	}
 	for _, job := range slices.Concat(play.queue.all(), play.queue.claimed) {
 		look("the job "+job.ID, spelledOut(job))
@@ -252,7 +252,7 @@ func spelledOut(v any) []byte {
 // watchedQueue forwards jobs and remembers them.
 type watchedQueue struct {
 	hook.Queue
-	claimed []hook.Job // for the test's goroutine alone
+	claimed []hook.Job // used only by the test's goroutine
 
 	mu   sync.Mutex
 	jobs []hook.Job

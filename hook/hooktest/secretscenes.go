@@ -27,7 +27,7 @@ type secretAnswer struct {
 	jobs                   []hook.Job
 }
 
-// Answer returns what the answer asks for.
+// Answer returns the answer.
 func (a secretAnswer) Answer() *hook.Answer {
 	answer := &hook.Answer{Audit: a.audit, Jobs: a.jobs}
 	if a.deny != "" {

@@ -12,23 +12,23 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// slate is a simple journal with a place for each fault. As newSlate makes it,
-// it keeps every rule.
+// slate is a simple journal with a place for each fault. Without a fault it
+// passes every rule.
 type slate struct {
 	mu   sync.Mutex
 	runs []hook.Run
 
-	// append takes the place of Append. s.mu is held.
+	// append replaces Append. s.mu is held.
 	append func(ctx context.Context, runs []hook.Run) error
-	// check refuses a run by itself.
+	// check rejects a single run.
 	check func(run hook.Run) error
-	// upsert decides what becomes of a run whose id is there.
+	// upsert decides what happens to a run with an existing id.
 	upsert func(stored, run hook.Run) (kept hook.Run, err error)
 	// store changes a run before it is stored.
 	store func(run *hook.Run)
-	// moves puts a run at the end when it changes.
+	// moves moves a run to the end when it changes.
 	moves bool
-	// halves stores what came before a run that was refused.
+	// halves stores the runs before a rejected one.
 	halves bool
 	// read changes what is stored before it is filtered.
 	read func(runs []hook.Run) []hook.Run

@@ -63,7 +63,7 @@ type Trial[In any, Out hook.Output] struct {
 // grace is how long a cancelled trial may take to return.
 const grace = time.Second
 
-// errGoexit replaces an outcome that never came.
+// errGoexit is the error of a dispatch that returned no outcome.
 var errGoexit = errors.New("the handler ended the dispatching goroutine with runtime.Goexit")
 
 // Try installs one subscription in its own runtime, dispatches one input to its phase,
@@ -79,12 +79,12 @@ func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub h
 		o.Timeout = 10 * time.Second
 	}
 	if on := sub.Phase(); on != nil && phase.Name() != "" && on.Name() != phase.Name() {
-		t.Fatalf("hooktest: cannot try %q: it is on %s, and Try was given %s", sub.ID(), on.Name(), phase.Name())
+		t.Fatalf("hooktest: cannot try %q: its phase is %s, but Try got the phase %s", sub.ID(), on.Name(), phase.Name())
 	}
 	stage := newStage(&o)
 	rt, err := stage.install(phase, sub, &o)
 	if err != nil {
-		t.Fatalf("hooktest: cannot try %q at %s (Options.Others installs what it depends on): %v", sub.ID(), phase.Name(), err)
+		t.Fatalf("hooktest: cannot try %q at %s (add its dependencies to Options.Others): %v", sub.ID(), phase.Name(), err)
 	}
 	if o.Ready != nil {
 		o.Ready(rt)
@@ -113,7 +113,7 @@ func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub h
 	return trial
 }
 
-// run dispatches and waits for what follows from it.
+// run dispatches and waits for everything that the dispatch started.
 func (trial *Trial[In, Out]) run(ctx context.Context, phase hook.Phase[In, Out], rt *hook.Runtime, stage *stage, in In) {
 	snapshot := rt.Snapshot()
 	trial.Plan = phase.Plan(snapshot)

@@ -187,7 +187,7 @@ func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
 	}{
 		{"a faulty subscription", upload.On("a b", answers(verdict{}), nil), nil, "id: want 1-128"},
 		{"an empty subscription", hook.Subscription{}, nil, "the subscription is empty"},
-		{"a subscription of another phase", uploaded.On("a", answers(remark{}), nil), nil, "it is on uploaded, and Try was given upload"},
+		{"a subscription of another phase", uploaded.On("a", answers(remark{}), nil), nil, "its phase is uploaded, but Try got the phase upload"},
 		{"a faulty job handler", noSecrets, &hooktest.Options{Jobs: []hook.JobHandler{{Name: "a"}}}, "run: there is none"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -199,8 +199,7 @@ func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
 	probetest.Run(t, func(t testing.TB) { hooktest.Try(t, none, noSecrets, file{}, nil) }).WantFailure(t, "not made by hook.Define")
 }
 
-// A fault of the phase itself must not take the other tests of the process with
-// it.
+// A panic of the phase itself must not end the other tests of the process.
 func TestTrySurvivesAPhaseThatPanics(t *testing.T) {
 	t.Parallel()
 	for fault, def := range map[string]hook.Definition[file, *tags]{

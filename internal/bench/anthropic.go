@@ -70,8 +70,8 @@ func anthropicPromises() []promise {
 	}
 }
 
-// withAnthropic measures the provider and the bare call of the official SDK, which
-// leaves at the first text or hears all of it, on one server.
+// withAnthropic measures the provider and a bare call of the official SDK on one
+// server. Both stop at the first text, or read the whole response.
 func withAnthropic(measure func(url string, model belay.Model, bare func(leave bool)) float64) (float64, error) {
 	url, stop, err := serveCanned()
 	if err != nil {
@@ -97,7 +97,8 @@ func withAnthropic(measure func(url string, model belay.Model, bare func(leave b
 	return measure(url, anthropic.New("bench", &anthropic.Options{URL: url, Key: "bench", MaxTokens: 1024}), bare), nil
 }
 
-// anthropicRatio is what the provider's call takes against the bare one.
+// anthropicRatio is the time of the provider's call divided by that of the
+// bare call.
 func anthropicRatio() (float64, error) {
 	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
 		ours, theirs := alternating(geminiSamples, func(int) { hear(model, request(1), false) }, func(int) { bare(false) })
@@ -105,8 +106,8 @@ func anthropicRatio() (float64, error) {
 	})
 }
 
-// anthropicFirstToken is how many microseconds later than from the bare call the first
-// piece of text comes.
+// anthropicFirstToken is how many microseconds the first text arrives later than with
+// the bare call.
 func anthropicFirstToken() (float64, error) {
 	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
 		ours, theirs := alternating(geminiSamples, func(int) { hear(model, request(1), true) }, func(int) { bare(true) })
@@ -114,20 +115,21 @@ func anthropicFirstToken() (float64, error) {
 	})
 }
 
-// anthropicThousandTurns is what the request of turn 1,000 takes, see longRequests.
+// anthropicThousandTurns is the cost of the request of turn 1,000, see
+// longRequests.
 func anthropicThousandTurns() (float64, error) {
 	return withAnthropic(func(url string, model belay.Model, _ func(leave bool)) float64 { return longRequests(url, model) })
 }
 
-// sdkOverhead is how many microseconds a turn with ten hooks takes beyond the
-// bare call of the official SDK, at the median, on a server that answers at
+// sdkOverhead is the median time, in microseconds, that a turn with ten hooks
+// takes beyond the bare call of the official SDK, on a server that answers at
 // once.
 func sdkOverhead() (float64, error) {
 	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
 		agent, err := belay.New(model, &belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
 		must(err)
 		ours, theirs := alternating(geminiSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, as the bare call is
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare call
 			func(int) { bare(false) })
 		return ours - theirs
 	})

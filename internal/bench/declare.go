@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// declarePromises are those of hooks that are declared in files.
+// declarePromises are the promises about hooks that are declared in files.
 func declarePromises() []promise {
 	return []promise{
 		{"declare-command", 1.15, commandRatio},
@@ -30,7 +30,8 @@ func declarePromises() []promise {
 	}
 }
 
-// declared is a snapshot with one declared hook, and what to call at the end.
+// declared is a snapshot with one declared hook, and a function that cleans
+// up.
 type declared struct {
 	*hook.Snapshot
 	dir   string
@@ -76,7 +77,7 @@ func declareHookOn(opts *hook.RuntimeOptions, lines string, files map[string]str
 	return &declared{Snapshot: rt.Snapshot(), dir: dir, close: func() error { return errors.Join(set.Close(), os.RemoveAll(dir)) }}, nil
 }
 
-// ask dispatches once, and is an error unless the hook passed.
+// ask dispatches once, and returns an error unless the hook passed.
 func (d *declared) ask(call belay.ToolCall) error {
 	outcome, err := belay.ToolPre.Dispatch(ctx, d.Snapshot, call)
 	if err == nil && (outcome.Output.Decision != belay.ToolPass || len(outcome.Diagnostics) > 0) {
@@ -92,7 +93,8 @@ func (d *declared) askOnce() error {
 	return err
 }
 
-// medians measures two things in turn, each many times, and ours so many times in a row.
+// medians measures two functions alternately, many times each. Ours runs several times
+// in a row.
 func medians(times, row int, ours, floor func() error) (a, b float64, err error) {
 	var one, other []float64
 	clock := func(f func() error) float64 {
@@ -109,8 +111,8 @@ func medians(times, row int, ours, floor func() error) (a, b float64, err error)
 	return median(one), median(other), err
 }
 
-// commandRatio is what a command hook costs against a bare os/exec of the same program
-// with the same standard input, at the median.
+// commandRatio is the median time of a command hook divided by that of a bare os/exec
+// of the same program with the same standard input.
 func commandRatio() (figure float64, err error) {
 	d, spawn, err := commandHook(nil)
 	if err != nil {
@@ -120,8 +122,9 @@ func commandRatio() (figure float64, err error) {
 	return bestRatio(d.askOnce, spawn)
 }
 
-// evidenceRatio is what a command hook costs on SQLite, with its started record durable
-// before it runs, against a bare spawn and a bare commit of the same row.
+// evidenceRatio is the time of a command hook on SQLite, with its started record
+// durable before it runs, divided by that of a bare spawn and a bare commit of the same
+// row.
 func evidenceRatio() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
@@ -149,7 +152,7 @@ func evidenceRatio() (figure float64, err error) {
 	return bestRatio(d.askOnce, func() error { return errors.Join(floor.run(), spawn()) })
 }
 
-// run writes the first run once more, in a transaction.
+// run writes the first run again, in a transaction.
 func (r *replay) run() error {
 	r.turn++
 	run := append([]any(nil), r.rows["runs"][0]...)
@@ -162,8 +165,8 @@ func (r *replay) run() error {
 	return tx.Commit()
 }
 
-// commandHook declares a command hook, and returns what starts the same program bare, with
-// the same standard input.
+// commandHook declares a command hook, and returns a function that starts the same program
+// directly, with the same standard input.
 func commandHook(opts *hook.RuntimeOptions) (d *declared, spawn func() error, err error) {
 	program, err := exec.LookPath("tail")
 	if err != nil {
@@ -191,7 +194,7 @@ func commandHook(opts *hook.RuntimeOptions) (d *declared, spawn func() error, er
 	}, nil
 }
 
-// bestRatio is the best of three ratios of medians.
+// bestRatio returns the best of three ratios of medians.
 func bestRatio(ours, floor func() error) (float64, error) {
 	best := math.Inf(1)
 	for range 3 {
@@ -204,8 +207,8 @@ func bestRatio(ours, floor func() error) (float64, error) {
 	return best, nil
 }
 
-// workerRatio is what a hook as a worker in Go costs against the same as a shell script,
-// at the median.
+// workerRatio is the median time of a hook as a worker in Go divided by that of the same
+// hook as a shell script.
 func workerRatio() (figure float64, err error) {
 	build, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
@@ -239,7 +242,7 @@ func workerRatio() (figure float64, err error) {
 	return worked / floor, err
 }
 
-// whenCost is the microseconds that a hook costs whose condition does not hold.
+// whenCost is the time, in microseconds, of a hook whose condition is false.
 func whenCost() (figure float64, err error) {
 	d, err := declareHook(`match: { tools: [write, edit], when: 'args.path.startsWith("/srv/prod")' }`+"\n    action: deny", nil)
 	if err != nil {
@@ -261,9 +264,8 @@ func whenCost() (figure float64, err error) {
 	return best / 1000, err
 }
 
-// reloadCost is how long it takes to load a changed space with 100 hooks in the place of
-// the old one, in milliseconds, the best of several. The floor is reading and checking the
-// files, which is part of it.
+// reloadCost is the time, in milliseconds, to replace a loaded space with 100 hooks by a
+// changed one, the best of several. It includes its floor: reading and checking the files.
 func reloadCost() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {

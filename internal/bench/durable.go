@@ -17,7 +17,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// durablePromises are those of the SQLite store and of the command line.
+// durablePromises are the promises about the SQLite store and the command
+// line.
 func durablePromises() []promise {
 	return []promise{
 		{"commits-beyond-2+2n", 0, commitsBeyond},
@@ -28,8 +29,8 @@ func durablePromises() []promise {
 	}
 }
 
-// inTurn are ten hooks, none of which looks at the end: what it sees must be
-// stored, so its own records are a commit more.
+// inTurn are ten hooks, none of them at the end of the turn: a hook there
+// needs a stored turn, so its own records take one more commit.
 func inTurn() []hook.Subscription {
 	subs := tenHooks()[:9]
 	return append(subs, belay.ToolPre.On("gate-5", noOpinion, nil))
@@ -77,13 +78,13 @@ func commitsBeyond() (beyond float64, err error) {
 	after := d.store.Stats()
 	commits, transactions := after.Commits-before.Commits, after.Transactions-before.Transactions
 	if transactions != commits {
-		return 0, fmt.Errorf("%d commits in %d transactions, with nobody to share them", commits, transactions)
+		return 0, fmt.Errorf("%d commits in %d transactions, with no other session to share them", commits, transactions)
 	}
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// durableTurn is what a durable turn with one tool and ten hooks costs against as
-// many bare transactions with the same rows.
+// durableTurn is the time of a durable turn with one tool and ten hooks divided
+// by that of as many bare transactions with the same rows.
 func durableTurn() (figure float64, err error) {
 	d, err := newDurable(inTurn())
 	if err != nil {
@@ -105,8 +106,8 @@ func durableTurn() (figure float64, err error) {
 	return ratio(ours, floor.turns), nil
 }
 
-// replay writes the rows of a turn again and again, in as many transactions, into
-// tables of the same columns and indexes.
+// replay writes the rows of a turn repeatedly, in as many transactions, into
+// tables with the same columns and indexes.
 type replay struct {
 	*sql.DB
 	insert map[string]*sql.Stmt
@@ -182,8 +183,8 @@ func (r *replay) take(src *sql.DB, table string) error {
 	return errors.Join(err, rows.Err())
 }
 
-// turns writes the rows of n turns: 4 transactions each, with the records spread
-// as a turn spreads them.
+// turns writes the rows of n turns: 4 transactions each, with the records in the
+// same transactions as in a turn.
 func (r *replay) turns(n int) {
 	messages, runs, call := r.rows["messages"], r.rows["runs"], r.rows["calls"][0]
 	for range n {
@@ -223,8 +224,8 @@ func (r *replay) exec(tx *sql.Tx, stmt *sql.Stmt, args []any) {
 	must(err)
 }
 
-// groupCommit is how often the disk is waited for in a turn when 64 sessions take
-// turns at once, against one alone.
+// groupCommit is the number of disk flushes per turn when 64 sessions run turns
+// at once, divided by that of one session alone.
 func groupCommit() (figure float64, err error) {
 	d, err := newDurable(inTurn())
 	if err != nil {
@@ -250,8 +251,8 @@ func groupCommit() (figure float64, err error) {
 	return waits(64, 20) / alone, nil
 }
 
-// lastRuns is how long listing the last 50 runs takes among a million, against
-// among ten thousand.
+// lastRuns is the time to list the last 50 of a million runs divided by that
+// of ten thousand runs.
 func lastRuns() (figure float64, err error) {
 	few, err := newDurable(nil)
 	if err != nil {
@@ -269,9 +270,9 @@ func lastRuns() (figure float64, err error) {
 	return ratio(many.list, few.list), nil
 }
 
-// fill stores records the quick way.
+// fill stores records directly with SQL.
 func (d *durable) fill(n int) (err error) {
-	takeTurn(d.Session("one")) // nothing is recorded without hooks: this is for the tables alone
+	takeTurn(d.Session("one")) // without hooks nothing is recorded: this only creates the tables
 	must(d.store.Journal().Append(ctx, []hook.Run{{
 		ID: "first", Phase: "tool.pre", Subscription: "gate", State: hook.Completed, Started: time.Now(), Ended: time.Now(), Scope: hook.Scope{Session: "one", Turn: "1"},
 	}}))
@@ -320,7 +321,7 @@ func (d *durable) list(n int) {
 	}
 }
 
-// helpTime is how many milliseconds `belay --help` takes when it is warm.
+// helpTime is the time of `belay --help`, in milliseconds, after a warm-up.
 func helpTime() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// geminiPromises are those of the provider of Gemini models, against the bare
-// call of the official SDK and the same server.
+// geminiPromises are the promises about the provider of Gemini models,
+// compared with the bare call of the official SDK on the same server.
 func geminiPromises() []promise {
 	return []promise{
 		{"gemini-overhead-us", 200, geminiOverhead},
@@ -61,8 +61,8 @@ func withGemini(measure func(url string) (float64, error)) (float64, error) {
 	return measure("http://" + listener.Addr().String())
 }
 
-// bareGemini is the call as a program writes it that uses the SDK directly. It
-// leaves at the first event, or hears all of them.
+// bareGemini is the call of a program that uses the SDK directly. It stops at
+// the first event, or reads all of them.
 func bareGemini(url string) (call func(leave bool), err error) {
 	client, err := sdk.NewClient(ctx, &sdk.ClientConfig{APIKey: "bench", Backend: sdk.BackendGeminiAPI, HTTPOptions: sdk.HTTPOptions{BaseURL: url}})
 	return func(leave bool) {
@@ -79,7 +79,8 @@ func benchGemini(url string) *gemini.Model {
 	return gemini.New("bench", &gemini.Options{URL: url, Key: "bench"})
 }
 
-// hear asks a model, and leaves at the first chunk or hears all of it.
+// hear sends a request to a model, and stops at the first chunk or reads the
+// whole response.
 func hear(model belay.Model, req *belay.Request, leave bool) {
 	for _, err := range model.Stream(ctx, req) {
 		must(err)
@@ -89,8 +90,8 @@ func hear(model belay.Model, req *belay.Request, leave bool) {
 	}
 }
 
-// alternating are the medians of two things that take turns, so that both see the
-// same machine, in microseconds.
+// alternating returns the medians of two functions in microseconds. They run
+// alternately, so that both run under the same load.
 func alternating(samples int, ours, theirs func(i int)) (our, their float64) {
 	var a, b []float64
 	for i := range samples {
@@ -102,8 +103,8 @@ func alternating(samples int, ours, theirs func(i int)) (our, their float64) {
 
 const geminiSamples = 400
 
-// geminiOverhead is how many microseconds a turn with ten hooks takes beyond the
-// bare call, at the median.
+// geminiOverhead is the median time, in microseconds, that a turn with ten hooks
+// takes beyond the bare call.
 func geminiOverhead() (float64, error) {
 	return withGemini(func(url string) (float64, error) {
 		bare, err := bareGemini(url)
@@ -115,13 +116,14 @@ func geminiOverhead() (float64, error) {
 			return 0, err
 		}
 		ours, theirs := alternating(geminiSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, as the bare call is
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare call
 			func(int) { bare(false) })
 		return ours - theirs, nil
 	})
 }
 
-// geminiRatio is what the provider's call takes against the bare one.
+// geminiRatio is the time of the provider's call divided by that of the bare
+// call.
 func geminiRatio() (float64, error) {
 	return withGemini(func(url string) (float64, error) {
 		bare, err := bareGemini(url)
@@ -134,8 +136,8 @@ func geminiRatio() (float64, error) {
 	})
 }
 
-// geminiFirstToken is how many microseconds later than from the bare call the
-// first piece of text comes.
+// geminiFirstToken is how many microseconds the first text arrives later than
+// with the bare call.
 func geminiFirstToken() (float64, error) {
 	return withGemini(func(url string) (float64, error) {
 		bare, err := bareGemini(url)
@@ -148,27 +150,28 @@ func geminiFirstToken() (float64, error) {
 	})
 }
 
-// geminiThousandTurns is what the request of turn 1,000 takes, see longRequests.
+// geminiThousandTurns is the cost of the request of turn 1,000, see
+// longRequests.
 func geminiThousandTurns() (float64, error) {
 	return withGemini(func(url string) (float64, error) { return longRequests(url, benchGemini(url)), nil })
 }
 
-// longRequests is what the request of turn 1,000 takes against that of turn 100 and
-// what it takes to send the bytes that it has more, from where they are: each message
-// is a piece of memory of its own.
+// longRequests is the time of the request of turn 1,000 divided by that of turn 100
+// plus the time to send the additional bytes. These bytes are in separate pieces of
+// memory, like the messages.
 func longRequests(url string, model belay.Model) float64 {
 	const early, late = 2*100 - 1, 2*1000 - 1 // messages
 	measure := func(messages int) func() (ours, bytesAlone float64) {
 		req, beside := request(messages), request(messages)
 		pieces := make([][]byte, 0, messages)
-		for i := range messages { // as they lie in memory that has more to keep
+		for i := range messages { // in memory that also holds other data
 			pieces = append(pieces, bytes.Repeat([]byte("x"), 1000))
 			beside.Messages[i] = kilobyte(i)
 		}
 		return func() (ours, bytesAlone float64) {
 			defer runtime.KeepAlive(beside)
 			return alternating(25, func(int) {
-				req.Messages[messages-1] = kilobyte(messages - 1) // what a step adds is encoded each time
+				req.Messages[messages-1] = kilobyte(messages - 1) // the new part of a step is encoded each time
 				hear(model, req, false)
 			}, func(int) { send(url, pieces) })
 		}
@@ -183,7 +186,7 @@ func longRequests(url string, model belay.Model) float64 {
 	return median(ratios)
 }
 
-// request is a conversation of some messages of a kilobyte.
+// request returns a conversation of n messages of a kilobyte each.
 func request(messages int) *belay.Request {
 	req := &belay.Request{}
 	for i := range messages {
@@ -200,7 +203,7 @@ func kilobyte(i int) *belay.Message {
 	return m
 }
 
-// send sends a body of some pieces of a kilobyte and reads the answer.
+// send sends a body of n pieces of a kilobyte each, and reads the answer.
 func send(url string, pieces [][]byte) {
 	readers := make([]io.Reader, 0, len(pieces))
 	for _, piece := range pieces {
@@ -216,8 +219,8 @@ func send(url string, pieces [][]byte) {
 	must(answer.Body.Close())
 }
 
-// filling reads as much as there is room for: what is read in small pieces is
-// sent in small pieces, too.
+// filling fills the whole buffer: data that is read in small pieces is also
+// sent in small pieces.
 type filling struct{ r io.Reader }
 
 func (f filling) Read(p []byte) (int, error) {

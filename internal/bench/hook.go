@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// hookPromises are those of the hook runtime, on the phases of an agent.
+// hookPromises are the promises about the hook runtime, on the phases of an
+// agent.
 func hookPromises() []promise {
 	return []promise{
 		{"active-unused-ns", 2, activeUnused},
@@ -55,8 +56,8 @@ func toolCall() (belay.ToolCall, error) {
 		[]byte(`{"id": "call-1", "tool": "write", "input": {"path": "a.txt"}}`))
 }
 
-// activeUnused is what asking about a phase without subscriptions costs more
-// than asking whether a pointer is nil.
+// activeUnused is the time to check a phase without subscriptions divided by
+// that of a nil check.
 func activeUnused() (float64, error) {
 	snap, err := snapshotOf(0, nil)
 	if err != nil {
@@ -178,7 +179,7 @@ func inlineAllocs(handlers int) (float64, error) {
 	return allocs(ours), nil
 }
 
-// inlineGrowth is the cost of a handler among 100 against that among 10.
+// inlineGrowth is the cost of a handler among 100 divided by that among 10.
 func inlineGrowth() (float64, error) {
 	ten, _, err := inlineSetup(10)
 	if err != nil {
@@ -191,8 +192,8 @@ func inlineGrowth() (float64, error) {
 	return ratio(hundred, ten) / 10, nil
 }
 
-// goroutineLoop is the floor of a handler that can be abandoned, as one writes
-// it by hand.
+// goroutineLoop is the floor of a handler that can be abandoned: the same,
+// written by hand.
 func goroutineLoop(call belay.ToolCall) func(n int) {
 	return func(n int) {
 		for range n {
@@ -236,8 +237,8 @@ func deadlineAllocs() (float64, error) {
 	return allocs(dispatchLoop(snap, call)), nil
 }
 
-// longSessionTime is what the last hundred runs of a long session cost against
-// an early hundred.
+// longSessionTime is the cost of the last hundred runs of a long session
+// divided by that of an early hundred.
 func longSessionTime() (float64, error) {
 	call, err := toolCall()
 	if err != nil {
@@ -264,8 +265,8 @@ func timed(dispatch func(n int)) float64 {
 	return float64(time.Since(start))
 }
 
-// longSessionMemory is what a session retains after 10,000 runs of ten handlers
-// against after 1,000, when its journal is full.
+// longSessionMemory is the memory of a session after 10,000 runs of ten
+// handlers divided by that after 1,000, when its journal is full.
 func longSessionMemory() (float64, error) {
 	call, err := toolCall()
 	if err != nil {
@@ -293,8 +294,8 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// installGrowth is what installing 10,000 subscriptions costs against 1,000,
-// each at its best of several rounds.
+// installGrowth is the cost of installing 10,000 subscriptions divided by
+// that of 1,000, each the best of several rounds.
 func installGrowth() (float64, error) {
 	small, large := math.Inf(1), math.Inf(1)
 	for range rounds {
@@ -312,9 +313,9 @@ func installGrowth() (float64, error) {
 }
 
 // installTime installs n subscriptions, most of which depend on others. The
-// collector waits meanwhile: in a process as small as this one a cycle would fall
-// into the large install and none into the small one, and what is measured is
-// how installing itself grows.
+// garbage collector is off meanwhile: in such a small process one cycle would run
+// during the large install and none during the small one, but this measures how
+// installing itself grows.
 func installTime(n int) (float64, error) {
 	rt, err := hook.NewRuntime(belay.Phases(), nil)
 	if err != nil {

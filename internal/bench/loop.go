@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// loopPromises are those of the loop.
+// loopPromises are the promises about the loop.
 func loopPromises() []promise {
 	return []promise{
 		{"turn", 3, turnRatio},
@@ -27,11 +27,11 @@ func loopPromises() []promise {
 	}
 }
 
-// noOpinion is a handler that has none.
+// noOpinion is a handler without an opinion.
 func noOpinion[In any, Out hook.Output](context.Context, In) (out Out, err error) { return out, err }
 
-// tenHooks are spread over a turn as hooks are: most of them on tools, the rest
-// on the user's message and on the end.
+// tenHooks are spread over a turn in a typical way: most of them on tools, the
+// rest on the user's message and on the end.
 func tenHooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("prompt", noOpinion, nil),
@@ -53,8 +53,8 @@ func benchAgent() (*belay.Agent, *memstore.Store, error) {
 	return agent, store, err
 }
 
-// turns takes turns in a session of their own, which is forgotten afterwards, as
-// the floor forgets its history.
+// turns runs turns in a session of their own, which is then removed, as the
+// floor drops its history.
 func turns() (func(n int), error) {
 	agent, store, err := benchAgent()
 	return func(n int) {
@@ -75,8 +75,8 @@ func takeTurn(s *belay.Session) {
 	}
 }
 
-// turnRatio is what a turn with one tool and ten hooks costs against the bare
-// loop.
+// turnRatio is the time of a turn with one tool and ten hooks divided by that
+// of the bare loop.
 func turnRatio() (float64, error) {
 	ours, err := turns()
 	if err != nil {
@@ -97,7 +97,8 @@ func turnAllocs() (float64, error) {
 	return allocs(ours), nil
 }
 
-// thousandTurns is what a turn costs late in a long session against early in it.
+// thousandTurns is the cost of a turn late in a long session divided by that of
+// an early one.
 func thousandTurns() (float64, error) {
 	ratios := make([]float64, rounds)
 	for i := range ratios {
@@ -117,12 +118,12 @@ func thousandTurns() (float64, error) {
 	return median(ratios), nil
 }
 
-// tenTools is what a turn with ten calls of 50 ms in one message takes against
-// the 50 ms of one: they overlap, hooks or not.
+// tenTools is the time of a turn with ten calls of 50 ms in one message
+// divided by 50 ms: the calls overlap, with or without hooks.
 func tenTools() (float64, error) {
 	const each = 50 * time.Millisecond
 	slow := belay.NewTool("echo", "says it again, slowly", func(_ context.Context, in echoInput) (string, error) {
-		time.Sleep(each) // the tool's own work
+		time.Sleep(each) // the work of the tool
 		return in.Text, nil
 	}, nil)
 	agent, err := belay.New(manyCalls{10}, &belay.Options{Tools: []belay.Tool{slow}, Hooks: tenHooks(), Store: memstore.New(nil)})
@@ -138,7 +139,8 @@ func tenTools() (float64, error) {
 	return float64(best) / float64(each), nil
 }
 
-// idleSessionBytes is what a session keeps between turns, beyond its messages.
+// idleSessionBytes is the memory of a session between turns, without its
+// messages.
 func idleSessionBytes() (float64, error) {
 	const sessions = 2000
 	agent, _, err := benchAgent()
@@ -146,7 +148,7 @@ func idleSessionBytes() (float64, error) {
 		return 0, err
 	}
 	for range 2000 {
-		takeTurn(agent.Session("warm")) // until the journal, which is bounded, is full
+		takeTurn(agent.Session("warm")) // until the bounded journal is full
 	}
 	before := heap()
 	for i := range sessions {
@@ -184,7 +186,7 @@ func idleSessionGoroutines() (float64, error) {
 	return float64(after - before), nil
 }
 
-// copyOf is a message of its own, to see what one takes.
+// copyOf returns a separate copy of a message, to measure its size.
 func copyOf(m *belay.Message) *belay.Message {
 	c := &belay.Message{Seq: m.Seq, Turn: strings.Clone(m.Turn), Role: m.Role, Kind: m.Kind, Parts: slices.Clone(m.Parts)}
 	if m.Usage != nil {

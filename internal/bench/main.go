@@ -2,8 +2,8 @@
 //
 //	bench NAME MEASURED BOUND ok|short
 //
-// Most are ratios against a floor that is measured in the same run, so that
-// they mean something on any machine. It fails only when it cannot measure.
+// Most are ratios to a floor that is measured in the same run, so that they
+// can be compared between machines. It fails only when it cannot measure.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 		return
 	}
 	promises := slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), workerPromises(), permitPromises(), anthropicPromises(), geminiPromises(), openaiPromises(), skillPromises(), subagentPromises(), declarePromises(), extensionPromises(), mcpPromises(), memoryPromises())
-	if names := os.Args[1:]; len(names) > 0 { // only those that begin so
+	if names := os.Args[1:]; len(names) > 0 { // only promises with this prefix
 		promises = slices.DeleteFunc(promises, func(p promise) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.name, name) })
 		})
@@ -40,8 +40,9 @@ func main() {
 	}
 }
 
-// report measures the promises and then writes the table. It tells whether all
-// of them could be measured; a promise that is not kept is in the table.
+// report measures the promises and then prints the table. It reports whether
+// all of them could be measured; promises that are not kept are marked in the
+// table.
 func report(table, progress io.Writer, promises []promise) (measured bool) {
 	measured = true
 	var lines []string
@@ -61,10 +62,10 @@ func report(table, progress io.Writer, promises []promise) (measured bool) {
 	return measured
 }
 
-// line is the promise's line in the table.
+// line returns the promise's line in the table.
 func (p promise) line(measured float64) string {
 	verdict := "ok"
-	if !(measured <= p.bound) { // not a number is short, too
+	if !(measured <= p.bound) { // NaN counts as short, too
 		verdict = "short"
 	}
 	return fmt.Sprintf("bench %-28s %8.2f %8.2f %s", p.name, measured, p.bound, verdict)
@@ -72,9 +73,9 @@ func (p promise) line(measured float64) string {
 
 const rounds = 15
 
-// ratio is what f costs for each unit of what floor costs, each at its best of
-// several rounds: what is slower than the best is the machine's other work. The
-// two take turns, so that both see the same machine.
+// ratio returns the cost of f divided by that of floor, each the best of
+// several rounds: slower rounds include other work of the machine. The two run
+// alternately, so that both run under the same load.
 func ratio(f, floor func(n int)) float64 {
 	ours, below := math.Inf(1), math.Inf(1)
 	for range rounds {
@@ -84,7 +85,8 @@ func ratio(f, floor func(n int)) float64 {
 	return ours / below
 }
 
-// perOp is the nanoseconds an operation takes, from a loop of at least 20 ms.
+// perOp returns the time of an operation in nanoseconds, from a loop of at
+// least 20 ms.
 func perOp(f func(n int)) float64 {
 	for n := 64; ; n *= 2 {
 		start := time.Now()
@@ -100,7 +102,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// allocs is how often an operation allocates, on average.
+// allocs returns the average number of allocations of an operation.
 func allocs(f func(n int)) float64 {
 	result := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()

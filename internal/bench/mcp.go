@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// mcpPromises are those of MCP servers: a call of a tool, of 64 bytes and of 64 KiB,
-// against one that is made with the bare SDK.
+// mcpPromises are the promises about MCP servers: a call of a tool, with 64 bytes
+// and with 64 KiB, compared with a call through the bare SDK.
 func mcpPromises() []promise {
 	return []promise{
 		{"mcp-call", 1.3, mcpRatio(64)},
@@ -23,10 +23,10 @@ func mcpPromises() []promise {
 	}
 }
 
-// mcpVariable makes a server of this program.
+// mcpVariable makes this program an MCP server.
 const mcpVariable = "BELAY_BENCH_MCP"
 
-// serveMCP is the program as a server, if it is to be one.
+// serveMCP runs this program as a server, if the variable is set.
 func serveMCP() bool {
 	if os.Getenv(mcpVariable) == "" {
 		return false
@@ -42,8 +42,8 @@ func serveMCP() bool {
 	return true
 }
 
-// mcpRatio is what a call costs against one with the bare SDK, each to a process of its
-// own of the same program.
+// mcpRatio is the time of a call divided by that of a call through the bare SDK. Each
+// uses its own process of the same program.
 func mcpRatio(size int) func() (float64, error) {
 	return func() (figure float64, err error) {
 		program, err := os.Executable()

@@ -33,11 +33,12 @@ func memoryPromises() []promise {
 	}
 }
 
-// recallTimes is what recall takes among 10,000 memories, and among 100,000.
+// recallTimes are the times of recall among 10,000 and among 100,000
+// memories.
 type recallTimes struct{ few, many float64 }
 
-// memoryTexts are what users say, more or less: some words are in many memories, most
-// in few.
+// memoryTexts returns texts like those of users: some words are in many memories,
+// most in few.
 type memoryTexts struct {
 	random *rand.Rand
 	zipf   *rand.Zipf
@@ -66,8 +67,8 @@ func (m *memoryTexts) sentence(words int) string {
 	return strings.Join(said, " ")
 }
 
-// fill makes a store of so many memories, in scopes as a user has them: most are the
-// user's own, the others those of projects.
+// fill creates a store with n memories, in typical scopes: most are the user's own,
+// the others those of projects.
 func (m *memoryTexts) fill(path string, count int) (*memory.Store, error) {
 	store, err := memory.Open(ctx, path, nil)
 	if err != nil {
@@ -90,7 +91,7 @@ func (m *memoryTexts) fill(path string, count int) (*memory.Store, error) {
 	return store, nil
 }
 
-// recalls is the median time of recalling for texts, as a turn does it, in nanoseconds.
+// recalls returns the median time of recall for texts, in nanoseconds, as in a turn.
 func (m *memoryTexts) recalls(store *memory.Store, texts []string) (float64, error) {
 	best := make([]float64, len(texts))
 	for i, text := range texts {
@@ -121,8 +122,8 @@ func (m *memoryTexts) questions() []string {
 	return texts
 }
 
-// measureRecall recalls for the same texts from a small store and from a large one, in
-// turns, so that both see the same machine.
+// measureRecall recalls for the same texts from a small and a large store,
+// alternately, so that both run under the same load.
 func measureRecall(dir string) (took recallTimes, err error) {
 	m := newMemoryTexts()
 	var stores []*memory.Store

@@ -18,9 +18,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// openaiPromises are those of the provider of OpenAI's models and of the servers
-// that speak like it, against the bare call of the official SDK and the same
-// server.
+// openaiPromises are the promises about the provider of OpenAI's models and
+// compatible servers, compared with the bare call of the official SDK on the
+// same server.
 func openaiPromises() []promise {
 	return []promise{
 		{"openai-overhead-us", 200, func() (float64, error) { return openaiOverhead(openai.Responses) }},
@@ -95,8 +95,8 @@ func withOpenAI(api openai.API, measure func(url string) (float64, error)) (floa
 	return measure("http://" + listener.Addr().String() + "/v1")
 }
 
-// bareOpenAI is the call as a program writes it that uses the SDK directly. It
-// leaves at the first piece of text, or hears all of them.
+// bareOpenAI is the call of a program that uses the SDK directly. It stops at
+// the first text, or reads the whole response.
 func bareOpenAI(api openai.API, url string) func(leave bool) {
 	client := sdk.NewClient(option.WithBaseURL(url), option.WithAPIKey("bench"), option.WithMaxRetries(0))
 	if api == openai.Chat {
@@ -133,8 +133,8 @@ func benchOpenAI(api openai.API, url string) *openai.Model {
 
 const openaiSamples = 400
 
-// openaiOverhead is how many microseconds a turn with ten hooks takes beyond the
-// bare call, at the median.
+// openaiOverhead is the median time, in microseconds, that a turn with ten hooks
+// takes beyond the bare call.
 func openaiOverhead(api openai.API) (float64, error) {
 	return withOpenAI(api, func(url string) (float64, error) {
 		agent, err := belay.New(benchOpenAI(api, url), &belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
@@ -143,13 +143,14 @@ func openaiOverhead(api openai.API) (float64, error) {
 		}
 		bare := bareOpenAI(api, url)
 		ours, theirs := alternating(openaiSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, as the bare call is
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare call
 			func(int) { bare(false) })
 		return ours - theirs, nil
 	})
 }
 
-// openaiRatio is what the provider's call takes against the bare one.
+// openaiRatio is the time of the provider's call divided by that of the bare
+// call.
 func openaiRatio(api openai.API) (float64, error) {
 	return withOpenAI(api, func(url string) (float64, error) {
 		bare, model := bareOpenAI(api, url), benchOpenAI(api, url)
@@ -158,8 +159,8 @@ func openaiRatio(api openai.API) (float64, error) {
 	})
 }
 
-// openaiFirstToken is how many microseconds later than from the bare call the first
-// piece of text comes.
+// openaiFirstToken is how many microseconds the first text arrives later than with
+// the bare call.
 func openaiFirstToken() (float64, error) {
 	return withOpenAI(openai.Responses, func(url string) (float64, error) {
 		bare, model := bareOpenAI(openai.Responses, url), benchOpenAI(openai.Responses, url)
@@ -168,7 +169,8 @@ func openaiFirstToken() (float64, error) {
 	})
 }
 
-// openaiThousandTurns is what the request of turn 1,000 takes, see longRequests.
+// openaiThousandTurns is the cost of the request of turn 1,000, see
+// longRequests.
 func openaiThousandTurns() (float64, error) {
 	return withOpenAI(openai.Responses, func(url string) (float64, error) {
 		return longRequests(url, benchOpenAI(openai.Responses, url)), nil

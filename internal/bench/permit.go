@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// permitPromises are those of the floor.
+// permitPromises are the promises about the floor.
 func permitPromises() []promise {
 	return []promise{
 		{"permit-file-us", 5, inProject(fileCall)},
@@ -60,7 +60,7 @@ func newFloor(dir string, rules int) (*permit.Floor, error) {
 	return permit.New(dir, opts)
 }
 
-// fileCall is the microseconds that judging a call of a file tool takes.
+// fileCall is the time, in microseconds, to check a call of a file tool.
 func fileCall(dir string) (float64, error) {
 	floor, err := newFloor(dir, 10)
 	if err != nil {
@@ -78,7 +78,7 @@ func fileCall(dir string) (float64, error) {
 	return best / 1000, nil
 }
 
-// typical are commands as coding agents run them.
+// typical are typical commands of coding agents.
 var typical = []string{
 	`go test ./internal/server/... 2>&1 | tail -20`,
 	`cd internal/server && grep -rn "func Handle" --include='*.go' . | head -50`,
@@ -86,7 +86,8 @@ var typical = []string{
 	`for f in handler.go server.go; do wc -l "internal/server/$f"; done`,
 }
 
-// shellCall is what judging typical commands takes against parsing them.
+// shellCall is the time to check typical commands divided by that of parsing
+// them.
 func shellCall(dir string) (float64, error) {
 	floor, err := newFloor(dir, 10)
 	if err != nil {
@@ -114,8 +115,8 @@ func shellCall(dir string) (float64, error) {
 	}), nil
 }
 
-// manyRules is what a call costs with 1,000 rules against 10, the worse of a command
-// and a file.
+// manyRules is the cost of a call with 1,000 rules divided by that with 10: the
+// larger one of a command and a file.
 func manyRules(dir string) (float64, error) {
 	few, err := newFloor(dir, 10)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// postgresPromises are those of the PostgreSQL store.
+// postgresPromises are the promises about the PostgreSQL store.
 func postgresPromises() []promise {
 	return []promise{
 		{"postgres-commits-beyond-2+2n", 0, postgresCommitsBeyond},
@@ -73,8 +73,8 @@ func postgresCommitsBeyond() (beyond float64, err error) {
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// postgresTurn is what a durable turn with one tool and ten hooks costs against as
-// many bare transactions with the same rows, on the same server.
+// postgresTurn is the time of a durable turn with one tool and ten hooks divided
+// by that of as many bare transactions with the same rows, on the same server.
 func postgresTurn() (figure float64, err error) {
 	d, err := newShared()
 	if err != nil {
@@ -96,8 +96,8 @@ func postgresTurn() (figure float64, err error) {
 	return ratio(ours, floor.turns), nil
 }
 
-// bareServer writes the rows of a turn again and again, in as many transactions,
-// into tables of the same columns and indexes.
+// bareServer writes the rows of a turn repeatedly, in as many transactions, into
+// tables with the same columns and indexes.
 type bareServer struct {
 	*pgx.Conn
 	insert map[string]string
@@ -138,7 +138,8 @@ func newBareServer(server *pgtest.Server) (_ *bareServer, err error) {
 	return r, nil
 }
 
-// take reads the rows of a table, and spells how they are written.
+// take reads the rows of a table, and prepares the statement that writes
+// them.
 func (r *bareServer) take(src *pgx.Conn, table string) error {
 	rows, err := src.Query(ctx, "SELECT * FROM "+table)
 	if err != nil {
@@ -160,8 +161,8 @@ func (r *bareServer) take(src *pgx.Conn, table string) error {
 	return rows.Err()
 }
 
-// turns writes the rows of n turns: 4 transactions each, with the records spread
-// as a turn spreads them.
+// turns writes the rows of n turns: 4 transactions each, with the records in the
+// same transactions as in a turn.
 func (r *bareServer) turns(n int) {
 	messages, runs, call, session := r.rows["messages"], r.rows["runs"], r.rows["calls"][0], r.rows["sessions"][0]
 	for range n {

@@ -27,7 +27,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// workerPromises are those of workers that share a PostgreSQL store.
+// workerPromises are the promises about workers that share a PostgreSQL
+// store.
 func workerPromises() []promise {
 	return []promise{
 		{"postgres-four-workers", 1 / 3.3, fourWorkers},
@@ -37,17 +38,17 @@ func workerPromises() []promise {
 	}
 }
 
-// workerDSN tells a process that it is a worker, and of which database.
+// workerDSN is the variable that makes a process a worker, with its database.
 const workerDSN = "BELAY_BENCH_TEST_WORKER"
 
 // waitsFor is how long the tool of a turn waits, and together how many turns a worker
-// takes at once.
+// runs at once.
 const (
 	waitsFor = 50 * time.Millisecond
 	together = 1
 )
 
-// serveWorker is a worker, if this process is to be one.
+// serveWorker runs this process as a worker, if the variable is set.
 func serveWorker() bool {
 	dsn := os.Getenv(workerDSN)
 	if dsn == "" {
@@ -55,7 +56,7 @@ func serveWorker() bool {
 	}
 	ending, cancel := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer cancel()
-	go func() { // a worker does not outlive the benchmark
+	go func() { // a worker ends with the benchmark
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
@@ -94,7 +95,7 @@ func (callsOnce) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// sharedServer is a server that waits for its disk, with an empty store.
+// sharedServer returns a server that waits for its disk, with an empty store.
 func sharedServer() (server *pgtest.Server, dsn string, err error) {
 	if server, err = pgtest.Start(&pgtest.Options{Durable: true}); err != nil {
 		return nil, "", err
@@ -105,8 +106,8 @@ func sharedServer() (server *pgtest.Server, dsn string, err error) {
 	return server, dsn, nil
 }
 
-// fourWorkers is how long four worker processes take for turns whose tool waits,
-// against one.
+// fourWorkers is the time of four worker processes for turns whose tool waits,
+// divided by that of one.
 func fourWorkers() (figure float64, err error) {
 	server, dsn, err := sharedServer()
 	if err != nil {
@@ -119,7 +120,7 @@ func fourWorkers() (figure float64, err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var ones, fours []float64
-	for round := range 3 { // they take turns, so that both see the same machine
+	for round := range 3 { // alternately, so that both run under the same load
 		one, err := turnsWith(store, dsn, fmt.Sprint("one-", round), 1)
 		if err != nil {
 			return 0, err
@@ -133,8 +134,8 @@ func fourWorkers() (figure float64, err error) {
 	return median(fours) / median(ones), nil
 }
 
-// turnsWith is the seconds that a turn takes with so many workers, begun before the
-// first is submitted.
+// turnsWith returns the seconds per turn with n workers, which are started before
+// the first turn is submitted.
 func turnsWith(store *postgres.Store, dsn, name string, workers int) (seconds float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -192,7 +193,7 @@ func startWorker(self, dsn string) (stop func() error, err error) {
 	}
 	stop = func() error {
 		err := errors.Join(w.Process.Signal(syscall.SIGTERM), w.Wait())
-		_ = in.Close() // Wait may have done it
+		_ = in.Close() // Wait has possibly removed it already
 		return err
 	}
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
@@ -201,7 +202,7 @@ func startWorker(self, dsn string) (stop func() error, err error) {
 	return stop, nil
 }
 
-// asked is a model that tells when it is asked.
+// asked is a model that signals each request.
 type asked chan struct{}
 
 // Stream implements belay.Model.
@@ -215,9 +216,9 @@ func (a asked) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 // roundTrips is how many round trips are measured.
 const roundTrips = 40
 
-// submitToModel is how long it takes from submitting a message to the first request to
-// the model, with a worker that is idle, against a job of River from inserting to
-// working it, on the same server.
+// submitToModel is the time from submitting a message to the first request to the
+// model, with an idle worker, divided by the time from inserting a River job to
+// running it, on the same server.
 func submitToModel() (figure float64, err error) {
 	server, dsn, err := sharedServer()
 	if err != nil {
@@ -287,7 +288,7 @@ func idleWorker(store *postgres.Store, model belay.Model, told func()) (stop fun
 	}, nil
 }
 
-// bareRiver is River by itself: a job is inserted and worked.
+// bareRiver is River alone: it inserts a job and runs it.
 type bareRiver struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
@@ -346,11 +347,10 @@ func (b *bareRiver) stop() {
 	b.pool.Close()
 }
 
-// parkedTurns is how many turns wait for somebody.
+// parkedTurns is the number of parked turns.
 const parkedTurns = 10_000
 
-// parkMany has as many turns parked as there may be, each with an approval that nobody
-// has decided.
+// parkMany stores parked turns, each with an undecided approval.
 func parkMany(dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -374,7 +374,8 @@ func parkMany(dsn string) error {
 	return nil
 }
 
-// warmUp is how long a worker takes until all of it runs: River elects a leader.
+// warmUp is how long a worker takes until everything in it runs: River elects a
+// leader.
 const warmUp = 7 * time.Second
 
 // withParked measures an idle worker without parked turns and with many.
@@ -405,11 +406,11 @@ func withParked(measure func(dsn string) (float64, error)) (before, after float6
 	return before, after, err
 }
 
-// parkedGoroutines is how many goroutines 10,000 parked turns take.
+// parkedGoroutines is the number of goroutines for 10,000 parked turns.
 func parkedGoroutines() (float64, error) {
 	before, after, err := withParked(func(string) (float64, error) {
 		least := runtime.NumGoroutine()
-		for range 100 { // some come and go
+		for range 100 { // the number varies a little
 			time.Sleep(10 * time.Millisecond)
 			least = min(least, runtime.NumGoroutine())
 		}
@@ -418,11 +419,11 @@ func parkedGoroutines() (float64, error) {
 	return after - before, err
 }
 
-// idleFor is how long an idle worker is looked at.
+// idleFor is how long an idle worker is measured.
 const idleFor = 5 * time.Second
 
-// parkedRows is how many rows a second the server reads more for an idle worker if
-// 10,000 turns are parked.
+// parkedRows is how many more rows per second the server reads for an idle worker
+// with 10,000 parked turns.
 func parkedRows() (float64, error) {
 	before, after, err := withParked(func(dsn string) (float64, error) {
 		conn, err := pgx.Connect(ctx, dsn)
@@ -431,7 +432,7 @@ func parkedRows() (float64, error) {
 		}
 		defer func() { _ = conn.Close(ctx) }()
 		read := func() (rows float64, err error) {
-			time.Sleep(1500 * time.Millisecond) // what is counted is told once a second
+			time.Sleep(1500 * time.Millisecond) // the server publishes its counters once a second
 			err = conn.QueryRow(ctx, `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables
 				WHERE relname IN ('sessions', 'approvals', 'approval_words', 'due_turns', 'queued_turns', 'holders', 'runs')`).Scan(&rows)
 			return rows, err

@@ -15,7 +15,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// skillPromises are those of skills, and of the scan for what users type.
+// skillPromises are the promises about skills, and about the scan of typed
+// text.
 func skillPromises() []promise {
 	return []promise{
 		{"skill-match-of-naive-1000th", 1, matchAgainstNaive},
@@ -31,7 +32,7 @@ var skillTask = (`I would like you to look at the payment service, which has bee
 	`the data base, and the logs say that some requests fail after thirty seconds. Please find out which query it is, write down what you see, and propose ` +
 	`a change that we can roll out tomorrow. Do not touch the configuration of the load balancer, and keep the tests as they are.`)[:400]
 
-// manySkills are skills with two expressions each, as people write them.
+// manySkills returns skills with two typical expressions each.
 func manySkills() []skill.Skill {
 	random := rand.New(rand.NewPCG(1, 2))
 	syllables := []string{"ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu"}
@@ -55,8 +56,8 @@ func manySkills() []skill.Skill {
 	return skills
 }
 
-// bestOf is the shortest time that f takes in a few rounds, in nanoseconds. It is for
-// what takes long.
+// bestOf returns the shortest time of f in a few rounds, in nanoseconds. It is for
+// slow functions.
 func bestOf(rounds int, f func() error) (float64, error) {
 	best := math.Inf(1)
 	for range rounds {
@@ -69,8 +70,8 @@ func bestOf(rounds int, f func() error) (float64, error) {
 	return best, nil
 }
 
-// matchAgainstNaive is what matching a task against 10,000 skills costs, in
-// thousandths of trying every expression.
+// matchAgainstNaive is the cost of matching a task with 10,000 skills, in
+// thousandths of that of trying every expression.
 func matchAgainstNaive() (float64, error) {
 	skills := manySkills()
 	catalog := skill.NewCatalog(ctx, skill.Values(skills...))
@@ -106,7 +107,7 @@ func matchAgainstNaive() (float64, error) {
 	return 1000 * ours / below, nil
 }
 
-// matchAllocs is how often a task that matches nothing allocates.
+// matchAllocs is the number of allocations for a task that matches nothing.
 func matchAllocs() (float64, error) {
 	catalog := skill.NewCatalog(ctx, skill.Values(manySkills()...))
 	if catalog.Match(skillTask, "main") != nil {
@@ -119,7 +120,7 @@ func matchAllocs() (float64, error) {
 	}), nil
 }
 
-// inScratch measures in a directory that is removed.
+// inScratch measures in a temporary directory.
 func inScratch(measure func(dir string) (float64, error)) func() (float64, error) {
 	return func() (figure float64, err error) {
 		dir, err := os.MkdirTemp("", "belay-bench-")
@@ -131,7 +132,8 @@ func inScratch(measure func(dir string) (float64, error)) func() (float64, error
 	}
 }
 
-// coldLoad is what loading 10,000 skills costs against reading their files.
+// coldLoad is the cost of loading 10,000 skills divided by that of reading
+// their files.
 func coldLoad(dir string) (float64, error) {
 	body := strings.Repeat("Take care to do it well, and in the order that is given here.\n", 40)
 	var files []string
@@ -147,7 +149,7 @@ func coldLoad(dir string) (float64, error) {
 		files = append(files, file)
 	}
 	ours, below := math.Inf(1), math.Inf(1)
-	for range 5 { // in turns, so that both see the same machine
+	for range 5 { // alternately, so that both run under the same load
 		read, err := bestOf(1, func() error {
 			for _, file := range files {
 				if _, err := os.ReadFile(file); err != nil {
@@ -174,7 +176,8 @@ func coldLoad(dir string) (float64, error) {
 	return ours / below, nil
 }
 
-// listing is the milliseconds from a change of 10,000 skills to their new listing.
+// listing is the time, in milliseconds, from a change of 10,000 skills to their
+// new listing.
 func listing() (float64, error) {
 	catalog := skill.NewCatalog(ctx, skill.Values(manySkills()...))
 	best := math.Inf(1)
@@ -183,7 +186,7 @@ func listing() (float64, error) {
 		took, err := bestOf(1, func() (err error) {
 			lease, err = catalog.Add(skill.Skill{Name: "new", Description: "Is new."})
 			if err == nil && !strings.Contains(skill.Listing(catalog.List(), skill.DefaultBudget), `name="new"`) {
-				err = errors.New("what was added is not listed")
+				err = errors.New("the new skill is not listed")
 			}
 			return err
 		})
@@ -198,8 +201,8 @@ func listing() (float64, error) {
 	return best / 1e6, nil
 }
 
-// scanText is what a scan of 100 KB without a token costs against counting its
-// slashes.
+// scanText is the cost of scanning 100 KB without a token divided by that of
+// counting its slashes.
 func scanText() (float64, error) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, and then it rests for a while in the shade of an old tree. ", 10) + "See https://example.com/a for more. "
 	text = strings.Repeat(text, 100_000/len(text)+1)[:100_000]

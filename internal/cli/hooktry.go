@@ -133,7 +133,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// tryHook asks one hook alone.
+// tryHook runs one hook alone.
 func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
 	note, noted := v.notes().of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 	if sub.Options().Disabled {
@@ -167,7 +167,7 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 	return nil
 }
 
-// calledTool is the tool of a call, if the input of a phase has one.
+// calledTool returns the tool in the input of a phase, if it has one.
 func calledTool(input json.RawMessage) string {
 	var call struct {
 		Tool string `json:"tool"`
@@ -178,7 +178,7 @@ func calledTool(input json.RawMessage) string {
 	return call.Tool
 }
 
-// tellTool warns that no tool has a name.
+// tellTool warns that no tool has the name.
 func (a *app) tellTool(v *seen, name string) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *app) tellTool(v *seen, name string) error {
 	return nil
 }
 
-// explainInput asks hooks about an input.
+// explainInput runs hooks on an input.
 func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent string, input json.RawMessage) (x hook.Explanation, err error) {
 	wire, err := phasejson.New(phase)
 	if err != nil {
@@ -205,7 +205,8 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent strin
 	return x, nil
 }
 
-// tellExplanation prints who was asked, what each answered, and the outcome.
+// tellExplanation prints which hooks ran, what each answered, and the
+// outcome.
 func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 	owners := make(map[string]string)
 	for _, sub := range v.runtime.Subscriptions() {
@@ -250,16 +251,23 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 	fmt.Fprintf(a.out, "→ %s\n", merged)
 }
 
-// diagnosed is a diagnostic with the hook it is about and its error, which is not stored.
+// diagnosed returns a diagnostic as text, with its error, which is not stored.
 func diagnosed(d hook.Diagnostic) string {
 	if d.Code == codes.MatchFailed && d.Err != nil {
 		return fmt.Sprintf("%s %s: its condition failed, and at a gate that counts as a match: %v (`has(args.KEY)` tells whether a key is there)", d.Code, d.Subscription, d.Err)
 	}
 	text := d.String()
-	if d.Err != nil {
-		text += ": " + d.Err.Error()
+	if d.Err == nil {
+		return text
 	}
-	return text
+	said := d.Err.Error()
+	if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok && safe.Message == d.Message {
+		said = strings.TrimPrefix(strings.TrimPrefix(said, d.Message), ": ") // the text already has the message
+	}
+	if said == "" || said == d.Message {
+		return text
+	}
+	return text + ": " + said
 }
 
 // ofOthers are the hooks of a phase that agents declare, which are not asked in the turns

@@ -130,7 +130,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 			return nil, err
 		}
 		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && stopReason(message.StopReason, 0) != belay.StopMaxTokens {
-			e.Delta.PartialJSON = string(wire.EmptyObject) // as an empty input is in a stream
+			e.Delta.PartialJSON = string(wire.EmptyObject) // like an empty input in a stream
 			if chunk, err = a.extend(e); err != nil {
 				return nil, err
 			}

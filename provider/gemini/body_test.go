@@ -38,8 +38,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The contents are last in a request, so that not only its parts but the whole
-// of it extends the one before.
+// The contents are last in a request, so that the whole request, and not only
+// its parts, extends the previous one.
 //
 // SPEC L-07
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {

@@ -53,15 +53,15 @@ type Model struct {
 	newer    bool // Gemini 3 or later
 	thinking int
 	maxOut   int
-	timeout  time.Duration // of an attempt; 0 for none
+	timeout  time.Duration // timeout of an attempt; 0 for none
 	client   *sdk.Client
 	failures wire.Failures
 	broken   error // why no request can be sent
 	info     func() belay.ModelInfo
 	heads    wire.Heads
 	// as is the key under which messages keep their encoding, and encoder encodes them.
-	// Both are made once, and as is quick to compare, since every request looks up every
-	// message.
+	// Both are created once: every request looks up every message, so comparing as must
+	// be fast.
 	as      any
 	encoder func(*belay.Message) (any, error)
 }

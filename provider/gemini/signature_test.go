@@ -33,7 +33,7 @@ func sentBack(t *testing.T, model string, events ...string) (string, *belay.Resp
 }
 
 // encoded returns the parts of a message as they are sent to a model. The server
-// need not take them.
+// does not have to accept them.
 func encoded(t *testing.T, model string, m *belay.Message) string {
 	t.Helper()
 	var sent []byte
@@ -169,7 +169,7 @@ func TestOtherModelsAreToldNothingOfSignatures(t *testing.T) {
 	}
 }
 
-// A message that two models are asked with in turn is encoded for each.
+// A message that is sent to two models alternately is encoded for each.
 func TestModelsThatTakeTurnsKeepApart(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)

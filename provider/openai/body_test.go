@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// everything is a request in which a bit of everything is said.
+// everything is a request with every kind of content.
 func everything() *belay.Request {
 	thought := func(text, opaque string) belay.Part {
 		return belay.Part{Type: belay.PartThinking, Text: text, Provider: "p", Opaque: json.RawMessage(opaque)}
@@ -82,8 +82,8 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// The messages are last in a request, so that not only its parts but the whole of
-// it extends the one before.
+// The messages are last in a request, so that the whole request, and not only its
+// parts, extends the previous one.
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -126,7 +126,7 @@ func TestResultsComeFirst(t *testing.T) {
 	})
 }
 
-// A message is encoded once: a later change of it does not show.
+// A message is encoded once: a later change of it has no effect.
 func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {

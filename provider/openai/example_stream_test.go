@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// A model streams its response; the last chunk holds the whole of it.
+// A model streams its response; the last chunk contains all of it.
 func ExampleNew() {
 	service := httptest.NewServer(http.HandlerFunc(respond)) // in place of the real one
 	defer service.Close()

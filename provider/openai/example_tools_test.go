@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// Tools that the service would refuse are found before a request is sent. Names and
-// schemas that can be translated are no reason.
+// Tools that the service would reject are found before a request is sent. Names and
+// schemas that can be translated are accepted.
 func ExampleModel_CheckTools() {
 	model := openai.New("gpt-5.2", nil)
 	fmt.Println(model.CheckTools([]belay.ToolDeclaration{

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// schema draws a schema: sound ones, and ones that are not.
+// schema draws a valid or an invalid schema.
 func schema(r *rapid.T, depth int) any {
 	if depth == 0 {
 		return rapid.SampledFrom([]any{true, false, 7, map[string]any{}, map[string]any{"type": "array"}, map[string]any{"$ref": "#/$defs/a"}, map[string]any{"type": []string{"object", "null"}}}).Draw(r, "leaf")
@@ -47,7 +47,8 @@ func schema(r *rapid.T, depth int) any {
 	return s
 }
 
-// Whatever its schema, a tool is taken by the service or refused before.
+// Whatever its schema, a tool is accepted by the service or rejected before
+// the request.
 func TestAnySchemaIsTakenOrRefused(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewResponses(t, nil)
@@ -107,7 +108,7 @@ func TestAnyAnswerIsAResponseOrAFailure(t *testing.T) {
 	})
 }
 
-// Names and ids of any sort are taken, and stay apart.
+// Names and ids of any kind are accepted, and stay different.
 func TestAnyNameIsTaken(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewChat(t, nil)

@@ -49,8 +49,8 @@ func TestHowLongToWait(t *testing.T) {
 	}
 }
 
-// Mistral refuses every id of a call but those of nine letters and digits, and so do the
-// templates of its models wherever they are served.
+// Mistral accepts only call ids of nine letters and digits, and so do the templates of
+// its models on other servers.
 func TestMistralGetsShortIDs(t *testing.T) {
 	t.Parallel()
 	ids := regexp.MustCompile(`"(?:id|tool_call_id)":"([^"]*)"`)

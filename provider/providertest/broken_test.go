@@ -52,7 +52,7 @@ func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	}
 }
 
-// parts breaks the parts of all messages that a model is asked with.
+// parts changes the parts of all messages in a model's requests.
 func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	return asking(func(req *belay.Request) {
 		for _, m := range req.Messages {
@@ -142,11 +142,11 @@ func pouring(m belay.Model) belay.Model {
 // impatience is how long the rules wait for broken models.
 const impatience = 300 * time.Millisecond
 
-// faults are broken models, each with rules that must find the fault.
+// faults are broken models, each with the rules that must find the fault.
 var faults = []fault{
 	{"tells all at the end", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		return belay.Chunk{Response: c.Response}, err
-	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is passed on as it arrives", "cancelling a slow stream ends the request"}},
+	}), []string{"text arrives in pieces, and then complete", "the input of parallel calls arrives in pieces that name their call", "a slow stream is passed on as it arrives", "cancelling a slow stream ends the request"}},
 	{"sends the response twice", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return func(yield func(belay.Chunk, error) bool) {
@@ -157,7 +157,7 @@ var faults = []fault{
 				}
 			}
 		})
-	}, []string{"the last chunk alone carries the response"}},
+	}, []string{"only the last chunk contains the response"}},
 	{"keeps signs of life to itself", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return func(yield func(belay.Chunk, error) bool) {
@@ -168,7 +168,7 @@ var faults = []fault{
 				}
 			}
 		})
-	}, []string{"a sign of life is an empty chunk"}},
+	}, []string{"a ping is an empty chunk"}},
 	{"puts calls first", responding(func(r *belay.Response) {
 		slices.SortStableFunc(r.Parts, func(a, b belay.Part) int { return len(b.Type) - len(a.Type) })
 	}), []string{"thinking, text and calls keep their order", "text between calls keeps its place"}},
@@ -177,40 +177,40 @@ var faults = []fault{
 			c.Input = nil
 		}
 	}), []string{"a call without input has an empty object"}},
-	{"keeps empty text", responding(func(r *belay.Response) { r.Parts = append([]belay.Part{belay.Text("")}, r.Parts...) }), []string{"empty text is no part, and is not sent back"}},
+	{"keeps empty text", responding(func(r *belay.Response) { r.Parts = append([]belay.Part{belay.Text("")}, r.Parts...) }), []string{"empty text is dropped and not sent back"}},
 	{"knows ASCII only", responding(func(r *belay.Response) {
 		for i := range r.Parts {
 			r.Parts[i].Text = strings.Map(func(c rune) rune { return c & 0x7f }, r.Parts[i].Text)
 		}
-	}), []string{"characters survive a stream that is cut anywhere"}},
+	}), []string{"characters are intact wherever the stream is split"}},
 	{"cuts long inputs", calls(func(c *belay.CallPart) {
 		if len(c.Input) > 1<<20 {
 			c.Input = json.RawMessage("{}")
 		}
 	}), []string{"an input of a megabyte arrives and is sent back"}},
-	{"hides what is malformed", calls(func(c *belay.CallPart) { c.Malformed = "" }), []string{"a call that is cut off by the bound on the response is malformed", "an input that is JSON but no object is malformed"}},
-	{"knows one stop reason", responding(func(r *belay.Response) { r.StopReason = belay.StopEnd }), []string{"a refusal is a response", "a response that is cut off by its bound says so"}},
-	{"counts no cached tokens", responding(func(r *belay.Response) { r.Usage.CacheRead, r.Usage.CacheWrite = 0, 0 }), []string{"tokens are counted, those read from a cache apart", "tokens written to a cache are counted apart"}},
+	{"hides what is malformed", calls(func(c *belay.CallPart) { c.Malformed = "" }), []string{"a call that is cut off by the token limit is malformed", "an input that is JSON but not an object is malformed"}},
+	{"knows one stop reason", responding(func(r *belay.Response) { r.StopReason = belay.StopEnd }), []string{"a refusal is a response", "a response that is cut off by the token limit has that stop reason"}},
+	{"counts no cached tokens", responding(func(r *belay.Response) { r.Usage.CacheRead, r.Usage.CacheWrite = 0, 0 }), []string{"tokens are counted, and tokens read from a cache separately", "tokens written to a cache are counted separately"}},
 	{"does not bear an empty response", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		if c.Response != nil && len(c.Response.Parts) == 0 {
 			return belay.Chunk{}, errors.New("empty")
 		}
 		return c, err
-	}), []string{"a response with nothing in it is no failure"}},
+	}), []string{"an empty response is not a failure"}},
 
-	{"sends no system prompt", asking(func(req *belay.Request) { req.System = "" }), []string{"system prompt, tools and bound are sent as declared"}},
+	{"sends no system prompt", asking(func(req *belay.Request) { req.System = "" }), []string{"system prompt, tools and token limit are sent as declared"}},
 	{"sends a system prompt of its own", asking(func(req *belay.Request) { req.System += "Be nice." }), []string{"a request may have no system prompt and no tools"}},
 	{"wants schemas", asking(func(req *belay.Request) {
 		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t belay.ToolDeclaration) bool { return t.InputSchema == nil })
-	}), []string{"a tool without a schema is declared all the same"}},
+	}), []string{"a tool without a schema is declared too"}},
 	{"forgets reminders", asking(func(req *belay.Request) {
 		req.Messages = slices.DeleteFunc(req.Messages, func(m *belay.Message) bool { return m.Parts[0].IsReminder })
-	}), []string{"neighbours on one side are taken as one"}},
+	}), []string{"consecutive messages of one role are joined"}},
 	{"takes errors for results", parts(func(p *belay.Part) {
 		if p.Result != nil {
 			p.Result.IsError = false
 		}
-	}), []string{"results and errors of parallel calls reach the model", "an error that says nothing is an error all the same"}},
+	}), []string{"results and errors of parallel calls reach the model", "an error without a text is still an error"}},
 	{"does not look at images of tools", parts(func(p *belay.Part) {
 		if p.Result != nil {
 			p.Result.Media = nil
@@ -221,12 +221,12 @@ var faults = []fault{
 			p.Media.MIME = "image/x-unheard-of"
 			p.Media.Data = []byte("?")
 		}
-	}), []string{"an image is called by what it is of, whatever a tool calls it"}},
+	}), []string{"an image gets its real type, whatever type the tool declares"}},
 	{"shows no errors", parts(func(p *belay.Part) {
 		if p.Result != nil && p.Result.IsError {
 			p.Result.Media = nil
 		}
-	}), []string{"an error that shows something is an error all the same"}},
+	}), []string{"an error with an image is still an error"}},
 	{"drops inputs with escapes", parts(func(p *belay.Part) {
 		if p.Call != nil && strings.Contains(string(p.Call.Input), `\u`) {
 			p.Call.Input = json.RawMessage(`{}`)
@@ -236,18 +236,18 @@ var faults = []fault{
 		if p.Media != nil && p.Media.Name != "" {
 			p.Media.MIME, p.Media.Data, p.Media.URL = "image/png", nil, "nowhere"
 		}
-	}), []string{"a file that the service does not take is no failure"}},
+	}), []string{"a file that the service does not accept is not a failure"}},
 	{"sends what is for people", parts(func(p *belay.Part) {
 		if p.Result != nil {
 			p.Result.Text += string(p.Result.Render)
 		}
-	}), []string{"render, final inputs and what was typed stay here"}},
+	}), []string{"rendered text, final inputs and typed text are not sent"}},
 	{"changes the request", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			req.Messages[0].Parts[0].Text += "!"
 			return m.Stream(ctx, req)
 		})
-	}, []string{"the request is left as it was"}},
+	}, []string{"the provider does not change the request"}},
 	{"is for one at a time", func(m belay.Model) belay.Model {
 		var busy sync.Mutex
 		var asked atomic.Int64
@@ -260,14 +260,14 @@ var faults = []fault{
 				m.Stream(ctx, req)(yield)
 			}
 		})
-	}, []string{"many may ask at once with the same messages"}},
+	}, []string{"concurrent requests can share messages"}},
 
-	{"forgets signatures", parts(func(p *belay.Part) { p.Opaque = nil }), []string{"thinking is carried back unchanged", "thinking that only the service can read is carried back"}},
+	{"forgets signatures", parts(func(p *belay.Part) { p.Opaque = nil }), []string{"thinking is sent back unchanged", "encrypted thinking is sent back"}},
 	{"improves its thinking", parts(func(p *belay.Part) {
 		if p.Type == belay.PartThinking {
 			p.Text += "!"
 		}
-	}), []string{"thinking is carried back unchanged", "a strict server accepts a whole conversation"}},
+	}), []string{"thinking is sent back unchanged", "a strict server accepts a whole conversation"}},
 	{"takes all thinking for its own", parts(func(p *belay.Part) {
 		p.Provider = "anthropic"
 		if p.Opaque == nil {
@@ -280,7 +280,7 @@ var faults = []fault{
 				m.Parts = append(m.Parts, belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "c1", Tool: "look", Input: json.RawMessage(`{}`)}})
 			}
 		}
-	}), []string{"a response of thinking alone is no obstacle"}},
+	}), []string{"the conversation can continue after a response that is only thinking"}},
 	{"counts its requests in the prompt", func(m belay.Model) belay.Model {
 		var n atomic.Int64
 		return asking(func(req *belay.Request) { req.System += fmt.Sprint(n.Add(1)) })(m)
@@ -297,17 +297,17 @@ var faults = []fault{
 	}, []string{"a transcript that was stored and loaded is sent with the same bytes"}},
 
 	{"blames the server", failing(func(e *belay.ModelError) { e.Kind = belay.ModelServer }), []string{
-		"429 without Retry-After is rate limited", "an overloaded service is overloaded", "401 and 403 are failures of authentication",
+		"429 without Retry-After is rate limited", "an overloaded service is reported as overloaded", "401 and 403 are failures of authentication",
 		"a request that does not fit the window is too long", "400 and 404 are invalid", "no answer is a failure of the network",
 		"an error in the stream is a failure of its kind", "a connection that drops at any event is a failure of the network",
 		"a stream that ends early at any event is a failure of the network",
 	}},
 	{"blames the network", failing(func(e *belay.ModelError) { e.Kind = belay.ModelNetwork }), []string{
-		"500, 502 and 503 are failures of the server", "where nothing listens on this machine, waiting does not help, and the error says where",
+		"500, 502 and 503 are failures of the server", "if nothing listens at a local address, the error names it and is not retryable",
 		"a web page in place of a response is reported with its type and not retried",
 	}},
 	{"waits for nothing", failing(func(e *belay.ModelError) { e.RetryAfter = 0 }), []string{"429 with seconds says how long to wait", "429 with a date says how long to wait"}},
-	{"goes back in time", failing(func(e *belay.ModelError) { e.RetryAfter -= time.Hour }), []string{"429 with a date that is past, or with nonsense, waits for nothing"}},
+	{"goes back in time", failing(func(e *belay.ModelError) { e.RetryAfter -= time.Hour }), []string{"429 with a past date or an invalid value does not wait"}},
 	{"tries again", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return func(yield func(belay.Chunk, error) bool) {
@@ -319,7 +319,7 @@ var faults = []fault{
 				m.Stream(ctx, req)(yield)
 			}
 		})
-	}, []string{"an attempt that fails is not tried again"}},
+	}, []string{"a failed attempt is not retried"}},
 	{"takes a broken response for a whole one", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return func(yield func(belay.Chunk, error) bool) {
@@ -342,14 +342,14 @@ var faults = []fault{
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return m.Stream(context.WithoutCancel(ctx), req)
 		})
-	}, []string{"cancelling a slow stream ends the request", "cancelling between two events that are far apart ends the request", "cancelling before the answer begins ends the request", "a context that is done from the start sends nothing", "a deadline is the context's error"}},
+	}, []string{"cancelling a slow stream ends the request", "cancelling between two events that are far apart ends the request", "cancelling before the answer begins ends the request", "a context that is done from the start sends nothing", "an exceeded deadline returns the context's error"}},
 	{"reads on when it is left", pouring, []string{"leaving at the first chunk ends the request", "leaving in the middle of a burst ends the request"}},
 	{"leaves a goroutine behind", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			go func() { <-time.After(5 * impatience) }() // ends, but too late
 			return m.Stream(ctx, req)
 		})
-	}, []string{"a response that was heard out leaves nothing behind", "leaving at the first chunk ends the request"}},
+	}, []string{"a response that was read to its end leaves no goroutine", "leaving at the first chunk ends the request"}},
 	{"does not wait to be asked", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			for range m.Stream(ctx, req) {
@@ -357,7 +357,7 @@ var faults = []fault{
 			}
 			return m.Stream(ctx, req)
 		})
-	}, []string{"a sequence that nobody ranges over sends nothing"}},
+	}, []string{"a sequence without a loop over it sends nothing"}},
 }
 
 // soundOpenAI opens a model of another protocol that is not broken.
@@ -383,15 +383,15 @@ var swapFaults = []fault{
 		if p.Provider != "" {
 			p.Provider = "p"
 		}
-	}), []string{"what another provider wants back stays here"}},
-	{"does not translate names back", calls(func(c *belay.CallPart) { c.Tool = unfit.Replace(c.Tool) }), []string{"names of tools are translated there and back, or refused"}},
+	}), []string{"opaque data of another provider is not sent"}},
+	{"does not translate names back", calls(func(c *belay.CallPart) { c.Tool = unfit.Replace(c.Tool) }), []string{"names of tools are translated in both directions, or rejected"}},
 	{"lets names become the same", asking(func(req *belay.Request) {
 		req.Tools = slices.Clone(req.Tools)
 		for i := range req.Tools {
 			req.Tools[i].Name = unfit.Replace(req.Tools[i].Name)
 		}
-	}), []string{"names of tools stay apart when they are translated"}},
-	{"blames the server for schemas", failing(func(e *belay.ModelError) { e.Kind = belay.ModelServer }), []string{"schemas are translated, or refused"}},
+	}), []string{"translated names of tools stay different"}},
+	{"blames the server for schemas", failing(func(e *belay.ModelError) { e.Kind = belay.ModelServer }), []string{"schemas are translated, or rejected"}},
 }
 
 // fault is a broken model.

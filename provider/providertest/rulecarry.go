@@ -9,7 +9,7 @@ import (
 
 // carryRules are about what a request must repeat from earlier responses and requests.
 var carryRules = []rule{
-	{"thinking is carried back unchanged", func(s *scene) {
+	{"thinking is sent back unchanged", func(s *scene) {
 		s.user("look")
 		s.answer(Reply{Parts: []Part{Thinking("Where", " to?"), Text("Left."), Call("c1", "look", `{"at":"left"}`)}})
 		s.say(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"}))
@@ -20,7 +20,7 @@ var carryRules = []rule{
 			s.Errorf("want the thinking, got %s", shown(carried))
 		}
 	}},
-	{"thinking that only the service can read is carried back", func(s *scene) {
+	{"encrypted thinking is sent back", func(s *scene) {
 		s.user("look")
 		response, _ := s.answer(Reply{Parts: []Part{Thinking("Where", " to?"), Redacted("a secret"), Text("Left."), Call("c1", "look", `{"at":"left"}`)}})
 		thinking := 0
@@ -56,7 +56,7 @@ var carryRules = []rule{
 		s.answer(Reply{Parts: []Part{Text("A door.")}})
 		s.last()
 	}},
-	{"a response of thinking alone is no obstacle", func(s *scene) {
+	{"the conversation can continue after a response that is only thinking", func(s *scene) {
 		s.user("look")
 		s.answer(Reply{Parts: []Part{Thinking("Where to?")}, StopReason: belay.StopMaxTokens})
 		s.user("and?")

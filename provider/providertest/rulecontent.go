@@ -9,7 +9,7 @@ import (
 
 // contentRules are about the content of responses.
 var contentRules = []rule{
-	{"the last chunk alone carries the response", func(s *scene) {
+	{"only the last chunk contains the response", func(s *scene) {
 		s.user("hello")
 		_, o := s.answer(Reply{Parts: []Part{Text("Good morning!")}})
 		for i, c := range o.chunks {
@@ -50,7 +50,7 @@ var contentRules = []rule{
 		response, _ := s.answer(Reply{Parts: []Part{Call("c1", "wait")}})
 		s.wantParts(response.Parts, called("c1", "wait", `{}`))
 	}},
-	{"empty text is no part, and is not sent back", func(s *scene) {
+	{"empty text is dropped and not sent back", func(s *scene) {
 		s.user("wait")
 		response, _ := s.answer(Reply{Parts: []Part{Text(), Text(""), Call("c1", "wait", `{}`)}})
 		s.wantParts(response.Parts, called("c1", "wait", `{}`))
@@ -78,7 +78,7 @@ var contentRules = []rule{
 			s.wantEqual("the input that was sent back", string(p.Call.Input), input)
 		}
 	}},
-	{"a call that is cut off by the bound on the response is malformed", func(s *scene) {
+	{"a call that is cut off by the token limit is malformed", func(s *scene) {
 		for _, pieces := range [][]string{{`{"at":"so`, `mewh`}, {`{"at":`}, {}} {
 			s.talk.Messages = nil
 			s.user("look")
@@ -97,7 +97,7 @@ var contentRules = []rule{
 			s.last()
 		}
 	}},
-	{"an input that is JSON but no object is malformed", func(s *scene) {
+	{"an input that is JSON but not an object is malformed", func(s *scene) {
 		for _, input := range []string{`["left"]`, `"left"`, `null`, `{"at":"left"}}`} {
 			s.talk.Messages = nil
 			s.user("look")
@@ -113,20 +113,20 @@ var contentRules = []rule{
 		s.wantParts(response.Parts, belay.Text("I would rather"))
 		s.wantEqual("the stop reason", response.StopReason, belay.StopRefusal)
 	}},
-	{"a response that is cut off by its bound says so", func(s *scene) {
+	{"a response that is cut off by the token limit has that stop reason", func(s *scene) {
 		s.user("tell me everything")
 		response, _ := s.answer(Reply{Parts: []Part{Text("In the beginning")}, StopReason: belay.StopMaxTokens})
 		s.wantEqual("the stop reason", response.StopReason, belay.StopMaxTokens)
 	}},
-	{"tokens are counted, those read from a cache apart", func(s *scene) {
+	{"tokens are counted, and tokens read from a cache separately", func(s *scene) {
 		s.user("hello")
 		s.wantCounted(belay.Usage{In: 11, Out: 222, CacheRead: 3333})
 	}},
-	{"tokens written to a cache are counted apart", func(s *scene) {
+	{"tokens written to a cache are counted separately", func(s *scene) {
 		s.user("hello")
 		s.wantCounted(belay.Usage{In: 11, Out: 222, CacheRead: 3333, CacheWrite: 444})
 	}},
-	{"a response with nothing in it is no failure", func(s *scene) {
+	{"an empty response is not a failure", func(s *scene) {
 		s.user("hello")
 		response, _ := s.answer(Reply{})
 		if len(response.Parts) != 0 {

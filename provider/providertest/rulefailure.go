@@ -30,14 +30,14 @@ var failureRules = []rule{
 			s.Errorf("the time to wait: got %v, want about an hour", e.RetryAfter)
 		}
 	}},
-	{"429 with a date that is past, or with nonsense, waits for nothing", func(s *scene) {
+	{"429 with a past date or an invalid value does not wait", func(s *scene) {
 		s.user("hello")
 		for _, after := range []string{time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), "soon", "-5", "NaN"} {
 			e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelRateLimited, RetryAfter: after}}, belay.ModelRateLimited)
 			s.wantEqual("the time to wait after "+after, e.RetryAfter, time.Duration(0))
 		}
 	}},
-	{"an overloaded service is overloaded", func(s *scene) {
+	{"an overloaded service is reported as overloaded", func(s *scene) {
 		s.user("hello")
 		e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelOverloaded, RetryAfter: "3"}}, belay.ModelOverloaded)
 		s.wantEqual("the time to wait", e.RetryAfter, 3*time.Second)
@@ -73,7 +73,7 @@ var failureRules = []rule{
 			}
 		}
 	}},
-	{"an attempt that fails is not tried again", func(s *scene) {
+	{"a failed attempt is not retried", func(s *scene) {
 		s.user("hello")
 		for i, kind := range []belay.ModelErrorKind{belay.ModelRateLimited, belay.ModelOverloaded, belay.ModelServer, belay.ModelNetwork} {
 			s.fails(Reply{Refusal: &Refusal{Kind: kind}}, kind)
@@ -93,7 +93,7 @@ var failureRules = []rule{
 		s.user("hello")
 		s.fails(Reply{Refusal: &Refusal{Kind: belay.ModelNetwork}}, belay.ModelNetwork)
 	}},
-	{"where nothing listens on this machine, waiting does not help, and the error says where", func(s *scene) {
+	{"if nothing listens at a local address, the error names it and is not retryable", func(s *scene) {
 		s.user("hello")
 		s.server.Close()
 		e := s.fail(Reply{}, belay.ModelInvalid)

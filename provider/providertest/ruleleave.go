@@ -39,7 +39,7 @@ var leaveRules = []rule{
 		}
 		s.wantEqual("the number of requests", len(s.server.Requests()), 0)
 	}},
-	{"a deadline is the context's error", func(s *scene) {
+	{"an exceeded deadline returns the context's error", func(s *scene) {
 		ctx, cancel := context.WithTimeout(s.Context(), 20*time.Millisecond)
 		defer cancel()
 		s.user("hello")
@@ -48,7 +48,7 @@ var leaveRules = []rule{
 			s.Errorf("want the error of the context, got %v", o.err)
 		}
 	}},
-	{"a response that was heard out leaves nothing behind", func(s *scene) {
+	{"a response that was read to its end leaves no goroutine", func(s *scene) {
 		s.leavesNothing(func(ctx context.Context) {
 			s.user("hello")
 			s.script(Reply{Parts: []Part{Text("one ", "two")}})
@@ -58,7 +58,7 @@ var leaveRules = []rule{
 			s.wantDone()
 		})
 	}},
-	{"a sequence that nobody ranges over sends nothing", func(s *scene) {
+	{"a sequence without a loop over it sends nothing", func(s *scene) {
 		s.user("hello")
 		_ = s.model.Stream(s.Context(), &s.talk)
 		s.wantEqual("the number of requests", len(s.server.Requests()), 0)

@@ -16,7 +16,7 @@ var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\
 
 // requestRules are about the content of requests.
 var requestRules = []rule{
-	{"system prompt, tools and bound are sent as declared", func(s *scene) {
+	{"system prompt, tools and token limit are sent as declared", func(s *scene) {
 		s.user("hello")
 		s.talk.MaxTokens = 1234
 		s.answer(Reply{Parts: []Part{Text("Good morning!")}})
@@ -38,14 +38,14 @@ var requestRules = []rule{
 		s.wantEqual("the system prompt", r.System, "")
 		s.wantEqual("the number of tools", len(r.Tools), 0)
 	}},
-	{"a tool without a schema is declared all the same", func(s *scene) {
+	{"a tool without a schema is declared too", func(s *scene) {
 		s.talk.Tools = []belay.ToolDeclaration{{Name: "wait"}}
 		s.user("hello")
 		s.answer(Reply{Parts: []Part{Text("Good morning!")}})
 		r := s.last()
 		s.wantEqual("the number of tools", len(r.Tools), 1)
 	}},
-	{"neighbours on one side are taken as one", func(s *scene) {
+	{"consecutive messages of one role are joined", func(s *scene) {
 		s.user("first")
 		s.say(belay.RoleUser, belay.Part{Type: belay.PartText, Text: "<system-reminder>second</system-reminder>", IsReminder: true})
 		s.user("third")
@@ -88,7 +88,7 @@ var requestRules = []rule{
 			}
 		}
 	}},
-	{"an error that says nothing is an error all the same", func(s *scene) {
+	{"an error without a text is still an error", func(s *scene) {
 		s.user("wait")
 		s.answer(Reply{Parts: []Part{Call("c1", "wait", `{}`)}})
 		s.say(belay.RoleUser, result("c1", "wait", belay.Result{IsError: true}))
@@ -119,7 +119,7 @@ var requestRules = []rule{
 		images = append(images, results[0].Result.Media...)
 		s.wantEqual("the images of the user and of the tool", images, []belay.Media{{MIME: "image/png", Data: picture}, {MIME: "image/jpeg", Data: picture}})
 	}},
-	{"an image is called by what it is of, whatever a tool calls it", func(s *scene) {
+	{"an image gets its real type, whatever type the tool declares", func(s *scene) {
 		s.say(belay.RoleUser, belay.Text("what is this?"), belay.Image("image/jpeg", pixel), belay.Image("image/jpg", picture))
 		s.answer(Reply{Parts: []Part{Text("A picture.")}})
 		r := s.last()
@@ -129,7 +129,7 @@ var requestRules = []rule{
 		}
 		s.wantEqual("the images", images, []belay.Media{{MIME: "image/png", Data: pixel}, {MIME: "image/jpeg", Data: picture}})
 	}},
-	{"an error that shows something is an error all the same", func(s *scene) {
+	{"an error with an image is still an error", func(s *scene) {
 		s.user("look")
 		s.answer(Reply{Parts: []Part{Call("c1", "look", `{}`), Call("c2", "look", `{}`)}})
 		dark := belay.Failed("tool_error", "it is dark")
@@ -165,12 +165,12 @@ var requestRules = []rule{
 			}
 		}
 	}},
-	{"a file that the service does not take is no failure", func(s *scene) {
+	{"a file that the service does not accept is not a failure", func(s *scene) {
 		s.say(belay.RoleUser, belay.Text("what is this?"), belay.File("a.bin", "application/x-unheard-of", picture))
 		s.answer(Reply{Parts: []Part{Text("A file.")}})
 		s.last()
 	}},
-	{"render, final inputs and what was typed stay here", func(s *scene) {
+	{"rendered text, final inputs and typed text are not sent", func(s *scene) {
 		s.user("look")
 		s.talk.Messages[0].PreModifiedText = new(string)
 		*s.talk.Messages[0].PreModifiedText = "hidden"
@@ -182,14 +182,14 @@ var requestRules = []rule{
 			s.Errorf("the request contains data that is not for the model: %.2000s", r.Body)
 		}
 	}},
-	{"the request is left as it was", func(s *scene) {
+	{"the provider does not change the request", func(s *scene) {
 		s.say(belay.RoleUser, belay.Text("hello"), belay.Image("image/png", picture))
 		before := jsonOf(s, s.talk)
 		s.answer(Reply{Parts: []Part{Text("Good morning!")}})
 		s.talk.Messages = s.talk.Messages[:1]
 		s.wantEqual("the request", jsonOf(s, s.talk), before)
 	}},
-	{"many may ask at once with the same messages", func(s *scene) {
+	{"concurrent requests can share messages", func(s *scene) {
 		const many = 8
 		s.user("hello")
 		s.say(belay.RoleAssistant, belay.Text("Good morning!"))

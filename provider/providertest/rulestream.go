@@ -11,7 +11,7 @@ import (
 
 // streamRules are about answers that come in pieces, and about answers that end too early.
 var streamRules = []rule{
-	{"text arrives in pieces and then whole", func(s *scene) {
+	{"text arrives in pieces, and then complete", func(s *scene) {
 		s.user("hello")
 		response, o := s.answer(Reply{Parts: []Part{Text("Good ", "morning", "!")}})
 		s.wantParts(response.Parts, belay.Text("Good morning!"))
@@ -24,7 +24,7 @@ var streamRules = []rule{
 		s.wantEqual("the pieces of text", pieces, []string{"Good ", "morning", "!"})
 		s.wantEqual("the stop reason", response.StopReason, belay.StopEnd)
 	}},
-	{"characters survive a stream that is cut anywhere", func(s *scene) {
+	{"characters are intact wherever the stream is split", func(s *scene) {
 		const text = "Grüße, 世界, 👩‍👩‍👧 and e\u0301; \u2028 \\ \" </b>"
 		input := `{"at":"` + "世界 👩‍👩‍👧 \\u00e9" + `"}`
 		for size := 1; size <= 5; size++ {
@@ -54,7 +54,7 @@ var streamRules = []rule{
 		}
 		s.wantEqual("the text", strings.Join(got, ""), "first second")
 	}},
-	{"a sign of life is an empty chunk", func(s *scene) {
+	{"a ping is an empty chunk", func(s *scene) {
 		for after := range 2 { // before the answer, and in the middle of it
 			s.talk.Messages = nil
 			s.user("hello")

@@ -37,7 +37,7 @@ var swapRules = []rule{
 			s.wantEqual("the text of a result", seen[i].Result.Text, fmt.Sprint("seen ", i))
 		}
 	}},
-	{"what another provider wants back stays here", func(s *scene) {
+	{"opaque data of another provider is not sent", func(s *scene) {
 		foreign := func(p belay.Part) belay.Part {
 			p.Provider, p.Opaque = "elsewhere", json.RawMessage(`{"signature":"foreign","id":"foreign","encrypted":"foreign","phase":"foreign"}`)
 			return p
@@ -53,7 +53,7 @@ var swapRules = []rule{
 		s.wantEqual("the text", heard(&r, belay.RoleAssistant, belay.PartText), []belay.Part{belay.Text("Left.")})
 		s.wantEqual("the number of calls", len(heard(&r, belay.RoleAssistant, belay.PartCall)), 1)
 	}},
-	{"names of tools are translated there and back, or refused", func(s *scene) {
+	{"names of tools are translated in both directions, or rejected", func(s *scene) {
 		long := strings.Repeat("a_long_name_", 10)
 		names := []string{"look", "files.read", "files/read", "files read", "größe", long + "one", long + "two", "7up", strings.Repeat("x", 64), strings.Repeat("x", 65), "-"}
 		for _, name := range names {
@@ -79,7 +79,7 @@ var swapRules = []rule{
 			s.wantEqual("the name that is sent back", heard(&r, belay.RoleAssistant, belay.PartCall)[0].Call.Tool, there)
 		}
 	}},
-	{"names of tools stay apart when they are translated", func(s *scene) {
+	{"translated names of tools stay different", func(s *scene) {
 		long := strings.Repeat("a_long_name_", 12)
 		s.talk.Tools = nil
 		for _, name := range []string{"a.b", "a/b", "a_b", "a b", long + "one", long + "two"} {
@@ -95,7 +95,7 @@ var swapRules = []rule{
 		}
 		s.wantEqual("the number of names", len(seen), len(s.talk.Tools))
 	}},
-	{"schemas are translated, or refused", func(s *scene) {
+	{"schemas are translated, or rejected", func(s *scene) {
 		for _, schema := range []string{
 			`{}`, `true`, `{"type":"object"}`, `{"properties":{"at":{"type":"string"}}}`,
 			`{"type":["object","null"],"properties":{"at":{"type":"string"}}}`,

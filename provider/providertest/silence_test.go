@@ -37,7 +37,7 @@ var overHTTP = map[string]func(t testing.TB) (providertest.Server, belay.Model){
 	},
 }
 
-// A server that stops in the middle of a stream, with the connection open, costs the turn
+// If a server stops in the middle of a stream, with the connection open, the turn loses
 // one attempt.
 //
 // SPEC L-04
@@ -66,7 +66,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 	}
 }
 
-// A server that thinks for long and says that it is still there is waited for.
+// The turn waits for a server that thinks for long and sends pings.
 //
 // SPEC L-04
 func TestAServerThatSendsSignsOfLife(t *testing.T) {

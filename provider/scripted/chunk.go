@@ -8,7 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// chunksOf cuts parts into the deltas that announce them.
+// chunksOf splits parts into the deltas that are streamed before the
+// response.
 func chunksOf(parts []belay.Part, size int) []belay.Chunk {
 	if size < 0 {
 		return nil
@@ -38,8 +39,8 @@ func chunksOf(parts []belay.Part, size int) []belay.Chunk {
 	return chunks
 }
 
-// pieces cuts a text after every size characters, or if that is 0, before each
-// word but the first.
+// pieces splits a text after every size characters, or if size is 0, before
+// each word except the first.
 func pieces(text string, size int) []string {
 	var all []string
 	for text != "" {
@@ -53,7 +54,7 @@ func pieces(text string, size int) []string {
 	return all
 }
 
-// wordEnd is where the first word of a text and the space around it end.
+// wordEnd returns the index after the first word and the space around it.
 func wordEnd(text string) int {
 	start := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
 	if start < 0 {
@@ -71,7 +72,7 @@ func wordEnd(text string) int {
 	return space + next
 }
 
-// charsEnd is where the first n characters of a text end.
+// charsEnd returns the index after the first n characters.
 func charsEnd(text string, n int) int {
 	end := 0
 	for ; n > 0 && end < len(text); n-- {

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// instant is a model that is never done and has nothing to wait for.
+// instant is a model without an end and without delays.
 func instant() *scripted.Model {
 	return scripted.New([]scripted.Step{{Text: "ok", Calls: []scripted.Call{{Tool: "read"}, {Tool: "read"}}}}, &scripted.Options{
 		Repeat: true, Keep: -1, Pace: scripted.Pace{Chunk: scripted.Whole},
@@ -64,5 +64,5 @@ func BenchmarkInstant(b *testing.B) {
 	})
 }
 
-// floor keeps the compiler from leaving out what the benchmark makes.
+// floor keeps the compiler from removing the benchmarked code.
 var floor *belay.Response

@@ -1,5 +1,5 @@
-// Package scripted is a model that plays a script: for demos, tests and
-// benchmarks, without a network and without a bill.
+// Package scripted is a model that plays a script: for demos, tests and benchmarks, without a
+// network and without costs.
 //
 // # Usage
 //
@@ -13,24 +13,24 @@
 //		}},
 //	}, nil)
 //
-// A step may be computed from the request, see Step.Compute. [Load] and [Parse]
-// read a script from YAML; this one shows every key:
+// A step may be computed from the request, see Step.Compute. [Load] and [Parse] read a script
+// from YAML; this one shows every key:
 //
 //	name: scripted/demo        # provider/name
 //	window: 8000               # longer requests fail with too_long
 //	max_output: 1000
 //	price: {in: 3, out: 15, cache_read: 0.3, cache_write: 3.75}
-//	repeat: true               # the last step, for ever
+//	repeat: true               # repeat the last step for ever
 //	follow_transcript: true    # the conversation says which step comes next
 //	cache: true                # estimate what a cache would have read
 //	keep: 100                  # requests to remember
-//	pace: {chunk: 20}          # for steps that do not say
+//	pace: {chunk: 20}          # default for steps
 //	steps:
 //	  - expect:                # or the attempt fails
 //	      system: careful      # in the system prompt
 //	      user: notes          # in the newest message of the user
 //	      reminders: [tests]   # each in some reminder
-//	      results:             # of all the calls made last
+//	      results:             # of all the last calls
 //	        - {call: call_1, tool: read, text: milk, is_error: false}
 //	      tools: [read]        # advertised
 //	      no_tools: [shell]    # not advertised
@@ -47,33 +47,31 @@
 //	  - fault: {cut: true}     # the stream ends without a response
 //	  - fault: {hang: true}    # nothing comes until the request is cancelled
 //
-// A response is streamed word by word and at once, unless a [Pace] says
-// otherwise. With Whole as its Chunk nothing is streamed, which is the
-// cheapest. MaxTokens of a request is recorded but has no effect: use a step
-// with the stop reason max_tokens.
+// A response is streamed word by word and at once, unless a [Pace] says otherwise. With Whole as
+// its Chunk nothing is streamed, which is the cheapest. MaxTokens of a request is recorded but
+// has no effect: use a step with the stop reason max_tokens.
 //
 // # Concurrency
 //
-// A model is safe for concurrent use. Requests take the steps in the order in
-// which they come, so each conversation needs a model of its own: Model.Fork
-// makes one of the same script. For many sessions of one agent, set
-// Options.FollowTranscript: then the step follows from the conversation alone.
+// A model is safe for concurrent use. Requests get the steps in the order of their arrival, so
+// each conversation needs a model of its own: Model.Fork makes one with the same script. For
+// many sessions of one agent, set Options.FollowTranscript: then the step follows from the
+// conversation alone.
 //
 // # Errors
 //
-// An attempt that fails, fails with a [*belay.ModelError]: of the kind that a
-// fault asks for, ModelTooLong if the request does not fit the window, and
-// ModelInvalid if the script has ended, if the request is not what the step
-// expects or if the step cannot be played. The last three say where in the
-// script. Only the error of a cancelled context comes as it is, wrapped.
+// A failed attempt returns a [*belay.ModelError]: of the kind that the fault names, ModelTooLong
+// if the request does not fit the window, and ModelInvalid if the script has ended, if the
+// request is not what the step expects or if the step cannot be played. In the last three cases
+// the error names the place in the script. If the context is cancelled, its error is returned,
+// wrapped.
 //
-// A mistake in a YAML file is reported with its line, and what may have been
-// meant: script.yaml:4: unknown key "tol" (did you mean "tool"?). All of them
-// are, one to a line.
+// A mistake in a YAML file is reported with its line and a suggestion: script.yaml:4: unknown
+// key "tol" (did you mean "tool"?). All mistakes are reported, one per line.
 //
 // # Testing
 //
-// Expectations make a test of a script. Model.Requests returns the requests,
-// and Model.Left reports whether steps are left. Time passes by timers of
-// package time, so that delays take no time in a testing/synctest bubble.
+// With expectations a script is also a test. Model.Requests returns the requests, and Model.Left
+// reports whether steps are left. Delays use timers of package time, so they take no time in a
+// testing/synctest bubble.
 package scripted

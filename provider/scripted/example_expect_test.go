@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A step that expects something makes a test of the script: a request that
-// differs fails, and the error says where and how.
+// A step with expectations makes the script a test: a request that differs
+// fails, and the error says where and how.
 func ExampleExpect() {
 	model, err := scripted.Parse("script.yaml", []byte(`
 steps:

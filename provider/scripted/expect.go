@@ -15,7 +15,7 @@ type Expect struct {
 	System string `yaml:"system"`
 	// User must be in the newest message of the user.
 	User string `yaml:"user"`
-	// Reminders must each be in a reminder, whichever.
+	// Reminders must each be contained in any of the reminders.
 	Reminders []string `yaml:"reminders"`
 	// Results are the results of the model's last calls: all of them, in order.
 	Results []Result `yaml:"results"`
@@ -24,19 +24,19 @@ type Expect struct {
 	NoTools []string `yaml:"no_tools"`
 }
 
-// Result is what is expected of a call.
+// Result is the expected result of a call.
 type Result struct {
-	// Call and Tool are the call's id and tool, if they matter.
+	// Call and Tool are the call's id and tool. Empty means any.
 	Call string `yaml:"call"`
 	Tool string `yaml:"tool"`
 	// Text must be in the result.
 	Text string `yaml:"text"`
-	// IsError must be what the result says: a result that is not said to fail
-	// must not fail.
+	// IsError must equal that of the result: false means that the call must not
+	// have failed.
 	IsError bool `yaml:"is_error"`
 }
 
-// check returns how a request differs, or "".
+// check returns how a request differs from the expected one, or "".
 func (e *Expect) check(req *belay.Request) error {
 	var diff []string
 	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
@@ -97,7 +97,7 @@ func checkResults(want []Result, got []*belay.ResultPart) []string {
 	return diff
 }
 
-// newestUser is the text of the last message that a person sent.
+// newestUser returns the text of the user's last message.
 func newestUser(req *belay.Request) string {
 	for _, m := range slices.Backward(req.Messages) {
 		if m.Kind == belay.KindUser {

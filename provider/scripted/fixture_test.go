@@ -10,17 +10,17 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// user makes what a person says.
+// user returns a user message.
 func user(text string) *belay.Message {
 	return &belay.Message{Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)}}
 }
 
-// assistant makes what a model said.
+// assistant returns a message of the model.
 func assistant(parts ...belay.Part) *belay.Message {
 	return &belay.Message{Role: belay.RoleAssistant, Kind: belay.KindAssistant, Parts: parts}
 }
 
-// results makes what tools answered.
+// results returns a message with results.
 func results(all ...belay.ResultPart) *belay.Message {
 	m := &belay.Message{Role: belay.RoleUser, Kind: belay.KindResults}
 	for i := range all {
@@ -29,10 +29,10 @@ func results(all ...belay.ResultPart) *belay.Message {
 	return m
 }
 
-// ask makes a request of messages.
+// ask returns a request with messages.
 func ask(messages ...*belay.Message) *belay.Request { return &belay.Request{Messages: messages} }
 
-// heard is what came of a request.
+// heard is the result of a request.
 type heard struct {
 	chunks   []belay.Chunk // without the last
 	response *belay.Response
@@ -54,7 +54,7 @@ func listen(ctx context.Context, model belay.Model, req *belay.Request) heard {
 	return h
 }
 
-// answer asks a model that has to answer.
+// answer sends a request that must succeed.
 func answer(t *testing.T, model belay.Model, req *belay.Request) heard {
 	t.Helper()
 	h := listen(t.Context(), model, req)
@@ -67,7 +67,7 @@ func answer(t *testing.T, model belay.Model, req *belay.Request) heard {
 	return h
 }
 
-// fails asks a model that has to fail with an error of a kind, and that says
+// fails sends a request that must fail with an error of a kind that contains
 // some words.
 func fails(t *testing.T, model belay.Model, req *belay.Request, kind belay.ModelErrorKind, words ...string) belay.ModelError {
 	t.Helper()
@@ -87,13 +87,13 @@ func fails(t *testing.T, model belay.Model, req *belay.Request, kind belay.Model
 	return *e
 }
 
-// textOf is what a response says.
+// textOf returns the text of a response.
 func textOf(r *belay.Response) string {
 	m := belay.Message{Parts: r.Parts}
 	return m.Text()
 }
 
-// says makes steps of texts that arrive at once.
+// says returns steps with texts that arrive at once.
 func says(texts ...string) []scripted.Step {
 	steps := make([]scripted.Step, len(texts))
 	for i, text := range texts {

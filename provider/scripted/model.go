@@ -26,20 +26,20 @@ type Options struct {
 	// Info returns MaxOutput and Price; they have no other effect.
 	MaxOutput int         `yaml:"max_output"`
 	Price     belay.Price `yaml:"price"`
-	// Repeat plays the last step again for each request after it. Defaults to
-	// failing with ModelInvalid.
+	// Repeat plays the last step again for each later request. By default they
+	// fail with ModelInvalid.
 	Repeat bool `yaml:"repeat"`
-	// FollowTranscript finds the step by the conversation: after n messages of the
-	// assistant comes step n+1. So one model serves many sessions, and continues a
-	// session of another process. A failed attempt adds no message, so each retry
-	// gets the same fault. Defaults to one step after the other, in the order of
-	// requests.
+	// FollowTranscript chooses the step by the conversation: after n messages of
+	// the assistant comes step n+1. So one model can serve many sessions, and
+	// continue a session of another process. A failed attempt adds no message, so
+	// each retry gets the same fault. By default requests get one step after the
+	// other.
 	FollowTranscript bool `yaml:"follow_transcript"`
-	// Cache counts what a request has in common with the one before, from its
-	// beginning on, as read from a cache. It changes estimated usage only.
+	// Cache counts the part that a request has in common with the beginning of
+	// the previous one as read from a cache. It changes only estimated usage.
 	Cache bool `yaml:"cache"`
-	// Keep is how many requests are remembered, the newest; negative means
-	// none. Defaults to 1000.
+	// Keep is how many requests are remembered; negative means none. Defaults to
+	// the newest 1000.
 	Keep int `yaml:"keep"`
 	// Pace is the default pace of steps.
 	Pace Pace `yaml:"pace"`
@@ -47,14 +47,14 @@ type Options struct {
 
 // Model is a [belay.InfoModel] that plays a script.
 type Model struct {
-	// What Fork shares; never changed.
+	// Fork shares these; they never change.
 	options Options
 	takes   []*take
 
 	mu     sync.Mutex // guards the rest
 	played int        // steps, repetitions too
 	record record
-	before *belay.Request // the last one, for Cache
+	before *belay.Request // the last request, for Cache
 }
 
 var _ belay.InfoModel = (*Model)(nil)
@@ -80,31 +80,32 @@ func (m *Model) ready(step Step, number int, ids *ids) *take {
 	return ready(step, fmt.Sprintf("step %d", number), ids)
 }
 
-// Info describes the model as its options do.
+// Info returns the description from the options.
 func (m *Model) Info() belay.ModelInfo {
 	return belay.ModelInfo{Name: m.options.Name, Window: m.options.Window, MaxOutput: m.options.MaxOutput, Price: m.options.Price}
 }
 
-// Stream plays the next step. A step is taken when the sequence is ranged over,
-// so a sequence that is ranged over twice is two requests.
+// Stream plays the next step. The step is taken when the loop over the sequence
+// begins, so two loops over one sequence are two requests.
 func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) { m.play(ctx, req, yield) }
 }
 
-// Fork makes a model that plays the same script from the start and has a record
-// of its own: one for each conversation.
+// Fork makes a model that plays the same script from the start, with its own
+// record of requests. Use one for each conversation.
 func (m *Model) Fork() *Model { return &Model{options: m.options, takes: m.takes} }
 
-// Rewind goes back to the start of the script, as if nothing had been asked.
+// Rewind goes back to the start of the script, as if there had been no
+// request.
 func (m *Model) Rewind() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.played, m.record, m.before = 0, record{}, nil
 }
 
-// Left is how many steps come after the last that was played; of several
-// conversations, by the one that got furthest. A test that ends with some left
-// did not get where its script leads.
+// Left returns the number of steps after the last played one. With several
+// conversations, the one that got furthest counts. If a test ends with steps
+// left, it did not reach the end of its script.
 func (m *Model) Left() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

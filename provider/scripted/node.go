@@ -2,7 +2,7 @@ package scripted
 
 import "github.com/goccy/go-yaml/ast"
 
-// line is where a node begins.
+// line returns the line on which a node begins.
 func line(node ast.Node) int {
 	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
 		node = m.Values[0]
@@ -16,8 +16,8 @@ func line(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// stepNodes are the steps of a script whose shape is right, as far as they are
-// written out where they belong.
+// stepNodes returns the nodes of the steps of a valid script, as far as they
+// are written directly below its key.
 func stepNodes(root ast.Node) []ast.Node {
 	m, ok := root.(ast.MapNode)
 	if !ok {

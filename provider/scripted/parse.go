@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// file is a script as it is written.
+// file is the YAML form of a script.
 type file struct {
 	Options `yaml:",inline"`
 
@@ -90,8 +90,8 @@ func (f *Fault) contradiction() error {
 	return nil
 }
 
-// located puts the place of an error of the YAML library in front of what it
-// says, without the excerpt that it adds.
+// located moves the position of an error of the YAML library to its front,
+// and removes the excerpt that the library adds.
 func located(name string, err error) error {
 	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
 		return fmt.Errorf("%s:%d: %s", name, e.GetToken().Position.Line, e.GetMessage())

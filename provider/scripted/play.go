@@ -9,14 +9,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A claim is what a request was given to play.
+// A claim is the step that a request gets to play.
 type claim struct {
 	*take
-	number int         // of the step, repetitions count up
-	usage  belay.Usage // of the request, estimated
+	number int         // number of the step; repetitions have higher numbers
+	usage  belay.Usage // estimated usage of the request
 }
 
-// claim records a request, judges it and takes its step.
+// claim records a request, checks it and takes its step.
 func (m *Model) claim(req *belay.Request) (claim, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *Model) claim(req *belay.Request) (claim, error) {
 	return c, nil
 }
 
-// takeAt is the step at a place of the script, counted from 0.
+// takeAt returns the step at an index of the script.
 func (m *Model) takeAt(at int) (*take, error) {
 	n := len(m.takes)
 	switch {
@@ -83,7 +83,7 @@ func (m *Model) judge(t *take, req *belay.Request) error {
 	return err
 }
 
-// saidBefore counts what the model has said in the conversation.
+// saidBefore counts the model's messages in the conversation.
 func saidBefore(req *belay.Request) int {
 	n := 0
 	for _, m := range req.Messages {
@@ -152,7 +152,7 @@ func (m *Model) perform(ctx context.Context, c claim, yield func(belay.Chunk, er
 	}
 }
 
-// compute asks a step what to play. It may compute again, and so on.
+// compute calls the step's function, which can return another computed step.
 func (m *Model) compute(ctx context.Context, req *belay.Request, c claim) (*take, error) {
 	t := c.take
 	for t.step.Compute != nil {
@@ -174,7 +174,7 @@ func (m *Model) compute(ctx context.Context, req *belay.Request, c claim) (*take
 	return t, nil
 }
 
-// wait lets time pass, unless the request is cancelled.
+// wait waits for the given time, unless the request is cancelled.
 func (m *Model) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -189,7 +189,7 @@ func (m *Model) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cancelled is the error of a request that was cancelled, nil if it was not.
+// cancelled returns the error of a cancelled request, or nil.
 func (m *Model) cancelled(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("model %s: %w", m.options.Name, err)

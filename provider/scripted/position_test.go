@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// hear asks a model some times and returns what it says.
+// hear sends n requests to a model and returns the texts.
 func hear(t *testing.T, model *scripted.Model, times int) string {
 	t.Helper()
 	all := ""

@@ -6,12 +6,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// record keeps the newest requests, in a ring once it is full. Its owner guards
-// it. A request's slice of messages is copied: the messages never change, but
+// record keeps the newest requests, in a ring once it is full. Its owner locks
+// it. It copies a request's slice of messages: the messages never change, but
 // the caller may reuse the slice.
 type record struct {
 	requests []belay.Request
-	oldest   int // the one to replace next, once full
+	oldest   int // index of the next one to replace, once full
 }
 
 func (r *record) add(req *belay.Request, keep int) {
@@ -31,15 +31,15 @@ func (r *record) add(req *belay.Request, keep int) {
 func (r *record) all() []belay.Request {
 	all := slices.Concat(r.requests[r.oldest:], r.requests[:r.oldest])
 	for i := range all {
-		all[i].Messages = slices.Clone(all[i].Messages) // the ring uses its own again
+		all[i].Messages = slices.Clone(all[i].Messages) // the ring reuses its own memory
 	}
 	return all
 }
 
-// copyRequest copies a request, into the memory that dst has for its messages.
+// copyRequest copies a request, and reuses the memory of dst for its messages.
 func copyRequest(dst, src *belay.Request) {
 	messages := dst.Messages
-	clear(messages) // or old ones would stay in memory
+	clear(messages) // otherwise old messages would stay in memory
 	messages = append(messages[:0], src.Messages...)
 	*dst = *src
 	dst.Messages = messages

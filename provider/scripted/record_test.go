@@ -10,7 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// systems asks with the prompts 1 to n and returns those on record.
+// systems sends requests with the prompts 1 to n and returns the recorded
+// ones.
 func systems(t *testing.T, keep, n int) string {
 	t.Helper()
 	model := scripted.New(says(""), &scripted.Options{Repeat: true, Keep: keep})

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// words are the values of types that have a few.
+// words are the values of enumerations.
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[belay.StopReason](): {
 		string(belay.StopEnd), string(belay.StopToolUse), string(belay.StopMaxTokens), string(belay.StopRefusal),
@@ -24,14 +24,15 @@ var words = map[reflect.Type][]string{
 	},
 }
 
-// required are the keys that a type cannot do without.
+// required are the required keys of a type.
 var required = map[reflect.Type]string{
 	reflect.TypeFor[file](): "steps",
 	reflect.TypeFor[Call](): "tool",
 }
 
-// checkShape holds a script against the types that it is read into. The YAML
-// library would do so too, but names Go types, and of several mistakes any one.
+// checkShape checks a script against the types that it is decoded into. The
+// YAML library would do so too, but it names Go types, and reports only one of
+// several mistakes.
 func checkShape(name string, root ast.Node) error {
 	s := shape{name: name}
 	s.check(root, reflect.TypeFor[file](), "the script")
@@ -57,7 +58,7 @@ func (s *shape) check(node ast.Node, t reflect.Type, key string) {
 		s.check(n.Value, t, key)
 		return
 	case *ast.AliasNode:
-		return // it was checked where it is defined
+		return // checked at its definition
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -95,7 +96,7 @@ func (s *shape) mapping(node ast.Node, t reflect.Type, key string) {
 	var seen []string
 	for entries := m.MapRange(); entries.Next(); {
 		if entries.Key().IsMergeKey() {
-			seen = append(seen, required[t]) // it may come from there
+			seen = append(seen, required[t]) // the key can come from a merge
 			continue
 		}
 		k := entries.Key().GetToken().Value

@@ -18,7 +18,7 @@ type Step struct {
 	// else end_turn.
 	Stop belay.StopReason `yaml:"stop"`
 	// Usage is the usage of the answer. Defaults to an estimate: one token for four
-	// bytes of what was sent and said, and 1000 for a picture or a file.
+	// bytes that were sent or received, and 1000 for a picture or a file.
 	Usage belay.Usage `yaml:"usage"`
 	// Pace defines how the answer arrives. Missing fields are those of the model.
 	Pace Pace `yaml:"pace"`
@@ -27,12 +27,13 @@ type Step struct {
 	// Expect defines what the request must look like. A different request fails,
 	// and the step is not used up.
 	Expect *Expect `yaml:"expect"`
-	// Compute makes the step that is played in place of this one, of which only
-	// Expect counts. An error fails the attempt: a [*belay.ModelError] as it is,
-	// any other as ModelInvalid. It may be called by many requests at a time.
+	// Compute returns the step that is played instead of this one. Of this step
+	// only Expect is used. If it returns an error, the attempt fails: with a
+	// [*belay.ModelError] unchanged, with any other error as ModelInvalid. Many
+	// requests can call it at the same time.
 	Compute func(ctx context.Context, req *belay.Request) (Step, error) `yaml:"-"`
 
-	at string // where the step was written, if it was in a file
+	at string // position of the step, if it is from a file
 }
 
 // Call is a tool call.
@@ -41,18 +42,18 @@ type Call struct {
 	// Nth of a computed step S. Give two calls the same id to test that case.
 	ID   string `yaml:"id"`
 	Tool string `yaml:"tool"`
-	// Input is JSON text if it is a string, []byte or json.RawMessage, else a value
-	// to encode as JSON; nil is {}. Text that is not a JSON object arrives as
+	// Input is JSON text if it is a string, []byte or json.RawMessage, otherwise a
+	// value to encode as JSON; nil is {}. Text that is not a JSON object arrives as
 	// Malformed, as when a model stops in the middle of a call.
 	Input any `yaml:"input"`
 }
 
-// Whole is the Chunk of a response that comes at once, without deltas.
+// Whole is the Chunk of a response that arrives at once, without deltas.
 const Whole = -1
 
 // Pace defines how a response arrives.
 type Pace struct {
-	// Delay passes before anything arrives, a fault too.
+	// Delay passes before anything arrives, including a fault.
 	Delay time.Duration `yaml:"delay"`
 	// Pause passes between chunks.
 	Pause time.Duration `yaml:"pause"`
@@ -60,7 +61,7 @@ type Pace struct {
 	Chunk int `yaml:"chunk"`
 }
 
-// or fills in what p leaves out.
+// or fills in the missing fields of p.
 func (p Pace) or(model Pace) Pace {
 	if p.Delay == 0 {
 		p.Delay = model.Delay
@@ -74,7 +75,7 @@ func (p Pace) or(model Pace) Pace {
 	return p
 }
 
-// Fault is how an attempt fails.
+// Fault defines how an attempt fails.
 type Fault struct {
 	// Kind, Status, RetryAfter and Message are those of the error. Kind defaults
 	// to ModelServer.

@@ -12,20 +12,20 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A take is a step made ready to be played, as often as it is asked for. It is
-// shared by all that play it and never changed.
+// A take is a step that is prepared for playing, any number of times. All
+// requests that play it share it; it never changes.
 type take struct {
 	step   Step
 	where  string // for errors
 	err    error  // why it cannot be played
 	parts  []belay.Part
-	calls  []belay.CallPart // those that parts point to, in order
+	calls  []belay.CallPart // the calls that parts point to, in order
 	stop   belay.StopReason
 	out    int // tokens, estimated
 	chunks []belay.Chunk
 }
 
-// ready makes a step ready. The step has its pace by now.
+// ready prepares a step. Its pace is already set.
 func ready(step Step, where string, ids *ids) *take {
 	t := &take{step: step, where: where, stop: step.Stop}
 	if step.at != "" {
@@ -68,8 +68,8 @@ func ready(step Step, where string, ids *ids) *take {
 	return t
 }
 
-// response makes a response that is the caller's: nothing in it that a caller
-// could want to change is shared.
+// response returns a response that belongs to the caller: the caller can
+// change everything in it.
 func (t *take) response(model string, usage belay.Usage) *belay.Response {
 	parts := slices.Clone(t.parts)
 	if len(t.calls) > 0 {
@@ -82,7 +82,7 @@ func (t *take) response(model string, usage belay.Usage) *belay.Response {
 	return &belay.Response{Parts: parts, StopReason: t.stop, Usage: usage, Model: model}
 }
 
-// inputText is the input of a call as the model wrote it.
+// inputText returns the input of a call as JSON text.
 func inputText(input any) ([]byte, error) {
 	switch input := input.(type) {
 	case nil:
@@ -102,7 +102,7 @@ func isObject(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) && json.Valid(text)
 }
 
-// ids makes the ids of calls that have none.
+// ids generates the missing ids of calls.
 type ids struct {
 	prefix string
 	n      int
@@ -113,7 +113,7 @@ func (i *ids) next() string {
 	return i.prefix + strconv.Itoa(i.n)
 }
 
-// modelError is the failure that a fault asks for.
+// modelError returns the error of a fault.
 func (f *Fault) modelError(model string) error {
 	e := &belay.ModelError{Kind: cmp.Or(f.Kind, belay.ModelServer), Model: model, Status: f.Status, RetryAfter: f.RetryAfter}
 	if f.Message != "" {

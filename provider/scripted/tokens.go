@@ -7,15 +7,15 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// mediaBytes is what a picture or a file counts, whatever its size: providers
-// do not charge for pictures by the byte either.
+// mediaBytes is the size that a picture or a file counts as, whatever its
+// real size: providers do not charge for pictures by the byte.
 const mediaBytes = 4000
 
-// tokens estimates how many tokens some bytes are.
+// tokens estimates the number of tokens of some bytes.
 func tokens(size int) int { return (size + 3) / 4 }
 
-// sizeOf counts the bytes of a request, and the bytes of its common prefix with
-// the one before.
+// sizeOf counts the bytes of a request, and of the prefix that it shares with
+// the previous one.
 func sizeOf(req, before *belay.Request) (size, common int) {
 	size = len(req.System)
 	for i := range req.Tools {

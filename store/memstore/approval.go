@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ask stores an approval, unless it is decided already. The store's lock is
-// held.
+// ask stores an approval, unless it is already decided. The caller holds the
+// store's lock.
 func (s *Store) ask(se *session, a *belay.Approval) {
 	known, ok := s.approvals[a.ID]
 	if !ok {
@@ -24,7 +24,7 @@ func (s *Store) ask(se *session, a *belay.Approval) {
 	}
 }
 
-// copied returns a copy that shares nothing that can be changed.
+// copied returns a deep copy.
 func (a *approval) copied() belay.Approval {
 	own := a.Approval
 	if own.Decided != nil {

@@ -47,26 +47,26 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	return nil
 }
 
-// follows refuses a commit that does not follow on what is stored.
+// follows rejects a commit that does not continue the stored session.
 func (s *Store) follows(se *session, c *belay.Commit) error {
 	last := int64(len(se.messages))
 	if m := c.Amended; m != nil && (m.Seq != last || last == 0) {
-		return fmt.Errorf("message %d is amended where %d is the last: %w", m.Seq, last, belay.ErrConflict)
+		return fmt.Errorf("message %d is amended, but the last message is %d: %w", m.Seq, last, belay.ErrConflict)
 	}
 	for _, m := range c.Messages {
 		if last++; m.Seq != last {
-			return fmt.Errorf("message %d comes where %d is the next: %w", m.Seq, last, belay.ErrConflict)
+			return fmt.Errorf("message %d is added, but the next number is %d: %w", m.Seq, last, belay.ErrConflict)
 		}
 	}
 	for i := range c.Calls {
 		if at := c.Calls[i].Message; at < 1 || at > last {
-			return fmt.Errorf("call %q is of message %d and the last one is %d: %w", c.Calls[i].ID, at, last, belay.ErrConflict)
+			return fmt.Errorf("call %q belongs to message %d, but the last message is %d: %w", c.Calls[i].ID, at, last, belay.ErrConflict)
 		}
 	}
 	for i := range c.Approvals {
 		a := &c.Approvals[i]
 		if known, ok := s.approvals[a.ID]; a.Session != c.Session || ok && known.of != se {
-			return fmt.Errorf("approval %q is of another session: %w", a.ID, belay.ErrConflict)
+			return fmt.Errorf("approval %q belongs to another session: %w", a.ID, belay.ErrConflict)
 		}
 	}
 	return nil
@@ -76,8 +76,8 @@ func (s *Store) follows(se *session, c *belay.Commit) error {
 func (s *Store) record(ctx context.Context, c *belay.Commit) error {
 	switch {
 	case len(c.Jobs) > 0:
-		// The queue stores the runs through commitJournal, in place of the one
-		// run that it is given.
+		// The queue stores the runs through commitJournal, and ignores the one run
+		// that Enqueue gets.
 		return s.queue.Enqueue(context.WithValue(ctx, commitRuns{}, c.Runs), hook.Run{}, c.Jobs)
 	case len(c.Runs) > 0:
 		return s.journal.Append(ctx, c.Runs)
@@ -86,8 +86,8 @@ func (s *Store) record(ctx context.Context, c *belay.Commit) error {
 	}
 }
 
-// amend replaces the last message. Others may be reading the old slices, so these stay
-// as they are.
+// amend replaces the last message. It copies the slice, because others may still read
+// the old one.
 func (se *session) amend(m *belay.Message) {
 	se.messages = append(slices.Clone(se.messages[:len(se.messages)-1]), m)
 	if own := se.besides; own != nil && own.visible != nil {
@@ -95,11 +95,11 @@ func (se *session) amend(m *belay.Message) {
 	}
 }
 
-// say adds a message.
+// say appends a message.
 func (se *session) say(m *belay.Message) {
 	se.messages = append(se.messages, m)
 	if m.IsCompaction {
-		se.own().visible = belay.Visible(se.messages) // as long as what it keeps
+		se.own().visible = belay.Visible(se.messages) // exact capacity: it is kept for long
 	} else if own := se.besides; own != nil && own.visible != nil {
 		own.visible = append(own.visible, m)
 	}
@@ -116,7 +116,7 @@ func (se *session) say(m *belay.Message) {
 	switch {
 	case slices.ContainsFunc(m.Parts, func(p belay.Part) bool { return p.Call != nil }): // room for those
 	case own.visible == nil && len(own.approvals) == 0:
-		se.besides = nil // and it needs nothing until it is resumed
+		se.besides = nil // nothing more is needed until the turn is resumed
 	default:
 		own.calls = nil
 	}
@@ -144,7 +144,7 @@ func (se *session) remember(state *belay.SessionState) {
 	old, fork := se.state.Turn, se.state.ForkedFrom
 	se.state = *state
 	if state.Turn != nil {
-		if old == nil { // between turns a session does without
+		if old == nil { // not needed between turns
 			old = new(belay.TurnState)
 		}
 		*old = *state.Turn

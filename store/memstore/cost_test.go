@@ -8,13 +8,13 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A commit of a message allocates nothing of its own: now and then the list of
-// messages grows. What it costs does not depend on what is stored.
+// A commit of a message allocates nothing itself, except when the list of
+// messages grows. Its cost does not depend on the size of the session.
 func TestCommitAllocatesLittle(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	s := memstore.New(nil)
 	c := &belay.Commit{Session: "a", Epoch: open(t, s, "a").Epoch, State: &belay.SessionState{Turn: &belay.TurnState{ID: "turn"}}}
 	const rounds = 2000
-	messages := make([]*belay.Message, rounds+1) // AllocsPerRun runs once more
+	messages := make([]*belay.Message, rounds+1) // AllocsPerRun adds a warm-up run
 	for i := range messages {
 		messages[i] = message(int64(i + 1))
 		if i%2 == 0 {
@@ -56,8 +56,8 @@ func TestOpenCostsTheSameForAnyLength(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// BenchmarkCommit measures a commit of one message beside its floor, which is to
-// append the message to a list.
+// BenchmarkCommit measures a commit of one message and its floor: appending the
+// message to a list.
 func BenchmarkCommit(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		var list []*belay.Message
@@ -76,7 +76,7 @@ func BenchmarkCommit(b *testing.B) {
 		c := &belay.Commit{Session: "a", Epoch: open(b, s, "a").Epoch, Messages: []*belay.Message{m}}
 		b.ReportAllocs()
 		for b.Loop() {
-			m.Seq++ // the store does not look at it again
+			m.Seq++ // the store does not read it again
 			if err := s.Commit(context.Background(), c); err != nil {
 				b.Fatal(err)
 			}

@@ -1,41 +1,40 @@
 // Package memstore keeps sessions in memory. It is the reference for what a
-// [belay.Store] does, and enough for tests and for programs whose sessions may
-// end with the process.
+// [belay.Store] does, and suits tests and programs that can lose their sessions
+// when the process ends.
 //
 // # Usage
 //
 //	store := memstore.New(nil)
 //
-// The store keeps the records of hooks and their jobs too: [Store.Journal] and
-// [Store.Queue] implement package hook, and their part of a commit is stored
-// together with the rest. The newest runs are kept, up to a limit, and jobs wait
-// up to a limit: see [Options]. Sessions are kept until [Store.Forget].
+// The store also keeps the records of hooks and their jobs: [Store.Journal] and
+// [Store.Queue] implement the interfaces of package hook, and a commit stores
+// records and jobs together with the rest. [Options] limits how many records and
+// waiting jobs are kept. Sessions are kept until [Store.Forget].
 // [Store.Sessions] and [Store.Approvals] list them.
 //
 // # Concurrency
 //
 // A Store is safe for concurrent use. One lock guards all sessions; it is held
-// while a commit is checked and applied, which takes as long as what the commit
-// adds, and never while a caller's code runs. Whoever claims a job of a commit
-// and then reads the session finds all of that commit.
+// while a commit is checked and applied, in time proportional to what the commit
+// adds, and never while a caller's code runs. A worker that claims a job of a
+// commit and then reads the session sees the whole commit.
 //
-// Messages are shared and not copied: by the caller of Commit, by everyone who
-// reads them and by the store. Nobody may change one. The same goes for the
-// inputs and results of calls and for what the slices of a session's state
-// hold. The structs around them, and the slices of a commit, are the caller's
-// own again when Commit returns. The slice of messages that Open returns may be
-// appended to and not written to.
+// Messages are not copied: the caller of Commit, all readers and the store share
+// them. Do not change a message after Commit. The same holds for the inputs and
+// results of calls and for the elements of slices in a session's state. You can
+// reuse the structs around them, and the slices of a commit, when Commit
+// returns. You can append to the slice of messages that Open returns, but must
+// not write to its elements.
 //
 // # Errors
 //
-// Errors wrap the sentinels of package belay, with the session that they are
-// about. A commit that is refused has changed nothing. A commit whose context
-// has ended by the time it is called is refused with the context's cause.
+// Errors wrap the sentinel errors of package belay and name the session. A
+// rejected commit changes nothing. If the context has already ended, Commit is
+// rejected with the context's cause.
 //
 // # Testing
 //
-// [Store.Expire] makes a session look as if its holder were gone, so that a
-// takeover and what it fences off can be tested. Options take a clock, for
-// approvals that expire and jobs that are due. Package storetest makes any
-// store fail when a test wants it to.
+// [Store.Expire] makes the holder of a session count as gone, to test takeover
+// and fencing. Options take a clock, to test approvals that expire and delayed
+// jobs. Package storetest injects failures into any store.
 package memstore

@@ -43,7 +43,7 @@ func Example() {
 	// 1 user tidy the changelog
 }
 
-// A holder that was thought dead and comes back is fenced off.
+// A former holder that counted as dead is fenced.
 func ExampleStore_Expire() {
 	ctx, store := context.Background(), memstore.New(nil)
 	slow, err := store.Open(ctx, "demo")

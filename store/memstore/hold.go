@@ -10,8 +10,8 @@ import (
 )
 
 // Open opens and holds a session, creating it if necessary, and reads it. It
-// copies no message and takes the same time for a session of any length. Every
-// hold has an epoch that no hold had before it.
+// copies no message and takes the same time for a session of any length. Each
+// hold gets a new epoch that was never used before.
 func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -52,7 +52,8 @@ func (se *session) read() *belay.Stored {
 	return stored
 }
 
-// remembered is the session's state, for someone else. The store's lock is held.
+// remembered returns a copy of the session's state for a caller. The store's
+// lock is held.
 func (se *session) remembered() belay.SessionState {
 	state := se.state.Clone()
 	state.Pending = slices.Clip(state.Pending) // appending then copies the array
@@ -70,8 +71,8 @@ func (s *Store) Release(_ context.Context, name string, epoch int64) error {
 }
 
 // Expire makes the holder of a session count as gone, as if its process had
-// ended: the next Open takes over. Until then the holder can still commit. It
-// is for tests.
+// ended: the next Open takes over. Until then the holder can still commit.
+// For tests only.
 func (s *Store) Expire(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

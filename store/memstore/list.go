@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Sessions yields the sessions that match as they are when the iteration begins,
-// the last changed first.
+// Sessions yields the matching sessions in their state when the iteration
+// begins, the last changed first.
 func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) { each(ctx, s.list(filter), yield) }
 }
@@ -23,7 +23,7 @@ func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter
 	return func(yield func(belay.Approval, error) bool) { each(ctx, s.inbox(filter), yield) }
 }
 
-// each yields what is listed until the context ends.
+// each yields the elements of a list until the context ends.
 func each[T any](ctx context.Context, all []T, yield func(T, error) bool) {
 	for i := range all {
 		if ctx.Err() != nil {
@@ -90,7 +90,7 @@ func first[T any](all []T, limit int) []T {
 	return all
 }
 
-// touch notes that a session was changed. The store's lock is held.
+// touch records that a session was changed. The store's lock is held.
 func (s *Store) touch(se *session) {
 	now := s.now().UnixNano()
 	if se.change == 0 {

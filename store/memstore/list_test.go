@@ -27,7 +27,7 @@ func TestListingGoesByTheClock(t *testing.T) {
 	}
 }
 
-// A clock that stands still does not mix up the order.
+// A clock that does not advance does not change the order.
 func TestListingKeepsTheOrderWithinOneTime(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(&memstore.Options{Clock: hooktest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))})

@@ -13,10 +13,10 @@ import (
 
 // Options are the settings of a Store. A nil pointer is valid.
 type Options struct {
-	// MaxRuns is how many records of hooks are kept, the newest. Defaults to
-	// 16,384.
+	// MaxRuns is how many records of hooks are kept; older ones are dropped.
+	// Defaults to 16,384.
 	MaxRuns int
-	// MaxJobs is how many jobs may wait. Defaults to 1,024.
+	// MaxJobs is how many jobs can wait. Defaults to 1,024.
 	MaxJobs int
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock hook.Clock
@@ -29,38 +29,38 @@ type Store struct {
 	queue   *hook.MemoryQueue
 
 	mu        sync.Mutex
-	epoch     int64 // of the newest hold on any session
+	epoch     int64 // epoch of the newest hold on any session
 	changes   int64 // of all sessions
 	sessions  map[string]*session
 	approvals map[string]*approval // by id, of all sessions
-	asked     int                  // how many there ever were
+	asked     int                  // number of approvals ever stored
 }
 
 // session is one session. The store's lock guards it.
 type session struct {
-	epoch   int64 // of the newest hold
+	epoch   int64 // epoch of the newest hold
 	held    bool  // until it is released or taken over
 	expired bool  // the holder counts as gone
 
 	created, changed int64 // in nanoseconds since 1970
-	change           int64 // the number of its last one: two may be of one time
+	change           int64 // number of its last change; several changes can have the same time
 
-	messages []*belay.Message // all of them; never written to but at the end
-	response int64            // the last response, 0 if there is none
+	messages []*belay.Message // all messages; only appended to, never changed
+	response int64            // number of the last response, 0 if there is none
 	besides  *besides         // nil: nothing
 
-	state belay.SessionState // what it points to is the store's own
+	state belay.SessionState // its slices and pointers belong to the store
 }
 
-// besides is what most sessions do without.
+// besides holds the fields that most sessions do not need.
 type besides struct {
 	visible   []*belay.Message   // what the model sees; nil: all messages
-	calls     []belay.CallRecord // those of the last response, by index
-	approvals []*approval        // in the order they were asked
-	asked     int                // the index of the first that is about the last response
+	calls     []belay.CallRecord // calls of the last response, by index
+	approvals []*approval        // in the order in which they were asked
+	asked     int                // index of the first approval of the last response
 }
 
-// has is the session's other content, for checks.
+// has returns the optional fields for reading.
 func (se *session) has() besides {
 	if se.besides == nil {
 		return besides{}
@@ -68,7 +68,7 @@ func (se *session) has() besides {
 	return *se.besides
 }
 
-// own is what the session has besides, to be changed.
+// own returns the optional fields for writing.
 func (se *session) own() *besides {
 	if se.besides == nil {
 		se.besides = new(besides)
@@ -76,7 +76,7 @@ func (se *session) own() *besides {
 	return se.besides
 }
 
-// approval is a question with the session that asked it.
+// approval is an approval with its session.
 type approval struct {
 	belay.Approval
 	of     *session
@@ -99,10 +99,10 @@ func New(opts *Options) *Store {
 	return s
 }
 
-// Journal is where the records of hooks are. It is a [hook.ListJournal].
+// Journal returns the store's journal of hook runs, a [hook.ListJournal].
 func (s *Store) Journal() hook.Journal { return s.journal } //nolint:ireturn // belay.JournalStore wants it so
 
-// Queue is where background work waits. It is a [hook.ClaimQueue] and a
+// Queue returns the store's job queue, a [hook.ClaimQueue] and a
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
@@ -134,12 +134,13 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// commitJournal is the journal as the queue sees it: for the jobs of a commit
-// it stores the commit's runs. The queue calls it last, when the jobs can no
-// longer be rejected, so that both are stored or neither.
+// commitJournal is the journal that the queue uses. For the jobs of a commit
+// it stores the runs of that commit. The queue calls it last, when the jobs
+// can no longer be rejected, so that both are stored or neither.
 type commitJournal struct{ *hook.MemoryJournal }
 
-// commitRuns is the key of the runs that a commit stores with its jobs.
+// commitRuns is the context key of the runs that a commit stores with its
+// jobs.
 type commitRuns struct{}
 
 func (j commitJournal) Append(ctx context.Context, runs []hook.Run) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// open opens a session, which must succeed.
+// open opens a session and fails the test on an error.
 func open(t testing.TB, s *memstore.Store, session string) *belay.Stored {
 	t.Helper()
 	stored, err := s.Open(context.Background(), session)
@@ -22,7 +22,7 @@ func open(t testing.TB, s *memstore.Store, session string) *belay.Stored {
 	return stored
 }
 
-// commit commits to the session "a", which must succeed.
+// commit commits to the session "a" and fails the test on an error.
 func commit(t testing.TB, s *memstore.Store, epoch int64, c belay.Commit) {
 	t.Helper()
 	c.Session, c.Epoch = "a", epoch
@@ -31,12 +31,12 @@ func commit(t testing.TB, s *memstore.Store, epoch int64, c belay.Commit) {
 	}
 }
 
-// message is a short message of a person.
+// message returns a short user message.
 func message(seq int64) *belay.Message {
 	return &belay.Message{Seq: seq, Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text("text")}}
 }
 
-// names are the names of the sessions.
+// names returns the names of the sessions.
 func names(t testing.TB, s *memstore.Store) []string {
 	t.Helper()
 	var names []string

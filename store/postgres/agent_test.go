@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A turn takes 2 + 2 x tool steps commits, and with nobody else writing each is
-// one transaction.
+// A turn takes 2 + 2 x tool steps commits. Without other writers each is one
+// transaction.
 //
 // SPEC L-01
 func TestCommitsOfATurn(t *testing.T) {

@@ -22,11 +22,11 @@ type queue struct {
 	store *Store
 }
 
-// Queue is where background work waits. It is a [hook.WorkQueue] and a
+// Queue returns the store's job queue. It is a [hook.WorkQueue] and a
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
-// openQueue makes the queue. Its tables are made by prepare.
+// openQueue opens the queue. prepare creates its tables.
 func (s *Store) openQueue() error {
 	jobs, err := riverjobs.New(riverpgxv5.New(s.pool), (*backend)(s), &riverjobs.Options{
 		ID: s.id, Capacity: s.opts.MaxJobs, Workers: s.opts.Workers, Poll: s.opts.JobPoll, Grace: s.opts.Grace, Logger: s.opts.Logger,
@@ -38,8 +38,8 @@ func (s *Store) openQueue() error {
 	return nil
 }
 
-// Work performs the jobs that are due until ctx is done or the store is closed,
-// which waits for it.
+// Work runs due jobs until ctx is done or the store is closed. Close waits for
+// it.
 func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	s := q.store
 	if !s.begin() {
@@ -75,20 +75,20 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 	return nil
 }
 
-// Stats returns how many jobs wait and since when.
+// Stats returns the number of waiting jobs and the age of the oldest.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
 	return stats, q.store.explain(record.Cause(ctx, err))
 }
 
-// insertJobs stores jobs. Every job is stored by it, so that each key knows its
-// session.
+// insertJobs stores jobs. All jobs go through it, so that each key is linked to
+// its session.
 func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	w.sessions = make(map[string]string, len(jobs))
-	for _, job := range slices.Backward(jobs) { // of two with one key the first counts
+	for _, job := range slices.Backward(jobs) { // if two jobs have the same key, the first one is stored
 		w.sessions[job.Key] = job.Scope.Session
 	}
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
@@ -111,18 +111,18 @@ type backend Store
 
 type writingKey struct{}
 
-// inWriting lets the queue find the transaction's queries again.
+// inWriting is the context key of the transaction's queries.
 func inWriting(ctx context.Context, w *writing) context.Context {
 	return context.WithValue(ctx, writingKey{}, w)
 }
 
-// writing returns the queries in a transaction of Write.
+// writing returns the queries of a transaction of Write.
 func (b *backend) writing(ctx context.Context) *writing {
-	return ctx.Value(writingKey{}).(*writing) // all are begun by Write
+	return ctx.Value(writingKey{}).(*writing) // Write begins all of them
 }
 
-// Write runs f in a transaction. It may be called again if the server broke that
-// off.
+// Write runs f in a transaction. It calls f again if the server aborted the
+// transaction.
 func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
 }
@@ -142,7 +142,7 @@ func (b *backend) AppendRuns(ctx context.Context, _ pgx.Tx, runs []hook.Run) err
 	return b.writing(ctx).appendRuns(ctx, rows)
 }
 
-// LockQueue keeps others from adding to the queue until the transaction ends.
+// LockQueue blocks other writers of the queue until the transaction ends.
 func (b *backend) LockQueue(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(enqueuing))
 	return err //nolint:wrapcheck // the queue adds context
@@ -159,7 +159,7 @@ func (b *backend) KeyDone(ctx context.Context, _ pgx.Tx, key string) (bool, erro
 	return record.KeyDone(ctx, b.writing(ctx).Queries, key)
 }
 
-// EndKey keeps a key for good, or frees it.
+// EndKey keeps a key permanently, or frees it.
 func (b *backend) EndKey(ctx context.Context, _ pgx.Tx, key string, done bool) error {
 	return record.EndKey(ctx, b.writing(ctx).Queries, key, done, (*Store)(b).now())
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// bound has the queries that all databases share asked in PostgreSQL's spelling:
-// parameters are $1 there and not ?1, or ?.
+// bound rewrites the shared queries for PostgreSQL, whose parameters are $1
+// instead of ?1 or ?.
 //
-// Outside of a transaction a query is asked again if its connection was dropped.
+// Outside of a transaction, it repeats a query whose connection was dropped.
 type bound struct {
 	db    table.DBTX
 	store *Store
@@ -44,20 +44,20 @@ func (b bound) QueryRowContext(ctx context.Context, query string, args ...any) (
 	if !b.alone() {
 		return b.db.QueryRowContext(ctx, query, args...)
 	}
-	_ = b.store.persist(ctx, func() error { // the row has the value
+	_ = b.store.persist(ctx, func() error { // the row holds the error
 		row = b.db.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
 	return row
 }
 
-// alone reports whether a query is its own transaction.
+// alone reports whether each query is its own transaction.
 func (b bound) alone() bool {
 	_, ok := b.db.(*sql.DB)
 	return ok
 }
 
-// generated is how sqlc begins a query.
+// generated is the prefix of queries that sqlc generated.
 const generated = "-- name: "
 
 func (b bound) spelled(query string) string {
@@ -72,8 +72,8 @@ func (b bound) spelled(query string) string {
 	return text
 }
 
-// spell turns ?N into $N, and each ? without a number into the next. No query has a
-// question mark that is none of these.
+// spell turns ?N into $N, and each ? without a number into $ with the next number.
+// The queries contain no other question marks.
 func spell(query string) string {
 	var to strings.Builder
 	to.Grow(len(query) + 8)

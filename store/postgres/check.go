@@ -9,14 +9,15 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Health is what Check finds.
+// Health is the result of Check.
 type Health struct {
-	// Database is where the store is, and Server the version of what serves it.
+	// Database is the name of the database, and Server the version of the server.
 	Database string `json:"database"`
 	Server   string `json:"server"`
 	// Version is the version of the tables.
 	Version int64 `json:"version"`
-	// Problems are what endangers what is stored; none is good.
+	// Problems lists settings of the server that endanger stored data. It is
+	// empty if there are none.
 	Problems []string `json:"problems,omitempty"`
 	// Bytes is the size of the database.
 	Bytes int64 `json:"bytes"`
@@ -26,7 +27,7 @@ type Health struct {
 	Pending  int64 `json:"pending"`
 	// Holders are the stores that have the database open.
 	Holders []HolderInfo `json:"holders,omitempty"`
-	// Jobs is what the queue looks like.
+	// Jobs are the counts of the job queue.
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
@@ -35,7 +36,7 @@ type HolderInfo struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	// Sessions counts what it holds.
+	// Sessions counts the sessions it holds.
 	Sessions int64 `json:"sessions"`
 	// Self means that it is this store.
 	Self bool `json:"self,omitempty"`
@@ -68,10 +69,10 @@ func (s *Store) check(ctx context.Context, h *Health) error {
 		return err //nolint:wrapcheck // Check adds context
 	}
 	if fsync != "on" {
-		h.Problems = append(h.Problems, "the server does not wait for its disk (fsync is off): a power cut loses what was stored")
+		h.Problems = append(h.Problems, "the server does not wait for its disk (fsync is off): a power failure loses stored data")
 	}
 	if pages != "on" {
-		h.Problems = append(h.Problems, "the server does not write whole pages (full_page_writes is off): a power cut may damage what was stored")
+		h.Problems = append(h.Problems, "the server does not write whole pages (full_page_writes is off): a power failure can damage stored data")
 	}
 	if h.Jobs, err = s.queue.Stats(ctx); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// connect makes the pools. They open connections when they are first asked.
+// connect creates the pools. They open connections at first use.
 func (s *Store) connect(ctx context.Context, dsn string) error {
 	config, err := parse(dsn)
 	if err != nil {
@@ -27,8 +27,8 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	if conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = "belay"
 	}
-	// A process that is stopped in the middle of a transaction must not keep others
-	// from what it has locked.
+	// A process that is stopped in the middle of a transaction must not keep its
+	// locks.
 	conn.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(max(s.lease()/2, time.Second).Milliseconds(), 10)
 	config.AfterConnect = durable
 	config.PingTimeout = cmp.Or(config.PingTimeout, s.opts.Timeout/2)
@@ -41,11 +41,11 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	s.plain = conn.Copy()
 	s.plain.ConnectTimeout = cmp.Or(s.plain.ConnectTimeout, s.opts.Timeout)
 	pulse := config.Copy()
-	// One is used; closed ones take a while to disappear.
+	// One connection is used; closed ones take a while to disappear.
 	pulse.MaxConns, pulse.MinConns, pulse.MinIdleConns = 8, 0, 0
 	pulse.ConnConfig = s.plain.Copy()
-	// If one connection is silent, the others are not tried: a network that has
-	// dropped one has usually dropped all.
+	// If one connection times out, the others are closed without a try: a network
+	// that has dropped one has usually dropped all.
 	patient(&conn.Config, s.opts.Timeout, func() { s.pool.Reset() })
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err //nolint:wrapcheck // Open adds context
@@ -58,8 +58,8 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	return s.openQueue()
 }
 
-// durable sees to it that a commit is on the disk when the server says so, if the
-// server's own setting does not.
+// durable turns synchronous_commit on for the connection, so that a commit is on
+// the disk when the server confirms it.
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
 	return err //nolint:wrapcheck // Open adds context

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// cut cuts all connections of a store, as a network does that fails for a moment.
+// cut cuts all connections of a store, like a short network failure.
 func cut(t testing.TB, dsn string) {
 	t.Helper()
 	other := openDSN(t, dsn, nil)
@@ -23,7 +23,7 @@ func cut(t testing.TB, dsn string) {
 	}
 }
 
-// A connection that was cut is replaced, and nobody hears of it: not those who
+// A cut connection is replaced, and no caller gets an error: not those who
 // write, read, list or follow.
 //
 // SPEC L-02
@@ -76,9 +76,9 @@ func TestConnectionsCut(t *testing.T) {
 	}
 }
 
-// While the server is down errors say so, with the database's name and what to do,
-// and nothing is stored; when it is up again the store goes on, with the sessions it
-// held.
+// While the server is down, errors say so, with the database's name and advice, and
+// nothing is stored. When it is up again, the store continues with the sessions that
+// it held.
 //
 // SPEC L-02, J-03
 func TestServerRestart(t *testing.T) {
@@ -129,7 +129,7 @@ func TestServerRestart(t *testing.T) {
 	wantError(t, "Open of what the store still holds", err, belay.ErrHeld)
 }
 
-// What is wrong with a DSN, or with what it names, is said, and no password with it.
+// Errors in a DSN, or in what it names, are reported without the password.
 func TestBadDSN(t *testing.T) {
 	t.Parallel()
 	const secret = "planted-password"
@@ -166,8 +166,8 @@ func TestBadDSN(t *testing.T) {
 	}
 }
 
-// A session that could not be let go of while the server was down is let go of when it
-// is up again: by whoever opens it here, or by itself for others.
+// A session that could not be released while the server was down is released when it
+// is up again: when it is opened here, or automatically for others.
 //
 // SPEC L-02
 func TestReleaseWhileDown(t *testing.T) {

@@ -29,7 +29,7 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	if err == nil {
 		return config, nil
 	}
-	what := "it is neither"
+	what := "it is neither a URL nor keywords"
 	if found, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
 		what = strings.TrimPrefix(found.Error(), pgconn.NewParseConfigError(found.ConnString, "", nil).Error())
 		if cause := found.Unwrap(); cause != nil {
@@ -37,11 +37,11 @@ func parse(dsn string) (*pgxpool.Config, error) {
 		}
 	}
 	return nil, fmt.Errorf("cannot parse the DSN: %s (it is a URL, such as postgres://user@host:5432/database, in which / @ : ? # %% of a password are escaped, such as %%2F, "+
-		"or words, such as host=… dbname=…, with '…' around what has spaces)", what)
+		"or keywords, such as host=… dbname=…, with '…' around values with spaces)", what)
 }
 
-// patient makes connections fail when the server does not answer a request for so
-// long. It calls silent, if set.
+// patient makes connections fail if the server does not answer a request within
+// the timeout. It then calls silent, if set.
 func patient(config *pgconn.Config, atMost time.Duration, silent func()) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = atMost
@@ -65,10 +65,10 @@ type impatient struct {
 	silent func()
 
 	mu       sync.Mutex
-	deadline time.Time // that was asked for, zero for none
+	deadline time.Time // deadline set by the caller, zero for none
 }
 
-// Read reads, for so long.
+// Read reads with the timeout.
 func (c *impatient) Read(to []byte) (int, error) {
 	if err := c.limit(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
@@ -77,7 +77,7 @@ func (c *impatient) Read(to []byte) (int, error) {
 	return n, c.given(err)
 }
 
-// Write writes, for so long.
+// Write writes with the timeout.
 func (c *impatient) Write(from []byte) (int, error) {
 	if err := c.limit(c.Conn.SetWriteDeadline); err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func (c *impatient) Write(from []byte) (int, error) {
 	return n, c.given(err)
 }
 
-// SetDeadline has reading and writing fail at a time, or before.
+// SetDeadline makes reads and writes fail at the given time or earlier.
 func (c *impatient) SetDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *impatient) SetDeadline(at time.Time) error {
 	return c.Conn.SetDeadline(at) //nolint:wrapcheck // as if it were not between
 }
 
-// limit sets the deadline that comes first.
+// limit sets the earlier of the two deadlines.
 func (c *impatient) limit(set func(time.Time) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *impatient) limit(set func(time.Time) error) error {
 	return set(at)
 }
 
-// given closes a connection that was silent for too long, without waiting.
+// given closes a connection that timed out, without waiting.
 func (c *impatient) given(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -113,18 +113,17 @@ func (c *impatient) given(err error) error {
 	c.mu.Lock()
 	asked := !c.deadline.IsZero()
 	c.mu.Unlock()
-	if asked { // the caller has set a deadline itself
+	if asked { // the caller's own deadline
 		return err
 	}
-	_ = c.Conn.Close() // it is of no use
+	_ = c.Conn.Close() // the connection is useless
 	if c.silent != nil {
 		c.silent()
 	}
 	return fmt.Errorf("the server was silent for %s: %w", c.atMost, err)
 }
 
-// apart makes a connection that is not one of the pool's, and on which the server may
-// take its time.
+// apart opens a connection outside of the pools, without the timeout.
 func (s *Store) apart(ctx context.Context) (conn *pgx.Conn, done func(), err error) {
 	conn, err = pgx.ConnectConfig(ctx, s.plain.Copy())
 	if err != nil {

@@ -24,7 +24,7 @@ var (
 	// or stops, cannot be reached, or has no connection left.
 	ErrUnreachable = errors.New("postgres: the server cannot be reached")
 	// ErrRefused means that the server denies access or a needed permission.
-	ErrRefused = errors.New("postgres: the server refuses")
+	ErrRefused = errors.New("postgres: the server denies access")
 	// ErrFull means that the server's disk is full. The current write is not
 	// stored; all earlier writes are.
 	ErrFull = errors.New("postgres: the server's disk is full")
@@ -32,14 +32,14 @@ var (
 	ErrReadOnly = errors.New("postgres: the server is read-only")
 	// ErrCorrupt means that data on the server is damaged.
 	ErrCorrupt = errors.New("postgres: the database is damaged")
-	// ErrNotStore means that the database has tables with our names that are not
-	// ours.
+	// ErrNotStore means that the database contains tables of another program with
+	// the names of ours.
 	ErrNotStore = errors.New("postgres: the database is not a Belay store")
 	// ErrNewer means that a newer version of Belay has made the tables.
-	ErrNewer = errors.New("postgres: the tables are of a newer version")
-	// ErrOlder means that an older version of Belay is running, which needs
-	// something that this one would remove.
-	ErrOlder = errors.New("postgres: an older version is running")
+	ErrNewer = errors.New("postgres: the tables were written by a newer version of Belay")
+	// ErrOlder means that a running process has an older version of Belay, which
+	// needs something that this version would remove.
+	ErrOlder = errors.New("postgres: an older version of Belay is running")
 )
 
 // ServerError is an error of the server, with what to do about it.
@@ -74,7 +74,7 @@ func (e *ServerError) Unwrap() []error {
 }
 
 // explain adds the database and advice to an error of the server. Errors that
-// callers check are left as they are.
+// callers check with errors.Is are returned unchanged.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -113,7 +113,7 @@ func (s *Store) explain(err error) error {
 func meaning(err *pgconn.PgError) (remedy string, kind error) {
 	switch code := err.Code; {
 	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"): // shutting down, starting, cut
-		return "the server stops, starts or has closed the connection; the store reconnects automatically", ErrUnreachable
+		return "the server is stopping, is starting or has closed the connection; the store reconnects automatically", ErrUnreachable
 	case code == "53300":
 		return "the server has no connection left: raise its max_connections, or lower MaxConns", ErrUnreachable
 	case strings.HasPrefix(code, "28"):
@@ -121,25 +121,25 @@ func meaning(err *pgconn.PgError) (remedy string, kind error) {
 	case code == "3D000":
 		return "create the database first", ErrRefused
 	case code == "42501":
-		return "the user needs to make tables and to write them; on PostgreSQL 15 and later: GRANT CREATE ON SCHEMA public", ErrRefused
+		return "the user needs permission to create and write tables; on PostgreSQL 15 and later: GRANT CREATE ON SCHEMA public", ErrRefused
 	case code == "53100":
-		return "nothing of this was stored; free some space and try again", ErrFull
+		return "this write was not stored; free some space and try again", ErrFull
 	case code == "53200":
-		return "nothing of this was stored; the server is out of memory: give it more, or lower its max_connections", nil
+		return "this write was not stored; the server is out of memory: give it more, or lower its max_connections", nil
 	case code == "XX001", code == "XX002":
 		return remedyCorrupt, ErrCorrupt
 	case code == "25006":
 		return "name the primary server; with several hosts in the DSN, add target_session_attrs=read-write", ErrReadOnly
 	case code == "57014":
-		return "the server broke it off: it took longer than the server or Options.Timeout allow", nil
+		return "the server cancelled it: it took longer than the server or Options.Timeout allow", nil
 	default:
 		return "", nil
 	}
 }
 
-const remedyCorrupt = "look at the server's log; keep a copy of its files, then restore a backup, or save what can be read with pg_dump"
+const remedyCorrupt = "read the server's log; keep a copy of its files, then restore a backup, or save what can be read with pg_dump"
 
-// isCut reports whether a connection failed, and not what was asked.
+// isCut reports whether the connection failed, and not the request itself.
 func isCut(err error) bool {
 	if found, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(found.Code, "57P") || strings.HasPrefix(found.Code, "08")
@@ -151,15 +151,15 @@ func isCut(err error) bool {
 		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed")
 }
 
-// isUnconnected reports whether there was no connection to begin with. Trying
-// again at once is of no use then.
+// isUnconnected reports whether no connection could be opened. An immediate
+// retry is useless then.
 func isUnconnected(err error) bool {
 	_, ok := errors.AsType[*pgconn.ConnectError](err)
 	return ok
 }
 
-// isDropped reports whether a connection failed that was there. The next one may
-// not.
+// isDropped reports whether an open connection failed. A retry on another one
+// can succeed.
 func isDropped(err error) bool { return err != nil && isCut(err) && !isUnconnected(err) }
 
 // attempts is how often a write is tried after a conflict or a lost connection.
@@ -167,8 +167,8 @@ func isDropped(err error) bool { return err != nil && isCut(err) && !isUnconnect
 // connections that were idle for a second are checked before use.
 const attempts = 20
 
-// persist does again what failed because its connection was dropped, or silent: once
-// more, in that case.
+// persist calls f again if its connection was dropped, and once more if it timed
+// out.
 func (s *Store) persist(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for n := 1; ; n++ {
@@ -179,8 +179,8 @@ func (s *Store) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// outlast does again what failed because the server could not be reached, with pauses,
-// for at most so long. It is for what may be done twice.
+// outlast calls f again, with pauses, while the server is unreachable, for at most the
+// given time. f must be idempotent.
 func (s *Store) outlast(ctx context.Context, atMost time.Duration, fails func(error) bool, do func() error) error {
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -188,13 +188,13 @@ func (s *Store) outlast(ctx context.Context, atMost time.Duration, fails func(er
 		if err == nil || !fails(err) || time.Since(began)+pause > atMost {
 			return err
 		}
-		if s.await(ctx, nil, pause) != nil { // it was cancelled, and err is its last error
+		if s.await(ctx, nil, pause) != nil { // cancelled; err is the last error
 			return err
 		}
 	}
 }
 
-// How long a server that cannot be reached is left alone.
+// The pauses between attempts to reach the server.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
@@ -205,15 +205,15 @@ func isClosed(err error) bool {
 	return errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "closed pool") || strings.Contains(err.Error(), "sql: database is closed")
 }
 
-// isCrossed reports whether the server broke a transaction off because it crossed
-// another: it can be tried again.
+// isCrossed reports whether the server aborted a transaction because of a
+// conflict: a retry can succeed.
 func isCrossed(err error) bool {
 	found, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (found.Code == "40001" || found.Code == "40P01")
 }
 
-// isRefusal reports whether an error is an answer that callers ask about, and no
-// failure of the server.
+// isRefusal reports whether an error is a rejection that callers check for, and
+// not a failure of the server.
 func isRefusal(err error) bool {
 	for _, answer := range []error{
 		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrScope, belay.ErrClosed,

@@ -15,7 +15,7 @@ func check(err error) {
 	}
 }
 
-// A conversation is begun on one machine, and another goes on with it.
+// A conversation begins on one machine, and continues on another.
 func Example() {
 	ctx := context.Background()
 	dsn, err := server.Create(ctx, "example", template)

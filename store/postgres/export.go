@@ -16,8 +16,8 @@ import (
 )
 
 // ExportVersion is the version of the export format, which is that of store/sqlite.
-// It changes when a reader of the former version would misread the new one; a new key
-// or a new type of line is no such change.
+// It changes when a reader of the previous version would misread the new one; new
+// keys and new types of lines do not change it.
 const ExportVersion = 1
 
 // ExportLine is a line of an export. Which fields it has depends on its type:
@@ -34,8 +34,8 @@ type ExportLine struct {
 }
 
 // Export writes a snapshot of a session as JSON lines: see [ExportLine]. It
-// returns belay.ErrNotFound if there is no such session. It contains the
-// conversation; only the lines of type "approval" and "run" do not.
+// returns belay.ErrNotFound if there is no such session. The lines contain
+// the conversation, except those of type "approval" and "run".
 func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
 	out := bufio.NewWriter(to)
 	lines := json.NewEncoder(out)

@@ -11,14 +11,14 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Expire makes the holder of a session count as gone, as if its lease had ended:
-// nobody of that name is on the list.
+// Expire makes the holder of a session count as dead: no holder of that name is
+// registered.
 func (s *Store) Expire(ctx context.Context, session string) error {
 	_, err := s.pool.Exec(ctx, "UPDATE sessions SET holder = 'nobody' WHERE id = $1", session)
 	return err
 }
 
-// Execute changes something behind the store's back.
+// Execute changes the database directly.
 func (s *Store) Execute(ctx context.Context, query string, args ...any) error {
 	_, err := s.pool.Exec(ctx, query, args...)
 	return err
@@ -71,28 +71,28 @@ func (s *Store) Crossing(ctx context.Context, first string, f func(), then strin
 	})
 }
 
-// Spell and Clean are what queries and their arguments go through.
+// Spell and Clean rewrite queries and their arguments.
 var (
 	Spell = spell
 	Clean = clean
 )
 
-// OfVersion has a store know other migrations than this program does.
+// OfVersion makes a store use other migrations than those of this program.
 func OfVersion(opts Options, migrations fs.FS) *Options {
 	opts.migrations = migrations
 	return &opts
 }
 
-// SharedMigrations are those that this program knows.
+// SharedMigrations returns the migrations of this program.
 var SharedMigrations fs.FS = table.Migrations
 
-// ID names this holder.
+// ID returns the id of this holder.
 func (s *Store) ID() string { return s.id }
 
-// SettleHolder settles what a holder left behind, as if it were gone.
+// SettleHolder cleans up after a holder as if it were dead.
 func (s *Store) SettleHolder(ctx context.Context, holder string) error { return s.settle(ctx, holder) }
 
-// Owe notes that a session could not be let go of.
+// Owe records that a session could not be released.
 func (s *Store) Owe(session string, epoch int64) { s.owed.note(session, epoch) }
 
 // Hog takes all connections of the pool, until the returned function is called.
@@ -120,5 +120,5 @@ func (s *Store) Heard(session string) (heard <-chan struct{}, stop func()) {
 	return w.changed.wait(), stop
 }
 
-// InTime is what becomes of a write that has ended when its time was up, or was not.
+// InTime returns the result of a write that ended at its timeout, or before.
 var InTime = (*Store).inTime

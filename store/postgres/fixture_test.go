@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(withServer(m))
 }
 
-// server is the tests' own. It has a template with an empty store.
+// server is the server of the tests. It has a template with an empty store.
 var server *pgtest.Server
 
 const template = "belay_template"
@@ -60,7 +60,7 @@ func failed(err error) int {
 	return 1
 }
 
-// open opens a store in a database of its own.
+// open opens a store in its own database.
 func open(t testing.TB, opts *postgres.Options) *postgres.Store {
 	t.Helper()
 	return openDSN(t, server.Database(t, template), opts)
@@ -84,7 +84,7 @@ func closeStore(t testing.TB, s *postgres.Store) {
 	}
 }
 
-// What the tests of all SQL stores share.
+// Helpers that the tests of all SQL stores share.
 var (
 	hold       = sqltest.Hold
 	say        = sqltest.Say
@@ -120,7 +120,8 @@ func own(opts *sqltest.Options) *postgres.Options {
 	return &postgres.Options{MaxJobs: opts.MaxJobs, Workers: opts.Workers, JobPoll: opts.JobPoll, Grace: opts.Grace, Logger: opts.Logger}
 }
 
-// privateServer starts a server, so that nothing of another test is in its files and its log.
+// privateServer starts a server that no other test uses, so that its files and its log
+// contain only this test.
 func privateServer(t testing.TB) *pgtest.Server {
 	t.Helper()
 	private, err := pgtest.Start(nil)

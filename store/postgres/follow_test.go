@@ -63,7 +63,7 @@ func follow(t testing.TB, s *postgres.Store) <-chan string {
 	}
 }
 
-// next is what is told next.
+// next returns the next run.
 func next(t testing.TB, ids <-chan string) string {
 	t.Helper()
 	select {
@@ -75,8 +75,8 @@ func next(t testing.TB, ids <-chan string) string {
 	}
 }
 
-// A run that was given its place early and was stored late is not missed by those
-// who follow, in this process or another.
+// Followers in any process do not miss a run that got its position early and was
+// stored late.
 //
 // SPEC J-08
 func TestFollowWaitsForWhatIsUnderWay(t *testing.T) {
@@ -105,7 +105,8 @@ func TestFollowWaitsForWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// Many append at once, and who follows elsewhere is told of each once.
+// With many concurrent appends, a follower in another process gets each run
+// once.
 //
 // SPEC J-08
 func TestFollowMany(t *testing.T) {
@@ -135,8 +136,8 @@ func TestFollowMany(t *testing.T) {
 	all.Wait()
 }
 
-// Old sessions are removed with all that is theirs; those that something is still to
-// come of stay.
+// Old sessions are removed with everything that belongs to them; sessions that are
+// still needed are kept.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)

@@ -26,7 +26,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 		epoch, left, err := s.hold(ctx, session)
 		switch {
 		case err != nil:
-			if epoch != 0 && isCut(err) { // unknown whether it was taken
+			if epoch != 0 && isCut(err) { // the result of the attempt is unknown
 				s.owed.note(session, epoch)
 			}
 			return nil, fmt.Errorf("open session %q: %w", session, err)
@@ -34,7 +34,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 			return s.openHeld(ctx, session, epoch)
 		}
 		if err := s.settle(ctx, left); err != nil {
-			return nil, fmt.Errorf("open session %q: settle what %s left: %w", session, left, err)
+			return nil, fmt.Errorf("open session %q: clean up after %s: %w", session, left, err)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
 		left = ""
 		err := w.tx.QueryRow(ctx, nextEpoch, s.id).Scan(&epoch)
-		if errors.Is(err, pgx.ErrNoRows) { // it was considered dead
+		if errors.Is(err, pgx.ErrNoRows) { // this holder counted as dead
 			if err := s.enter(ctx, w.tx); err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 		}
 		found, err := w.SessionHold(ctx, session)
 		switch {
-		case errors.Is(err, sql.ErrNoRows): // it was removed meanwhile
+		case errors.Is(err, sql.ErrNoRows): // it was removed in the meantime
 			return fmt.Errorf("%w: its holder is unknown", belay.ErrHeld)
 		case err != nil:
 			return err
@@ -166,7 +166,8 @@ func (s *Store) payBack(ctx context.Context, session string) {
 	}
 }
 
-// payBackApart does this in the background, if there are any: it may take long.
+// payBackApart calls payBack in the background if needed, because it can take
+// long.
 func (s *Store) payBackApart(ctx context.Context) {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()

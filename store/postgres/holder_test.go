@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A holder that lives is not settled, whoever thinks that it is gone.
+// A living holder is not cleaned up, whatever others believe.
 //
 // SPEC L-02
 func TestTheLivingAreNotSettled(t *testing.T) {
@@ -26,7 +26,7 @@ func TestTheLivingAreNotSettled(t *testing.T) {
 	if err := other.SettleHolder(ctx, s.ID()); err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, say("a", stored.Epoch, 1, "it is still mine"))
+	commit(t, s, say("a", stored.Epoch, 1, "the hold is still valid"))
 	load, err := other.Load(ctx)
 	if err != nil || load.Waiting != 0 {
 		t.Errorf("%d turns wait, %v, want that the claim stands", load.Waiting, err)
@@ -36,9 +36,9 @@ func TestTheLivingAreNotSettled(t *testing.T) {
 	}
 }
 
-// Who was not heard of for as long as its lease says first that it lives, before it takes
-// anything: or else others would take that from it at once. So does who is not on the
-// list any more.
+// A holder without a heartbeat for the time of its lease registers again before it takes
+// anything: otherwise others would take that over at once. A holder that is no longer
+// registered does the same.
 //
 // SPEC L-02
 func TestTheLateEnterAgain(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTheLateEnterAgain(t *testing.T) {
 		} {
 			t.Run(what+", "+how, func(t *testing.T) {
 				t.Parallel()
-				s := open(t, &postgres.Options{Takeover: time.Hour}) // it says nothing by itself
+				s := open(t, &postgres.Options{Takeover: time.Hour}) // it sends no heartbeats
 				submit(t, s, "a")
 				if err := s.Execute(ctx, late, s.ID()); err != nil {
 					t.Fatal(err)
@@ -69,9 +69,9 @@ func TestTheLateEnterAgain(t *testing.T) {
 	}
 }
 
-// A holder whose row was deleted enters itself again with its next beat, even if it is
-// idle. Otherwise others could take what it holds. The new row still says that it is a
-// worker.
+// A holder whose row was deleted registers again with its next heartbeat, even if it
+// is idle. Otherwise others could take over its sessions. The new row still says that
+// it is a worker.
 //
 // SPEC L-02
 func TestADeletedHolderComesBack(t *testing.T) {
@@ -100,8 +100,8 @@ func TestADeletedHolderComesBack(t *testing.T) {
 	}
 }
 
-// While somebody settles a holder that holder takes nothing: it waits, and then enters
-// again. What it took in between would be nobody's to settle.
+// While a holder is being cleaned up, it takes nothing: it waits, and then registers
+// again. Otherwise sessions that it takes in between would never be cleaned up.
 //
 // SPEC L-02
 func TestWhoIsBeingSettledWaits(t *testing.T) {
@@ -162,7 +162,7 @@ func TestWhoIsBeingSettledWaits(t *testing.T) {
 	}
 }
 
-// What cannot be settled of a holder that is gone keeps nothing else from being settled.
+// A dead holder that cannot be cleaned up does not prevent other cleanups.
 //
 // SPEC J-04
 func TestAJobThatCannotBeSettled(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAJobThatCannotBeSettled(t *testing.T) {
 	wantClaim(t, claims(ctx, s), "b")
 }
 
-// lines tells the messages of a log.
+// lines passes on the messages of a log.
 type lines struct {
 	slog.Handler
 	said chan string
@@ -205,7 +205,7 @@ func (l lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// That the server is away is said once, and so is that it is back.
+// An unreachable server is logged once, and so is its return.
 func TestLostAndBack(t *testing.T) {
 	t.Parallel()
 	private, err := pgtest.Start(nil)
@@ -235,10 +235,10 @@ func TestLostAndBack(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := private.Restart(func() { next("the store is lost") }); err != nil {
+		if err := private.Restart(func() { next("the server cannot be reached") }); err != nil {
 			t.Fatal(err)
 		}
-		next("the store is back")
+		next("the server can be reached again")
 		db := connect(t, s.DSN())
 		beats(t, db, 3)
 		_ = db.Close(context.Background())

@@ -14,10 +14,10 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// journal is a store as a [hook.FollowJournal].
+// journal implements [hook.FollowJournal] on a store.
 type journal Store
 
-// Append stores runs, durably, all or none.
+// Append stores runs durably, all or none.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	s := (*Store)(j)
 	rows, err := record.RunRows(s.id, runs)
@@ -39,7 +39,7 @@ func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	}
 	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err == nil && len(places) != n {
-		err = fmt.Errorf("%d places were given for %d runs", len(places), n)
+		err = fmt.Errorf("the server gave %d positions for %d runs", len(places), n)
 	}
 	slices.Sort(places)
 	w.runs = true
@@ -58,10 +58,10 @@ func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.R
 	}
 }
 
-// Follow yields the runs that match and are stored from now on: those of this
-// process at once, those of others within Options.Poll. A long transaction
-// elsewhere on the server can delay it, but nothing is lost. Between runs it only
-// polls one number.
+// Follow yields the matching runs that are stored from now on: runs of this
+// process at once, runs of other processes within Options.Poll. A long
+// transaction elsewhere on the server can delay it, but nothing is lost. While it
+// waits, it polls only one number.
 func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -77,7 +77,7 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 		return err
 	}
 	for {
-		stirred := s.stirred.wait() // before looking, so that nothing is missed
+		stirred := s.stirred.wait() // subscribe before reading, so that nothing is missed
 		last, err := s.lastNumber(ctx)
 		if err != nil {
 			return err
@@ -100,13 +100,14 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 	}
 }
 
-// lastNumber is the last place that was given to a run.
+// lastNumber is the query for the last position that was given to a run.
 func (s *Store) lastNumber(ctx context.Context) (last int64, err error) {
 	err = s.ask(ctx, &last, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM belay_run")
 	return last, err
 }
 
-// settledPoll is how soon it is looked again whether a transaction has ended.
+// settledPoll is how often settledUpTo checks whether transactions have
+// ended.
 const settledPoll = 2 * time.Millisecond
 
 // settledUpTo returns when all transactions have ended that were running when it
@@ -131,12 +132,12 @@ func (s *Store) settledUpTo(ctx context.Context) error {
 	}
 }
 
-// ask asks for a number.
+// ask runs a query that returns one number.
 func (s *Store) ask(ctx context.Context, to *int64, query string) error {
 	return s.persist(ctx, func() error { return s.pool.QueryRow(ctx, query).Scan(to) })
 }
 
-// await waits for a signal, at most so long.
+// await waits for a signal, at most for the given time.
 func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

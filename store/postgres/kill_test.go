@@ -19,17 +19,17 @@ import (
 )
 
 // The tests start their own binary again, as another process that has a store
-// open. It says "ready" and goes on when it is told.
+// open. It prints "ready" and continues on a signal.
 const (
 	childTask = "BELAY_POSTGRES_CHILD"
 	childDSN  = "BELAY_POSTGRES_CHILD_DSN"
 )
 
-// takeover is what the tests wait for: a lease of a second, which a process that is
-// kept waiting by others keeps.
+// takeover is the takeover time of the tests: a lease of a second, which a process
+// keeps even on a busy machine.
 const takeover = 1500 * time.Millisecond
 
-// child is what the other process does.
+// child is the task of the other process.
 func child(task string) int {
 	ctx := context.Background()
 	s, err := postgres.Open(ctx, os.Getenv(childDSN), &postgres.Options{Takeover: takeover, JobPoll: 5 * time.Millisecond, Workers: 2})
@@ -58,7 +58,7 @@ func child(task string) int {
 	select {} // until it is killed
 }
 
-// childHolds has sessions open, with a turn and a run under way.
+// childHolds has sessions open, with an open turn and a running hook.
 func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error) {
 	for _, session := range []string{"b", "a"} {
 		stored, err := s.Open(ctx, session)
@@ -78,7 +78,7 @@ func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error)
 	return epoch, nil
 }
 
-// childWorks works at two jobs that never end, and has no worker left.
+// childWorks runs two jobs that never end, on all its workers.
 func childWorks(ctx context.Context, s *postgres.Store) {
 	begun := make(chan struct{})
 	go func() { // ends with the process
@@ -93,7 +93,8 @@ func childWorks(ctx context.Context, s *postgres.Store) {
 	fmt.Fprintln(os.Stdout, "ready")
 }
 
-// childZombie goes on as if nothing had happened, and tells what it was told.
+// childZombie continues as if nothing had happened, and prints the errors
+// that it gets.
 func childZombie(ctx context.Context, s *postgres.Store) error {
 	epoch, err := childHolds(ctx, s)
 	if err != nil {
@@ -120,7 +121,8 @@ func childZombie(ctx context.Context, s *postgres.Store) error {
 	return nil
 }
 
-// childStuck never ends a transaction that has locked a session and itself.
+// childStuck never ends a transaction that has locked a session and its own
+// holder.
 func childStuck(ctx context.Context, s *postgres.Store) error {
 	if _, err := s.Open(ctx, "a"); err != nil {
 		return err
@@ -166,7 +168,7 @@ func another(t testing.TB, task, dsn string) (p *process, kill func()) {
 	return p, kill
 }
 
-// line is the next thing that the process says.
+// line returns the next line of the process.
 func (p *process) line(t testing.TB) string {
 	t.Helper()
 	line, err := p.out.ReadString('\n')
@@ -176,8 +178,8 @@ func (p *process) line(t testing.TB) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// takeOver opens a session of a process that is gone as soon as it can, and asserts
-// that this is within the bound.
+// takeOver opens a session of a dead process as soon as possible, and asserts that
+// this is within the limit.
 func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *belay.Stored {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -198,10 +200,9 @@ func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *
 	return stored
 }
 
-// A session that another process has open is refused, with its name, until that
-// process is not heard of any more; then it is taken over, and what it left is settled.
-// The runs here are rows that the process wrote: internal/crash kills processes inside of
-// hooks.
+// Opening a session of another process is rejected, with the name of that process, until
+// its lease has expired. Then the session is taken over and cleaned up. The runs here are
+// rows that the process wrote: internal/crash kills processes inside hooks.
 //
 // SPEC L-02
 func TestKilled(t *testing.T) {
@@ -236,7 +237,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A process that lives keeps its sessions, however long it says nothing.
+// A living process keeps its sessions, however long it is idle.
 //
 // SPEC L-02
 func TestAlive(t *testing.T) {
@@ -256,12 +257,11 @@ func TestAlive(t *testing.T) {
 			waiting = false
 		}
 	}
-	commit(t, first, say("a", stored.Epoch, 1, "it is still mine"))
+	commit(t, first, say("a", stored.Epoch, 1, "the hold is still valid"))
 }
 
-// What a killed process left is settled when the store is opened, and the jobs it
-// worked at are due again if they are idempotent, and over if not, found by those who
-// work.
+// Opening the store cleans up after a killed process. Workers find its jobs: they are
+// retried if they are idempotent, and ended if not.
 //
 // SPEC J-04
 func TestKilledAtWork(t *testing.T) {

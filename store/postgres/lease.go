@@ -13,10 +13,10 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// A holder is a store that is open, in this process or another. It is on a list, and
-// sends heartbeats. Without one for the time of its lease it counts as dead, by the
-// server's clock. If it is alive after all, it registers again under the same name;
-// epochs fence what others took over.
+// A holder is an open store, in this process or another. It is registered in a table
+// and sends heartbeats. If none arrives for the time of its lease, it counts as
+// dead, by the server's clock. If it is alive after all, it registers again under
+// the same name; epochs fence the sessions that others took over.
 
 // lease is how long this holder counts as alive without a heartbeat. The rest of
 // Options.Takeover is for others to notice.
@@ -61,13 +61,13 @@ func (s *Store) beat() {
 	defer close(s.beaten)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // ends with the store
+	go func() { // the connection ends with the store
 		<-s.closed
 		cancel()
 	}()
 	often := time.NewTicker(max(s.opts.Takeover/10, time.Millisecond))
 	defer often.Stop()
-	var lost time.Time // since when, zero if it is not
+	var lost time.Time // when the server was lost, zero if it is reachable
 	for {
 		select {
 		case <-often.C:
@@ -82,9 +82,9 @@ func (s *Store) beat() {
 		switch {
 		case err != nil && lost.IsZero():
 			lost = began
-			s.opts.Logger.WarnContext(ctx, "the store is lost: the server cannot be reached, and other processes may take over the sessions", "store", s.name, "error", s.explain(err))
+			s.opts.Logger.WarnContext(ctx, "the server cannot be reached: other processes may take over the sessions", "store", s.name, "error", s.explain(err))
 		case err == nil && !lost.IsZero():
-			s.opts.Logger.InfoContext(ctx, "the store is back", "store", s.name, "away", time.Since(lost).Round(time.Millisecond))
+			s.opts.Logger.InfoContext(ctx, "the server can be reached again", "store", s.name, "away", time.Since(lost).Round(time.Millisecond))
 			lost = time.Time{}
 		}
 		if err == nil {
@@ -105,7 +105,7 @@ func (s *Store) live(ctx context.Context) error {
 func (s *Store) liveOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.beatWithin())
 	defer cancel()
-	conn, err := s.pulse.Acquire(ctx) // a connection that is being opened stays for the next time
+	conn, err := s.pulse.Acquire(ctx) // a connection that is being opened is kept for the next heartbeat
 	if err != nil {
 		return err //nolint:wrapcheck // it is logged
 	}
@@ -121,7 +121,7 @@ func (s *Store) liveOnce(ctx context.Context) error {
 	return err
 }
 
-// holder is one on the list.
+// holder is a registered holder.
 type holder struct {
 	id    string
 	pid   int64
@@ -141,8 +141,8 @@ func scanHolder(row pgx.Row) (h holder, err error) {
 	return h, err //nolint:wrapcheck // the caller adds context
 }
 
-// gone reports whether a holder is gone, by its lease or because it is not on the
-// list.
+// gone reports whether a holder is dead: its lease has expired, or it is not
+// registered.
 func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, error) {
 	if id == s.id {
 		return false, holder{id: id}, nil
@@ -154,7 +154,7 @@ func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, 
 	return h.gone, h, err
 }
 
-// holders are all on the list.
+// holders returns all registered holders.
 func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	var list []holder
 	err := s.persist(ctx, func() error {
@@ -167,7 +167,7 @@ func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	return list, err
 }
 
-// describe returns who a holder is.
+// describe returns a description of a holder.
 func describe(h holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.pid, h.host, h.since.UTC().Format(time.RFC3339))
 }

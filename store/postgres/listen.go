@@ -13,27 +13,28 @@ import (
 // to time. So a lost notification only costs a delay. They are sent after their
 // transaction: inside it they would make all such transactions wait for each other.
 
-// The channels. A notification of a session has its id, or nothing for all.
+// The channels. The payload of a notification is the id of a session, or
+// empty for all sessions.
 const (
 	turnChannel    = "belay_turns"
 	sessionChannel = "belay_sessions"
 )
 
-// longestPayload is what a notification can hold, with room to spare.
+// longestPayload is the maximum size of a payload, with a reserve.
 const longestPayload = 4096
 
-// ring wakes waiters in all processes. It need not be durable, so it does not wait for
-// the server's disk.
+// ring wakes waiters in all processes. It does not have to be durable, so it does not
+// wait for the server's disk.
 func (s *Store) ring(ctx context.Context, channel, payload string) {
 	if len(payload) > longestPayload {
 		payload = ""
 	}
-	s.ear.hear(s, channel, payload) // this process needs no server
+	s.ear.hear(s, channel, payload) // waiters in this process need no server
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer cancel()
 	const notify = "SELECT pg_notify($1, $2) FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick"
 	if _, err := s.pool.Exec(ctx, notify, channel, payload); err != nil {
-		s.opts.Logger.DebugContext(ctx, "a notification was not sent: others see the change a little later", "store", s.name, "channel", channel, "error", s.explain(err))
+		s.opts.Logger.DebugContext(ctx, "cannot send a notification: other processes see the change later", "store", s.name, "channel", channel, "error", s.explain(err))
 	}
 }
 
@@ -51,7 +52,8 @@ type watched struct {
 	count   int
 }
 
-// watch has changes of a session heard until the returned function is called.
+// watch receives notifications of a session until the returned function is
+// called.
 func (e *ear) watch(session string) (w *watched, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -73,7 +75,7 @@ func (e *ear) watch(session string) (w *watched, stop func()) {
 	}
 }
 
-// hear wakes the waiters of a notification.
+// hear wakes the waiters that a notification is for.
 func (e *ear) hear(s *Store, channel, payload string) {
 	if channel == turnChannel {
 		s.due.broadcast()
@@ -97,7 +99,7 @@ func (s *Store) listen() {
 	})
 }
 
-// deafFor is how long a lost connection is waited for before another is tried.
+// deafFor is the pause before a lost connection is opened again.
 const deafFor = 250 * time.Millisecond
 
 // hearing receives notifications until Close, on its own connection. Notifications are
@@ -108,7 +110,7 @@ func (s *Store) hearing() {
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // ends with this one
+	go func() { // ends with the connection
 		select {
 		case <-s.closed:
 			cancel()
@@ -117,8 +119,8 @@ func (s *Store) hearing() {
 	}()
 	for ctx.Err() == nil {
 		if err := s.hearUntilCut(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Logger.DebugContext(ctx, "notifications are not heard: changes are seen a little later", "store", s.name, "error", s.explain(err))
-			_ = s.await(ctx, nil, deafFor) // the loop sees that it has ended
+			s.opts.Logger.DebugContext(ctx, "cannot receive notifications: changes are seen later", "store", s.name, "error", s.explain(err))
+			_ = s.await(ctx, nil, deafFor) // the loop notices that the connection has ended
 		}
 	}
 }
@@ -158,7 +160,7 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 	}
 }
 
-// soon does something for at most half of the time that the server may be silent.
+// soon calls f with half of Options.Timeout as its timeout.
 func (s *Store) soon(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
 	defer cancel()

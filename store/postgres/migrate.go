@@ -32,7 +32,7 @@ const (
 	ownVersionTable = "belay_postgres_version"
 )
 
-// The locks that stores take, apart from rows: "belay", and a number.
+// The advisory locks of the stores: "belay" and a number.
 const (
 	migrating = 0x62656c617900 + iota
 	enqueuing
@@ -87,7 +87,7 @@ func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(conte
 		if time.Since(began) > migrateWithin(s.opts.Timeout) {
 			return &ServerError{
 				Database: s.name, Err: err,
-				Remedy: "the tables are as they were: " + inTheWay(ctx, conn) + "; wait for its end, or end it with pg_terminate_backend, and run belay store migrate again",
+				Remedy: "the tables were not changed: " + inTheWay(ctx, conn) + "; wait for its end, or end it with pg_terminate_backend, and run belay store migrate again",
 			}
 		}
 		if err := s.await(ctx, nil, min(lockPause, 2*wait)); err != nil {
@@ -99,7 +99,7 @@ func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(conte
 // migrateWithin is how long a blocked change of the tables is retried.
 func migrateWithin(timeout time.Duration) time.Duration { return 2 * timeout }
 
-// inTheWay returns who has been using the tables longest.
+// inTheWay returns which process has used the tables longest.
 func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 	var pid int64
 	var program, user, state, table string
@@ -110,7 +110,7 @@ func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.pid <> pg_backend_pid()
 		GROUP BY 1, 2, 3, 4, 5 ORDER BY 5 LIMIT 1`).Scan(&pid, &program, &user, &state, &since, &table)
 	if err != nil {
-		return "a transaction that does not end is using them"
+		return "a long transaction is using them"
 	}
 	return fmt.Sprintf("process %d of the server (%q of user %s, %s) has used the table %s in a transaction since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
 }
@@ -118,7 +118,7 @@ func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 // bringUp brings all tables up to date.
 func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }() // the pool has its connections
+	defer func() { _ = db.Close() }() // the pool owns the connections
 	if err := s.migrate(ctx, db, translated{s.migrations()}, versionTable); err != nil {
 		return err
 	}
@@ -180,7 +180,8 @@ func newestOf(from fs.FS) (newest int64, err error) {
 	return newest, nil
 }
 
-// claim refuses a database that has tables of our names and no note of ours.
+// claim rejects a database that has tables with our names but no version
+// table of ours.
 func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 	var noted bool
 	var taken string
@@ -222,7 +223,7 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 			counter = record.OldestPostgres
 		}
 		if record.Readable(ctx, s.read, counter, newest) {
-			break // what was added since does not matter to it
+			break // it does not need later migrations
 		}
 		return &ServerError{
 			Database: s.name, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another database",
@@ -237,7 +238,7 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 		}
 	}
 	if versions == versionTable {
-		if s.migrated[1] == 0 { // or else it is tried again
+		if s.migrated[1] == 0 { // otherwise it is retried
 			s.migrated[0] = max(stored, 0)
 		}
 		s.migrated[1] = max(stored, newest)
@@ -250,9 +251,10 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
 const (
-	// contracts is in the names of migrations that take something away.
+	// contracts is part of the name of each migration that removes something.
 	contracts = "_contract_"
-	// firstKnown is the first version of the tables whose programs say what they know.
+	// firstKnown is the first version of the tables whose programs register the
+	// version they know.
 	firstKnown = 6
 )
 
@@ -293,7 +295,7 @@ func (t translated) ReadFile(name string) ([]byte, error) {
 	return []byte(translation.Replace(string(text))), err
 }
 
-// Open opens a directory, or a migration for reading.
+// Open opens a directory, or a migration, for reading.
 func (t translated) Open(name string) (fs.File, error) {
 	file, err := t.FS.Open(name)
 	if err != nil || path.Ext(name) != ".sql" {

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// submit submits what must be accepted.
+// submit submits a turn and fails the test on an error.
 func submit(t testing.TB, s *postgres.Store, session string) {
 	t.Helper()
 	turn, err := belay.NewQueuedTurn(session, "main", "hello")
@@ -27,10 +27,10 @@ func submit(t testing.TB, s *postgres.Store, session string) {
 	}
 }
 
-// patience ends a test that hangs.
+// patience is the timeout of a test.
 const patience = time.Minute
 
-// claimed is what a claim gives, which is begun now.
+// claimed starts a claim, and returns its result.
 type claimed struct {
 	due belay.DueTurn
 	err error
@@ -58,8 +58,8 @@ func wantClaim(t testing.TB, got <-chan claimed, session string) {
 	}
 }
 
-// A claim whose connection is cut while it is committed is no claim: the turn is due
-// again, for the same process too, although that lives and has claimed nothing else.
+// A claim whose connection is cut during the commit is not a claim: the turn is due
+// again, also for the same process, which is alive and has claimed nothing else.
 func TestClaimWhoseCommitIsCut(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, template)
@@ -75,8 +75,8 @@ func TestClaimWhoseCommitIsCut(t *testing.T) {
 	wantClaim(t, claims(ctx, s), "a")
 }
 
-// Connections that fall silent are given up: who waits for a turn and who reads makes
-// others, and the process does not count as gone meanwhile.
+// Silent connections are closed: claims and reads use new ones, and the process does
+// not count as dead meanwhile.
 //
 // SPEC L-02
 func TestSilentConnections(t *testing.T) {
@@ -97,8 +97,8 @@ func TestSilentConnections(t *testing.T) {
 	livesOn(t, dsn, s.ID())
 }
 
-// A write that finds its connection silent before anything of it has begun is made on
-// another one.
+// A write whose connection is silent before the write has begun uses another
+// connection.
 //
 // SPEC L-02
 func TestSilentBeforeAWrite(t *testing.T) {
@@ -120,8 +120,8 @@ func TestSilentBeforeAWrite(t *testing.T) {
 	}
 }
 
-// Who listens notices that its connection has fallen silent, listens on another one, and
-// looks at what it may have missed.
+// A listener notices that its connection is silent, listens on another one, and checks
+// what it has possibly missed.
 //
 // SPEC L-02
 func TestSilentWhileListening(t *testing.T) {
@@ -138,7 +138,7 @@ func TestSilentWhileListening(t *testing.T) {
 	wantClaim(t, got, "a")
 }
 
-// waits returns when the store named so, with its one connection, has looked for turns
+// waits returns when the given store, with its only connection, has looked for turns
 // and listens.
 func waits(ctx context.Context, t testing.TB, dsn string) {
 	t.Helper()
@@ -146,7 +146,7 @@ func waits(ctx context.Context, t testing.TB, dsn string) {
 	defer func() { _ = db.Close(context.Background()) }()
 	often := time.NewTicker(5 * time.Millisecond)
 	defer often.Stop()
-	for seen := 0; seen < 2; { // twice: when it begins to listen it looks once more
+	for seen := 0; seen < 2; { // twice: when it starts to listen, it checks again
 		looked := false
 		query(t, db, &looked, `SELECT count(*) FILTER (WHERE query LIKE 'SELECT session FROM due_turns%' AND state = 'idle') > 0 AND count(*) FILTER (WHERE query LIKE 'LISTEN belay_sessions%' AND state = 'idle') > 0
 			FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'waits'`)
@@ -161,8 +161,8 @@ func waits(ctx context.Context, t testing.TB, dsn string) {
 	}
 }
 
-// livesOn waits until a holder was heard of for longer than its lease, and asserts that
-// it never counted as gone.
+// livesOn waits for longer than a holder's lease, and asserts that the holder never
+// counted as dead.
 func livesOn(t testing.TB, dsn, id string) {
 	t.Helper()
 	db := connect(t, dsn)
@@ -190,8 +190,8 @@ func livesOn(t testing.TB, dsn, id string) {
 	}
 }
 
-// What a process owes is let go of apart from telling that it lives: where no connection
-// is free it is told all the same.
+// Sessions are released independently of heartbeats: heartbeats continue even if no
+// connection is free.
 //
 // SPEC L-02
 func TestLivesWhileThePoolIsBusy(t *testing.T) {
@@ -223,8 +223,8 @@ func TestLivesWhileThePoolIsBusy(t *testing.T) {
 	}
 }
 
-// Background work is asked for once and for all: a connection that is cut while it is
-// stored, and a server that is away for a moment, do not lose it, and it is stored once.
+// Background work is stored once: a connection that is cut during the write, and a short
+// failure of the server, do not lose it.
 //
 // SPEC J-04
 func TestEnqueueOutlastsCuts(t *testing.T) {
@@ -270,8 +270,8 @@ func TestEnqueueOutlastsCuts(t *testing.T) {
 	}
 }
 
-// Open goes on while connections are cut or the server starts or stops, and a refusal
-// is told at once.
+// Open retries while connections are cut or the server starts or stops. A rejection
+// is returned at once.
 func TestOpenOutlastsCuts(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
@@ -327,7 +327,7 @@ func TestOpenOutlastsCuts(t *testing.T) {
 	}
 }
 
-// cutting cuts so many connections, each when it has asked for something.
+// cutting cuts n connections, each after a request.
 func cutting(p *proxy, left int) func([]byte) bool {
 	return func(said []byte) bool {
 		if !strings.Contains(string(said), "SELECT") && !strings.Contains(string(said), "-- ping") {
@@ -341,7 +341,7 @@ func cutting(p *proxy, left int) func([]byte) bool {
 	}
 }
 
-// A write that succeeded just when its time was up has succeeded.
+// A write that succeeded just at its timeout counts as a success.
 func TestJustInTime(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -354,10 +354,11 @@ func TestJustInTime(t *testing.T) {
 	}
 }
 
-// plainly has each question of a store say its text.
+// plainly makes queries contain their text.
 const plainly = "&default_query_exec_mode=exec"
 
-// What is told between looking and waiting is not missed by who watches a session.
+// A change between a check and the wait after it is not missed by a watcher of a
+// session.
 //
 // SPEC L-03
 func TestWatchingMissesNothing(t *testing.T) {
@@ -400,7 +401,7 @@ func TestWatchingMissesNothing(t *testing.T) {
 	}
 }
 
-// What is submitted between looking and waiting is not missed by who waits for a turn.
+// A turn that is submitted between a check and the wait after it is not missed.
 func TestClaimingMissesNothing(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -431,7 +432,8 @@ func wait(t testing.TB, signal <-chan struct{}, what string) {
 	}
 }
 
-// A worker hears at once of what another process submits, in however long it polls.
+// A worker sees at once what another process submits, whatever its polling
+// interval.
 func TestSubmitIsHeard(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

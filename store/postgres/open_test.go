@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// Many processes may be the first: the tables are made once, and all go on.
+// Many processes can be first: the tables are created once, and all continue.
 func TestOpenedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, "template1")
@@ -46,7 +46,8 @@ func TestOpenedByManyAtOnce(t *testing.T) {
 	}
 }
 
-// A database that is not ours, or of a version to come, is refused and left alone.
+// A database of another program, or of a later version, is rejected and not
+// changed.
 func TestNotOurs(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
@@ -68,8 +69,9 @@ func TestNotOurs(t *testing.T) {
 	}
 }
 
-// A session id that PostgreSQL cannot spell is refused; other texts lose what cannot
-// be spelled, and what was said loses nothing that JSON can spell.
+// A session id that PostgreSQL cannot store is rejected; in other texts such
+// characters are replaced, and the conversation keeps everything that JSON can
+// represent.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -110,7 +112,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Queries are spelled as PostgreSQL reads them.
+// Queries are rewritten for PostgreSQL.
 func TestSpelling(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{
@@ -122,7 +124,8 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// Writes that cross one another are done one after the other, and nobody hears of it.
+// Writes that deadlock are repeated one after the other, without an error for the
+// caller.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -136,7 +139,7 @@ func TestCrossing(t *testing.T) {
 			var once sync.Once
 			errs[i] = s.Crossing(ctx, order[0], func() {
 				once.Do(both.Done)
-				both.Wait() // each has the first, and wants the other's
+				both.Wait() // each has locked the first, and needs the other's
 			}, order[1])
 		})
 	}
@@ -146,7 +149,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// execute changes a database behind the store's back.
+// execute changes a database directly.
 func execute(t testing.TB, dsn, change string) {
 	t.Helper()
 	conn := connect(t, dsn)

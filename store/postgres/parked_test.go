@@ -19,9 +19,8 @@ import (
 // parked is how many approvals wait.
 const parked = 10_000
 
-// Approvals that nobody has decided cost rows: no goroutine, and nothing of the
-// database's time while nobody asks for them. Any of them can be decided, and its turn
-// goes on.
+// Pending approvals cost only rows: no goroutine, and no database time until they are
+// requested. Any of them can be decided, and its turn continues.
 //
 // SPEC P-08
 func TestParked(t *testing.T) { //nolint:paralleltest // it counts goroutines
@@ -77,7 +76,7 @@ func openParked(t testing.TB, dsn string, ran *int) (*postgres.Store, *belay.Age
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A turn that is resumed asks for what comes after the call.
+	// A resumed turn asks for what comes after the call.
 	model := oneCall{}
 	asks := belay.ToolPre.On("asks", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Ask("it notes"), nil }, nil)
 	agent, err := belay.New(model, &belay.Options{
@@ -89,7 +88,7 @@ func openParked(t testing.TB, dsn string, ran *int) (*postgres.Store, *belay.Age
 	return s, agent
 }
 
-// oneCall is a model that makes one call and is done.
+// oneCall is a model that makes one call and ends the turn.
 type oneCall struct{}
 
 // Stream implements belay.Model.
@@ -106,8 +105,8 @@ func (oneCall) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chu
 	}
 }
 
-// idle has an agent work, with nothing to do, for a while, and closes it. It returns
-// how many goroutines there were, when the server knows all that was done.
+// idle runs an idle agent for a while, and closes it. It returns the number of
+// goroutines, when the server has counted all reads.
 func idle(t testing.TB, db *pgx.Conn, s *postgres.Store, agent *belay.Agent) (goroutines int) {
 	t.Helper()
 	working, stop := context.WithCancel(t.Context())
@@ -139,7 +138,7 @@ func query(t testing.TB, db *pgx.Conn, to any, text string) {
 	}
 }
 
-// multiply makes many sessions of one that is parked.
+// multiply makes many sessions from one parked session.
 func multiply(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	const name = "'parked-' || n"
@@ -161,13 +160,13 @@ func multiply(t testing.TB, db *pgx.Conn) {
 	if pending != parked {
 		t.Fatalf("%d approvals wait, want %d", pending, parked)
 	}
-	// Autovacuum would read them later, and the statistics are to know of this now.
+	// Autovacuum would read them later, but the statistics must include this now.
 	if _, err := db.Exec(t.Context(), "ANALYZE; SELECT pg_stat_force_next_flush()"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// beats waits until the store has said so often that it lives.
+// beats waits for n heartbeats of the store.
 func beats(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	often := time.NewTicker(5 * time.Millisecond)
@@ -187,7 +186,8 @@ func beats(t testing.TB, db *pgx.Conn, n int) {
 	}
 }
 
-// scansOf is how often the tables were read that grow with what waits.
+// scansOf returns how often the tables that grow with pending approvals were
+// read.
 func scansOf(t testing.TB, db *pgx.Conn) (scans string) {
 	t.Helper()
 	query(t, db, &scans, `SELECT string_agg(relname || ' ' || seq_scan + coalesce(idx_scan, 0), ', ' ORDER BY relname)

@@ -13,17 +13,17 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// pipe is a transaction as the shared queries see it. Writes without a result are
+// pipe runs the shared queries in a transaction. Writes without a result are
 // buffered until the next read or the commit, and sent in one batch, because most of
-// the cost is the round trip. The order of the shared queries stays. Statements of
+// the cost is the round trip. The shared queries keep their order. Statements of
 // River or this package on the transaction itself use other rows and may be sent
 // before the buffered ones.
 type pipe struct {
 	bound
 	tx    pgx.Tx
 	batch pgx.Batch
-	// placing has runs put at the next place, and wait although it matters how many
-	// rows they change.
+	// placing makes PutRun use the next position, and buffers it although its
+	// number of changed rows matters.
 	placing bool
 	// failed is the first error of the buffered statements. Later statements of the
 	// transaction fail with it.
@@ -33,7 +33,8 @@ type pipe struct {
 // silent is sqlc's mark of a query without a result.
 const silent = " :exec\n"
 
-// ExecContext writes something, now or later.
+// ExecContext executes a statement, at once if its result is needed,
+// otherwise with the next batch.
 func (p *pipe) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	text := p.spelled(query)
 	if p.placing {
@@ -50,7 +51,7 @@ func (p *pipe) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	return driver.RowsAffected(changed[len(changed)-1]), nil
 }
 
-// QueryContext asks something, after what waits.
+// QueryContext sends the buffered statements and then runs a query.
 func (p *pipe) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if _, err := p.flush(ctx); err != nil {
 		return nil, err
@@ -58,13 +59,15 @@ func (p *pipe) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	return p.bound.QueryContext(ctx, query, args...)
 }
 
-// QueryRowContext asks something, after what waits. If that failed, so does this.
+// QueryRowContext sends the buffered statements and then runs a query. If the
+// statements fail, the row has an error, too.
 func (p *pipe) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	_, _ = p.flush(ctx) // the transaction has failed, and failed is the reason
+	_, _ = p.flush(ctx) // if it fails, the query fails too; p.failed keeps the reason
 	return p.bound.QueryRowContext(ctx, query, args...)
 }
 
-// flush sends what waits, and returns how many rows each has changed.
+// flush sends the buffered statements and returns the number of rows that
+// each has changed.
 func (p *pipe) flush(ctx context.Context) (changed []int64, err error) {
 	if p.batch.Len() == 0 || p.failed != nil {
 		return nil, p.failed
@@ -84,8 +87,8 @@ func (p *pipe) flush(ctx context.Context) (changed []int64, err error) {
 	return changed, err
 }
 
-// The first parameter of PutRun is the run's place, 0 here: the server adds the next
-// one, without an extra query.
+// The first parameter of PutRun is the run's position, 0 here: the server adds the
+// next number, without an extra query.
 const (
 	placeOf    = "$1,"
 	numberedBy = "$1::bigint + nextval('belay_run'),"
@@ -95,8 +98,8 @@ const (
 // run: Follow relies on it.
 const numbered = "SELECT pg_current_xact_id()"
 
-// appendRuns stores runs by the rules of hook.Journal. Nobody waits for others here,
-// so places may become visible in another order.
+// appendRuns stores runs by the rules of hook.Journal. Concurrent writers do not
+// wait for each other, so positions can become visible in another order.
 func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) error {
 	if len(rows) == 0 {
 		return nil

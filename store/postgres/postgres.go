@@ -29,67 +29,67 @@ type Options struct {
 	// heartbeats in this time. Processes may have different settings. Defaults to
 	// 30 seconds.
 	Takeover time.Duration
-	// Timeout is how long a write may take once it has begun, and how long the server
-	// may be silent when it was asked something. Defaults to 30 seconds.
+	// Timeout is how long a started write may take, and how long the server may take
+	// to answer a request. Defaults to 30 seconds.
 	Timeout time.Duration
 	// MaxConns is how many connections may be open, plus one for heartbeats, and
 	// one for notifications if there are waiters. Defaults to pool_max_conns of the
 	// DSN, or else 16.
 	MaxConns int
-	// Poll is how soon Follow sees what another process has stored; what this
-	// process stores it sees at once. Defaults to 250 milliseconds.
+	// Poll is how soon Follow sees runs of other processes; it sees runs of this
+	// process at once. Defaults to 250 milliseconds.
 	Poll time.Duration
-	// MaxJobs is how many jobs may wait. Defaults to 1,024.
+	// MaxJobs is how many jobs can wait. Defaults to 1,024.
 	MaxJobs int
-	// Workers is how many jobs are worked at once. Defaults to 4.
+	// Workers is how many jobs run at once. Defaults to 4.
 	Workers int
-	// JobPoll is how often workers look for jobs that are due. Defaults to 100
+	// JobPoll is how often workers look for due jobs. Defaults to 100
 	// milliseconds.
 	JobPoll time.Duration
 	// Grace is how long running jobs may continue after a stop, before they are
 	// cancelled. Defaults to 10 seconds.
 	Grace time.Duration
-	// TurnPoll is how soon a worker sees a turn that is due, and Changes a change, if
-	// the server's notification is lost on its way. Defaults to 2 seconds.
+	// TurnPoll is how soon a worker sees a due turn, and Changes a change, if a
+	// notification of the server is lost. Defaults to 2 seconds.
 	TurnPoll time.Duration
-	// Clock is for tests. Leases go by the server's clock. Defaults to the machine's
+	// Clock is for tests. Leases use the server's clock. Defaults to the machine's
 	// clock.
 	Clock hook.Clock
 	// Logger gets errors that no caller receives. Defaults to slog.Default.
 	Logger *slog.Logger
 
-	migrations fs.FS // for tests: those of another version
+	migrations fs.FS // for tests: the migrations of another version
 }
 
 // Store keeps sessions in a PostgreSQL database.
 type Store struct {
-	name string // of the database, for people
+	name string // name of the database, for people
 	opts Options
 	id   string // of this holder
 
-	plain *pgx.ConnConfig // for connections that are not the pools'
+	plain *pgx.ConnConfig // for connections outside of the pools
 	pool  *pgxpool.Pool
-	db    *sql.DB // the same connections, for the queries that all databases share
+	db    *sql.DB // the same connections, for the shared queries
 	read  *table.Queries
 	// spellings caches the rewritten generated queries, which are few. Queries of
 	// listings are not cached.
 	spellings sync.Map
 
-	pulse  *pgxpool.Pool // one connection, for being seen to live
+	pulse  *pgxpool.Pool // one connection, for heartbeats
 	beaten chan struct{} // closed when the goroutine that uses it has ended
 
 	queue   *queue
-	stirred broadcast // the journal has something new
+	stirred broadcast // the journal has new runs
 	due     broadcast // a turn may be due
 	ear     ear
 	owed    owed
 	claims  claims
 
-	works, marked atomic.Bool // it claims turns, and has said so
+	works, marked atomic.Bool // it is registered as claiming turns
 
 	migrated         [2]int64
 	lookedForOverdue atomic.Int64 // when, last
-	lookedForGone    atomic.Int64 // when it last looked for gone holders that had claimed turns
+	lookedForGone    atomic.Int64 // time of the last check for dead holders with claimed turns
 
 	commits, transactions atomic.Int64
 
@@ -105,14 +105,14 @@ type Store struct {
 // Open opens the store in the database that a DSN names, a URL or libpq keywords.
 // The database must exist; the tables are created or migrated. Open cleans up after
 // dead processes: see [Store.Recovery]. Several processes, and several stores of
-// one process, may have a database open.
+// one process, can open the same database.
 func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) {
 	s := &Store{closed: make(chan struct{})}
 	if opts != nil {
 		s.opts = *opts
 	}
 	if s.opts.Takeover < 0 || s.opts.Timeout < 0 || s.opts.MaxConns < 0 || s.opts.Poll < 0 || s.opts.TurnPoll < 0 {
-		return nil, fmt.Errorf("open store: Takeover %s, Timeout %s, MaxConns %d, Poll %s and TurnPoll %s: none may be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll, s.opts.TurnPoll)
+		return nil, fmt.Errorf("open store: Takeover %s, Timeout %s, MaxConns %d, Poll %s and TurnPoll %s: none of them can be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll, s.opts.TurnPoll)
 	}
 	s.opts.Takeover = cmp.Or(s.opts.Takeover, 30*time.Second)
 	s.opts.Timeout = cmp.Or(s.opts.Timeout, 30*time.Second)
@@ -129,8 +129,8 @@ func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) 
 	return s, nil
 }
 
-// openWithin is how long Open tries while connections are cut, or the server starts or
-// stops.
+// openWithin is how long Open retries while connections are dropped, or the server
+// starts or stops.
 const openWithin = 10 * time.Second
 
 func (s *Store) open(ctx context.Context, dsn string) error {
@@ -154,9 +154,9 @@ func (s *Store) open(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// isPassing reports whether an unreachable server will probably be back soon: a connection
-// was closed, or it starts or stops. A server that was never reachable, or that refuses,
-// is an error at once.
+// isPassing reports whether an unreachable server will probably be back soon: it closed a
+// connection, starts or stops. If the server was never reachable, or rejects us, Open
+// fails at once.
 func isPassing() func(error) bool {
 	seen := false
 	return func(err error) bool {
@@ -179,7 +179,7 @@ func (s *Store) Close() error {
 	}
 	close(s.closed)
 	s.working.Wait()
-	<-s.beaten // so that it is not registered again
+	<-s.beaten // so that this holder is not registered again
 	err := s.leave()
 	s.disconnect()
 	if err != nil {
@@ -188,7 +188,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin lets Close wait for one more, unless it was called.
+// begin registers work that Close waits for. It reports false if Close was
+// called.
 func (s *Store) begin() bool {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -201,7 +202,7 @@ func (s *Store) begin() bool {
 // disconnect closes the connections.
 func (s *Store) disconnect() {
 	if s.db != nil {
-		_ = s.db.Close() // the pool has its connections
+		_ = s.db.Close() // the pool owns the connections
 	}
 	for _, pool := range []*pgxpool.Pool{s.pool, s.pulse} {
 		if pool != nil {
@@ -210,7 +211,7 @@ func (s *Store) disconnect() {
 	}
 }
 
-// Journal is where the records of hooks are. It is a [hook.FollowJournal].
+// Journal returns the store's journal of hook runs, a [hook.FollowJournal].
 func (s *Store) Journal() hook.Journal { return (*journal)(s) } //nolint:ireturn // belay.JournalStore wants it so
 
 // Name returns the database of the store, without a password.
@@ -220,8 +221,8 @@ func (s *Store) Name() string { return s.name }
 type Stats struct {
 	// Commits counts the calls of Commit that were stored.
 	Commits int64
-	// Transactions counts the transactions that were committed. Those of the job
-	// queue's own upkeep are not among them.
+	// Transactions counts the transactions that were committed. Maintenance
+	// transactions of the job queue are not counted.
 	Transactions int64
 }
 

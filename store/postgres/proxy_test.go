@@ -14,22 +14,23 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// proxy is between a store and its server, and does to connections what networks do.
+// proxy is between a store and its server, and simulates network failures.
 type proxy struct {
 	listener net.Listener
 	socket   string // of the server
 
 	mu sync.Mutex
-	// refuse is asked for each connection that is made, by number from 1 on: what the
-	// client is told, nil to let it pass. An empty answer closes the connection.
+	// refuse is called for each new connection, with its number from 1: it returns
+	// the answer to the client, or nil to let it pass. An empty answer closes the
+	// connection.
 	refuse func(n int) []byte
-	// cut is shown what the client of a connection says. From the time it returns true
-	// on, the next answer of the server is lost, and the connection with it.
+	// cut gets everything that the client of a connection sends. Once it returns true,
+	// the next answer of the server is lost, and the connection is closed.
 	cut func(said []byte) bool
-	// mute is shown it too. From the time it returns true on the connection is silent.
+	// mute gets it, too. Once it returns true, the connection is silent.
 	mute func(said []byte) bool
-	// holds is a text: the answer to the question that has it waits until released is
-	// closed, and waiting tells that it does.
+	// holds is a text: the answer to a request that contains it waits until released
+	// is closed; waiting is closed when it does.
 	holds             []byte
 	waiting, released chan struct{}
 	dials             int
@@ -39,12 +40,12 @@ type proxy struct {
 // link is a connection through the proxy.
 type link struct {
 	client, server net.Conn
-	silent         bool // nothing comes through any more, and nobody is told
+	silent         bool // nothing passes any more, without an error
 	cutting        bool
 	held           bool
 }
 
-// through has a store's connections go by way of a proxy, which ends with the test.
+// through sends a store's connections through a proxy, which ends with the test.
 func through(t testing.TB, dsn string) (p *proxy, by string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -119,7 +120,7 @@ func (p *proxy) serve(serving *sync.WaitGroup) {
 	}
 }
 
-// pump carries what one side says to the other.
+// pump copies the data of one side to the other.
 func (p *proxy) pump(l *link, from io.Reader, to io.Writer, asks bool) {
 	defer func() {
 		p.mu.Lock()
@@ -147,14 +148,14 @@ func (p *proxy) pump(l *link, from io.Reader, to io.Writer, asks bool) {
 	}
 }
 
-// pass decides what becomes of something that was said.
+// pass decides what happens to data.
 func (p *proxy) pass(l *link, said []byte, asks bool) bool {
 	p.mu.Lock()
 	if asks {
 		if p.cut != nil && p.cut(said) {
 			p.cut, l.cutting = nil, true
 			p.mu.Unlock()
-			return true // the server hears it
+			return true // the server receives it
 		}
 		if p.mute != nil && p.mute(said) {
 			p.mute, l.silent = nil, true
@@ -176,8 +177,8 @@ func (p *proxy) pass(l *link, said []byte, asks bool) bool {
 	return !lost
 }
 
-// silence has nothing come through on the connections that there are, as when a
-// network forgets them. New ones are good.
+// silence makes the existing connections silent, like a network that has
+// forgotten them. New ones work.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +187,7 @@ func (p *proxy) silence() {
 	}
 }
 
-// hold has the answer to the next question with a text wait until release is called.
+// hold delays the answer to the next request with a text until release is called.
 func (p *proxy) hold(t testing.TB, text string) (waiting <-chan struct{}, release func()) {
 	t.Helper()
 	p.mu.Lock()
@@ -204,14 +205,14 @@ func (p *proxy) set(change func()) {
 	change()
 }
 
-// dialed is how many connections were made.
+// dialed returns the number of connections so far.
 func (p *proxy) dialed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dials
 }
 
-// fatal is how a server refuses a connection.
+// fatal returns the message with which a server rejects a connection.
 func fatal(t testing.TB, code string) []byte {
 	t.Helper()
 	text, err := (&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: "refused with " + strconv.Quote(code)}).Encode(nil)
@@ -221,7 +222,8 @@ func fatal(t testing.TB, code string) []byte {
 	return text
 }
 
-// commitAfter cuts the answer to the commit of the first transaction that says a text.
+// commitAfter cuts the answer to the commit of the first transaction that contains a
+// text.
 func commitAfter(text string) func([]byte) bool {
 	found := false
 	return func(said []byte) bool {

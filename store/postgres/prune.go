@@ -10,21 +10,22 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Retention defines what is kept. The zero value keeps everything. Unlike
-// store/sqlite it has no limit on bytes: removed rows leave free space in the
-// server's tables, which the server reuses.
+// Retention defines which sessions are kept. The zero value keeps everything.
+// Unlike store/sqlite it has no limit on bytes: removed rows leave free space
+// in the server's tables, which the server reuses.
 type Retention struct {
-	// Age removes sessions that were last changed longer ago. Defaults to none.
+	// Age removes sessions that were last changed longer ago. 0 means no limit.
 	Age time.Duration
-	// Keep is how many sessions stay in any case, the last changed ones. Defaults
-	// to 0.
+	// Keep is how many sessions are kept in any case: the last changed ones.
+	// Defaults to 0.
 	Keep int
 }
 
-// Pruned is what Prune removed.
+// Pruned is the result of Prune.
 type Pruned struct {
 	Sessions []string `json:"sessions,omitempty"`
-	// Runs counts the records of hooks, theirs and those that belong to no session.
+	// Runs counts the removed records of hooks: those of removed sessions and those
+	// without a session.
 	Runs int64 `json:"runs"`
 }
 
@@ -63,7 +64,7 @@ func (s *Store) Prunable(ctx context.Context, keep Retention) (would Pruned, err
 		return err
 	})
 	if err != nil {
-		return Pruned{}, fmt.Errorf("what would be pruned: %w", s.explain(record.Cause(ctx, err)))
+		return Pruned{}, fmt.Errorf("list prunable sessions: %w", s.explain(record.Cause(ctx, err)))
 	}
 	return would, nil
 }
@@ -88,7 +89,7 @@ func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
 	return err
 }
 
-// old are the sessions that may go, the oldest first.
+// old returns the sessions that can be removed, the oldest first.
 func old(ctx context.Context, q *table.Queries, keep Retention, before int64) ([]table.IdleSessionsRow, error) {
 	idle, err := q.IdleSessions(ctx)
 	if err != nil {
@@ -103,7 +104,7 @@ func old(ctx context.Context, q *table.Queries, keep Retention, before int64) ([
 	}), nil
 }
 
-// forget removes a session, unless it was taken up meanwhile.
+// forget removes a session, unless it was opened in the meantime.
 func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *Pruned) error {
 	var runs int64
 	gone := false
@@ -121,7 +122,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 			return err
 		}
 		gone = true
-		return w.DeleteSession(ctx, session.ID) // and, by reference, all that belongs to it
+		return w.DeleteSession(ctx, session.ID) // the foreign keys remove all that belongs to it
 	})
 	if err == nil && gone {
 		did.Sessions, did.Runs = append(did.Sessions, session.ID), did.Runs+runs
@@ -129,7 +130,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// Vacuum runs VACUUM (ANALYZE): it frees removed rows and updates statistics. It may
+// Vacuum runs VACUUM (ANALYZE): it frees removed rows and updates statistics. It can
 // take long on a large database; others can continue to work.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	conn, done, err := s.apart(ctx) // no timeout

@@ -11,34 +11,34 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Recovery is what was cleaned up after dead holders.
+// Recovery reports what was cleaned up after dead holders.
 type Recovery struct {
-	// Holders counts them: processes, or stores of one.
+	// Holders counts the dead holders: processes, or stores of one process.
 	Holders int `json:"holders"`
 	// Sessions are the sessions they held, and Open those with a running turn:
 	// resume or abandon it.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
-	// Runs are the records that were started and are interrupted now.
+	// Runs are the records that had started and are now marked as interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that are due again, and Over those that are not repeated
+	// Due are running jobs that are retried, and Over those that are not retried
 	// because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 
-	turns int // that it had claimed
+	turns int // turns that it had claimed
 }
 
-// add adds what else was settled.
+// add adds another cleanup.
 func (r *Recovery) add(more Recovery) {
 	r.Holders += more.Holders
 	r.Sessions, r.Open = append(r.Sessions, more.Sessions...), append(r.Open, more.Open...)
 	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
 }
 
-// Recovery returns what this store has settled. A store settles what others left when
+// Recovery returns what this store has cleaned up. A store cleans up after others when
 // it is opened, when it opens a session that they held, and from time to time while it
-// works jobs or claims turns.
+// runs jobs or claims turns.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
@@ -58,7 +58,7 @@ func (s *Store) note(did Recovery) {
 // recover cleans up after all dead holders. A failure for one does not stop the
 // others.
 func (s *Store) recover(ctx context.Context) error {
-	// A worker may have left a job and no other trace.
+	// A worker can leave a job and no other trace.
 	var unknown error
 	did, err := s.recoverJobs(ctx, func(id string) bool {
 		gone, _, err := s.gone(ctx, s.pool, id)
@@ -72,7 +72,7 @@ func (s *Store) recover(ctx context.Context) error {
 	for _, h := range holders {
 		if h.gone && h.id != s.id {
 			if err := s.settle(ctx, h.id); err != nil {
-				problems = append(problems, fmt.Errorf("settle what %s left: %w", describe(h), err))
+				problems = append(problems, fmt.Errorf("clean up after %s: %w", describe(h), err))
 			}
 		}
 	}
@@ -103,16 +103,18 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 // settled releases a holder's sessions and ends its runs, unless it is alive.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	var lives bool
-	// Until the end of the transaction it cannot say that it lives, or take a session.
+	// Until the transaction ends, the holder cannot send a heartbeat or take a
+	// session.
 	err := w.tx.QueryRow(ctx, "SELECT seen + lease > clock_timestamp() FROM holders WHERE id = $1 FOR UPDATE", holder).Scan(&lives)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // another has settled it, or only a trace is left
+	case errors.Is(err, pgx.ErrNoRows): // another store has cleaned up already, or only a job is left
 	case err != nil:
 		return Recovery{}, err //nolint:wrapcheck // the caller adds context
 	case lives && holder != s.id:
 		return Recovery{}, nil
 	}
-	// Sessions before turns and runs, as others lock them.
+	// Lock sessions before turns and runs, in the same order as other
+	// transactions.
 	if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE holder = $1 AND holder <> '' ORDER BY id FOR UPDATE", holder); err != nil {
 		return Recovery{}, err //nolint:wrapcheck // likewise
 	}
@@ -120,8 +122,8 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs, turns: did.Turns}, err
 }
 
-// leave settles what this store itself has not ended, and takes its name off the
-// list of holders.
+// leave cleans up after this store itself and removes it from the list of
+// holders.
 func (s *Store) leave() error {
 	var did Recovery
 	err := s.submit(context.Background(), func(ctx context.Context, w *writing) (err error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A store may have a schema of its own, beside tables of another program.
+// A store can have its own schema, beside tables of another program.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, "template1")
@@ -35,8 +35,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Commits wait for the disk even where the server's own setting is not to; a stronger
-// one stays.
+// Commits wait for the disk even if the server's own setting says otherwise; a
+// stronger setting is kept.
 //
 // SPEC J-03
 func TestWaitsForTheDisk(t *testing.T) {
@@ -57,7 +57,8 @@ func TestWaitsForTheDisk(t *testing.T) {
 	}
 }
 
-// A write that takes too long fails and stores nothing, and the store goes on.
+// A write that takes too long fails and stores nothing, and the store
+// continues.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, &postgres.Options{Timeout: 2 * time.Second})
@@ -75,7 +76,7 @@ func TestTimeout(t *testing.T) {
 	commit(t, s, say("a", stored.Epoch, 1, "one"))
 }
 
-// An export has everything of a session, one line each.
+// An export contains everything of a session, one line each.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)

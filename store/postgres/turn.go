@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a message and that its session's turn is due.
+// Submit stores a message and marks its session's turn as due.
 func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	if !storable(turn.Session) {
 		return fmt.Errorf("submit to session %q: the id cannot be stored: %w", turn.Session, errUnstorable)
@@ -40,13 +40,13 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 	return turns, nil
 }
 
-// Claim waits until a turn is due and takes it. The server notifies; if a
+// Claim waits for a due turn and claims it. The server notifies; if a
 // notification is lost, the turn is found within Options.TurnPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
 	s.works.Store(true)
 	s.listen()
 	for {
-		stirred := s.due.wait() // before looking, so that nothing is missed
+		stirred := s.due.wait() // subscribe before reading, so that nothing is missed
 		turn, ok, err := s.claimTurn(ctx, filter)
 		if err != nil {
 			return turn, fmt.Errorf("claim a turn: %w", s.explain(record.Cause(ctx, err)))
@@ -60,7 +60,7 @@ func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTu
 	}
 }
 
-// passing has those who claim at the same time take different turns.
+// passing makes concurrent claims take different turns.
 const passing = " FOR UPDATE SKIP LOCKED"
 
 func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn belay.DueTurn, ok bool, err error) {
@@ -82,7 +82,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	s.claims.claiming.Lock()
 	defer s.claims.claiming.Unlock()
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
-		// A process that others took for gone claims nothing before it has entered again.
+		// A process that counted as dead must register again before it claims a turn.
 		var lives bool
 		err := w.tx.QueryRow(ctx, "SELECT count(*) > 0 FROM (SELECT 1 FROM holders WHERE id = $1 AND seen + lease > clock_timestamp() FOR KEY SHARE) AS living", s.id).Scan(&lives)
 		if err == nil && !lives {
@@ -95,7 +95,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		return err
 	})
 	switch {
-	case err != nil && isCut(err): // unknown whether one was claimed
+	case err != nil && isCut(err): // the result of the claim is unknown
 		s.claims.doubtful = time.Now()
 	case ok:
 		s.claims.add(turn.Session)
@@ -113,10 +113,11 @@ func (s *Store) markWorker(ctx context.Context) error {
 	return err
 }
 
-// claims are the turns that this store has claimed and knows of.
+// claims are the claimed turns that this store knows of.
 type claims struct {
-	// claiming is held while a turn is being claimed, and guards doubtful: since then
-	// there may be unknown claims in the table. Zero means none.
+	// claiming is held while a turn is being claimed, and guards doubtful: the time
+	// since which the table can contain claims that this store does not know of. Zero
+	// means none.
 	claiming sync.Mutex
 	doubtful time.Time
 
@@ -140,7 +141,7 @@ func (c *claims) drop(session string) {
 }
 
 // clear releases unknown claims, whose connections were lost during the commit. Such a
-// commit may still succeed later, until the server has ended the transaction.
+// commit can still succeed until the server has ended the transaction.
 func (c *claims) clear(ctx context.Context, s *Store) error {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
@@ -164,7 +165,8 @@ func (c *claims) clear(ctx context.Context, s *Store) error {
 // overduePoll is how often delayed turns are checked.
 const overduePoll = time.Second
 
-// overdue makes delayed turns due when their time has come, from time to time.
+// overdue makes delayed turns due when their delay is over. It checks from
+// time to time.
 func (s *Store) overdue(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForOverdue.Load()
 	if time.Duration(now-last) < overduePoll || !s.lookedForOverdue.CompareAndSwap(last, now) {
@@ -176,8 +178,8 @@ func (s *Store) overdue(ctx context.Context) error {
 }
 
 // takeOver checks from time to time for dead holders with claimed turns, and makes
-// those turns due again. Stores that work jobs do so too, but a store may claim turns
-// and work no jobs.
+// those turns due again. Stores that run jobs do so too, but a store can claim turns
+// without running jobs.
 func (s *Store) takeOver(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForGone.Load()
 	if time.Duration(now-last) < s.recoverPoll() || !s.lookedForGone.CompareAndSwap(last, now) {
@@ -201,7 +203,7 @@ func (s *Store) takeOver(ctx context.Context) error {
 // Settle releases a claim.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
-	s.claims.drop(turn.Session) // first: it may be claimed again at once
+	s.claims.drop(turn.Session) // first: it can be claimed again at once
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		due, err = record.SettleTurn(ctx, w.Queries, s.id, turn, again, s.now())
 		return err
@@ -216,7 +218,7 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	return nil
 }
 
-// Wake makes the turn of a session due now, if it is on the list.
+// Wake makes the turn of a session due now, if it is queued.
 func (s *Store) Wake(ctx context.Context, session string) error {
 	var woken bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -232,7 +234,7 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
-// Load returns who holds what and how much waits.
+// Load returns the holders with their sessions, and how many turns wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	holders, err := s.holders(ctx)
 	if err != nil {
@@ -261,8 +263,8 @@ const (
 	watchedAgain = time.Minute
 )
 
-// Changes yields a session as it is, and again whenever it has changed. The server
-// notifies; if a notification is lost, the change is found within
+// Changes yields the current state of a session, and again after each change. The
+// server notifies; if a notification is lost, the change is found within
 // Options.TurnPoll. After a lost connection it reconnects, and misses nothing.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
@@ -283,13 +285,13 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	var seen record.Seen
 	var said time.Time // when the watch mark was last set
 	for {
-		changed := w.changed.wait() // before looking, so that nothing is missed
+		changed := w.changed.wait() // subscribe before reading, so that nothing is missed
 		row, err := s.watchedRow(ctx, session, &said)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return belay.ErrNotFound
-		case err != nil && ctx.Err() == nil && isCut(err): // the server is away for a while
-			s.opts.Logger.DebugContext(ctx, "cannot read a session: trying again", "store", s.name, "session", session, "error", s.explain(err))
+		case err != nil && ctx.Err() == nil && isCut(err): // the server is unreachable for a while
+			s.opts.Logger.DebugContext(ctx, "cannot read a session: retrying", "store", s.name, "session", session, "error", s.explain(err))
 		case err != nil:
 			return err
 		}

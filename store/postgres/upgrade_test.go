@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// later are the migrations of this version and those that come after it, by name.
+// later returns the migrations of this version and later ones, by name.
 func later(t testing.TB, more map[string]string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -50,7 +50,7 @@ func (echo) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk,
 	}
 }
 
-// worker runs a worker on a store, and tells which sessions it has taken.
+// worker runs a worker on a store, and reports which sessions it has run.
 func worker(t testing.TB, s *postgres.Store) (taken <-chan engine.Taken, stop func()) {
 	t.Helper()
 	agent, err := belay.New(echo{}, &belay.Options{Store: s})
@@ -77,7 +77,7 @@ func worker(t testing.TB, s *postgres.Store) (taken <-chan engine.Taken, stop fu
 	}
 }
 
-// take has a worker take a turn, which must end well.
+// take lets a worker run a turn, which must succeed.
 func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session string) {
 	t.Helper()
 	turn, err := belay.NewQueuedTurn(session, "main", "hello")
@@ -97,9 +97,9 @@ func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session st
 	}
 }
 
-// The tables are brought up to date while workers of the version before are at work:
-// something is added (expand), they go on, and may even be started again. What they need
-// is not taken away (contract) while one of them lives; then it is, and they are refused.
+// The tables are migrated while workers of the previous version run: additions (expand)
+// do not disturb them, and they can even be restarted. A removal (contract) waits until
+// none of them lives; afterwards they are rejected.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
@@ -160,7 +160,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Errorf("%d sessions were taken, want each once", len(both))
 	}
 
-	// contract: not while an old one lives
+	// contract: not while an old worker lives
 	last := postgres.OfVersion(opts, later(t, contract))
 	if _, err := postgres.Open(ctx, dsn, last); !errors.Is(err, postgres.ErrOlder) {
 		t.Fatalf("taking away what an old worker needs: %v, want %v", err, postgres.ErrOlder)
@@ -177,8 +177,8 @@ func TestRollingUpgrade(t *testing.T) {
 	newStop()
 }
 
-// keepBusy has a worker take turns until it is enough, and at least one. All must end
-// well.
+// keepBusy lets a worker run turns until it is stopped, at least one. All must
+// succeed.
 func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct{}) error {
 	for i := 0; ; i++ {
 		turn, err := belay.NewQueuedTurn(fmt.Sprint("busy ", i), "main", "hello")
@@ -204,9 +204,8 @@ func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct
 	}
 }
 
-// Somebody who reads for long, such as pg_dump, keeps a migration waiting and nobody else:
-// workers of the version before go on meanwhile, and when it ends the tables are
-// changed.
+// A long reader, such as pg_dump, delays a migration and nobody else: workers of the
+// previous version continue, and when the reader ends, the tables are changed.
 func TestMigrationLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
@@ -220,7 +219,7 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One who has little time gives up, and says why.
+	// A migration with a short timeout gives up, and reports why.
 	short := opts
 	short.Timeout = 100 * time.Millisecond
 	_, err := postgres.Open(ctx, dsn, postgres.OfVersion(short, expand))
@@ -255,7 +254,7 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	commit(t, old, say("a", stored.Epoch, 4, "after"))
 }
 
-// waitsForLock waits until somebody waits for a lock who asks something.
+// waitsForLock waits until a query with a text waits for a lock.
 func waitsForLock(t testing.TB, db *pgx.Conn, asks string) {
 	t.Helper()
 	often := time.NewTicker(5 * time.Millisecond)
@@ -271,7 +270,7 @@ func waitsForLock(t testing.TB, db *pgx.Conn, asks string) {
 	}
 }
 
-// The version of the tables is told whether or not they were changed.
+// The version of the tables is reported whether or not they were changed.
 func TestMigratedTwice(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, "template1")
@@ -285,7 +284,7 @@ func TestMigratedTwice(t *testing.T) {
 	}
 }
 
-// merged is what either of two workers has taken next.
+// merged returns what one of two workers has run next.
 func merged(one, other <-chan engine.Taken) <-chan engine.Taken {
 	both := make(chan engine.Taken, 1)
 	go func() { // ends with the next turn

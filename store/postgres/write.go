@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// writing is a transaction that is being written, with the queries in it. River
-// takes part in it by tx.
+// writing is a transaction that is being written, with its queries. River uses
+// tx directly.
 type writing struct {
 	*table.Queries
 	pipe *pipe
@@ -26,7 +26,7 @@ type writing struct {
 	runs bool // something was appended to the journal
 	// wrote means that the transaction has written, so it has a number.
 	wrote bool
-	// sessions are those of the jobs that are being stored, by their keys.
+	// sessions maps the keys of the stored jobs to their sessions.
 	sessions map[string]string
 }
 
@@ -43,8 +43,8 @@ func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writ
 	}
 }
 
-// transact makes one attempt at a write. It reports whether another may be made:
-// nothing of this one is stored, and it was not refused.
+// transact makes one attempt at a write. It reports whether the write can be
+// retried: nothing was stored, and it was not rejected.
 func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *writing) error) (again bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -53,7 +53,7 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	if err != nil {
 		return isDropped(err), record.Cause(ctx, err)
 	}
-	defer func() { _ = conn.Close() }() // if it is broken, the pool finds out
+	defer func() { _ = conn.Close() }() // the pool detects broken connections
 	var wire *pgx.Conn
 	if err := conn.Raw(func(c any) error {
 		wire = c.(*stdlib.Conn).Conn()
@@ -63,7 +63,7 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	}
 	ctx = context.WithoutCancel(ctx)
 	tx, err := wire.Begin(ctx)
-	if err != nil { // also where the server says nothing for Options.Timeout: the pool makes new ones then
+	if err != nil { // also if the server does not answer within Options.Timeout: the pool then opens new connections
 		return isDropped(err), fmt.Errorf("begin: %w", err)
 	}
 	expired := s.bound(wire)
@@ -71,7 +71,7 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	w := &writing{pipe: &pipe{bound: s.bind(conn), tx: tx}, tx: tx}
 	w.Queries = table.New(w.pipe)
 	if err := w.perform(ctx, do); err != nil {
-		_ = tx.Rollback(ctx) // or else the pool closes the connection, which does the same
+		_ = tx.Rollback(ctx) // if this fails, the pool closes the connection, which also rolls back
 		return isDropped(err) || isCrossed(err), err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -84,9 +84,9 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	return false, nil
 }
 
-// bound has a connection fail when a write has taken too long. The function that it
-// returns ends that, and reports whether it came to it. A context would do the same,
-// and cost a goroutine for each question to the server.
+// bound makes a connection fail when a write takes too long. The returned function
+// ends that and reports whether the write timed out. A context would do the same, at
+// the cost of a goroutine per request.
 func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
 	socket := wire.PgConn().Conn()
 	fails := time.AfterFunc(s.opts.Timeout, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
@@ -99,8 +99,8 @@ func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
 	}
 }
 
-// inTime returns the result of a write. A write that succeeded at its timeout has
-// succeeded.
+// inTime returns the result of a write. A write that succeeded just when it timed
+// out counts as a success.
 func (s *Store) inTime(expired, again bool, err error) (bool, error) {
 	if !expired || err == nil {
 		return again, err
@@ -108,8 +108,8 @@ func (s *Store) inTime(expired, again bool, err error) (bool, error) {
 	return false, fmt.Errorf("the write took longer than %s: %w: %w", s.opts.Timeout, ErrUnreachable, err)
 }
 
-// perform calls a write's function, and sends what waits. A panic is its caller's to
-// hear of.
+// perform calls a write's function and sends the buffered statements. A panic
+// becomes the error of this write.
 func (w *writing) perform(ctx context.Context, do func(context.Context, *writing) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -120,12 +120,12 @@ func (w *writing) perform(ctx context.Context, do func(context.Context, *writing
 		_, err = w.pipe.flush(ctx)
 	}
 	if w.pipe.failed != nil {
-		return w.pipe.failed // what came after it failed for that reason
+		return w.pipe.failed // later statements failed for the same reason
 	}
 	return err
 }
 
-// look reads as of one moment.
+// look runs f on one snapshot.
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	var tx *sql.Tx
 	err := s.persist(ctx, func() (err error) {
@@ -135,12 +135,12 @@ func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // there is nothing to commit
+	defer func() { _ = tx.Rollback() }() // a read has nothing to commit
 	return f(table.New(s.bind(tx)))
 }
 
-// Commit writes all of c or nothing, durably: it returns when the server's disk has
-// it.
+// Commit writes all of c or nothing. It returns when the data is on the server's
+// disk.
 func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	rows, err := record.NewCommit(c, s.id, s.now())
 	if err == nil {
@@ -148,7 +148,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 			if err := rows.Put(ctx, w.Queries); err != nil {
 				return err
 			}
-			w.wrote = true // it has moved the session
+			w.wrote = true // the commit has locked the session
 			if err := w.appendRuns(ctx, rows.Runs); err != nil {
 				return err
 			}
@@ -167,13 +167,14 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
 // ErrWrongHash and ErrExpired it also returns the current approval. An approval
-// expires when the store's clock reaches Expires. A turn that waits for it and is on
-// the list of due turns is due.
+// expires when the store's clock reaches Expires. If a queued turn waits for the
+// approval, it becomes due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
 	var woken bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
-		// Others who decide the same wait here, and then see what was decided.
+		// Concurrent decisions about the same approval wait here, and then see the
+		// first one.
 		_, err := w.tx.Exec(ctx, "SELECT 1 FROM approvals WHERE id = $1 FOR UPDATE", clean([]any{d.Approval})...)
 		if err != nil {
 			return err //nolint:wrapcheck // said below

@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A process that was stopped for longer than its lease and goes on finds its writes
-// refused, all of them, and what another has written meanwhile stays as it is. It may
-// take part again.
+// A process that was stopped for longer than its lease and continues gets errors for
+// all its writes, and the writes of the process that took over are not changed. It
+// can register again.
 //
 // SPEC L-02
 func TestZombie(t *testing.T) {
@@ -47,8 +47,7 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// A process that was stopped in the middle of a transaction does not keep others from
-// what it has locked.
+// A process that was stopped in the middle of a transaction does not keep its locks.
 //
 // SPEC L-02
 func TestStoppedInATransaction(t *testing.T) {
@@ -56,7 +55,7 @@ func TestStoppedInATransaction(t *testing.T) {
 	s := open(t, &postgres.Options{Takeover: takeover})
 	stuck, _ := another(t, "stuck", s.DSN())
 	signal(t, stuck, syscall.SIGSTOP)
-	stored := takeOver(t, s, "a", time.Now().Add(time.Second)) // it takes the server as long to notice
+	stored := takeOver(t, s, "a", time.Now().Add(time.Second)) // the server needs as long to notice
 	commit(t, s, say("a", stored.Epoch, 1, "by me"))
 }
 

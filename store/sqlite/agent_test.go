@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A turn takes 2 + 2 x tool steps commits, and with nobody else writing each is
-// one transaction.
+// A turn takes 2 + 2 x tool steps commits. Without other writers each is one
+// transaction.
 //
 // SPEC L-01
 func TestCommitsOfATurn(t *testing.T) {
@@ -57,8 +57,8 @@ func TestCommitsOfATurn(t *testing.T) {
 	}
 }
 
-// What cannot be stored does not happen: the disk is full when the tool's intent is
-// to be stored, so the tool does not run, and the turn says why.
+// If the disk is full when the tool's intent must be stored, the tool does not run,
+// and the turn returns the reason.
 //
 // SPEC J-03
 func TestNothingRunsOnAFullDisk(t *testing.T) {
@@ -93,8 +93,8 @@ func TestNothingRunsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// While the journal cannot be written gates deny; then they go on, and no record is
-// lost.
+// While the journal cannot be written, gates deny. Then they continue, and no
+// record is lost.
 //
 // SPEC J-03
 func TestGatesDenyWithoutAJournal(t *testing.T) {
@@ -202,7 +202,7 @@ func column(t testing.TB, db *sql.DB, query string) (values []string) {
 	return values
 }
 
-// lockOut keeps everybody from writing until the returned function is called.
+// lockOut blocks all writers until the returned function is called.
 func lockOut(t testing.TB, s *sqlite.Store) (unlock func()) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+s.Path()+"?_txlock=immediate&_busy_timeout=5000")

@@ -10,8 +10,8 @@ import (
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
 // ErrWrongHash and ErrExpired it also returns the current approval. An approval
-// expires when the store's clock reaches Expires. A turn that waits for it and is on
-// the list of due turns is due.
+// expires when the store's clock reaches Expires. If a queued turn waits for the
+// approval, it becomes due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {

@@ -22,7 +22,7 @@ type queue struct {
 	store *Store
 }
 
-// Queue is where background work waits. It is a [hook.WorkQueue] and a
+// Queue returns the store's job queue. It is a [hook.WorkQueue] and a
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
@@ -45,8 +45,8 @@ func (s *Store) openQueue(ctx context.Context) error {
 	return nil
 }
 
-// Work performs the jobs that are due until ctx is done or the store is closed,
-// which waits for it.
+// Work runs due jobs until ctx is done or the store is closed. Close waits for
+// it.
 func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	s := q.store
 	if s.opts.ReadOnly {
@@ -83,20 +83,20 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 	return nil
 }
 
-// Stats returns how many jobs wait and since when.
+// Stats returns the number of waiting jobs and the age of the oldest.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
 	return stats, q.store.explain(record.Cause(ctx, err))
 }
 
-// insertJobs stores jobs. Every job is stored by it, so that each key knows its
-// session.
+// insertJobs stores jobs. All jobs go through it, so that each key is linked to
+// its session.
 func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	w.sessions = make(map[string]string, len(jobs))
-	for _, job := range slices.Backward(jobs) { // of two with one key the first counts
+	for _, job := range slices.Backward(jobs) { // if two jobs have the same key, the first one is stored
 		w.sessions[job.Key] = job.Scope.Session
 	}
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
@@ -119,12 +119,12 @@ type backend Store
 
 type writingKey struct{}
 
-// inWriting lets the queue find the transaction's queries again.
+// inWriting is the context key of the transaction's queries.
 func inWriting(ctx context.Context, w *writing) context.Context {
 	return context.WithValue(ctx, writingKey{}, w)
 }
 
-// writing returns the queries in a transaction.
+// writing returns the queries of the current transaction.
 func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
 	if w, ok := ctx.Value(writingKey{}).(*writing); ok && w.tx == tx {
 		return w
@@ -132,7 +132,7 @@ func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
 	return &writing{Queries: b.write.WithTx(tx), tx: tx}
 }
 
-// Write runs f in a transaction, which others may share.
+// Write runs f in a transaction, together with other writes.
 func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
 }
@@ -157,7 +157,7 @@ func (b *backend) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, er
 	return record.KeyDone(ctx, b.writing(ctx, tx).Queries, key)
 }
 
-// EndKey keeps a key for good, or frees it.
+// EndKey keeps a key permanently, or frees it.
 func (b *backend) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
 	return record.EndKey(ctx, b.writing(ctx, tx).Queries, key, done, (*Store)(b).now())
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// turnCommits are the commits of a turn with one tool step and ten records, as
-// the loop makes them.
+// turnCommits are the commits of a turn with one tool step and ten records.
 func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	id := fmt.Sprintf("turn-%d", turn)
 	message := func(kind belay.MessageKind, role belay.Role, part belay.Part) *belay.Message {
@@ -44,7 +43,7 @@ func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	}
 }
 
-// BenchmarkTurn measures the commits of a turn beside their floor: as many bare
+// BenchmarkTurn measures the commits of a turn and their floor: as many bare
 // transactions with the same rows.
 func BenchmarkTurn(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {

@@ -12,15 +12,16 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Health is what Check finds.
+// Health is the result of Check.
 type Health struct {
 	Path string `json:"path"`
 	// Version is the version of the tables.
 	Version int64 `json:"version"`
-	// Problems are what is wrong with the file; none is good.
+	// Problems lists what is wrong with the file. It is empty if the file is
+	// valid.
 	Problems []string `json:"problems,omitempty"`
-	// Bytes is the size of the file and Free what of it could be given back; Log is
-	// the size of the write-ahead log.
+	// Bytes is the size of the file, Free the unused part of it, and Log the size
+	// of the write-ahead log.
 	Bytes int64 `json:"bytes"`
 	Free  int64 `json:"free"`
 	Log   int64 `json:"log"`
@@ -30,7 +31,7 @@ type Health struct {
 	Pending  int64 `json:"pending"`
 	// Holders are the processes that have the store open.
 	Holders []HolderInfo `json:"holders,omitempty"`
-	// Jobs is what the queue looks like.
+	// Jobs are the counts of the job queue.
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
@@ -42,13 +43,13 @@ type HolderInfo struct {
 	// Self means that it is this store.
 	Self bool `json:"self,omitempty"`
 	// Gone means that the process has ended and is not cleaned up yet; the next
-	// process that opens the store does it.
+	// process that opens the store does that.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Check reads the whole file and returns whether it is valid, and what is in
-// it. Damage is reported as problems; an error means that it could not read the
-// file.
+// Check reads the whole file, reports whether it is valid, and counts its
+// content. Damage is reported as problems; an error means that the file could
+// not be read.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Path: s.path}
 	if lost, ok := errors.AsType[*FileError](s.lost); ok {
@@ -65,7 +66,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 		h.Problems = append(h.Problems, problems...)
 	}
 	if len(h.Problems) > 0 {
-		return h, nil // counting would stumble over it
+		return h, nil // counting would fail on the damage
 	}
 	if err := s.count(ctx, &h); err != nil {
 		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
@@ -80,7 +81,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 
 func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotStore) }
 
-// pragma returns what a check has to say.
+// pragma returns the problems that a check reports.
 func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	lines, err := record.Collect(ctx, s.reader, "PRAGMA "+pragma, nil, func(rows *sql.Rows, line *string) error {
 		columns, err := rows.Columns()
@@ -105,7 +106,7 @@ func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	return lines, err
 }
 
-// count counts what is stored.
+// count counts the stored sessions, runs and approvals.
 func (s *Store) count(ctx context.Context, h *Health) error {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,

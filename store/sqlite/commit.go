@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Commit writes all of c or nothing, durably: it returns when the disk has it.
+// Commit writes all of c or nothing. It returns when the data is on the disk.
 func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	rows, err := record.NewCommit(c, s.id, s.now())
 	if err == nil {
@@ -22,7 +22,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	return nil
 }
 
-// put writes a commit. An error undoes all of it.
+// put writes a commit. On an error, all of it is rolled back.
 func (s *Store) put(ctx context.Context, w *writing, rows *record.Commit) error {
 	if err := rows.Put(ctx, w.Queries); err != nil {
 		return err

@@ -17,16 +17,16 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// committer is the one that writes. Writes that wait while it commits are joined
-// in its next transaction, so that a disk that takes its time takes it once for all of
-// them. Each is undone alone if it is refused.
+// committer is the only writer. Writes that arrive while it commits are joined in its
+// next transaction, so that they share one disk flush. A rejected write is rolled back
+// alone.
 type committer struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting []*request
 	closed  bool
-	wake    chan struct{} // has room for one
+	wake    chan struct{} // capacity 1
 	ended   chan struct{}
 
 	// lockedOut is when the committer last gave up because another program had locked
@@ -43,7 +43,7 @@ type request struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the call that made it
 	do    func(ctx context.Context, w *writing) error
 	done  chan error
-	since time.Time // when it was made
+	since time.Time // when the caller submitted it
 	// taken is set by the committer when it begins, or by the caller who withdraws.
 	taken atomic.Bool
 }
@@ -53,13 +53,13 @@ type writing struct {
 	*table.Queries
 	tx   *sql.Tx
 	runs bool // something was appended to the journal
-	// sessions are those of the jobs that are being stored, by their keys.
+	// sessions maps the keys of the stored jobs to their sessions.
 	sessions map[string]string
 }
 
-// submit has do called in a transaction and returns when it is durable, or
-// refused. A context that ends while the write waits in line withdraws it; when it is
-// being written it is seen through.
+// submit calls do in a transaction and returns when the write is durable or rejected.
+// If the context ends while the write is queued, the write is withdrawn; once it is
+// being written, it is completed.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
 	return s.submitSince(ctx, time.Now(), do)
 }
@@ -99,7 +99,7 @@ func (c *committer) add(r *request) bool {
 	return true
 }
 
-// close lets what waits be written and returns when the committer has ended.
+// close writes the queued requests and returns when the committer has ended.
 func (c *committer) close() {
 	c.mu.Lock()
 	if !c.closed {
@@ -111,16 +111,16 @@ func (c *committer) close() {
 }
 
 // work writes until the committer is closed. It is the committer's goroutine,
-// begun by Open.
+// started by Open.
 func (c *committer) work() {
 	defer close(c.ended)
 	for range c.wake {
 		c.batch()
 	}
-	c.batch() // what came before it was closed
+	c.batch() // requests that were queued before the close
 }
 
-// take returns the requests that wait.
+// take returns the queued requests.
 func (c *committer) take() []*request {
 	c.mu.Lock()
 	waiting := c.waiting
@@ -135,7 +135,7 @@ func (c *committer) take() []*request {
 	return batch
 }
 
-// batch writes what waits in one transaction.
+// batch writes the queued requests in one transaction.
 func (c *committer) batch() {
 	batch := c.take()
 	if len(batch) == 0 {
@@ -154,8 +154,8 @@ func (c *committer) batch() {
 	}
 }
 
-// transact writes a batch and commits it. Errors of single requests are in told;
-// an error of the transaction is for all.
+// transact writes a batch and commits it. The errors of single requests are in
+// told; an error of the transaction applies to all of them.
 func (c *committer) transact(batch []*request, told []error) (err error) {
 	ctx := context.Background()
 	tx, err := c.begin(ctx, batch[0].since)
@@ -164,13 +164,13 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = tx.Rollback() // SQLite may have done so already
+			_ = tx.Rollback() // SQLite has possibly rolled back already
 		}
 	}()
 	w := &writing{Queries: c.store.write.WithTx(tx), tx: tx}
 	accepted := 0
 	for i, r := range batch {
-		if len(batch) == 1 { // it is undone with the transaction
+		if len(batch) == 1 { // it is rolled back with the transaction
 			told[i] = perform(r, w)
 		} else if told[i], err = c.apart(ctx, r, w); err != nil {
 			return err
@@ -192,12 +192,11 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 	return nil
 }
 
-// begin begins a transaction for those who have waited since then. First it looks
-// whether the files are still there: what is committed to a file that was removed is
-// lost.
+// begin begins a transaction for writes that have waited since the given time. First it
+// checks that the files still exist: a commit to a removed file is lost.
 //
-// Another program may have locked the file. A write waits for that lock no longer than
-// Options.BusyTimeout in total. SQLite waits only for a moment at a time, because the job
+// If another program has locked the file, a write waits for the lock at most
+// Options.BusyTimeout in total. SQLite waits only briefly at a time, because the job
 // queue shares the connection and must not block it for long. After a write has given up,
 // the next ones try only once for as long as BusyTimeout: a turn that ends makes several
 // writes, and they must not each wait anew.
@@ -228,8 +227,8 @@ func isBusy(err error) bool {
 // not returned to callers.
 var errNothing = errors.New("nothing was accepted")
 
-// apart performs a request so that it can be undone alone. The second error is
-// the transaction's: it was rolled back.
+// apart performs a request so that it can be rolled back alone. The second
+// error concerns the whole transaction: it was rolled back.
 func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused, err error) {
 	if err := c.store.point(ctx, w.tx, c.store.savepoint); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)
@@ -238,7 +237,7 @@ func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused,
 	if refused = perform(r, w); refused != nil {
 		w.runs = runs
 		if err := c.store.point(ctx, w.tx, c.store.undo); err != nil {
-			return refused, fmt.Errorf("another write took this one along: %w", refused)
+			return refused, fmt.Errorf("rolled back together with another write: %w", refused)
 		}
 	}
 	if err := c.store.point(ctx, w.tx, c.store.release); err != nil {
@@ -247,8 +246,8 @@ func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused,
 	return refused, nil
 }
 
-// perform calls a request's function. A panic is its caller's to hear of, and
-// not the end of everybody's writing.
+// perform calls a request's function. A panic becomes the error of that
+// request alone, so that other writes continue.
 func perform(r *request, w *writing) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,7 +257,7 @@ func perform(r *request, w *writing) (err error) {
 	return r.do(r.ctx, w)
 }
 
-// point moves a savepoint.
+// point executes a statement on the savepoint.
 func (s *Store) point(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt) error {
 	_, err := tx.StmtContext(ctx, stmt).ExecContext(ctx) //nolint:sqlclosecheck // the transaction closes it
 	return err                                           //nolint:wrapcheck // the caller adds context
@@ -268,8 +267,8 @@ func (s *Store) point(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt) error {
 type Stats struct {
 	// Commits counts the calls of Commit that were stored.
 	Commits int64
-	// Transactions counts the transactions that were committed, each of which
-	// waits for the disk once. Those of the job queue's own upkeep are not among them.
+	// Transactions counts the transactions that were committed, each of which waits
+	// for the disk once. Maintenance transactions of the job queue are not counted.
 	Transactions int64
 }
 

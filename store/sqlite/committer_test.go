@@ -55,14 +55,14 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// awaitWaiting returns when so many writes wait in line.
+// awaitWaiting returns when n writes are queued.
 func awaitWaiting(s *sqlite.Store, n int) {
 	for s.Waiting() < n {
 		runtime.Gosched()
 	}
 }
 
-// Of commits that share a transaction each stands or falls alone.
+// Commits that share a transaction succeed or fail separately.
 //
 // SPEC L-01
 func TestRefusalsDoNotSpread(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRefusalsDoNotSpread(t *testing.T) {
 	}
 }
 
-// A write that panics is refused alone.
+// A write that panics is rejected alone.
 func TestPanicInAWrite(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -128,7 +128,8 @@ func TestPanicInAWrite(t *testing.T) {
 	commit(t, s, say("a", a, 1, "it goes on"))
 }
 
-// A commit whose context ends while it waits in line is withdrawn; Open tells.
+// A commit whose context ends while it is queued is withdrawn; Open shows
+// that.
 func TestCancelledInLine(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -156,8 +157,8 @@ func TestCancelledInLine(t *testing.T) {
 	commit(t, s, say("b", b, 1, "again"))
 }
 
-// Closing a store writes what waits, lets go of its sessions, ends its runs and
-// removes its lock; what comes later is refused.
+// Close writes queued commits, releases sessions, ends runs and removes the
+// lock; later calls are rejected.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	ctx, file := context.Background(), newFile(t)
@@ -210,7 +211,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Two stores of one process are two holders, by whatever name they know the file.
+// Two stores of one process are two holders, whatever name they use for the file.
 func TestTwoStoresOneFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -235,7 +236,7 @@ func TestTwoStoresOneFile(t *testing.T) {
 	wantError(t, "a commit of the former holder", one.Commit(t.Context(), say("a", stored.Epoch, 2, "two")), belay.ErrFenced)
 }
 
-// Many processes may open one new file at once: the tables are made once.
+// Many processes can open one new file at once: the tables are created once.
 func TestOpenedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "belay.db")

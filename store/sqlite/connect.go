@@ -26,9 +26,9 @@ func (s *Store) connect(ctx context.Context) error {
 	s.files.note()
 	settings := url.Values{
 		"_txlock": {"immediate"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
-		"_pragma": {"cache_size(-16384)", "journal_size_limit(67108864)", "secure_delete(1)"}, // what was deleted is not left in the file
+		"_pragma": {"cache_size(-16384)", "journal_size_limit(67108864)", "secure_delete(1)"}, // overwrite deleted content
 	}
-	if s.fresh { // later it would have no effect, and take a lock
+	if s.fresh { // later it would have no effect, but take a lock
 		settings.Set("_auto_vacuum", "incremental")
 	}
 	s.writer = s.pool(settings, true)
@@ -36,20 +36,20 @@ func (s *Store) connect(ctx context.Context) error {
 	if err := s.writer.PingContext(ctx); err != nil {
 		return s.unopened(err)
 	}
-	// It opens a connection when it is first asked.
+	// It opens its connection at first use.
 	s.reader = s.pool(url.Values{"_query_only": {"1"}}, false)
 	s.reader.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
 	s.reader.SetConnMaxIdleTime(time.Minute)
 	return nil
 }
 
-// pool opens no connection yet.
+// pool returns a connection pool that opens no connection yet.
 func (s *Store) pool(settings url.Values, writes bool) *sql.DB {
 	return sql.OpenDB(&connector{store: s, settings: settings, writes: writes})
 }
 
-// connector opens connections to the file that the store has open, and to no other that
-// has come to its place.
+// connector opens connections to the database file of the store. It rejects a different
+// file that has replaced it.
 type connector struct {
 	store    *Store
 	settings url.Values
@@ -77,12 +77,12 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// moment returns how long the writer's connection waits for a lock at a time. An ordinary
-// write of another process is shorter.
+// moment returns how long the writer's connection waits for a lock at a time. Other
+// processes usually hold the lock for less.
 func (s *Store) moment() time.Duration { return max(s.opts.BusyTimeout/50, time.Millisecond) }
 
-// makeReady ends the opening of the store. Until then SQLite waits for locks as long as
-// Options.BusyTimeout. From then on it waits for a moment only, and callers try again.
+// makeReady finishes opening the store. Until then SQLite waits for locks as long as
+// Options.BusyTimeout. Afterwards it waits only briefly, and callers retry.
 func (s *Store) makeReady(ctx context.Context) error {
 	s.ready.Store(true)
 	if _, err := s.writer.ExecContext(ctx, "PRAGMA busy_timeout = "+milliseconds(s.moment())); err != nil {
@@ -107,7 +107,7 @@ func (c *connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// dsn names the file for the driver.
+// dsn returns the data source name of the file for the driver.
 func (s *Store) dsn(settings url.Values) string {
 	name := filepath.ToSlash(s.path)
 	if !strings.HasPrefix(name, "/") { // a drive letter
@@ -122,7 +122,7 @@ func (s *Store) unopened(err error) error {
 	return fmt.Errorf("open store: %w", s.explain(err))
 }
 
-// prepare makes the statements that are used again and again.
+// prepare prepares the statements that are used often.
 func (s *Store) prepare(ctx context.Context) (err error) {
 	if s.write, err = table.Prepare(ctx, s.writer); err != nil {
 		return s.unopened(err)

@@ -21,7 +21,7 @@ import (
 )
 
 // fullFile makes a file with a store in which every table and the list of free pages
-// have something.
+// have content.
 var fullFile = filetest.Copies("belay.db", func(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, nil)
@@ -49,7 +49,7 @@ var fullFile = filetest.Copies("belay.db", func(path string) error {
 	return errors.Join(s.FreePages(ctx, 3), s.Close())
 })
 
-// contents is what is in a store, for comparing.
+// contents returns the content of a store, for comparison.
 func contents(s *sqlite.Store) (map[string]string, error) {
 	ctx, all := context.Background(), map[string]string{}
 	for info, err := range s.Sessions(ctx, belay.SessionFilter{}) {
@@ -65,8 +65,8 @@ func contents(s *sqlite.Store) (map[string]string, error) {
 	return all, nil
 }
 
-// wantNoSilentLoss opens a damaged store and uses it. The damage is told when it is opened,
-// or when something is used; or it has done no harm, and everything is as it was.
+// wantNoSilentLoss opens a damaged store and uses it. The damage must be reported when it
+// is opened or used; otherwise everything must be unchanged.
 func wantNoSilentLoss(t *testing.T, file string, before map[string]string) (told bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -119,7 +119,7 @@ func read(t testing.TB, file string) []byte {
 
 const pageSize = 4096
 
-// A damaged file is told when it is opened.
+// A damaged file is reported when it is opened.
 //
 // SPEC L-14
 func TestDamagedFile(t *testing.T) {
@@ -177,7 +177,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// used is a file in which a store was before.
+// used makes a file that was a store before.
 func used(t testing.TB, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "belay.db")
@@ -198,7 +198,7 @@ func truncate(t testing.TB, file string, size int64) {
 	}
 }
 
-// Whatever bit of the head of a page flips, nothing is lost without a word.
+// Whichever bit in the head of a page flips, nothing is lost silently.
 //
 // SPEC L-14
 func TestFlippedBits(t *testing.T) {
@@ -239,8 +239,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// A log that is damaged after a crash has lost what was stored. That is told, and not taken
-// for the end of the log.
+// A log that is damaged after a crash has lost stored data. That is reported, and not
+// treated as the end of the log.
 //
 // SPEC L-14
 func TestDamagedLog(t *testing.T) {
@@ -292,7 +292,7 @@ func TestDamagedLog(t *testing.T) {
 					put("-shm", files["-shm"])
 				}
 				s, err := sqlite.Open(t.Context(), file, nil)
-				// Without its index a log that ends early looks as if that were all.
+				// Without its index a log that ends early looks complete.
 				if ends := strings.HasPrefix(name, "it ") || name == "the last frame"; !indexed && ends {
 					if err == nil {
 						err = s.Close()
@@ -319,7 +319,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// After a crash in the middle of a transaction nothing is wrong: the log ends in what was
+// A crash in the middle of a transaction is not damage: the log ends in data that was
 // never stored.
 //
 // SPEC L-14
@@ -356,7 +356,7 @@ func TestTornLog(t *testing.T) {
 	}
 }
 
-// chatter is how many messages a process stores that has much to say.
+// chatter is how many messages a chatty process stores.
 const chatter = 8
 
 // childChatters stores messages one by one.
@@ -374,7 +374,8 @@ func childChatters(ctx context.Context, s *sqlite.Store) error {
 	return nil
 }
 
-// A large file is not checked as a whole: opening it takes no longer for its size.
+// A large file is not checked completely: opening it does not take longer because
+// of its size.
 func TestLargeFile(t *testing.T) {
 	t.Parallel()
 	ctx, file := t.Context(), newFile(t)

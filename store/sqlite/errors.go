@@ -35,7 +35,7 @@ var (
 	// another program.
 	ErrNotStore = errors.New("sqlite: the file is not a Belay store")
 	// ErrNewer means that a newer version of Belay has written the file.
-	ErrNewer = errors.New("sqlite: the file is of a newer version")
+	ErrNewer = errors.New("sqlite: the file was written by a newer version of Belay")
 )
 
 // FileError is an error of the file, with what to do about it.
@@ -69,7 +69,7 @@ func (e *FileError) Unwrap() []error {
 }
 
 // explain adds the file and advice to an error of SQLite. Errors that callers
-// check are left as they are.
+// check with errors.Is are returned unchanged.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -77,7 +77,7 @@ func (s *Store) explain(err error) error {
 	if _, ok := errors.AsType[*FileError](err); ok {
 		return err
 	}
-	if errors.Is(err, record.ErrUnreadable) || strings.Contains(err.Error(), "sql: Scan error") { // database/sql has no name for it
+	if errors.Is(err, record.ErrUnreadable) || strings.Contains(err.Error(), "sql: Scan error") { // database/sql does not export this error
 		return s.damaged(err)
 	}
 	found, ok := errors.AsType[*sqlite.Error](err)
@@ -97,7 +97,7 @@ func (s *Store) explain(err error) error {
 		if full := s.cannotGrow(err); full != nil {
 			return full
 		}
-		e.Kind, e.Remedy = ErrReadOnly, "check that the directory "+filepath.Dir(s.path)+" exists and may be written"
+		e.Kind, e.Remedy = ErrReadOnly, "check that the directory "+filepath.Dir(s.path)+" exists and is writable"
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
 		e.Kind, e.Remedy = ErrLocked, fmt.Sprintf("another program has held it for longer than %s; end it, or raise BusyTimeout", s.opts.BusyTimeout)
 	case codes.SQLITE_CORRUPT:
@@ -119,11 +119,11 @@ func (s *Store) explain(err error) error {
 	return e
 }
 
-// closedBy returns that the store was closed, if that caused an error.
+// closedBy returns the error of a closed store, if that caused an error.
 func (s *Store) closedBy(err error) error {
 	select {
 	case <-s.closed:
-		// database/sql has no name for it.
+		// database/sql does not export this error.
 		if errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "sql: database is closed") {
 			return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
 		}
@@ -132,8 +132,8 @@ func (s *Store) closedBy(err error) error {
 	return err
 }
 
-// isRefusal reports whether an error is an answer that callers ask about, and no
-// failure of the file.
+// isRefusal reports whether an error is a rejection that callers check for, and
+// not a failure of the file.
 func isRefusal(err error) bool {
 	for _, answer := range []error{
 		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrClosed,

@@ -13,7 +13,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A turn outlives its process: whoever opens the file next goes on with it.
+// A turn survives its process: the next process that opens the file resumes
+// it.
 func Example_durable() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", "belay"))
@@ -33,10 +34,10 @@ func Example_durable() {
 
 	working, stop := context.WithCancel(ctx)
 	worked := make(chan error, 1)
-	go func() { worked <- agent.Hooks().Work(working) }() // background hooks run here, and nowhere else
+	go func() { worked <- agent.Hooks().Work(working) }() // background hooks run only here
 
 	session := agent.Session("demo")
-	turn, err := belay.Await(session.Resume(ctx)) // what a process left that is gone
+	turn, err := belay.Await(session.Resume(ctx)) // what was cleaned up after a dead process
 	if errors.Is(err, belay.ErrNoTurn) {
 		turn, err = session.Turn(ctx, "Deploy it.")
 	}
@@ -67,8 +68,8 @@ func Example_durable() {
 	// the model was told that deploy was aborted
 }
 
-// killed is the store as a process leaves it that is killed while a tool runs: a
-// copy of that moment.
+// killed returns the store of a process that was killed while a tool ran: a copy
+// of that moment.
 func killed(ctx context.Context, dir string) (path string) {
 	store := must(sqlite.Open(ctx, filepath.Join(dir, "first.db"), nil))
 	defer func() { check(store.Close()) }()

@@ -20,7 +20,8 @@ func check(err error) {
 	}
 }
 
-// A conversation outlives the program: another one opens the file and goes on.
+// A conversation survives the program: another program opens the file and
+// continues.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay")
@@ -64,7 +65,7 @@ func Example() {
 	// 4 assistant You are Ann.
 }
 
-// What is wrong with the file is told with its name and what to do.
+// Problems of the file are reported with its name and advice.
 func ExampleFileError() {
 	_, err := sqlite.Open(context.Background(), "/nowhere/belay.db", nil)
 	problem, ok := errors.AsType[*sqlite.FileError](err)
@@ -75,7 +76,7 @@ func ExampleFileError() {
 	// create the directory /nowhere first
 }
 
-// The journal is listed from its end.
+// The journal can be listed from its end.
 func ExampleStore_Journal() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay")

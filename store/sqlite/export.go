@@ -17,9 +17,9 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// ExportVersion is the version of what Export writes. It changes when a reader of
-// the former version would misread the new one; a new key or a new type of line is no
-// such change.
+// ExportVersion is the version of the format of Export. It changes when a reader of
+// the previous version would misread the new one; new keys and new types of lines do
+// not change it.
 const ExportVersion = 1
 
 // ExportLine is a line of an export. Which fields it has depends on its type:
@@ -36,8 +36,8 @@ type ExportLine struct {
 }
 
 // Export writes a snapshot of a session as JSON lines: see [ExportLine]. It
-// returns belay.ErrNotFound if there is no such session. It contains the
-// conversation; only the lines of type "approval" and "run" do not.
+// returns belay.ErrNotFound if there is no such session. The lines contain
+// the conversation, except those of type "approval" and "run".
 func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
 	out := bufio.NewWriter(to)
 	e := &exporter{to: json.NewEncoder(out)}
@@ -81,14 +81,15 @@ func (s *Store) export(ctx context.Context, q *table.Queries, e *exporter, sessi
 	}, row)
 }
 
-// Backup writes a copy of the store into a new file, as of one moment, while the
-// store is in use. The copy is a store that can be opened, and its owner's alone.
+// Backup writes a copy of the store into a new file while the store is in use.
+// The copy is a snapshot, a store that can be opened, readable only by its owner.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	path, err := named(path)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	// SQLite fills an empty file, which is ours alone from the beginning.
+	// SQLite fills an empty file. It is created here with permissions for the
+	// owner only.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -103,16 +104,16 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return nil
 }
 
-// copyTo fills an empty file with what is stored.
+// copyTo fills an empty file with a copy of the database.
 func (s *Store) copyTo(ctx context.Context, path string) error {
-	// The readers' connections may not write, not even elsewhere, and the writer is
-	// not kept waiting for as long as a large file takes.
+	// The readers' connections cannot write, not even to another file, and the
+	// writer must not be blocked for as long as a large copy takes.
 	db := s.pool(url.Values{}, false)
-	defer func() { _ = db.Close() }() // nothing is written with it
+	defer func() { _ = db.Close() }() // nothing is written with this connection
 	_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
 	err = s.explain(record.Cause(ctx, err))
 	if full, ok := errors.AsType[*FileError](err); ok && errors.Is(full.Kind, ErrFull) {
-		full.Path = path // it is the copy that has no room
+		full.Path = path // the copy, not the store, has no space
 	}
 	return err
 }

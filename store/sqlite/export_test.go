@@ -15,20 +15,20 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Expire makes the holder of a session count as gone, as if its process had
-// ended: there is no lock of that name.
+// Expire makes the holder of a session count as dead: there is no lock with
+// its name.
 func (s *Store) Expire(ctx context.Context, session string) error {
 	_, err := s.writer.ExecContext(ctx, "UPDATE sessions SET holder = 'nobody' WHERE id = ?", session)
 	return err
 }
 
-// OpenReadOnly opens a store whose file the system lets nobody write.
+// OpenReadOnly opens a store whose file is read-only for everyone.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	return Open(ctx, path, &Options{mode: "ro"})
 }
 
-// MaxPages lets the file grow to so many pages, as if the disk were full then; 0
-// lets it grow again. It returns how many pages there are.
+// MaxPages limits the file to n pages, as if the disk were full then; 0 removes
+// the limit. It returns the current number of pages.
 func (s *Store) MaxPages(ctx context.Context, more int) error {
 	limit := "4294967294"
 	if more > 0 {
@@ -42,7 +42,7 @@ func (s *Store) MaxPages(ctx context.Context, more int) error {
 	return err
 }
 
-// FreePages makes pages free by removing some sessions, and leaves them in the file.
+// FreePages makes pages free by removing some sessions.
 func (s *Store) FreePages(ctx context.Context, sessions int) error {
 	_, err := s.writer.ExecContext(ctx, "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions LIMIT ?)", sessions)
 	return err
@@ -53,7 +53,8 @@ func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.reader.QueryRowContext(ctx, query).Scan(to...)
 }
 
-// QueryPlan returns how a listing of runs is read: the runs, or their places.
+// QueryPlan returns SQLite's plan for a listing of runs, or of their
+// positions.
 func (s *Store) QueryPlan(ctx context.Context, filter hook.Filter, places bool) ([]string, error) {
 	columns := record.RunColumns
 	if places {
@@ -63,7 +64,7 @@ func (s *Store) QueryPlan(ctx context.Context, filter hook.Filter, places bool) 
 	return s.planOf(ctx, text, args...)
 }
 
-// FollowPlan returns how those who follow the journal read it.
+// FollowPlan returns SQLite's plan for following the journal.
 func (s *Store) FollowPlan(ctx context.Context) ([]string, error) {
 	var asked asked
 	if _, err := table.New(&asked).RunsChanged(ctx, table.RunsChangedParams{After: 1, Until: 2}); !errors.Is(err, errAsked) {
@@ -72,7 +73,7 @@ func (s *Store) FollowPlan(ctx context.Context) ([]string, error) {
 	return s.planOf(ctx, asked.query, asked.args...)
 }
 
-// asked is a database that answers nothing and keeps the question.
+// asked is a database that only records the query.
 type asked struct {
 	table.DBTX
 	query string
@@ -103,8 +104,7 @@ func (s *Store) planOf(ctx context.Context, query string, args ...any) (plan []s
 	return plan, rows.Err()
 }
 
-// Batch has all functions called in one transaction, and returns what each was
-// told.
+// Batch calls all functions in one transaction, and returns their errors.
 func (s *Store) Batch(do ...func(ctx context.Context) error) []error {
 	requests := make([]*request, len(do))
 	told := make([]error, len(do))
@@ -115,9 +115,9 @@ func (s *Store) Batch(do ...func(ctx context.Context) error) []error {
 	return told
 }
 
-// CommitTogether commits in one transaction, and returns what each was told.
+// CommitTogether makes commits in one transaction, and returns their errors.
 func (s *Store) CommitTogether(ctx context.Context, commits ...*belay.Commit) []error {
-	s.committer.mu.Lock() // nobody takes the first before the last is in line
+	s.committer.mu.Lock() // the committer waits until the last one is queued
 	told := make([]chan error, len(commits))
 	for i, c := range commits {
 		rows, err := record.NewCommit(c, s.id, s.now())
@@ -150,14 +150,14 @@ func (s *Store) Block() (release func()) {
 	return func() { close(leave) }
 }
 
-// Waiting is how many writes wait in line.
+// Waiting returns the number of queued writes.
 func (s *Store) Waiting() int {
 	s.committer.mu.Lock()
 	defer s.committer.mu.Unlock()
 	return len(s.committer.waiting)
 }
 
-// HoldOpening keeps others from opening a file, as a process does that is opening
+// HoldOpening blocks others from opening a file, like a process that is opening
 // it.
 func HoldOpening(ctx context.Context, path string) (done func(), err error) {
 	if path, err = locate(path); err != nil {
@@ -167,7 +167,7 @@ func HoldOpening(ctx context.Context, path string) (done func(), err error) {
 	return func() { _ = file.Close() }, err
 }
 
-// LockFiles are the lock files of those who have the store open.
+// LockFiles returns the lock files of the open stores.
 func (s *Store) LockFiles() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(s.lockDir(), "*"))
 	return slices.DeleteFunc(files, func(name string) bool { return filepath.Base(name) == openingLock }), err

@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A full disk refuses a commit whole, keeps what was stored, and takes the commit
-// when there is room again.
+// On a full disk a commit is rejected as a whole, stored data is kept, and the
+// commit succeeds when there is space again.
 //
 // SPEC L-01, J-03
 func TestDiskFull(t *testing.T) {
@@ -54,8 +54,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A commit that does not fit on the disk is refused, and those that were joined
-// with it are told so too: nobody takes it for stored.
+// A commit that does not fit on the disk is rejected, and so are the commits
+// that were joined with it.
 func TestDiskFullInABatch(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -127,7 +127,7 @@ func TestLocked(t *testing.T) {
 }
 
 // If another program keeps the file locked, the store waits for it once. Later writes do not
-// each wait anew, and workers that look for jobs do not make writes wait longer.
+// each wait again, and workers that look for jobs do not make writes wait longer.
 //
 // SPEC L-14
 func TestLockedIsWaitedForOnce(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAnotherProgramsDatabase(t *testing.T) {
 	wantError(t, "opening another program's database", err, sqlite.ErrNotStore, file, "another program")
 }
 
-// Damage where the version of the tables is kept is told as damage too.
+// Damage of the version table is reported as damage, too.
 func TestCorruptVersion(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -261,8 +261,8 @@ func TestCorruptVersion(t *testing.T) {
 	}
 }
 
-// A file with a damaged page is not opened to be worked with. What is on other pages can
-// be read, and Check finds the damage.
+// A file with a damaged page is not opened for writing. Content on other pages can be
+// read, and Check finds the damage.
 //
 // SPEC L-14
 func TestCorruptPage(t *testing.T) {
@@ -296,8 +296,8 @@ func TestCorruptPage(t *testing.T) {
 	}
 }
 
-// A page that is damaged while the store is open is told when it is used. Nothing that
-// needs it is taken for stored.
+// A page that is damaged while the store is open is reported when it is used. Writes
+// that need it fail.
 //
 // SPEC L-14
 func TestCorruptPageOfAnOpenStore(t *testing.T) {
@@ -316,8 +316,8 @@ func TestCorruptPageOfAnOpenStore(t *testing.T) {
 	}
 }
 
-// What does not hold what was stored is damaged too. Who opens such a session is told,
-// and does not keep it.
+// A row that cannot be decoded counts as damage, too. Open returns the error, and does
+// not hold the session.
 //
 // SPEC L-14
 func TestUnreadableRow(t *testing.T) {
@@ -346,7 +346,7 @@ func TestUnreadableRow(t *testing.T) {
 	}
 }
 
-// damage turns a page into noise.
+// damage overwrites a page with noise.
 func damage(t testing.TB, file string, at int64) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -359,7 +359,7 @@ func damage(t testing.TB, file string, at int64) {
 	}
 }
 
-// wantUntouched asserts that a file can still be opened and is sound.
+// wantUntouched asserts that a file can still be opened and is valid.
 func wantUntouched(t testing.TB, file string) {
 	t.Helper()
 	health, err := openFile(t, file, nil).Check(context.Background())
@@ -368,7 +368,7 @@ func wantUntouched(t testing.TB, file string) {
 	}
 }
 
-// A new store is its owner's alone.
+// Only its owner can read a new store.
 func TestFileMode(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

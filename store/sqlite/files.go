@@ -7,30 +7,31 @@ import (
 	"sync"
 )
 
-// fileEnds are the ends of the names of what SQLite has open: the database, its log,
-// and the index of the log.
+// fileEnds are the name suffixes of the files that SQLite has open: the database,
+// its log, and the index of the log.
 var fileEnds = [...]string{"", "-wal", "-shm"}
 
-// files knows which files SQLite has open. Another program can remove or replace
-// them. SQLite does not notice and continues to write to files that are lost. So
-// each commit checks first, with three calls of stat.
+// files records which files SQLite has open. Another program can remove or
+// replace them. SQLite does not notice and continues to write to files that are
+// lost. So each commit checks first, with three calls of stat.
 type files struct {
 	path string
 
 	mu   sync.Mutex
-	open [len(fileEnds)]os.FileInfo // nil as long as there is none
+	open [len(fileEnds)]os.FileInfo // nil if the file does not exist yet
 }
 
-// note remembers the database file. It is called before SQLite opens it.
+// note records the identity of the database file. It is called before SQLite
+// opens it.
 func (f *files) note() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open[0] = stat(f.path)
 }
 
-// opened checks that a new connection has the same database file as the others. That
-// of the writer decides which log and index are the right ones: if it is the only
-// connection, they were made for it.
+// opened checks that a new connection has the same database file as the others. The
+// writer's connection decides which log and index are the right ones: if it is the
+// only connection, they were created for it.
 func (f *files) opened(writer bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,7 +44,7 @@ func (f *files) opened(writer bool) error {
 	return nil
 }
 
-// inPlace returns an error if one of the files is gone or is another one.
+// inPlace returns an error if one of the files was removed or replaced.
 func (f *files) inPlace() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,19 +63,19 @@ func (f *files) check(i int) error {
 	switch {
 	case f.open[i] == nil:
 		if err == nil {
-			f.open[i] = stat(name) // SQLite makes it when it is first needed
+			f.open[i] = stat(name) // SQLite creates it at first use
 		}
 		return nil
 	case err == nil && os.SameFile(info, f.open[i]):
 		return nil
 	case err == nil:
-		err = fmt.Errorf("%s is another file than the one that this process has open", name)
+		err = fmt.Errorf("%s was replaced while this process had it open", name)
 	case errors.Is(err, os.ErrNotExist):
 		err = fmt.Errorf("%s was removed while this process had it open", name)
 	}
 	return &FileError{
 		Path: f.path, Kind: ErrReplaced, Err: err,
-		Remedy: "nothing of this was stored; end all programs that use the store, put its files back or restore a backup, then continue",
+		Remedy: "this write was not stored; end all programs that use the store, put its files back or restore a backup, then continue",
 	}
 }
 
@@ -84,20 +85,20 @@ func stat(name string) os.FileInfo {
 	if err != nil {
 		return nil
 	}
-	_ = os.SameFile(info, info) // Windows reads the identity when it is first asked for
+	_ = os.SameFile(info, info) // Windows reads the identity at first use
 	return info
 }
 
-// inUse are the database files that stores of this process have open. Such a file must
-// not be opened and closed by other means: on Unix that drops the locks of SQLite,
-// which are the whole process's, and another process could remove the log.
+// inUse are the database files that stores of this process have open. Other code of
+// the process must not open and close such a file: on Unix that drops SQLite's locks,
+// which belong to the whole process, and another process could then remove the log.
 var inUse struct {
 	sync.Mutex
 	files map[*Store]os.FileInfo
 }
 
-// use puts the file on the list. If it is not on it yet, look is called first, which
-// may read the file.
+// use adds the file to the list. If it is new there, use first calls look, which can
+// read the file.
 func (s *Store) use(look func() error) error {
 	inUse.Lock()
 	defer inUse.Unlock()

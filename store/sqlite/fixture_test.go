@@ -28,7 +28,7 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return s.Close()
 })
 
-// open opens a store in a file of its own.
+// open opens a store in its own file.
 func open(t testing.TB, opts *sqlite.Options) *sqlite.Store {
 	t.Helper()
 	return openFile(t, newFile(t), opts)
@@ -52,7 +52,7 @@ func closeStore(t testing.TB, s *sqlite.Store) {
 	}
 }
 
-// What the tests of all SQL stores share.
+// Helpers that the tests of all SQL stores share.
 var (
 	hold       = sqltest.Hold
 	say        = sqltest.Say

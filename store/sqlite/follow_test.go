@@ -15,8 +15,9 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// follow follows a journal in a goroutine that ends with the test, and returns
-// what it yields as "id state", after one run that says that it has begun.
+// follow follows a journal in a goroutine that ends with the test. After a
+// first run, which shows that it has started, it returns the runs as "id
+// state".
 func follow(t testing.TB, s *sqlite.Store, filter hook.Filter) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,7 +52,7 @@ func follow(t testing.TB, s *sqlite.Store, filter hook.Filter) <-chan string {
 	}
 }
 
-// What this process stores is seen at once, in order, each change of a run.
+// Runs of this process are seen at once and in order, each change of a run.
 //
 // SPEC J-08
 func TestFollow(t *testing.T) {
@@ -77,7 +78,7 @@ func TestFollow(t *testing.T) {
 	wantSeen(t, seen, "five backgrounded")
 }
 
-// What another process stores is seen by looking.
+// Runs of another process are found by polling.
 //
 // SPEC J-08
 func TestFollowAnother(t *testing.T) {
@@ -87,7 +88,7 @@ func TestFollowAnother(t *testing.T) {
 	seen := follow(t, s, hook.Filter{})
 	appendRuns(t, other, run("one", hook.Started))
 	wantSeen(t, seen, "one started")
-	closeStore(t, other) // which ends what it began
+	closeStore(t, other) // it ends the runs that it started
 	wantSeen(t, seen, "one interrupted")
 }
 
@@ -103,8 +104,8 @@ func wantSeen(t testing.TB, seen <-chan string, want string) {
 	}
 }
 
-// Whoever leaves, or whose context ends, leaves nothing behind: TestMain looks for
-// goroutines.
+// A follower that stops, or whose context ends, leaves no goroutine: TestMain
+// checks that.
 func TestFollowIsLeft(t *testing.T) {
 	t.Parallel()
 	s := open(t, &sqlite.Options{Poll: time.Hour})
@@ -120,7 +121,8 @@ func TestFollowIsLeft(t *testing.T) {
 	}
 }
 
-// Whoever is looking at a run when the store is closed is told so next.
+// If the store is closed while a follower handles a run, the follower gets
+// the error next.
 func TestFollowIsClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -143,8 +145,8 @@ func TestFollowIsClosed(t *testing.T) {
 	wantError(t, "following a store that was closed", last, belay.ErrClosed, s.Path())
 }
 
-// A run that is replaced while a listing goes on, by a record with another start,
-// is neither repeated nor missed.
+// A run that is replaced during a listing, by a record with another start, is
+// neither repeated nor missed.
 //
 // SPEC J-08
 func TestListWhileRunsMove(t *testing.T) {
@@ -176,8 +178,8 @@ func TestListWhileRunsMove(t *testing.T) {
 	}
 }
 
-// A listing begins with what was stored when it began: what comes meanwhile, even
-// in the middle of the pages that are still to be read, is not in it.
+// A listing has the runs that were stored when it began. Runs that arrive later
+// are not in it, even on pages that are not read yet.
 func TestListIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -214,7 +216,7 @@ func TestListIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// Every listing is read by an index, in the order that is asked for.
+// Every listing uses an index, in the requested order.
 //
 // SPEC J-08
 func TestListingsUseIndexes(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// removeLocks removes the lock files, as a program does that tidies up.
+// removeLocks removes the lock files, like a cleanup program.
 func removeLocks(t testing.TB, s *sqlite.Store) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -31,8 +31,8 @@ func removeLocks(t testing.TB, s *sqlite.Store) {
 	}
 }
 
-// A process that lives is not taken for gone because somebody removed its lock
-// file, and one that ended is, with or without the file.
+// A living process does not count as dead because its lock file was removed. A
+// process that has ended does, with or without the file.
 //
 // SPEC L-02, J-04
 func TestLockFileRemoved(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLockFileRemoved(t *testing.T) {
 	wantStates(t, next, "mine interrupted", "begun interrupted", "ended completed")
 }
 
-// A process id that was given again to another process is not the holder.
+// A reused process id is not the holder.
 func TestProcessIDGivenAgain(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -88,7 +88,7 @@ func TestProcessIDGivenAgain(t *testing.T) {
 	}
 }
 
-// A job is not worked by two because somebody removed a lock file.
+// Two workers never run one job because a lock file was removed.
 //
 // SPEC J-05
 func TestNoTwoWorkers(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNoTwoWorkers(t *testing.T) {
 	wantStates(t, next, "asked completed", "asked-too completed", "x.1 started", "y.1 started", "z.1 completed")
 }
 
-// work performs jobs until the last one has been performed, and returns them.
+// work runs jobs until the last one has run, and returns them.
 func work(t testing.TB, s *sqlite.Store, last string) (performed []string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -135,8 +135,8 @@ func work(t testing.TB, s *sqlite.Store, last string) (performed []string) {
 	return performed
 }
 
-// Those who work take up what a worker left that was killed after they opened the
-// store: when they begin, and while they work.
+// Workers clean up after a worker that was killed after they opened the store:
+// when they begin, and while they work.
 //
 // SPEC J-04
 func TestWorkersTakeOver(t *testing.T) {
@@ -180,8 +180,8 @@ func TestWorkersTakeOver(t *testing.T) {
 			if len(got.Due) != 2 {
 				t.Errorf("settled: %+v, want the worker's two jobs", got)
 			}
-			// Jobs are due before their worker's name goes. Stopped in between, that is
-			// left to whoever opens the store next.
+			// Jobs become due before the holder's entry is removed. If the cleanup is
+			// interrupted in between, the next process finishes it.
 			if next := openFile(t, file, nil).Recovery(); got.Holders+next.Holders != 1 || len(next.Due) != 0 {
 				t.Errorf("settled: %+v and then %+v, want the worker once", got, next)
 			}
@@ -189,8 +189,8 @@ func TestWorkersTakeOver(t *testing.T) {
 	}
 }
 
-// A holder that is not on the list has left by itself: what is left to settle of it
-// is no crash.
+// A holder without an entry has left by itself: cleaning up after it is not
+// reported as a crash.
 func TestRecoveryCountsCrashes(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -204,7 +204,8 @@ func TestRecoveryCountsCrashes(t *testing.T) {
 	}
 }
 
-// What could not be stored is not told as settled, and is settled the next time.
+// A cleanup that could not be stored is not reported, and is repeated the next
+// time.
 //
 // SPEC J-04
 func TestRecoveryThatFails(t *testing.T) {
@@ -213,7 +214,7 @@ func TestRecoveryThatFails(t *testing.T) {
 		"at the end": `CREATE TABLE parent (id INTEGER PRIMARY KEY);
 			CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
 			CREATE TRIGGER trouble AFTER DELETE ON holders BEGIN INSERT INTO child VALUES (1); END`,
-		// as a disk does that is full: the transaction is gone, and what is written next stays
+		// like a full disk: the transaction is rolled back, and later writes succeed
 		"on the way": `CREATE TRIGGER trouble BEFORE UPDATE OF holder ON sessions WHEN new.holder = '' BEGIN SELECT RAISE(ROLLBACK, 'trouble'); END`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,8 +243,7 @@ func TestRecoveryThatFails(t *testing.T) {
 	}
 }
 
-// What cannot be settled of a process that is gone keeps nothing else from being
-// settled.
+// A dead process that cannot be cleaned up does not prevent other cleanups.
 //
 // SPEC J-04
 func TestAJobThatCannotBeSettled(t *testing.T) {

@@ -23,7 +23,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 			return s.openHeld(ctx, session, epoch)
 		}
 		if err := s.settle(ctx, holder); err != nil {
-			return nil, fmt.Errorf("open session %q: settle what %s left: %w", session, holder, err)
+			return nil, fmt.Errorf("open session %q: clean up after %s: %w", session, holder, err)
 		}
 	}
 }
@@ -57,14 +57,14 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// held returns who holds a session.
+// held returns the error for a session that is held, with its holder.
 func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	if holder == s.id {
 		return fmt.Errorf("%w: it is open in this process", belay.ErrHeld)
 	}
 	h, err := w.Holder(ctx, holder)
 	if err != nil {
-		return fmt.Errorf("%w: by the holder %s", belay.ErrHeld, holder)
+		return fmt.Errorf("%w: by holder %s", belay.ErrHeld, holder)
 	}
 	return fmt.Errorf("%w: by %s", belay.ErrHeld, describe(h))
 }
@@ -88,13 +88,13 @@ func (s *Store) stored(ctx context.Context, session string) (stored *belay.Store
 	return stored, err
 }
 
-// look reads as of one moment.
+// look runs f on one snapshot.
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds context
 	}
-	defer func() { _ = tx.Rollback() }() // there is nothing to commit
+	defer func() { _ = tx.Rollback() }() // a read has nothing to commit
 	return f(s.read.WithTx(tx))
 }
 

@@ -23,7 +23,7 @@ import (
 // openingLock is the lock of the process that creates the tables.
 const openingLock = "opening"
 
-// lockDir is where the locks are.
+// lockDir is the directory of the lock files.
 func (s *Store) lockDir() string { return s.path + "-holders" }
 
 // enter locks a new holder's file.
@@ -41,8 +41,8 @@ func (s *Store) enter() error {
 	}
 }
 
-// takeLock opens a file and locks it. It reports false if another has it, or if
-// it was removed while we took it.
+// takeLock opens a file and locks it. It reports false if another process has
+// it locked, or if the file was removed in the meantime.
 func takeLock(name string, flags int, shared bool) (*os.File, bool, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|flags, 0o600)
 	if err != nil {
@@ -61,8 +61,8 @@ func takeLock(name string, flags int, shared bool) (*os.File, bool, error) {
 	return file, true, nil
 }
 
-// opening waits until no other process is making the tables, and keeps others
-// from it until the file that it returns is closed.
+// opening waits until no other process is creating the tables, and blocks
+// other processes until the returned file is closed.
 func (s *Store) opening(ctx context.Context) (*os.File, error) {
 	if err := os.MkdirAll(s.lockDir(), 0o700); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func markMade(opening *os.File) {
 	}
 }
 
-// wasMade reports whether there were tables once.
+// wasMade reports whether the tables existed before.
 func (s *Store) wasMade() bool {
 	info, err := os.Stat(s.openingFile())
 	return err == nil && info.Size() > 0
@@ -152,7 +152,7 @@ func (s *Store) gone(ctx context.Context, q *table.Queries, id string) bool {
 	if id == s.id {
 		return false
 	}
-	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, true) // shared, with others who look
+	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, true) // shared, so that several processes can check at once
 	if ok {
 		_ = file.Close()
 		return true
@@ -188,7 +188,7 @@ func (s *Store) removeLock(id string) error {
 	}
 }
 
-// sweep removes lock files that no holder is registered for: their process ended
+// sweep removes lock files without a registered holder: their process ended
 // while it opened the store.
 func (s *Store) sweep(ctx context.Context) error {
 	entries, err := os.ReadDir(s.lockDir())
@@ -212,7 +212,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// describe returns who a holder is.
+// describe returns a description of a holder.
 func describe(h table.Holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, record.Moment(h.Since).UTC().Format(time.RFC3339))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// EnqueueInput stores a record, the job it asks for and the job's input in one
-// transaction. The input is part of what was said, and so in a table of its own.
+// EnqueueInput stores a record, its job and the job's input in one transaction.
+// The input can contain parts of the conversation, so it has a table of its own.
 func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
 	b := (*backend)(q.store)
 	err := b.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -24,7 +24,7 @@ func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, 
 			return err
 		}
 		if done {
-			return nil // it is left out
+			return nil // the job was a duplicate
 		}
 		if err := q.store.insertJobs(ctx, b.writing(ctx, tx), []hook.Job{job}); err != nil {
 			return err
@@ -37,7 +37,7 @@ func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, 
 	return nil
 }
 
-// Input returns the input of a job that is not over.
+// Input returns the input of a job that has not ended.
 func (q *queue) Input(ctx context.Context, job hook.Job) (json.RawMessage, error) {
 	return record.JobInput(ctx, q.store.read, job, q.store.explain)
 }

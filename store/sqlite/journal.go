@@ -8,10 +8,10 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// journal is a store as a [hook.FollowJournal].
+// journal implements [hook.FollowJournal] on a store.
 type journal Store
 
-// Append stores runs, durably, all or none.
+// Append stores runs durably, all or none.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	s := (*Store)(j)
 	rows, err := record.RunRows(s.id, runs)
@@ -36,7 +36,7 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 	return record.PutRuns(ctx, w.Queries, rows)
 }
 
-// number returns the places of so many runs.
+// number reserves journal positions for n runs.
 func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(n), Name: "run"})
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 )
 
 // The tests start their own binary again, as another process that has a store
-// open. It says "ready" and lives until it is killed.
+// open. It prints "ready" and lives until it is killed.
 const (
 	childTask = "BELAY_SQLITE_CHILD"
 	childFile = "BELAY_SQLITE_FILE"
 )
 
-// child is what the other process does.
+// child is the task of the other process.
 func child(task string) int {
 	ctx := context.Background()
 	if done := childTasks[task]; done != nil {
@@ -71,7 +71,7 @@ var childTasks = map[string]func(ctx context.Context, file string) error{
 	},
 }
 
-// runChild has another process do something, and returns what it prints.
+// runChild runs a task in another process, and returns its output.
 func runChild(t testing.TB, task, file string, prepare ...func(*exec.Cmd)) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -86,7 +86,7 @@ func runChild(t testing.TB, task, file string, prepare ...func(*exec.Cmd)) strin
 	return string(out)
 }
 
-// childHolds has a session open, with a turn and a run under way.
+// childHolds has a session open, with an open turn and a running hook.
 func childHolds(ctx context.Context, s *sqlite.Store) error {
 	for _, session := range []string{"a", "b"} {
 		stored, err := s.Open(ctx, session)
@@ -105,7 +105,7 @@ func childHolds(ctx context.Context, s *sqlite.Store) error {
 	return nil
 }
 
-// childWorks works at two jobs that never end, and has no worker left.
+// childWorks runs two jobs that never end, on all its workers.
 func childWorks(ctx context.Context, s *sqlite.Store) {
 	begun := make(chan struct{})
 	go func() { // ends with the process
@@ -149,9 +149,9 @@ func another(t testing.TB, task, file string) (pid int, kill func()) {
 	return cmd.Process.Pid, kill
 }
 
-// A session that another process has open is refused, with its name; when that
-// process is killed it is taken over at once, and what it left is settled. The runs here
-// are rows that the process wrote: internal/crashtest kills processes inside of hooks.
+// Opening a session of another process is rejected, with the name of that process. When
+// the process is killed, the session is taken over at once, and cleaned up. The runs
+// here are rows that the process wrote: internal/crashtest kills processes inside hooks.
 //
 // SPEC L-02
 func TestKilled(t *testing.T) {
@@ -191,7 +191,7 @@ func TestKilled(t *testing.T) {
 	wantLocks(t, s, 1)
 }
 
-// What a killed process left is settled when the store is opened, too.
+// Opening the store also cleans up after a killed process.
 //
 // SPEC L-02
 func TestRecoveryAtOpen(t *testing.T) {
@@ -210,8 +210,7 @@ func TestRecoveryAtOpen(t *testing.T) {
 	}
 }
 
-// The jobs that a killed process worked at are due again if they are idempotent,
-// and over if not.
+// Jobs of a killed process are retried if they are idempotent, and ended if not.
 //
 // SPEC J-04
 func TestKilledAtWork(t *testing.T) {

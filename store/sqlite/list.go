@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Sessions yields the sessions that match, the last changed first, as they are
-// when the iteration begins.
+// Sessions yields the matching sessions, the last changed first, in their
+// state when the iteration begins.
 func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		rows, err := record.Sessions(ctx, s.reader, filter)
@@ -40,8 +40,8 @@ func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, a
 	return record.InfoOf(row, held)
 }
 
-// Approvals yields the approvals that match, the oldest first, as they are when
-// the iteration begins.
+// Approvals yields the matching approvals, the oldest first, in their state
+// when the iteration begins.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) {
 		rows, err := record.Approvals(ctx, s.reader, filter)

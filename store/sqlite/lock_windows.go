@@ -13,8 +13,8 @@ const (
 	errorLockViolation  = syscall.Errno(33)
 )
 
-// lockFile locks a file for as long as it is open, or the process lives, alone or
-// with others that share it. It reports false if another has it.
+// lockFile locks a file, exclusively or shared, until the file is closed or the
+// process ends. It reports false if another process has locked it.
 func lockFile(file *os.File, shared bool) (bool, error) {
 	how := uintptr(lockFailImmediately)
 	if !shared {
@@ -33,8 +33,8 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 	}
 }
 
-// dropFile releases a locked file and then removes it: an open file cannot be
-// removed here.
+// dropFile releases a locked file and then removes it: Windows cannot remove
+// an open file.
 func dropFile(file *os.File) error {
 	err := file.Close()
 	if removed := os.Remove(file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {

@@ -35,12 +35,11 @@ func (l *loss) Error() string {
 	return text + ", and transactions after it are lost"
 }
 
-// checkLog returns an error if SQLite would leave out transactions of the log that were
-// stored. No process may have the store open. It takes less time than SQLite, which
-// reads the log in the same way.
+// checkLog returns an error if SQLite would skip stored transactions of the log. No
+// process must have the store open. It reads the log as SQLite does, and is faster.
 func (s *Store) checkLog() error {
 	lost, err := logLoss(s.path + "-wal")
-	if err == nil && lost != nil { // unless another program was writing just now
+	if err == nil && lost != nil { // unless another program is writing at the moment
 		lost, err = logLoss(s.path + "-wal")
 	}
 	switch {
@@ -55,7 +54,7 @@ func (s *Store) checkLog() error {
 	}
 }
 
-// logLoss reads a log and reports what SQLite would leave out of it.
+// logLoss reads a log and reports which frames SQLite would skip.
 func logLoss(name string) (*loss, error) {
 	indexed, err := readIndex(name[:len(name)-len("-wal")] + "-shm")
 	if err != nil {
@@ -81,12 +80,12 @@ func logLoss(name string) (*loss, error) {
 	return nil, nil
 }
 
-// logState is what a log holds.
+// logState is the content of a log.
 type logState struct {
 	size   int64
 	salt   []byte // nil if the header is damaged, or missing
 	stored uint32 // frames that SQLite reads
-	more   bool   // there are frames after an unreadable transaction
+	more   bool   // frames follow an unreadable transaction
 }
 
 // readLog reads a log as SQLite does after a crash, and checks the rest.
@@ -147,7 +146,7 @@ func readLog(name string) (*logState, error) {
 	}
 }
 
-// atEnd returns nil for the end of a file.
+// atEnd returns nil if the error is the end of a file.
 func atEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -155,7 +154,7 @@ func atEnd(err error) error {
 	return err
 }
 
-// checksum is SQLite's, over the words of what is added.
+// checksum is SQLite's checksum of the log.
 type checksum struct {
 	order  binary.ByteOrder
 	s0, s1 uint32
@@ -168,16 +167,16 @@ func (c *checksum) add(data []byte) {
 	}
 }
 
-// is reports whether it is the one that is stored.
+// is reports whether it equals the stored checksum.
 func (c *checksum) is(stored []byte) bool {
 	return binary.BigEndian.Uint32(stored) == c.s0 && binary.BigEndian.Uint32(stored[4:]) == c.s1
 }
 
-// logIndex is what the index of a log says about it.
+// logIndex is the header of a log's index.
 type logIndex struct {
 	salt   []byte
-	frames uint32 // of transactions that were stored
-	copied uint32 // frames that are in the database, too
+	frames uint32 // frames of stored transactions
+	copied uint32 // frames already copied to the database
 }
 
 // readIndex reads the beginning of an index. It returns nil if there is none, or if it
@@ -191,7 +190,7 @@ func readIndex(name string) (*logIndex, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // nothing was written
-	const size = 48                     // of the header, which is there twice
+	const size = 48                     // the header is stored twice
 	head := make([]byte, 2*size+4)
 	if _, err := io.ReadFull(file, head); err != nil {
 		return nil, atEnd(err)

@@ -17,7 +17,7 @@ import (
 // applicationID marks a file as a store of Belay: "blay".
 const applicationID = 0x626c6179
 
-// versionTable is where goose notes which migrations the file has.
+// versionTable is goose's table of applied migrations.
 const versionTable = "belay_version"
 
 // migrate brings the tables up to date. The caller has exclusive access to the
@@ -36,7 +36,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return fmt.Errorf("open store: migrations: %w", s.explainVersion(ctx, err))
 	case stored > newest:
 		if record.Readable(ctx, table.New(s.writer), record.Oldest, newest) {
-			break // what was added since does not matter to it
+			break // it does not need later migrations
 		}
 		return fmt.Errorf("open store: %w", s.newer(stored, newest))
 	case stored < newest:
@@ -48,7 +48,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// migrations returns who brings the tables up to date, and to which version.
+// migrations returns the migration provider and its newest version.
 func (s *Store) migrations() (*goose.Provider, int64, error) {
 	migrations, err := fs.Sub(table.Migrations, "migrations")
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Store) migrations() (*goose.Provider, int64, error) {
 	return provider, sources[len(sources)-1].Version, nil
 }
 
-// newer is the error of a file that a newer version has written.
+// newer returns the error for a file of a newer version.
 func (s *Store) newer(stored, newest int64) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
@@ -86,7 +86,7 @@ func (s *Store) explainVersion(ctx context.Context, err error) error {
 // and their version now.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
-// claim refuses a database that is another program's and marks a new one.
+// claim rejects a database of another program and marks a new one.
 func (s *Store) claim(ctx context.Context) error {
 	var id, tables int64
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
@@ -96,8 +96,8 @@ func (s *Store) claim(ctx context.Context) error {
 		return s.unopened(err)
 	}
 	if id == applicationID {
-		if tables == 0 && s.wasMade() { // a process that was killed with a new file has not created tables yet
-			return fmt.Errorf("open store: %w", s.damaged(errors.New("it has no tables, and had some before")))
+		if tables == 0 && s.wasMade() { // a process can be killed before it creates the tables of a new file
+			return fmt.Errorf("open store: %w", s.damaged(errors.New("its tables are missing")))
 		}
 		return nil
 	}

@@ -11,12 +11,11 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// oldFile is a store that a program made which knew the first migration only, as
-// sqlite3 dumps it. It is never written again.
+// oldFile is a store of a program that knew only the first migration, as sqlite3
+// dumps it. It is never changed.
 const oldFile = "testdata/v1.sql"
 
-// A store that an old version made is brought up to date when it is opened, and
-// everything is still there.
+// Opening a store of an old version migrates it, and everything is kept.
 func TestMigrateAnOldFile(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(oldFile)
@@ -43,7 +42,7 @@ func TestMigrateAnOldFile(t *testing.T) {
 	if len(stored.Messages) != 2 || stored.Messages[1].Text() != "it's <done> 日本語" || stored.State.Turns != 1 || len(stored.Calls) != 1 || len(stored.Approvals) != 1 {
 		t.Errorf("opened: %+v, want what was stored", stored)
 	}
-	commit(t, s, say("demo", stored.Epoch, 3, "and it goes on"))
+	commit(t, s, say("demo", stored.Epoch, 3, "the session continues"))
 	asked := stored.Approvals[0]
 	if asked.Reason != "it writes" {
 		t.Errorf("the approval is %+v, want it with its reason", asked)
@@ -76,8 +75,8 @@ func execute(t testing.TB, file, script string) {
 	}
 }
 
-// A store that a newer version made is refused and left as it is, once something was
-// taken away from it. What was only added to does not matter.
+// A store of a newer version is rejected and not changed if a migration removed
+// something. Additions do not matter.
 func TestNewerFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)

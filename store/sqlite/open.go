@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// named returns the whole name of a file.
+// named returns the absolute path of a file.
 func named(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
-		return "", fmt.Errorf("open store %q: it needs the name of a file, or use store/memstore", path)
+		return "", fmt.Errorf("open store %q: this is not the name of a file; name one, or use store/memstore", path)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -23,8 +23,8 @@ func named(path string) (string, error) {
 	return path, nil
 }
 
-// locate returns the one name of a file that all who open it agree on. It makes the
-// file if there is none: a link that leads nowhere has no such name.
+// locate returns the canonical path of a file, so that all processes agree on it.
+// It creates the file if there is none: a dangling link has no canonical path.
 func locate(path string) (string, error) {
 	path, err := named(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func locate(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open store: %w", uncreated(path, err))
 	}
-	if s := (&Store{path: found}); created && s.wasMade() { // the old one was removed
+	if s := (&Store{path: found}); created && s.wasMade() { // the previous file was removed
 		if err := os.Truncate(s.openingFile(), 0); err != nil {
 			return "", fmt.Errorf("open store: %w", s.unlockable(err))
 		}
@@ -46,13 +46,13 @@ func locate(path string) (string, error) {
 	return found, nil
 }
 
-// create makes a file if there is none, for its owner alone: it will hold what was
-// said. SQLite makes the log as readable as the file.
+// create creates the file if there is none, readable only by its owner: it will
+// hold conversations. SQLite gives the log the same permissions.
 func create(path string) (created bool, err error) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return false, nil // opening reports the error
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // where a link leads, if it is one
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // the target, if it is a link
 	if err != nil {
 		return false, fmt.Errorf("open store: %w", uncreated(path, err))
 	}
@@ -62,14 +62,14 @@ func create(path string) (created bool, err error) {
 	return true, nil
 }
 
-// uncreated explains why there is no file.
+// uncreated explains why the file could not be created.
 func uncreated(path string, err error) error {
 	if full := outOfRoom(path, err); full != nil {
 		return full
 	}
-	e := &FileError{Path: path, Kind: ErrReadOnly, Remedy: "check that the directory " + filepath.Dir(path) + " may be written", Err: err}
+	e := &FileError{Path: path, Kind: ErrReadOnly, Remedy: "check that the directory " + filepath.Dir(path) + " is writable", Err: err}
 	if to, err := os.Readlink(path); err == nil {
-		e.Remedy = "it is a link to " + to + ": check that this can be made"
+		e.Remedy = "it is a link to " + to + ": check that this file can be created"
 	} else if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
 		e.Remedy = "create the directory " + filepath.Dir(path) + " first"
 	}
@@ -77,7 +77,8 @@ func uncreated(path string, err error) error {
 }
 
 // foreign rejects a file that is clearly not a store before anything is written
-// to it, or beside it. A former store is damaged.
+// to it or beside it. If the file was a store before, it is reported as
+// damaged.
 func (s *Store) foreign() error {
 	refuse := func(remedy, why string) error {
 		return fmt.Errorf("open store: %w", s.noStore(remedy, errors.New(why)))
@@ -94,7 +95,7 @@ func (s *Store) foreign() error {
 	case err != nil:
 		return nil //nolint:nilerr // opening it reports the error
 	case len(head) == 0 && s.wasMade():
-		return fmt.Errorf("open store: %w", s.damaged(errors.New("it is empty, and was a store before; to begin anew, remove it")))
+		return fmt.Errorf("open store: %w", s.damaged(errors.New("it was a store before and is empty now; to start again, remove it")))
 	case len(head) == 0:
 		s.fresh = true
 		return nil
@@ -113,7 +114,7 @@ func (s *Store) foreign() error {
 		return nil // it knows better
 	case ours && page > 0 && info.Size()%page != 0:
 		return fmt.Errorf("open store: %w", s.damaged(errors.New("it ends in the middle of a page")))
-	case ours, info.Size() <= page: // or it has no tables
+	case ours, info.Size() <= page: // or a database without tables
 		return nil
 	default:
 		return refuse("name another file", "it is a database of another program")
@@ -128,11 +129,11 @@ func (s *Store) noStore(remedy string, err error) *FileError {
 	return &FileError{Path: s.path, Kind: ErrNotStore, Remedy: remedy, Err: err}
 }
 
-// headerSize is the size of what SQLite says of itself in a file.
+// headerSize is the size of SQLite's file header.
 const headerSize = 100
 
-// header reads the beginning of a file. It opens the file as SQLite will: a file
-// system in layers may make a copy of it then, which has another identity.
+// header reads the beginning of a file. It opens the file for writing, as SQLite
+// does: on an overlay file system that can create a copy with another identity.
 func header(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

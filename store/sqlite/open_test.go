@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A link names the same store before and after there is a file behind it, and the
-// file is its owner's alone.
+// A link names the same store before and after its target exists, and only its
+// owner can read the file.
 //
 // SPEC L-02
 func TestLinkToNothing(t *testing.T) {
@@ -63,7 +63,7 @@ func TestLinkIntoNowhere(t *testing.T) {
 	wantError(t, "opening a link into a directory that is not there", err, sqlite.ErrReadOnly, link, filepath.Join("missing", "belay.db"))
 }
 
-// Whoever opens a file that another process is setting up waits for its turn.
+// A process waits while another one is setting up the file.
 func TestOpeningWaits(t *testing.T) {
 	t.Parallel()
 	ctx, file := t.Context(), filepath.Join(t.TempDir(), "belay.db")
@@ -77,7 +77,7 @@ func TestOpeningWaits(t *testing.T) {
 	}
 	defer func() { _ = other.Close() }()
 	other.SetMaxOpenConns(1)
-	if _, err := other.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil { // as while the log is set up
+	if _, err := other.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil { // as during the creation of the log
 		t.Fatal(err)
 	}
 	why := errors.New("enough")
@@ -94,7 +94,8 @@ func TestOpeningWaits(t *testing.T) {
 	hold(t, openFile(t, file, nil), "a")
 }
 
-// A file that is no store is refused before anything is written, beside it too.
+// A file that is not a store is rejected before anything is written, also
+// beside it.
 func TestForeignFilesStay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -121,8 +122,8 @@ func TestForeignFilesStay(t *testing.T) {
 	}
 }
 
-// A database that has no tables yet, as a process leaves it that is killed at the
-// very beginning, becomes a store.
+// A database without tables, left by a process that was killed at the very
+// beginning, becomes a store.
 func TestEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "belay.db")
@@ -133,7 +134,7 @@ func TestEmptyDatabase(t *testing.T) {
 	hold(t, openFile(t, file, nil), "a")
 }
 
-// Whatever is asked of a store that was closed says so.
+// Every call on a closed store returns that error.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -167,7 +168,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// second are the errors of an iteration.
+// second returns the errors of an iteration.
 func second[T any](all func(func(T, error) bool)) func(func(error) bool) {
 	return func(yield func(error) bool) {
 		all(func(_ T, err error) bool { return yield(err) })

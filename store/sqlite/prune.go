@@ -10,25 +10,26 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Retention defines what is kept. The zero value keeps everything.
+// Retention defines which sessions are kept. The zero value keeps everything.
 type Retention struct {
-	// Age removes sessions that were last changed longer ago. Defaults to none.
+	// Age removes sessions that were last changed longer ago. 0 means no limit.
 	Age time.Duration
 	// MaxBytes removes the oldest records that belong to no session, and then the
-	// oldest sessions, until what is stored, all tables with their indexes, takes no
-	// more than this. Defaults to no bound.
+	// oldest sessions, until all tables and indexes together take at most this size.
+	// 0 means no limit.
 	MaxBytes int64
-	// Keep is how many sessions stay in any case, the last changed ones. Defaults
-	// to 0.
+	// Keep is how many sessions are kept in any case: the last changed ones.
+	// Defaults to 0.
 	Keep int
 }
 
-// Pruned is what Prune removed.
+// Pruned is the result of Prune.
 type Pruned struct {
 	Sessions []string `json:"sessions,omitempty"`
-	// Runs counts the records of hooks, theirs and those that belong to no session.
+	// Runs counts the removed records of hooks: those of removed sessions and those
+	// without a session.
 	Runs int64 `json:"runs"`
-	// Before and After are what was stored and what is, in bytes.
+	// Before and After are the stored bytes before and after the call.
 	Before int64 `json:"before"`
 	After  int64 `json:"after"`
 }
@@ -36,8 +37,8 @@ type Pruned struct {
 // Prune removes whole sessions with their calls, approvals and records of hooks, the oldest
 // first: by age, then by size. A session stays if it is held, has a running or parked turn,
 // an undecided approval, a running hook or an unfinished job. Then the free space of the
-// file is released, if the file supports it: a file that was rebuilt with other tools may
-// not. The keys of successful jobs stay, so that no job runs twice.
+// file is released, if the file supports it: a file that other tools rebuilt might not. The
+// keys of successful jobs stay, so that no job runs twice.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if did.Before, err = s.size(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", err)
@@ -74,7 +75,7 @@ func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) 
 	for _, session := range idle {
 		old := keep.Age > 0 && s.now().Sub(record.Moment(session.Changed)) > keep.Age
 		if !old && (keep.MaxBytes <= 0 || did.After <= keep.MaxBytes) {
-			break // those that follow are younger
+			break // the remaining ones are younger
 		}
 		if stays[session.ID] {
 			continue
@@ -86,7 +87,7 @@ func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) 
 	return nil
 }
 
-// forget removes a session, unless it was taken up meanwhile.
+// forget removes a session, unless it was opened in the meantime.
 func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *Pruned) error {
 	var runs int64
 	gone := false
@@ -99,7 +100,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 			return err
 		}
 		gone = true
-		return w.DeleteSession(ctx, session.ID) // and, by reference, all that belongs to it
+		return w.DeleteSession(ctx, session.ID) // the foreign keys remove all that belongs to it
 	})
 	if err != nil || !gone {
 		return err
@@ -109,12 +110,12 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// orphanPage is how many records are removed at a time, so that writes are not kept
-// waiting.
+// orphanPage is how many records are removed at a time, so that other writes do not
+// wait long.
 const orphanPage = 1000
 
-// forgetOrphans removes records that belong to no session: the old ones, then more
-// if there is too much.
+// forgetOrphans removes records that belong to no session: first those over the
+// age, then more until the size fits.
 func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) error {
 	if keep.Age > 0 {
 		before := record.Nanos(s.now().Add(-keep.Age))
@@ -145,7 +146,7 @@ func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context
 	return n, err
 }
 
-// size is what is stored, in bytes: the pages in use.
+// size returns the size of the pages in use, in bytes.
 func (s *Store) size(ctx context.Context) (int64, error) {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, "SELECT page_count, freelist_count, page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&pages, &free, &size)
@@ -155,15 +156,15 @@ func (s *Store) size(ctx context.Context) (int64, error) {
 	return (pages - free) * size, nil
 }
 
-// shrink gives free pages back to the file system, a thousand at a time so that
-// writes are not kept waiting.
+// shrink returns free pages to the file system, a thousand at a time so that
+// other writes do not wait long.
 func (s *Store) shrink(ctx context.Context) error {
 	for before := int64(math.MaxInt64); ; {
 		var free int64
 		if err := s.reader.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		if free == 0 || free >= before { // it is done, or the file cannot be made smaller
+		if free == 0 || free >= before { // done, or the file cannot shrink
 			break
 		}
 		before = free
@@ -175,8 +176,8 @@ func (s *Store) shrink(ctx context.Context) error {
 	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
-// Vacuum writes the file anew, without what is free in it, and empties the log. That
-// takes room for a second copy while it lasts, and others wait.
+// Vacuum rewrites the file without free pages and empties the log. It needs disk
+// space for a second copy and blocks other writers.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	size := func(to *int64) error {
 		return s.reader.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").Scan(to)

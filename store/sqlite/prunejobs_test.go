@@ -20,8 +20,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A session stays while a job of it waits or runs, or a hook of it does, and goes
-// when that is over.
+// A session is kept while one of its jobs waits or runs, or one of its hooks
+// runs, and is removed afterwards.
 //
 // SPEC J-04
 func TestPruneWaitsForWork(t *testing.T) {
@@ -94,7 +94,7 @@ func TestPruneWaitsForWork(t *testing.T) {
 	}
 }
 
-// Records that belong to no session count, and are the first to go.
+// Records that belong to no session count, and are removed first.
 func TestPruneRecordsBySize(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -126,8 +126,8 @@ func TestPruneRecordsBySize(t *testing.T) {
 	wantStates(t, s, "run-0000 started")
 }
 
-// What was removed cannot be read in the files any more, and neither can what was
-// given to a job that is over.
+// Removed data cannot be read in the files any more, nor can the input of an
+// ended job.
 func TestPrunedTextIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, &sqlite.Options{JobPoll: 5 * time.Millisecond})
@@ -191,8 +191,8 @@ func wantInFiles(t testing.TB, s *sqlite.Store, text string, want bool) {
 	}
 }
 
-// A file that cannot be made smaller, as one is that was dumped and read again, is
-// pruned all the same.
+// A file that cannot shrink, such as one that was dumped and loaded again, is
+// pruned, too.
 func TestPruneAFileThatCannotShrink(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -216,7 +216,7 @@ func TestPruneAFileThatCannotShrink(t *testing.T) {
 	wantInFiles(t, s, "planted", false)
 }
 
-// A backup is its owner's alone, and one that fails leaves nothing.
+// Only its owner can read a backup, and a failed backup leaves no file.
 func TestBackupMode(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, nil), t.TempDir()
@@ -236,7 +236,7 @@ func TestBackupMode(t *testing.T) {
 	}
 }
 
-// A call whose input is no JSON could not be exported, and is not stored.
+// A call whose input is not JSON could not be exported, so it is not stored.
 func TestCallInputIsJSON(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// find returns the one name of a file that is there.
+// find returns the canonical path of an existing file.
 func find(path string) (string, error) {
 	path, err := named(path)
 	if err != nil {
@@ -23,8 +23,8 @@ func find(path string) (string, error) {
 	return path, nil
 }
 
-// openToRead opens the file for those who only read. Nothing is settled, brought up to
-// date or checked: what can be read of a damaged file is read.
+// openToRead opens the file read-only. It does not clean up, migrate or check: it
+// reads what is readable, also from a damaged file.
 func (s *Store) openToRead(ctx context.Context) error {
 	if err := s.use(s.foreign); err != nil {
 		return err
@@ -37,8 +37,9 @@ func (s *Store) openToRead(ctx context.Context) error {
 	s.opts.mode = "ro"
 	err := s.connectToRead(ctx, url.Values{"_query_only": {"1"}})
 	if err != nil && !isDamage(err) && !errors.Is(err, ErrLocked) && mine && s.lost == nil {
-		// There may be no room for the index of the log. Who has the file alone needs none.
-		_ = s.reader.Close() // nothing came of it
+		// There is possibly no space for the index of the log. With exclusive access SQLite
+		// needs no index.
+		_ = s.reader.Close() // the first attempt failed
 		s.opts.mode = "rw"
 		err = s.connectToRead(ctx, url.Values{"_query_only": {"1"}, "_pragma": {"locking_mode(EXCLUSIVE)"}})
 		s.reader.SetMaxOpenConns(1)
@@ -56,14 +57,14 @@ func (s *Store) openToRead(ctx context.Context) error {
 	return s.openQueue(ctx)
 }
 
-// connectToRead opens the pool of readers, and reads.
+// connectToRead opens the pool of readers and reads once.
 func (s *Store) connectToRead(ctx context.Context, settings url.Values) error {
 	s.reader = s.pool(settings, false)
 	var tables int64
 	return s.explain(s.reader.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables))
 }
 
-// known refuses tables that this version cannot read.
+// known rejects tables that this version cannot read.
 func (s *Store) known(ctx context.Context) error {
 	_, newest, err := s.migrations()
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Store) known(ctx context.Context) error {
 	s.migrated = [2]int64{stored, stored}
 	switch {
 	case stored < newest:
-		return &FileError{Path: s.path, Remedy: "open it once to write", Err: fmt.Errorf("its tables have version %d, and %d is needed", stored, newest)}
+		return &FileError{Path: s.path, Remedy: "open it once without ReadOnly", Err: fmt.Errorf("its tables have version %d, and %d is needed", stored, newest)}
 	case stored > newest && !record.Readable(ctx, table.New(s.reader), record.Oldest, newest):
 		return s.newer(stored, newest)
 	default:
@@ -84,7 +85,7 @@ func (s *Store) known(ctx context.Context) error {
 	}
 }
 
-// refusal is the error of a write to a store that was opened to be read.
+// refusal returns the error for a write to a read-only store.
 func (s *Store) refusal() *FileError {
-	return &FileError{Path: s.path, Kind: ErrReadOnly, Err: errors.New("the store was opened to be read only")}
+	return &FileError{Path: s.path, Kind: ErrReadOnly, Err: errors.New("the store was opened read-only")}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Recovery is what was cleaned up after dead processes.
+// Recovery reports what was cleaned up after dead processes.
 type Recovery struct {
 	// Holders counts the processes.
 	Holders int `json:"holders"`
@@ -17,24 +17,24 @@ type Recovery struct {
 	// resume or abandon it.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
-	// Runs are the records that were started and are interrupted now.
+	// Runs are the records that had started and are now marked as interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that are due again, and Over those that are not repeated
+	// Due are running jobs that are retried, and Over those that are not retried
 	// because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 }
 
-// add adds what else was settled.
+// add adds another cleanup.
 func (r *Recovery) add(more Recovery) {
 	r.Holders += more.Holders
 	r.Sessions, r.Open = append(r.Sessions, more.Sessions...), append(r.Open, more.Open...)
 	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
 }
 
-// Recovery returns what this store has settled. A store settles what other processes
-// left when it is opened, when it opens a session that they held, and from time to time
-// while it works jobs or claims turns.
+// Recovery returns what this store has cleaned up. A store cleans up after other
+// processes when it is opened, when it opens a session that they held, and from time to
+// time while it runs jobs or claims turns.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
@@ -47,7 +47,7 @@ func (s *Store) Recovery() Recovery {
 // recover cleans up after all dead holders. A failure for one does not stop the
 // others.
 func (s *Store) recover(ctx context.Context) error {
-	// A worker may have left a job and no other trace.
+	// A worker can leave a job and no other trace.
 	gone := func(id string) bool { return s.gone(ctx, s.read, id) }
 	did, err := s.recoverJobs(ctx, gone)
 	s.note(did)
@@ -57,7 +57,7 @@ func (s *Store) recover(ctx context.Context) error {
 	for _, h := range holders {
 		if gone(h.ID) {
 			if err := s.settle(ctx, h.ID); err != nil {
-				problems = append(problems, fmt.Errorf("settle what %s left: %w", describe(h), err))
+				problems = append(problems, fmt.Errorf("clean up after %s: %w", describe(h), err))
 			}
 		}
 	}
@@ -101,8 +101,8 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
 }
 
-// leave settles what this store itself has not ended, and takes its name off the
-// list of holders.
+// leave cleans up after this store itself and removes it from the list of
+// holders.
 func (s *Store) leave() error {
 	return s.submit(context.Background(), func(ctx context.Context, w *writing) error {
 		_, err := s.settled(ctx, w, s.id)

@@ -17,7 +17,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// replacements are what other programs do to the files of a store that is open.
+// replacements are changes that other programs make to the files of an open
+// store.
 var replacements = map[string]func(file string) error{
 	"the database is removed":  os.Remove,
 	"the log is removed":       func(file string) error { return os.Remove(file + "-wal") },
@@ -39,8 +40,7 @@ var replacements = map[string]func(file string) error{
 	},
 }
 
-// replaceBy puts a copy of a file in a file's place, as an editor or a restored backup
-// does.
+// replaceBy replaces a file by a copy of another, like an editor or a restored backup.
 func replaceBy(file, from string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -66,8 +66,8 @@ func subdirectory(t testing.TB) string {
 	return file
 }
 
-// A store whose files are removed or replaced refuses the next commit: it would go to
-// files that nobody finds again.
+// A store whose files are removed or replaced rejects the next commit: it would go to
+// lost files.
 //
 // SPEC L-14
 func TestReplacedFiles(t *testing.T) {
@@ -98,7 +98,7 @@ func TestReplacedFiles(t *testing.T) {
 	}
 }
 
-// Files that come back are the same, and the store goes on.
+// Files that are put back are the same, and the store continues.
 //
 // SPEC L-14
 func TestFilesThatComeBack(t *testing.T) {
@@ -120,7 +120,7 @@ func TestFilesThatComeBack(t *testing.T) {
 	}
 }
 
-// Nobody reads another file because it has the name of the one that was open.
+// No connection reads a file that has replaced the open one under its name.
 //
 // SPEC L-14
 func TestReadersOfAReplacedFile(t *testing.T) {
@@ -162,7 +162,7 @@ func TestReadersOfAReplacedFile(t *testing.T) {
 	wantError(t, "closing", s.Close(), sqlite.ErrReplaced)
 }
 
-// A turn under which the file is removed does not end well.
+// A turn fails if its store's file is removed.
 //
 // SPEC L-14, L-01
 func TestTurnWhoseFileIsRemoved(t *testing.T) {
@@ -193,9 +193,9 @@ func TestTurnWhoseFileIsRemoved(t *testing.T) {
 	wantError(t, "closing", s.Close(), sqlite.ErrReplaced)
 }
 
-// Several stores of one process may have a file open. That the second one looks at the
-// file before it opens it does not take SQLite's locks from the first: another process
-// would take itself for the last one, and remove the log.
+// Several stores of one process may have a file open. The second store reads the file
+// before it opens it. That must not drop SQLite's locks of the first: otherwise
+// another process would take itself for the last user and remove the log.
 //
 // SPEC L-14, L-02
 func TestTwoStoresKeepTheirLocks(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// fill makes a session with a large message and two records, and lets go of it.
+// fill makes a session with a large message and two records, and releases it.
 func fill(t testing.TB, s *sqlite.Store, session string, state *belay.SessionState, asked ...belay.Approval) {
 	t.Helper()
 	epoch := hold(t, s, session).Epoch
@@ -49,7 +49,8 @@ func sessions(t testing.TB, s *sqlite.Store) (ids []string) {
 	return ids
 }
 
-// Sessions are removed whole, the oldest first, and never one that somebody needs.
+// Whole sessions are removed, the oldest first, and never one that is still
+// needed.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -104,7 +105,7 @@ func TestPrune(t *testing.T) {
 	wantUntouched(t, s.Path())
 }
 
-// An epoch is not given again when a session of that name was removed.
+// An epoch is not used again after a session of that name was removed.
 func TestPrunedSessionBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -121,7 +122,7 @@ func TestPrunedSessionBeginsAnew(t *testing.T) {
 	}
 }
 
-// An export has everything of a session, a line each.
+// An export contains everything of a session, one line each.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -163,7 +164,7 @@ func TestExport(t *testing.T) {
 	wantError(t, "Export of a session that is not there", s.Export(ctx, &out, "b"), belay.ErrNotFound)
 }
 
-// A backup is made while the store is in use, and is a store.
+// A backup is made while the store is in use, and is itself a store.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -188,7 +189,7 @@ func TestBackup(t *testing.T) {
 	wantUntouched(t, copied)
 }
 
-// Check tells what is in a store.
+// Check reports the content of a store.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)

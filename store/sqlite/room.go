@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// outOfRoom returns the error of a file that cannot grow, if that is what the system
-// says, and else nil.
+// outOfRoom returns ErrFull with advice if the system error means that a file cannot
+// grow, and nil otherwise.
 func outOfRoom(path string, err error) error {
 	e := &FileError{Path: path, Kind: ErrFull, Err: err}
 	switch {
@@ -19,17 +19,17 @@ func outOfRoom(path string, err error) error {
 	case errors.Is(err, syscall.EDQUOT):
 		e.Remedy = nothingStored + "the disk quota is used up: free some space or raise the quota, and try again"
 	case errors.Is(err, syscall.EFBIG):
-		e.Remedy = nothingStored + "this process may not write files this large: raise its limit (ulimit -f) and try again"
+		e.Remedy = nothingStored + "this process is not allowed to write files this large: raise its limit (ulimit -f) and try again"
 	default:
 		return nil
 	}
 	return e
 }
 
-const nothingStored = "nothing of this was stored; "
+const nothingStored = "this write was not stored; "
 
-// probeSize is how much is written to find out whether there is room: more than SQLite
-// ever needs at once to open a file.
+// probeSize is how many bytes are written to test for free space: more than SQLite
+// needs to open a file.
 const probeSize = 64 << 10
 
 // cannotGrow reports whether an error of SQLite comes from missing disk space: SQLite
@@ -52,7 +52,7 @@ func (s *Store) probe() (err error) {
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	var at int64
 	for _, end := range fileEnds {
-		if info, err := os.Stat(s.path + end); err == nil && runtime.GOOS != "windows" { // where nothing is written there, there is nothing
+		if info, err := os.Stat(s.path + end); err == nil && runtime.GOOS != "windows" { // a sparse file: no space is used before it
 			at = max(at, info.Size())
 		}
 	}

@@ -22,9 +22,9 @@ func init() { //nolint:gochecknoinits // the other process finds its task by nam
 	childTasks["limit"] = childLimited
 }
 
-// A process that may not write files as large as it would (ulimit -f) is told so like one
-// whose disk is full, when it writes and when it opens the store. It lives, it reads, and
-// with a higher limit it goes on.
+// A process that reaches its file size limit (ulimit -f) gets the same error as on a full
+// disk, when it writes and when it opens the store. It continues to run and to read, and
+// with a higher limit it continues to write.
 //
 // SPEC L-14
 func TestFileSizeLimit(t *testing.T) {
@@ -34,7 +34,8 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// childLimited runs into its limit. That is the whole process's, so it has one of its own.
+// childLimited reaches its limit. The limit applies to the whole process, so it is a
+// process of its own.
 func childLimited(ctx context.Context, file string) error {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -49,8 +50,8 @@ func childLimited(ctx context.Context, file string) error {
 	}, "ulimit -f")
 }
 
-// lackRoom takes a store through a lack of room and out of it. leave leaves so much room
-// for files to grow to, or all that there is if it is negative.
+// lackRoom takes a store through a lack of space and out of it. leave leaves so much
+// space for files to grow, or all of it if it is negative.
 func lackRoom(ctx context.Context, file string, leave func(room int64) error, says string) error {
 	s, err := sqlite.Open(ctx, file, nil)
 	if err != nil {
@@ -73,7 +74,7 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 		return err
 	}
 	problems := []error{
-		wants("a commit without room", s.Commit(ctx, large), sqlite.ErrFull, file, "nothing of this was stored"),
+		wants("a commit without room", s.Commit(ctx, large), sqlite.ErrFull, file, "this write was not stored"),
 		wantsTexts(ctx, s, 1), // reading goes on
 		leave(-1),
 		s.Commit(ctx, large),
@@ -89,7 +90,7 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 	}
 	_, err = reading.Open(ctx, "b")
 	problems = append(
-		problems, wantsTexts(ctx, reading, 2), wants("opening a session to write", err, sqlite.ErrReadOnly, "read only"),
+		problems, wantsTexts(ctx, reading, 2), wants("opening a session to write", err, sqlite.ErrReadOnly, "read-only"),
 		reading.Close(), leave(-1),
 	)
 	if left, _ := filepath.Glob(file + "-room-*"); len(left) > 0 {
@@ -110,7 +111,7 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 	return nil
 }
 
-// wants returns an error if another error is not the one that it should be.
+// wants returns an error if another error is not the expected one.
 func wants(what string, err, want error, says ...string) error {
 	if !errors.Is(err, want) || slices.ContainsFunc(says, func(word string) bool { return !strings.Contains(err.Error(), word) }) {
 		return fmt.Errorf("%s gives %w, want %w that says %q", what, err, want, says)
@@ -118,7 +119,7 @@ func wants(what string, err, want error, says ...string) error {
 	return nil
 }
 
-// wantsTexts returns an error if not so many messages can be read.
+// wantsTexts returns an error unless n messages can be read.
 func wantsTexts(ctx context.Context, s belay.Store, want int) error {
 	n := 0
 	for _, err := range s.Read(ctx, "a", 0) {

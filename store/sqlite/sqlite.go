@@ -22,14 +22,14 @@ type Options struct {
 	// BusyTimeout is how long a write waits for another program that has the file
 	// locked. Defaults to 5 seconds.
 	BusyTimeout time.Duration
-	// Poll is how soon Follow sees what another process has stored; what this
-	// process stores it sees at once. Defaults to 250 milliseconds.
+	// Poll is how soon Follow sees runs of other processes; it sees runs of this
+	// process at once. Defaults to 250 milliseconds.
 	Poll time.Duration
-	// MaxJobs is how many jobs may wait. Defaults to 1,024.
+	// MaxJobs is how many jobs can wait. Defaults to 1,024.
 	MaxJobs int
-	// Workers is how many jobs are worked at once. Defaults to 4.
+	// Workers is how many jobs run at once. Defaults to 4.
 	Workers int
-	// JobPoll is how often workers look for jobs that are due. Defaults to 100
+	// JobPoll is how often workers look for due jobs. Defaults to 100
 	// milliseconds.
 	JobPoll time.Duration
 	// Grace is how long running jobs may continue after a stop, before they are
@@ -38,16 +38,15 @@ type Options struct {
 	// RecoverPoll is how often workers of jobs check for dead processes and clean up
 	// after them. Defaults to 30 seconds.
 	RecoverPoll time.Duration
-	// ReadOnly opens an existing file to read what is in it, even if the disk is full or
-	// the file is damaged. Nothing is written and nothing is settled: whatever would
-	// write fails with ErrReadOnly.
+	// ReadOnly opens an existing file for reading, even if the disk is full or the file
+	// is damaged. Nothing is written or cleaned up: all writes fail with ErrReadOnly.
 	ReadOnly bool
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock hook.Clock
 	// Logger gets errors that no caller receives. Defaults to slog.Default.
 	Logger *slog.Logger
 
-	mode string // how SQLite opens the file, for tests; "" for reading and writing
+	mode string // SQLite's open mode, for tests; "" for reading and writing
 }
 
 // Store keeps sessions in a file.
@@ -57,30 +56,30 @@ type Store struct {
 	id   string   // of this holder
 	lock *os.File // locked as long as the store is open
 
-	writer *sql.DB // one connection, the committer's and the job queue's
+	writer *sql.DB // one connection, shared by the committer and the job queue
 	reader *sql.DB
 	write  *table.Queries // prepared
 	read   *table.Queries
 
 	savepoint, undo, release *sql.Stmt
 
-	files files // that SQLite has open
-	alone bool  // no other store of this process had them open before
+	files files // files that SQLite has open
+	alone bool  // this is the first store of this process on these files
 	fresh bool  // the file was empty
-	lost  error // transactions that the log has lost; only set in a read-only store
+	lost  error // lost transactions of the log; only set in a read-only store
 
-	ready atomic.Bool // the store is open: see makeReady
+	ready atomic.Bool // opening is finished: see makeReady
 
 	committer committer
 	queue     *queue
-	stirred   broadcast // the journal has something new
+	stirred   broadcast // the journal has new runs
 	committed broadcast // a session has
 	due       broadcast // a turn may be due
 
 	migrated      [2]int64
 	opened        time.Time
-	lookedForGone atomic.Int64 // how long after that, last
-	marked        atomic.Bool  // it has said that it claims turns
+	lookedForGone atomic.Int64 // delay of the last one
+	marked        atomic.Bool  // it is registered as claiming turns
 
 	ending  sync.Mutex     // guards ended and adding to working
 	working sync.WaitGroup // calls of Work
@@ -91,9 +90,9 @@ type Store struct {
 	recovered  Recovery
 }
 
-// Open opens the store in a file, which is created if necessary. It cleans up
-// after dead processes: see [Store.Recovery]. Several processes, and several
-// stores of one process, may have a file open.
+// Open opens the store in a file, and creates the file if necessary. It
+// cleans up after dead processes: see [Store.Recovery]. Several processes,
+// and several stores of one process, can open the same file.
 func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error) {
 	s := &Store{closed: make(chan struct{}), opened: time.Now()}
 	if opts != nil {
@@ -125,22 +124,22 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.disconnect())
 	}
 	if err := s.recover(ctx); err != nil {
-		_ = s.Close() // it fails for the same reason, if it does
+		_ = s.Close() // if it fails, then for the same reason
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return s, nil
 }
 
-// open does what needs the file for itself.
+// open performs the steps that need exclusive access to the file.
 func (s *Store) open(ctx context.Context) error {
 	if err := s.use(s.foreign); err != nil {
 		return err
 	}
-	opening, err := s.opening(ctx) // first: SQLite does not wait for another that sets up the log
+	opening, err := s.opening(ctx) // first: SQLite does not wait for another process that creates the log
 	if err != nil {
 		return fmt.Errorf("open store: %w", s.unlockable(err))
 	}
-	defer func() { _ = opening.Close() }() // which lets the next one in
+	defer func() { _ = opening.Close() }() // which lets the next process in
 	if s.alone && !s.lively() {
 		if err := s.checkLog(); err != nil {
 			return fmt.Errorf("open store: %w", err)
@@ -168,7 +167,7 @@ func (s *Store) open(ctx context.Context) error {
 	return s.makeReady(ctx)
 }
 
-// unlockable explains why a lock file could not be made.
+// unlockable explains why a lock file could not be created.
 func (s *Store) unlockable(err error) error {
 	if _, ok := errors.AsType[*os.PathError](err); !ok {
 		return err
@@ -179,7 +178,7 @@ func (s *Store) unlockable(err error) error {
 	return &FileError{Path: s.path, Kind: ErrReadOnly, Remedy: "a store needs to write its locks in " + s.lockDir(), Err: err}
 }
 
-// Path is the file that the store is in.
+// Path returns the name of the store's file.
 func (s *Store) Path() string { return s.path }
 
 // Close closes the store. It stops the workers and waits for them, writes queued
@@ -203,7 +202,8 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disconnect())
 }
 
-// begin lets Close wait for one more, unless it was called.
+// begin registers work that Close waits for. It reports false if Close was
+// called.
 func (s *Store) begin() bool {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -213,10 +213,10 @@ func (s *Store) begin() bool {
 	return !s.ended
 }
 
-// disconnect closes what is open of the file.
+// disconnect closes all connections to the file.
 func (s *Store) disconnect() error {
 	var errs []error
-	for _, pool := range []*sql.DB{s.reader, s.writer} { // with their statements; the last one cleans up the log
+	for _, pool := range []*sql.DB{s.reader, s.writer} { // with their statements; the last connection removes the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -231,7 +231,7 @@ func (s *Store) disconnect() error {
 	return nil
 }
 
-// Journal is where the records of hooks are. It is a [hook.FollowJournal].
+// Journal returns the store's journal of hook runs, a [hook.FollowJournal].
 func (s *Store) Journal() hook.Journal { return (*journal)(s) } //nolint:ireturn // belay.JournalStore wants it so
 
 func (s *Store) now() time.Time {

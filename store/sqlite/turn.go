@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a message and that its session's turn is due.
+// Submit stores a message and marks its session's turn as due.
 func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
 	if err != nil {
@@ -37,11 +37,11 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 // check is cheap.
 const gonePoll = time.Second
 
-// Claim waits until a turn is due and takes it. It sees turns of this process at
-// once, those of others within Options.JobPoll.
+// Claim waits for a due turn and claims it. It sees turns of this process at
+// once, turns of other processes within Options.JobPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
 	for {
-		stirred := s.due.wait() // before looking, so that nothing is missed
+		stirred := s.due.wait() // subscribe before reading, so that nothing is missed
 		turn, ok, err := s.claimTurn(ctx, filter)
 		if err != nil || ok {
 			return turn, err
@@ -82,8 +82,8 @@ func (s *Store) markWorker(ctx context.Context) error {
 	return err
 }
 
-// overdue makes delayed turns due when their time has come and, from time to
-// time, turns that dead processes had claimed.
+// overdue makes delayed turns due when their delay is over and, from time to
+// time, makes turns due that dead processes had claimed.
 func (s *Store) overdue(ctx context.Context) error {
 	err := record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
 		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })
@@ -130,7 +130,7 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	return nil
 }
 
-// Wake makes the turn of a session due now, if it is on the list.
+// Wake makes the turn of a session due now, if it is queued.
 func (s *Store) Wake(ctx context.Context, session string) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		_, err := record.Wake(ctx, w.Queries, session, s.now())
@@ -143,7 +143,7 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
-// Load returns who holds what and how much waits.
+// Load returns the holders with their sessions, and how many turns wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		holders, err := q.Holders(ctx)
@@ -165,8 +165,8 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	return load, nil
 }
 
-// Changes yields a session as it is, and again whenever it has changed: at once if
-// this process changed it, and within Options.Poll if another did.
+// Changes yields the current state of a session, and again after each change: at
+// once if this process changed it, and within Options.Poll if another process did.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		if err := s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) }); err != nil {
@@ -200,7 +200,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	}
 }
 
-// await waits for a signal, at most so long.
+// await waits for a signal, at most for the given time.
 func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

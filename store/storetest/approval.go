@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// approvalRules say what a commit does to approvals.
+// approvalRules define how a commit stores approvals.
 var approvalRules = []rule{
 	{"every field of an approval comes back", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -22,14 +22,14 @@ var approvalRules = []rule{
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{pending, decided}})
 		h.wantApprovals(t, pending, decided)
 	}},
-	{"every field of an approval that is empty comes back empty", func(t testing.TB, s *subject) {
+	{"empty fields of an approval come back empty", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.respond(t, "call-1")
 		bare := belay.Approval{ID: "approval-1", Session: "a", Call: "call-1", Asked: noon}
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{bare}})
 		h.wantApprovals(t, bare)
 	}},
-	{"a commit replaces an approval that is pending", func(t testing.TB, s *subject) {
+	{"a commit replaces a pending approval", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		asked.Reason, asked.Expires = "another", time.Time{}
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
@@ -39,7 +39,7 @@ var approvalRules = []rule{
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
 		h.wantApprovals(t, asked)
 	}},
-	{"a commit leaves an approval that is decided, and is stored", func(t testing.TB, s *subject) {
+	{"a commit does not change a decided approval, and is stored", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		by := decision(asked, "ann")
 		s.decide(t, by)
@@ -55,10 +55,10 @@ var approvalRules = []rule{
 			t.Errorf("the rest of the commit was not stored: %d turns, want 5", got)
 		}
 	}},
-	{"only the approvals of the last response are opened", func(t testing.TB, s *subject) {
+	{"Open returns only the approvals of the last response", func(t testing.TB, s *subject) {
 		h, _ := s.asked(t)
 		h.say(t, "results")
-		h.respond(t, "call-1") // the ids of calls are unique within a message only
+		h.respond(t, "call-1") // ids of calls are only unique within a message
 		h.wantApprovals(t)
 		newer := fullApproval("a", "approval-2")
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{newer}})
@@ -76,7 +76,7 @@ var approvalRules = []rule{
 	}},
 }
 
-// decideRules say how an approval is decided.
+// decideRules define how an approval is decided.
 var decideRules = []rule{
 	{"a decision is stored and returned with every field", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
@@ -86,7 +86,7 @@ var decideRules = []rule{
 		same(t, "what Decide returns", asked, s.decide(t, by))
 		same(t, "Approvals", []belay.Approval{asked}, s.look(t, "a").Approvals)
 	}},
-	{"a refusal is a decision", func(t testing.TB, s *subject) {
+	{"a denial is a decision", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		by := refusal(asked, "ann")
 		by.Reason = ""
@@ -94,29 +94,29 @@ var decideRules = []rule{
 		asked.Decided = &by
 		h.wantApprovals(t, asked)
 	}},
-	{"a session that is held is decided about too, and stays held", func(t testing.TB, s *subject) {
+	{"an approval of a held session can be decided, and the session stays held", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		s.decide(t, decision(asked, "ann"))
 		s.wantHeld(t)
-		h.say(t, "it is still mine")
+		h.say(t, "the hold is still valid")
 	}},
-	{"an approval that is not there is ErrNotFound", func(t testing.TB, s *subject) {
+	{"a missing approval is ErrNotFound", func(t testing.TB, s *subject) {
 		_, asked := s.asked(t)
 		other := decision(asked, "ann")
 		other.Approval = "approval-9"
 		s.refuseDecision(t, belay.ErrNotFound, other)
 	}},
-	{"a decision about another input is ErrWrongHash and leaves it pending", func(t testing.TB, s *subject) {
+	{"a decision with the hash of another input is ErrWrongHash, and the approval stays pending", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		wrong := decision(asked, "ann")
 		for _, hash := range []string{"", "sha256:other", asked.Hash + " ", asked.Hash[:len(asked.Hash)-1]} {
 			wrong.Hash = hash
-			same(t, "what is told", asked, s.refuseDecision(t, belay.ErrWrongHash, wrong))
+			same(t, "the returned approval", asked, s.refuseDecision(t, belay.ErrWrongHash, wrong))
 		}
 		h.wantApprovals(t, asked)
 		s.decide(t, decision(asked, "ann"))
 	}},
-	{"a scope comes back as it was given", func(t testing.TB, s *subject) {
+	{"a scope comes back unchanged", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.respond(t, "call-1")
 		var want []belay.Approval
@@ -131,11 +131,11 @@ var decideRules = []rule{
 		}
 		h.wantApprovals(t, want...)
 	}},
-	{"a scope that cannot be is ErrScope and leaves it pending", func(t testing.TB, s *subject) {
+	{"an impossible scope is ErrScope, and the approval stays pending", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		refused := func(d belay.Decision) {
 			t.Helper()
-			same(t, "what is told", asked, s.refuseDecision(t, belay.ErrScope, d))
+			same(t, "the returned approval", asked, s.refuseDecision(t, belay.ErrScope, d))
 		}
 		no := refusal(asked, "ann")
 		for _, no.Scope = range []belay.ApprovalScope{{Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}} {
@@ -155,7 +155,7 @@ var decideRules = []rule{
 		h.wantApprovals(t, asked)
 		s.decide(t, decision(asked, "ann"))
 	}},
-	{"what is wrong with a decision counts before its scope", func(t testing.TB, s *subject) {
+	{"other errors of a decision come before those of its scope", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		bad := decision(asked, "ann")
 		bad.Scope.Kind, bad.Hash = "for ever", "sha256:other"
@@ -170,13 +170,13 @@ var decideRules = []rule{
 		bad.Approval = asked.ID
 		s.refuseDecision(t, belay.ErrDecided, bad)
 	}},
-	{"a second decision is ErrDecided and the first stands", func(t testing.TB, s *subject) {
+	{"a second decision is ErrDecided, and the first one remains", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		first := decision(asked, "ann")
 		s.decide(t, first)
 		asked.Decided = &first
 		for _, late := range []belay.Decision{refusal(asked, "bob"), decision(asked, "bob"), first} {
-			same(t, "what the second is told", asked, s.refuseDecision(t, belay.ErrDecided, late))
+			same(t, "the approval returned to the second", asked, s.refuseDecision(t, belay.ErrDecided, late))
 		}
 		h.wantApprovals(t, asked)
 	}},
@@ -187,11 +187,11 @@ var decideRules = []rule{
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
 		s.refuseDecision(t, belay.ErrDecided, decision(asked, "ann"))
 	}},
-	{"an approval that has expired is ErrExpired and stays pending", func(t testing.TB, s *subject) {
+	{"an expired approval is ErrExpired and stays pending", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		asked.Expires = noon.AddDate(-20, 0, 0)
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
-		same(t, "what is told", asked, s.refuseDecision(t, belay.ErrExpired, decision(asked, "ann")))
+		same(t, "the returned approval", asked, s.refuseDecision(t, belay.ErrExpired, decision(asked, "ann")))
 		h.wantApprovals(t, asked)
 	}},
 	{"an approval without Expires does not expire", func(t testing.TB, s *subject) {
@@ -200,7 +200,7 @@ var decideRules = []rule{
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
 		s.decide(t, decision(asked, "ann"))
 	}},
-	{"an approval that was decided in time is ErrDecided when it has expired", func(t testing.TB, s *subject) {
+	{"a decided approval is ErrDecided even after it has expired", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		by := decision(asked, "ann")
 		asked.Expires, asked.Decided = noon.AddDate(-20, 0, 0), &by
@@ -237,13 +237,13 @@ func (s *subject) asked(t testing.TB) (*hold, belay.Approval) {
 	return h, asked
 }
 
-// wantApprovals asserts which approvals are opened.
+// wantApprovals asserts which approvals Open returns.
 func (h *hold) wantApprovals(t testing.TB, want ...belay.Approval) {
 	t.Helper()
 	same(t, "Approvals", want, byID(h.reread(t).Approvals))
 }
 
-// decide decides what must be accepted.
+// decide decides an approval and fails the test on an error.
 func (s *subject) decide(t testing.TB, d belay.Decision) belay.Approval {
 	t.Helper()
 	a, err := s.Decide(context.Background(), d)
@@ -253,8 +253,8 @@ func (s *subject) decide(t testing.TB, d belay.Decision) belay.Approval {
 	return a
 }
 
-// refuseDecision makes a decision that must fail with the error want and no
-// other. It returns the returned approval.
+// refuseDecision makes a decision that must fail with the error want. It
+// returns the approval that came with the error.
 func (s *subject) refuseDecision(t testing.TB, want error, d belay.Decision) belay.Approval {
 	t.Helper()
 	a, err := s.Decide(context.Background(), d)

@@ -11,16 +11,16 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// approvalFaults are about approvals and how they are decided.
+// approvalFaults are stores with faults in approvals and decisions.
 var approvalFaults = []fault{
 	{"keeps the first form of an approval", onCommit(func(f *flawed, c *belay.Commit) {
 		c.Approvals = slices.DeleteFunc(c.Approvals, func(a belay.Approval) bool { return f.asked(a.ID).ID != "" })
-	}), []string{"a commit replaces an approval that is pending"}},
+	}), []string{"a commit replaces a pending approval"}},
 	{"lets a commit overwrite any approval", onOpen(func(f *flawed, _ string, stored *belay.Stored) {
 		for i := range stored.Approvals {
 			stored.Approvals[i] = f.asked(stored.Approvals[i].ID)
 		}
-	}), []string{"a commit leaves an approval that is decided, and is stored"}},
+	}), []string{"a commit does not change a decided approval, and is stored"}},
 	{"lets a commit overwrite the approvals of other sessions", func(f *flawed) {
 		all := make(map[string]belay.Approval)
 		onCommit(func(_ *flawed, c *belay.Commit) {
@@ -48,7 +48,7 @@ var approvalFaults = []fault{
 			}
 			return f.inner.Commit(ctx, c)
 		}
-	}, []string{"a commit leaves an approval that is decided, and is stored"}},
+	}, []string{"a commit does not change a decided approval, and is stored"}},
 	{"opens approvals by the ids of calls", onOpen(func(f *flawed, session string, stored *belay.Stored) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -58,7 +58,7 @@ var approvalFaults = []fault{
 				stored.Approvals = append(stored.Approvals, a)
 			}
 		}
-	}), []string{"only the approvals of the last response are opened"}},
+	}), []string{"Open returns only the approvals of the last response"}},
 	{"returns an approval without its decision", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		a, err := f.inner.Decide(ctx, d)
 		a.Decided = nil
@@ -67,7 +67,7 @@ var approvalFaults = []fault{
 	{"forgets who decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.By = ""
 		return f.inner.Decide(ctx, d)
-	}), []string{"a decision is stored and returned with every field", "of many decisions one is stored, and the others are told whose"}},
+	}), []string{"a decision is stored and returned with every field", "of many concurrent decisions one is stored, and the others get it returned"}},
 	{"does not tell who was first", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		a, err := f.inner.Decide(ctx, d)
 		if err != nil {
@@ -75,33 +75,33 @@ var approvalFaults = []fault{
 		}
 		return a, err
 	}), []string{
-		"a second decision is ErrDecided and the first stands", "of many decisions one is stored, and the others are told whose",
-		"a decision about another input is ErrWrongHash and leaves it pending", "an approval that has expired is ErrExpired and stays pending",
+		"a second decision is ErrDecided, and the first one remains", "of many concurrent decisions one is stored, and the others get it returned",
+		"a decision with the hash of another input is ErrWrongHash, and the approval stays pending", "an expired approval is ErrExpired and stays pending",
 	}},
 	{"takes every yes for one call", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Scope = belay.ApprovalScope{}
 		return f.inner.Decide(ctx, d)
 	}), []string{
-		"a decision is stored and returned with every field", "a scope comes back as it was given", "a scope that cannot be is ErrScope and leaves it pending",
+		"a decision is stored and returned with every field", "a scope comes back unchanged", "an impossible scope is ErrScope, and the approval stays pending",
 	}},
 	{"cuts a pattern short", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Scope.Pattern = d.Scope.Pattern[:min(len(d.Scope.Pattern), 511)]
 		return f.inner.Decide(ctx, d)
-	}), []string{"a scope comes back as it was given"}},
+	}), []string{"a scope comes back unchanged"}},
 	{"looks at the scope before anything else", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		if d.Scope.Kind == "for ever" {
 			return f.asked(d.Approval), belay.ErrScope
 		}
 		return f.inner.Decide(ctx, d)
-	}), []string{"what is wrong with a decision counts before its scope"}},
+	}), []string{"other errors of a decision come before those of its scope"}},
 	{"takes every decision for a yes", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Allow = true
 		return f.inner.Decide(ctx, d)
-	}), []string{"a refusal is a decision"}},
+	}), []string{"a denial is a decision"}},
 	{"lets go of a session that is decided about", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		session := f.asked(d.Approval).Session
 		return must(f.inner.Decide(ctx, d))(f.inner.Release(ctx, session, f.known()[session]))
-	}), []string{"a session that is held is decided about too, and stays held"}},
+	}), []string{"an approval of a held session can be decided, and the session stays held"}},
 	{"says that everything has been decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		a, err := f.inner.Decide(ctx, d)
 		if err != nil {
@@ -109,13 +109,13 @@ var approvalFaults = []fault{
 		}
 		return a, err
 	}), []string{
-		"an approval that is not there is ErrNotFound", "a decision about another input is ErrWrongHash and leaves it pending",
-		"an approval that has expired is ErrExpired and stays pending",
+		"a missing approval is ErrNotFound", "a decision with the hash of another input is ErrWrongHash, and the approval stays pending",
+		"an expired approval is ErrExpired and stays pending",
 	}},
 	{"does not look at the hash", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Hash = f.asked(d.Approval).Hash
 		return f.inner.Decide(ctx, d)
-	}), []string{"a decision about another input is ErrWrongHash and leaves it pending"}},
+	}), []string{"a decision with the hash of another input is ErrWrongHash, and the approval stays pending"}},
 	{"lets the last decision stand", func(f *flawed) {
 		last := make(map[string]*belay.Decision)
 		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) {
@@ -136,20 +136,20 @@ var approvalFaults = []fault{
 			}
 		})(f)
 	}, []string{
-		"a second decision is ErrDecided and the first stands", "an approval that was committed with its decision is ErrDecided",
-		"of many decisions one is stored, and the others are told whose", "an approval of an earlier response can still be decided, once",
+		"a second decision is ErrDecided, and the first one remains", "an approval that was committed with its decision is ErrDecided",
+		"of many concurrent decisions one is stored, and the others get it returned", "an approval of an earlier response can still be decided, once",
 		"an approval that was pending when the process ended can be decided, once",
 	}},
 	{"does not look at the time", func(f *flawed) {
 		f.inner = memstore.New(&memstore.Options{Clock: hooktest.NewClock(time.Time{}.AddDate(1, 0, 0))})
 		f.open, f.commit, f.release, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Decide
-	}, []string{"an approval that has expired is ErrExpired and stays pending"}},
+	}, []string{"an expired approval is ErrExpired and stays pending"}},
 	{"lets expire what has no time", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		if f.asked(d.Approval).Expires.Before(time.Now()) {
 			return belay.Approval{}, belay.ErrExpired
 		}
 		return f.inner.Decide(ctx, d)
-	}), []string{"an approval without Expires does not expire", "an approval that was decided in time is ErrDecided when it has expired"}},
+	}), []string{"an approval without Expires does not expire", "a decided approval is ErrDecided even after it has expired"}},
 	{"forgets the approvals of earlier responses", func(f *flawed) {
 		old := make(map[string]bool)
 		onCommit(func(f *flawed, c *belay.Commit) {

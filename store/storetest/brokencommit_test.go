@@ -11,12 +11,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// commitFaults are about what a commit is, and what is left of one that was
-// refused.
+// commitFaults are stores with faults in commits, and in rejected commits.
 var commitFaults = []fault{
 	{"stores the first message of a commit", onCommit(func(_ *flawed, c *belay.Commit) {
 		c.Messages = c.Messages[:min(len(c.Messages), 1)]
-	}), []string{"messages follow one another without a gap"}},
+	}), []string{"messages are numbered without a gap"}},
 	{"leaves out what is there already", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			last := int64(len(f.said(c.Session)))
@@ -26,27 +25,27 @@ var commitFaults = []fault{
 			}
 			return nil
 		}
-	}, []string{"a message that is there already is ErrConflict", "of many commits of one message one is stored"}},
+	}, []string{"an existing message number is ErrConflict", "of many concurrent commits of one message number one is stored"}},
 	{"numbers the messages itself", onCommit(func(f *flawed, c *belay.Commit) {
 		for i, m := range c.Messages {
 			m.Seq = int64(len(f.said(c.Session)) + i + 1)
 		}
 	}), []string{
-		"a message that leaves a gap is ErrConflict", "a gap within a commit is ErrConflict", "a commit that conflicts changes nothing",
-		"a message that is there already is ErrConflict",
+		"a message that leaves a gap is ErrConflict", "a gap within a commit is ErrConflict", "a conflicting commit changes nothing",
+		"an existing message number is ErrConflict",
 	}},
 	{"leaves out calls of messages that are not there", onCommit(func(f *flawed, c *belay.Commit) {
 		last := int64(len(f.said(c.Session)) + len(c.Messages))
 		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.CallRecord) bool { return call.Message < 1 || call.Message > last })
-	}), []string{"a call of a message that is not there is ErrConflict"}},
+	}), []string{"a call of a missing message is ErrConflict"}},
 	{"amends nothing", onCommit(func(_ *flawed, c *belay.Commit) { c.Amended = nil }), []string{
-		"an amended message replaces the last one", "amending any message but the last is ErrConflict",
+		"an amended message replaces the last one", "amending a message other than the last is ErrConflict",
 	}},
 	{"amends only the last message, and is silent about others", onCommit(func(f *flawed, c *belay.Commit) {
 		if c.Amended != nil && (c.Amended.Seq == 0 || c.Amended.Seq != int64(len(f.said(c.Session)))) {
 			c.Amended = nil
 		}
-	}), []string{"amending any message but the last is ErrConflict"}},
+	}), []string{"amending a message other than the last is ErrConflict"}},
 	{"refuses a commit of nothing", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			if len(c.Messages)+len(c.Calls)+len(c.Approvals)+len(c.Runs)+len(c.Jobs) == 0 && c.State == nil {
@@ -54,12 +53,12 @@ var commitFaults = []fault{
 			}
 			return f.inner.Commit(ctx, c)
 		}
-	}, []string{"a commit of nothing is harmless"}},
+	}, []string{"an empty commit is harmless"}},
 	{"stores no state beside messages", onCommit(func(_ *flawed, c *belay.Commit) {
 		if len(c.Messages) > 0 {
 			c.State = nil
 		}
-	}), []string{"a commit carries everything at once"}},
+	}), []string{"a commit stores everything at once"}},
 	{"keeps the caller's state", func(f *flawed) {
 		kept := make(map[string]*belay.SessionState)
 		take := f.take
@@ -74,7 +73,7 @@ var commitFaults = []fault{
 				stored.State = *state
 			}
 		})(f)
-	}, []string{"what a caller does to its commit afterwards does not show", "what a caller does to what it opened does not show"}},
+	}, []string{"changes that a caller makes to its commit afterwards have no effect", "changes that a caller makes to an opened session have no effect"}},
 	{"stores messages alone when it is cancelled", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			if ctx.Err() != nil {
@@ -83,22 +82,22 @@ var commitFaults = []fault{
 			}
 			return f.inner.Commit(ctx, c)
 		}
-	}, []string{"a commit that is cancelled is stored whole or not at all"}},
+	}, []string{"a cancelled commit is stored completely or not at all"}},
 	{"says nothing when it is cancelled", onRefusal(func(_ context.Context, _ *flawed, _ *belay.Commit, err error) error {
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}
 		return err
-	}), []string{"a commit that is cancelled is stored whole or not at all"}},
+	}), []string{"a cancelled commit is stored completely or not at all"}},
 	{"stores the runs of a commit that it refuses", onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
 		for _, run := range c.Runs {
 			_ = f.inner.Journal().Append(ctx, []hook.Run{run})
 		}
 		return err
 	}), []string{
-		"a commit that is fenced changes nothing", "a commit that conflicts changes nothing",
-		"a commit with a run that has ended otherwise changes nothing", "a commit with a job that is not sound changes nothing",
-		"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+		"a fenced commit changes nothing", "a conflicting commit changes nothing",
+		"a commit with a run that has already ended differently changes nothing", "a commit with an invalid job changes nothing",
+		"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
 	}},
 	{"stores the state of a commit that it refuses", refusedPart(func(c *belay.Commit) *belay.Commit {
 		return &belay.Commit{State: c.State}
@@ -112,8 +111,8 @@ var commitFaults = []fault{
 	{"stores the jobs of a commit that it refuses", refusedPart(func(c *belay.Commit) *belay.Commit {
 		return &belay.Commit{Jobs: c.Jobs}
 	}), []string{
-		"a commit that is fenced changes nothing", "a commit that conflicts changes nothing",
-		"a commit with a run that has ended otherwise changes nothing",
+		"a fenced commit changes nothing", "a conflicting commit changes nothing",
+		"a commit with a run that has already ended differently changes nothing",
 	}},
 	{"writes the transcript before the journal and the queue", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
@@ -125,8 +124,8 @@ var commitFaults = []fault{
 			return f.inner.Commit(ctx, &records)
 		}
 	}, []string{
-		"a commit with a run that has ended otherwise changes nothing", "a commit with a job that is not sound changes nothing",
-		"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+		"a commit with a run that has already ended differently changes nothing", "a commit with an invalid job changes nothing",
+		"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
 	}},
 	{"leaves out jobs that do not fit", onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
 		if !errors.Is(err, hook.ErrQueueFull) {
@@ -134,10 +133,10 @@ var commitFaults = []fault{
 		}
 		c.Jobs = nil
 		return f.inner.Commit(ctx, c)
-	}), []string{"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing"}},
+	}), []string{"a commit with too many jobs is hook.ErrQueueFull and changes nothing"}},
 	{"leaves out jobs that are not sound", onCommit(func(_ *flawed, c *belay.Commit) {
 		c.Jobs = slices.DeleteFunc(c.Jobs, func(job hook.Job) bool { return job.ID == "" })
-	}), []string{"a commit with a job that is not sound changes nothing"}},
+	}), []string{"a commit with an invalid job changes nothing"}},
 	{"refuses everything once it has refused", func(f *flawed) {
 		refused := false
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
@@ -148,7 +147,7 @@ var commitFaults = []fault{
 			refused = err != nil
 			return err
 		}
-	}, []string{"what was refused can be committed when the reason is gone"}},
+	}, []string{"a rejected commit succeeds when the reason is removed"}},
 	{"loses a commit now and then", func(f *flawed) {
 		lost := make(chan struct{}, 1)
 		lost <- struct{}{}
@@ -162,7 +161,7 @@ var commitFaults = []fault{
 			}
 			return f.inner.Commit(ctx, c)
 		}
-	}, []string{"many sessions are written at once and nothing is lost"}},
+	}, []string{"concurrent writes to many sessions lose nothing"}},
 	{"stores a message at a time", func(f *flawed) {
 		reads := make(chan struct{})
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
@@ -193,17 +192,17 @@ var commitFaults = []fault{
 			}
 			return nil
 		}
-	}, []string{"a reader sees a commit whole or not at all"}},
+	}, []string{"a reader sees a commit completely or not at all"}},
 }
 
-// everyRefusal is every rule about a commit that is refused and changes nothing.
+// everyRefusal lists the rules about a rejected commit that changes nothing.
 var everyRefusal = []string{
-	"a commit that is fenced changes nothing", "a commit that conflicts changes nothing",
-	"a commit with a run that has ended otherwise changes nothing", "a commit with a job that is not sound changes nothing",
-	"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+	"a fenced commit changes nothing", "a conflicting commit changes nothing",
+	"a commit with a run that has already ended differently changes nothing", "a commit with an invalid job changes nothing",
+	"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
 }
 
-// refusedPart stores a part of what is refused.
+// refusedPart stores a part of a rejected commit.
 func refusedPart(part func(c *belay.Commit) *belay.Commit) func(f *flawed) {
 	return onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
 		some := part(c)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// contentFaults are about what comes back when a session is opened.
+// contentFaults are stores that return other content than was stored.
 var contentFaults = []fault{
 	{"fills in what is empty", func(f *flawed) {
 		onCommit(func(_ *flawed, c *belay.Commit) {
@@ -32,8 +32,8 @@ var contentFaults = []fault{
 			}
 		})(f)
 	}, []string{
-		"every field of a message that is empty comes back empty", "every field of a call that is empty comes back empty",
-		"every field of an approval that is empty comes back empty",
+		"empty fields of a message come back empty", "empty fields of a call come back empty",
+		"empty fields of an approval come back empty",
 	}},
 	{"forgets usage and results", onCommit(func(_ *flawed, c *belay.Commit) {
 		for _, m := range c.Messages {
@@ -56,12 +56,12 @@ var contentFaults = []fault{
 		if m.PreModifiedText != nil && *m.PreModifiedText == "" {
 			m.PreModifiedText = nil
 		}
-	}), []string{"a text that was empty before it was rewritten is not one that was not rewritten"}},
+	}), []string{"an empty original text differs from a missing original text"}},
 	{"takes absent for empty", onMessage(func(m *belay.Message) {
 		if m.PreModifiedText == nil {
 			m.PreModifiedText = new(string)
 		}
-	}), []string{"a text that was empty before it was rewritten is not one that was not rewritten"}},
+	}), []string{"an empty original text differs from a missing original text"}},
 	{"does not know a kind", onMessage(func(m *belay.Message) {
 		if m.Kind == belay.KindInjected {
 			m.Kind = belay.KindUser
@@ -78,7 +78,7 @@ var contentFaults = []fault{
 				p.Opaque = normalized(p.Opaque)
 			}
 		}
-	}), []string{"JSON comes back in the order of its keys and with its numbers as they were", "every field of a message comes back"}},
+	}), []string{"JSON keeps the order of its keys and the spelling of its numbers", "every field of a message comes back"}},
 	{"cuts what is large", onMessage(func(m *belay.Message) {
 		for i := range m.Parts {
 			if media := m.Parts[i].Media; media != nil {
@@ -93,11 +93,11 @@ var contentFaults = []fault{
 	}), []string{"a time comes back as the same moment, whatever its zone"}},
 	{"opens the newest messages alone", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		stored.Messages = stored.Messages[max(len(stored.Messages)-50, 0):]
-	}), []string{"without a compaction all messages are opened"}},
+	}), []string{"without a compaction Open returns all messages"}},
 	{"opens all messages", onOpen(func(f *flawed, session string, stored *belay.Stored) {
 		stored.Messages = f.said(session)
 	}), []string{
-		"a compaction that keeps nothing is the first message", "the messages that a compaction keeps come behind it",
+		"a compaction that keeps nothing is the first message", "the messages that a compaction keeps come after it",
 		"the last compaction counts", "a compaction within a commit counts",
 	}},
 	{"opens nothing from before a compaction", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
@@ -106,10 +106,10 @@ var contentFaults = []fault{
 		}
 		from := stored.Messages[0].Seq
 		stored.Messages = slices.DeleteFunc(slices.Clone(stored.Messages), func(m *belay.Message) bool { return m.Seq < from })
-	}), []string{"the messages that a compaction keeps come behind it", "the last compaction counts", "a compaction within a commit counts"}},
+	}), []string{"the messages that a compaction keeps come after it", "the last compaction counts", "a compaction within a commit counts"}},
 	{"opens the messages in the order of their numbers", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		stored.Messages = slices.SortedFunc(slices.Values(stored.Messages), func(a, b *belay.Message) int { return cmp.Compare(a.Seq, b.Seq) })
-	}), []string{"the messages that a compaction keeps come behind it", "the last compaction counts", "a compaction within a commit counts"}},
+	}), []string{"the messages that a compaction keeps come after it", "the last compaction counts", "a compaction within a commit counts"}},
 	{"opens compactions among the messages that one keeps", onOpen(func(f *flawed, session string, stored *belay.Stored) {
 		if len(stored.Messages) > 0 && stored.Messages[0].IsCompaction {
 			summary, said := stored.Messages[0], f.said(session)
@@ -134,7 +134,7 @@ var contentFaults = []fault{
 				}
 			}
 		}
-	}), []string{"a compaction in one session is none in another"}},
+	}), []string{"a compaction in one session does not affect another"}},
 	{"keeps the first call of a place", onCommit(func(f *flawed, c *belay.Commit) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -144,7 +144,7 @@ var contentFaults = []fault{
 	}), []string{"a call replaces the one of the same message and index"}},
 	{"keeps the first call of a place within a commit", onCommit(func(_ *flawed, c *belay.Commit) {
 		c.Calls = slices.CompactFunc(c.Calls, samePlace)
-	}), []string{"of two calls of one place in a commit the later one stands"}},
+	}), []string{"if a commit has two calls with the same index, the later one is stored"}},
 	{"opens calls by their id", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		slices.SortFunc(stored.Calls, func(a, b belay.CallRecord) int { return cmp.Compare(a.ID, b.ID) })
 	}), []string{"calls come back in the order of their index"}},
@@ -164,7 +164,7 @@ var contentFaults = []fault{
 		if len(stored.Calls) > 0 && stored.Calls[0].Message != stored.Last {
 			stored.Calls = nil
 		}
-	}), []string{"what follows a response does not hide its calls"}},
+	}), []string{"later messages do not hide the calls of a response"}},
 	{"mixes up the calls and states of sessions", func(f *flawed) {
 		var calls []belay.CallRecord
 		var state belay.SessionState
@@ -201,10 +201,10 @@ var contentFaults = []fault{
 			}
 			turn = c.State.Turn
 		})(f)
-	}, []string{"a state replaces all of the one before"}},
+	}, []string{"a state replaces the whole previous state"}},
 	{"counts the messages that are opened", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		stored.Last = int64(len(stored.Messages))
-	}), []string{"a compaction that keeps nothing is the first message", "the messages that a compaction keeps come behind it"}},
+	}), []string{"a compaction that keeps nothing is the first message", "the messages that a compaction keeps come after it"}},
 	{"does not count messages", func(f *flawed) {
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
 			stored, err := f.inner.Open(ctx, session)
@@ -213,12 +213,12 @@ var contentFaults = []fault{
 			}
 			return stored, err
 		}
-	}, []string{"messages follow one another without a gap", "a session that was released can be opened"}},
+	}, []string{"messages are numbered without a gap", "a released session can be opened"}},
 }
 
 func samePlace(a, b belay.CallRecord) bool { return a.Message == b.Message && a.Index == b.Index }
 
-// normalized is what becomes of JSON in a database that understands it.
+// normalized returns JSON as a database with a JSON type would return it.
 func normalized(raw json.RawMessage) json.RawMessage {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {

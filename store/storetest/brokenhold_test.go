@@ -9,21 +9,21 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// holdFaults are about who has a session.
+// holdFaults are stores with faults in holds.
 var holdFaults = []fault{
 	{"begins with something", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		if stored.Last == 0 {
 			stored.State.Turns = 1
 		}
-	}), []string{"a session that is new is empty"}},
+	}), []string{"a new session is empty"}},
 	{"lets anybody in", func(f *flawed) {
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
 			f.inner.Expire(session)
 			return f.inner.Open(ctx, session)
 		}
 	}, []string{
-		"a session that is held is ErrHeld", "of many who open a session one gets it",
-		"a session that is held is decided about too, and stays held",
+		"opening a held session is ErrHeld", "of many concurrent opens of a session one succeeds",
+		"an approval of a held session can be decided, and the session stays held",
 	}},
 	{"hands out one session at a time", func(f *flawed) {
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
@@ -34,10 +34,10 @@ var holdFaults = []fault{
 			}
 			return f.inner.Open(ctx, session)
 		}
-	}, []string{"a session that is held is ErrHeld", "sessions whose names look alike are apart"}},
+	}, []string{"opening a held session is ErrHeld", "sessions with similar names are separate"}},
 	{"never lets go", func(f *flawed) {
 		f.release = func(context.Context, string, int64) error { return nil }
-	}, []string{"a session that was released can be opened", "each hold has a higher epoch than the one before"}},
+	}, []string{"a released session can be opened", "each hold has a higher epoch than the previous one"}},
 	{"gives every hold the same epoch", func(f *flawed) {
 		epochs := make(map[string]int64)
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
@@ -61,17 +61,17 @@ var holdFaults = []fault{
 			return f.inner.Release(ctx, session, translated(session, epoch))
 		}
 	}, []string{
-		"each hold has a higher epoch than the one before", "a commit of a former holder is ErrFenced",
-		"whoever takes over has a higher epoch and fences off the former holder", "the hold of a process that has ended can be taken over",
-		"a second release does not let go of another's hold", "a commit without messages is fenced too",
+		"each hold has a higher epoch than the previous one", "a commit of a former holder is ErrFenced",
+		"a takeover has a higher epoch and fences the former holder", "the hold of a process that has ended can be taken over",
+		"a second release does not release the hold of another holder", "a commit without messages is fenced too",
 	}},
 	{"lets go whatever the epoch", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, _ int64) error {
 			return f.inner.Release(ctx, session, f.known()[session])
 		}
 	}, []string{
-		"a release with the wrong epoch is harmless", "a second release does not let go of another's hold",
-		"whoever takes over has a higher epoch and fences off the former holder",
+		"a release with the wrong epoch is harmless", "a second release does not release the hold of another holder",
+		"a takeover has a higher epoch and fences the former holder",
 	}},
 	{"refuses to let go with the wrong epoch", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, epoch int64) error {
@@ -80,7 +80,7 @@ var holdFaults = []fault{
 			}
 			return f.inner.Release(ctx, session, epoch)
 		}
-	}, []string{"a release with the wrong epoch is harmless", "a release of a session that is not there is harmless"}},
+	}, []string{"a release with the wrong epoch is harmless", "releasing a missing session is harmless"}},
 	{"makes the session that is released", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, epoch int64) error {
 			if _, ok := f.known()[session]; !ok {
@@ -89,27 +89,27 @@ var holdFaults = []fault{
 			}
 			return f.inner.Release(ctx, session, epoch)
 		}
-	}, []string{"a release of a session that is not there is harmless"}},
+	}, []string{"releasing a missing session is harmless"}},
 	{"does not tell upper from lower case", func(f *flawed) {
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
 			return f.inner.Open(ctx, strings.ToLower(session))
 		}
-	}, []string{"sessions whose names look alike are apart"}},
+	}, []string{"sessions with similar names are separate"}},
 	{"does not look at the epoch", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			c.Epoch = f.known()[c.Session]
 			return f.inner.Commit(ctx, c)
 		}
 	}, []string{
-		"a commit with another epoch is ErrFenced", "a commit of a former holder is ErrFenced", "a commit that is fenced changes nothing",
-		"whoever takes over has a higher epoch and fences off the former holder",
+		"a commit with another epoch is ErrFenced", "a commit of a former holder is ErrFenced", "a fenced commit changes nothing",
+		"a takeover has a higher epoch and fences the former holder",
 	}},
 	{"refuses with errors of its own", onRefusal(func(context.Context, *flawed, *belay.Commit, error) error {
 		return errors.New("constraint violated")
 	}), []string{
-		"a commit with another epoch is ErrFenced", "a message that is there already is ErrConflict",
-		"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
-		"a commit with a run that has ended otherwise changes nothing", "of many commits of one message one is stored",
+		"a commit with another epoch is ErrFenced", "an existing message number is ErrConflict",
+		"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
+		"a commit with a run that has already ended differently changes nothing", "of many concurrent commits of one message number one is stored",
 	}},
 	{"makes the session that is committed to", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
@@ -150,7 +150,7 @@ var holdFaults = []fault{
 			f.journal = fresh.Journal
 		}
 	}, []string{
-		"what was committed outlives the process", "an approval that was pending when the process ended can be decided, once",
+		"committed data survives the end of the process", "an approval that was pending when the process ended can be decided, once",
 		"the hold of a process that has ended can be taken over",
 	}},
 }

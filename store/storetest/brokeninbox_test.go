@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inboxFaults are about the approvals that are listed.
+// inboxFaults are stores with faults in listings of approvals.
 var inboxFaults = []fault{
 	{"lists an approval that nobody asked", onApprovals(func(_ *flawed, all []belay.Approval) []belay.Approval {
 		if len(all) == 0 {
@@ -27,14 +27,14 @@ var inboxFaults = []fault{
 	{"lists what is pending alone", onApprovals(func(_ *flawed, all []belay.Approval) []belay.Approval {
 		return slices.DeleteFunc(all, func(a belay.Approval) bool { return a.Decided != nil })
 	}), []string{
-		"approvals are listed with every field, decided or not", "approvals that nobody has decided are selected, expired ones too",
-		"an approval that is listed can be decided meanwhile",
+		"approvals are listed with every field, decided or not", "a filter selects undecided approvals, including expired ones",
+		"an approval can be decided during a listing",
 	}},
 	{"keeps every form of an approval in its inbox", func(f *flawed) {
 		var forms []belay.Approval
 		onCommit(func(_ *flawed, c *belay.Commit) { forms = append(forms, c.Approvals...) })(f)
 		onApprovals(func(*flawed, []belay.Approval) []belay.Approval { return forms })(f)
-	}, []string{"an approval that was replaced is listed once, as it is now"}},
+	}, []string{"a replaced approval is listed once, in its new state"}},
 	{"lists approvals as they were asked first", func(f *flawed) {
 		first := make(map[string]belay.Approval)
 		onCommit(func(_ *flawed, c *belay.Commit) {
@@ -50,17 +50,17 @@ var inboxFaults = []fault{
 			}
 			return all
 		})(f)
-	}, []string{"an approval that was replaced is listed once, as it is now"}},
+	}, []string{"a replaced approval is listed once, in its new state"}},
 	{"lists the newest approval first", onApprovals(func(_ *flawed, all []belay.Approval) []belay.Approval {
 		slices.Reverse(all)
 		return all
-	}), []string{"the approval that was asked first is listed first"}},
+	}), []string{"approvals are listed in the order in which they were asked"}},
 	{"lists approvals by their ids", onApprovals(func(_ *flawed, all []belay.Approval) []belay.Approval {
 		slices.SortFunc(all, func(a, b belay.Approval) int { return strings.Compare(a.ID, b.ID) })
 		return all
-	}), []string{"the approval that was asked first is listed first"}},
+	}), []string{"approvals are listed in the order in which they were asked"}},
 	{"lists the approvals of all sessions", onApprovalFilter(func(filter *belay.ApprovalFilter) { filter.Session = "" }), []string{
-		"approvals are selected by their session", "an approval is listed if all of a filter matches",
+		"approvals are selected by their session", "an approval is listed if all parts of the filter match",
 	}},
 	{"lists the approvals of sessions that begin so", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
@@ -79,16 +79,16 @@ var inboxFaults = []fault{
 				return slices.DeleteFunc(all, func(a belay.Approval) bool { return pending && a.Decided != nil && a.Decided.Allow })
 			})
 		}
-	}, []string{"approvals that nobody has decided are selected, expired ones too"}},
+	}, []string{"a filter selects undecided approvals, including expired ones"}},
 	{"takes what has expired for decided", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 			return changed(f.inner.Approvals(ctx, filter), func(all []belay.Approval) []belay.Approval {
 				return slices.DeleteFunc(all, func(a belay.Approval) bool { return filter.Pending && a.Expires.Year() < 2020 })
 			})
 		}
-	}, []string{"approvals that nobody has decided are selected, expired ones too"}},
+	}, []string{"a filter selects undecided approvals, including expired ones"}},
 	{"lists approvals beyond the limit", onApprovalFilter(func(filter *belay.ApprovalFilter) { filter.Limit = 0 }), []string{
-		"a listing of approvals stops at its limit", "an approval is listed if all of a filter matches",
+		"a listing of approvals stops at its limit", "an approval is listed if all parts of the filter match",
 	}},
 	{"filters the approvals that the limit left", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
@@ -98,7 +98,7 @@ var inboxFaults = []fault{
 				})
 			})
 		}
-	}, []string{"an approval is listed if all of a filter matches"}},
+	}, []string{"an approval is listed if all parts of the filter match"}},
 	{"lists the approvals of the last response", onApprovals(func(f *flawed, all []belay.Approval) []belay.Approval {
 		return slices.DeleteFunc(all, func(a belay.Approval) bool { return a.ID == "old" && len(f.said("a")) > 1 })
 	}), []string{"approvals of earlier responses are listed"}},
@@ -118,12 +118,12 @@ var inboxFaults = []fault{
 			}
 			return all
 		})(f)
-	}, []string{"an approval that is listed is the caller's"}},
+	}, []string{"changing a listed approval does not change the store"}},
 	{"lists approvals once", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 			return once(f.inner.Approvals(ctx, filter))
 		}
-	}, []string{"a listing of approvals can be left and taken up anew"}},
+	}, []string{"a listing of approvals can be abandoned and started again"}},
 	{"is locked while approvals are listed", func(f *flawed) {
 		lock := make(chan struct{}, 1)
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
@@ -138,7 +138,7 @@ var inboxFaults = []fault{
 				return belay.Approval{}, errors.New("the database is locked")
 			}
 		}
-	}, []string{"an approval that is listed can be decided meanwhile"}},
+	}, []string{"an approval can be decided during a listing"}},
 	{"ends a cancelled listing of approvals in silence", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 			return silent(f.inner.Approvals(ctx, filter))
@@ -146,7 +146,7 @@ var inboxFaults = []fault{
 	}, []string{"a cancelled listing of approvals ends with an error"}},
 }
 
-// onApprovals changes the approvals that are listed.
+// onApprovals changes the listed approvals.
 func onApprovals(change func(f *flawed, all []belay.Approval) []belay.Approval) func(f *flawed) {
 	return func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
@@ -155,7 +155,7 @@ func onApprovals(change func(f *flawed, all []belay.Approval) []belay.Approval) 
 	}
 }
 
-// onApprovalFilter changes what is asked for.
+// onApprovalFilter changes the filter.
 func onApprovalFilter(change func(filter *belay.ApprovalFilter)) func(f *flawed) {
 	return func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {

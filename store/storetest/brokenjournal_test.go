@@ -10,11 +10,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// journalFaults are about the runs and jobs of commits.
+// journalFaults are stores with faults in the runs and jobs of commits.
 var journalFaults = []fault{
 	{"drops the runs", onCommit(func(_ *flawed, c *belay.Commit) { c.Runs = nil }), []string{
-		"the runs of a commit are in the journal", "many sessions are written at once and nothing is lost",
-		"what is appended to the journal and what is committed is in one list",
+		"the runs of a commit are in the journal", "concurrent writes to many sessions lose nothing",
+		"appended runs and committed runs are in one list",
 	}},
 	{"drops the runs of a commit that has jobs", onCommit(func(_ *flawed, c *belay.Commit) {
 		if len(c.Jobs) > 0 {
@@ -36,15 +36,15 @@ var journalFaults = []fault{
 	{"has a journal apart from that of its commits", func(f *flawed) {
 		apart := hook.NewMemoryJournal(100)
 		f.journal = func() hook.Journal { return apart }
-	}, []string{"what is appended to the journal and what is committed is in one list", "the runs of a commit are in the journal"}},
+	}, []string{"appended runs and committed runs are in one list", "the runs of a commit are in the journal"}},
 	{"drops the jobs", onCommit(func(_ *flawed, c *belay.Commit) { c.Jobs = nil }), []string{
-		"the jobs of a commit are in the queue, and its runs in the journal", "a job whose key is there already is left out and the commit is stored",
+		"the jobs of a commit are in the queue, and its runs in the journal", "a job with an existing key is skipped, and the commit is stored",
 	}},
 	{"forgets how a job is retried", onCommit(func(_ *flawed, c *belay.Commit) {
 		for i := range c.Jobs {
 			c.Jobs[i].Retry = hook.Retry{}
 		}
-	}), []string{"a job comes out of the queue as it was committed"}},
+	}), []string{"the queue returns a job as it was committed"}},
 	{"refuses a job whose key is there already", func(f *flawed) {
 		seen := make(map[string]bool)
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
@@ -56,7 +56,7 @@ var journalFaults = []fault{
 			}
 			return f.inner.Commit(ctx, c)
 		}
-	}, []string{"a job whose key is there already is left out and the commit is stored"}},
+	}, []string{"a job with an existing key is skipped, and the commit is stored"}},
 	{"queues jobs before it commits", func(f *flawed) {
 		looked := make(chan struct{}, 1)
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
@@ -72,12 +72,12 @@ var journalFaults = []fault{
 					return err
 				}
 				select {
-				case <-looked: // whoever claims it is sooner
+				case <-looked: // the worker that claims it is faster
 				case <-time.After(time.Second):
 				}
 			}
 			c.Jobs = nil
 			return f.inner.Commit(ctx, c)
 		}
-	}, []string{"whoever claims a job finds its commit"}},
+	}, []string{"a worker that claims a job sees its commit"}},
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// listFaults are about the sessions that are listed.
+// listFaults are stores with faults in listings of sessions.
 var listFaults = []fault{
 	{"lists a session that nobody opened", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		if len(all) == 0 {
@@ -24,31 +24,31 @@ var listFaults = []fault{
 		slices.Reverse(all)
 		return all
 	}), []string{
-		"the session that was changed last is listed first", "many sessions are listed in order",
-		"a listing of sessions can be left and taken up anew",
+		"the last changed session is listed first", "many sessions are listed in order",
+		"a listing of sessions can be abandoned and started again",
 	}},
 	{"lists sessions by when they were made", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		slices.SortFunc(all, func(a, b belay.SessionInfo) int { return b.Created.Compare(a.Created) })
 		return all
-	}), []string{"the session that was changed last is listed first"}},
+	}), []string{"the last changed session is listed first"}},
 	{"lists a page of sessions", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		return all[:min(len(all), 100)]
 	}), []string{"many sessions are listed in order"}},
 	{"takes a prefix for a pattern", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
 		prefix := strings.ToLower(strings.TrimRight(filter.Prefix, "%_"))
 		return strings.HasPrefix(strings.ToLower(info.ID), prefix)
-	}), []string{"sessions are selected by how their ids begin, letter by letter"}},
+	}), []string{"sessions are selected by the exact prefix of their ids"}},
 	{"does not look at the prefix", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
 		return !filter.Open || info.State.Turn != nil
-	}), []string{"sessions are selected by how their ids begin, letter by letter", "a session is listed if all of a filter matches"}},
+	}), []string{"sessions are selected by the exact prefix of their ids", "a session is listed if all parts of the filter match"}},
 	{"takes parked turns for none", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		return slices.DeleteFunc(all, func(i belay.SessionInfo) bool { return i.State.Turn != nil && i.State.Turn.Parked })
-	}), []string{"sessions with a turn under way are selected, parked ones too"}},
+	}), []string{"a filter selects sessions with an open turn, including parked ones"}},
 	{"takes every session for one with a turn under way", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
 		return strings.HasPrefix(info.ID, filter.Prefix)
-	}), []string{"sessions with a turn under way are selected, parked ones too", "a session is listed if all of a filter matches"}},
+	}), []string{"a filter selects sessions with an open turn, including parked ones", "a session is listed if all parts of the filter match"}},
 	{"lists sessions beyond the limit", onSessionFilter(func(filter *belay.SessionFilter) { filter.Limit = 0 }), []string{
-		"a listing of sessions stops at its limit", "a session is listed if all of a filter matches",
+		"a listing of sessions stops at its limit", "a session is listed if all parts of the filter match",
 	}},
 	{"filters what the limit left", func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -58,19 +58,19 @@ var listFaults = []fault{
 				})
 			})
 		}
-	}, []string{"a session is listed if all of a filter matches"}},
+	}, []string{"a session is listed if all parts of the filter match"}},
 }
 
-// infoFaults are about what is told of a session.
+// infoFaults are stores with faults in the fields of listed sessions.
 var infoFaults = []fault{
 	{"does not know when a session was changed", onInfo(func(i *belay.SessionInfo) { i.Changed = i.Created }), []string{
-		"a listing tells when a session was made and when it was changed",
+		"a listing has the times when a session was created and changed",
 	}},
 	{"takes each change for a new session", onInfo(func(i *belay.SessionInfo) { i.Created = i.Changed }), []string{
-		"a listing tells when a session was made and when it was changed",
+		"a listing has the times when a session was created and changed",
 	}},
 	{"knows no times", onInfo(func(i *belay.SessionInfo) { i.Created, i.Changed = time.Time{}, time.Time{} }), []string{
-		"a listing tells when a session was made and when it was changed",
+		"a listing has the times when a session was created and changed",
 	}},
 	{"takes a decision for a change", func(f *flawed) {
 		at := make(map[string]time.Time)
@@ -84,20 +84,20 @@ var infoFaults = []fault{
 				i.Changed = decided
 			}
 		})(f)
-	}, []string{"what is read, decided, let go of or refused is no change of a session"}},
+	}, []string{"reading, deciding, releasing and rejected commits do not change a session's time"}},
 	{"takes a release for a change", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, epoch int64) error {
 			return errors.Join(f.inner.Commit(ctx, &belay.Commit{Session: session, Epoch: epoch}), f.inner.Release(ctx, session, epoch))
 		}
-	}, []string{"what is read, decided, let go of or refused is no change of a session"}},
+	}, []string{"reading, deciding, releasing and rejected commits do not change a session's time"}},
 	{"counts the messages that the model sees", func(f *flawed) {
 		onInfo(func(i *belay.SessionInfo) { i.Last = int64(len(belay.Visible(f.said(i.ID)))) })(f)
-	}, []string{"a listing tells the number of the last message"}},
+	}, []string{"a listing has the number of the last message"}},
 	{"takes a session that was opened for one that is held", onInfo(func(i *belay.SessionInfo) { i.Held = true }), []string{
-		"a listing tells whether a session is held",
+		"a listing reports whether a session is held",
 	}},
 	{"tells nothing of holds", onInfo(func(i *belay.SessionInfo) { i.Held = false }), []string{
-		"a listing tells whether a session is held", "a session whose holder is gone is not listed as held",
+		"a listing reports whether a session is held", "a session whose holder has ended is not listed as held",
 	}},
 	{"takes a session for held until it is released", func(f *flawed) {
 		released := make(map[string]bool)
@@ -106,9 +106,9 @@ var infoFaults = []fault{
 			return f.inner.Release(ctx, session, epoch)
 		}
 		onInfo(func(i *belay.SessionInfo) { i.Held = !released[i.ID] })(f)
-	}, []string{"a session whose holder is gone is not listed as held"}},
+	}, []string{"a session whose holder has ended is not listed as held"}},
 	{"lists no states", onInfo(func(i *belay.SessionInfo) { i.State = belay.SessionState{Turns: i.State.Turns, Turn: i.State.Turn} }), []string{
-		"a listing tells every field of a state",
+		"a listing has every field of a state",
 	}},
 	{"lists the same state to everyone", func(f *flawed) {
 		states := make(map[int]belay.SessionState) // by the turn's step
@@ -121,7 +121,7 @@ var infoFaults = []fault{
 			}
 			states[i.State.Turn.Step] = i.State
 		})(f)
-	}, []string{"a state that is listed is the caller's"}},
+	}, []string{"changing a listed state does not change the store"}},
 	{"lists its own state", func(f *flawed) {
 		own := make(map[string]*belay.TurnState)
 		onCommit(func(_ *flawed, c *belay.Commit) {
@@ -130,17 +130,17 @@ var infoFaults = []fault{
 			}
 		})(f)
 		onInfo(func(i *belay.SessionInfo) { own[i.ID] = i.State.Turn })(f)
-	}, []string{"a state that is listed is the caller's"}},
+	}, []string{"changing a listed state does not change the store"}},
 	{"lists sessions once", func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 			return once(f.inner.Sessions(ctx, filter))
 		}
-	}, []string{"a listing of sessions can be left and taken up anew"}},
+	}, []string{"a listing of sessions can be abandoned and started again"}},
 	{"lists sessions as they were when it was asked", func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 			return kept(f.inner.Sessions(ctx, filter))
 		}
-	}, []string{"a listing of sessions can be left and taken up anew"}},
+	}, []string{"a listing of sessions can be abandoned and started again"}},
 	{"is locked while sessions are listed", func(f *flawed) {
 		lock := make(chan struct{}, 1)
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
@@ -155,7 +155,7 @@ var infoFaults = []fault{
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 			return locked(lock, f.inner.Sessions(ctx, filter))
 		}
-	}, []string{"a session that is listed can be opened and committed to meanwhile"}},
+	}, []string{"a session can be opened and committed to during a listing"}},
 	{"ends a cancelled listing of sessions in silence", func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 			return silent(f.inner.Sessions(ctx, filter))
@@ -165,7 +165,7 @@ var infoFaults = []fault{
 
 // The changes that faults make to listings.
 
-// changed changes what is listed.
+// changed changes a listing.
 func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var all []T
@@ -189,7 +189,7 @@ func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.
 	}
 }
 
-// onSessions changes the sessions that are listed.
+// onSessions changes the listed sessions.
 func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -198,7 +198,7 @@ func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f
 	}
 }
 
-// onInfo changes what is told of each session.
+// onInfo changes each listed session.
 func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
 	return onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		for i := range all {
@@ -208,7 +208,7 @@ func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
 	})
 }
 
-// onSessionFilter changes what is asked for.
+// onSessionFilter changes the filter.
 func onSessionFilter(change func(filter *belay.SessionFilter)) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -244,7 +244,7 @@ func once[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// kept lists what there was the first time.
+// kept always lists the first result.
 func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	var all []T
 	var take sync.Once
@@ -262,7 +262,7 @@ func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// locked holds a lock while it lists.
+// locked holds a lock during a listing.
 func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		lock <- struct{}{}
@@ -271,7 +271,7 @@ func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T,
 	}
 }
 
-// silent swallows how a listing ends.
+// silent drops the error at the end of a listing.
 func silent[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range listing {

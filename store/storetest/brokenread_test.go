@@ -18,18 +18,18 @@ var readFaults = []fault{
 			err = nil
 		}
 		return messages, err
-	}), []string{"a session that is not there is ErrNotFound"}},
+	}), []string{"a missing session is ErrNotFound"}},
 	{"takes a session without messages for none", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		if len(messages) == 0 {
 			err = belay.ErrNotFound
 		}
 		return messages, err
-	}), []string{"a session without messages yields nothing", "reading begins behind any message"}},
+	}), []string{"a session without messages yields nothing", "reading can begin after any message"}},
 	{"begins with the message it is to begin behind", func(f *flawed) {
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
 			return f.inner.Read(ctx, session, after-1)
 		}
-	}, []string{"reading begins behind any message", "many messages are yielded in order"}},
+	}, []string{"reading can begin after any message", "many messages are yielded in order"}},
 	{"sorts numbers as text", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		slices.SortFunc(messages, func(a, b *belay.Message) int { return strings.Compare(fmt.Sprint(a.Seq), fmt.Sprint(b.Seq)) })
 		return messages, err
@@ -47,7 +47,7 @@ var readFaults = []fault{
 				f.inner.Read(ctx, session, after)(yield)
 			}
 		}
-	}, []string{"reading needs no hold and takes none"}},
+	}, []string{"reading needs no hold and does not hold the session"}},
 	{"reads what the model sees", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		for i, m := range slices.Backward(messages) {
 			if m.IsCompaction {
@@ -55,7 +55,7 @@ var readFaults = []fault{
 			}
 		}
 		return messages, err
-	}), []string{"reading sees what came before a compaction", "a compaction that keeps nothing is the first message"}},
+	}), []string{"reading yields messages from before a compaction", "a compaction that keeps nothing is the first message"}},
 	{"reads once", func(f *flawed) {
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
 			messages, used := f.inner.Read(ctx, session, after), false
@@ -66,7 +66,7 @@ var readFaults = []fault{
 				}
 			}
 		}
-	}, []string{"a reading can be left and taken up anew"}},
+	}, []string{"a reading can be abandoned and started again"}},
 	{"ends a cancelled reading in silence", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		if errors.Is(err, context.Canceled) {
 			err = nil

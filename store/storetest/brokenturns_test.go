@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// A sound store keeps all rules about due turns.
+// A correct store passes all rules about turns.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return openTurns(t) })
@@ -44,7 +44,7 @@ func openTurns(t testing.TB) *sqlite.Store {
 	return s
 }
 
-// The stores that follow are broken, each in one way.
+// Each of the following stores has one fault.
 
 type forgetsModel struct{ belay.TurnStore }
 
@@ -174,7 +174,7 @@ func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time
 	return s.TurnStore.Settle(ctx, due, again)
 }
 
-// Each rule about due turns is broken by a store that is.
+// Each rule about turns fails for a store with that fault.
 func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are caught at is looked at when all have been
 	t.Parallel()
 	broken := map[string]func(belay.TurnStore) belay.TurnStore{
@@ -222,13 +222,13 @@ func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are ca
 	}
 }
 
-// A sound store keeps all rules about the claims of the gone.
+// A correct store passes all rules about the claims of dead processes.
 func TestTurnsOfTheGone(t *testing.T) {
 	t.Parallel()
 	storetest.TestTurnsOfTheGone(t, func(t testing.TB) belay.TurnStore { return openTurns(t) }, endTurns)
 }
 
-// endTurns closes a store, as a process that ends does, and opens it again.
+// endTurns closes a store, like a process that ends, and opens it again.
 func endTurns(t testing.TB, s belay.TurnStore) belay.TurnStore {
 	t.Helper()
 	former := s.(*sqlite.Store)
@@ -247,7 +247,7 @@ func endTurns(t testing.TB, s belay.TurnStore) belay.TurnStore {
 	return again
 }
 
-// says is a store that says the same agent of all turns.
+// says is a store that returns the same agent for all turns.
 type says struct {
 	belay.TurnStore
 	agent, model string
@@ -259,7 +259,8 @@ func (s says) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn
 	return due, err
 }
 
-// Each rule about the claims of the gone is broken by a store that is.
+// Each rule about the claims of dead processes fails for a store with that
+// fault.
 func TestTurnsOfTheGoneCatch(t *testing.T) {
 	t.Parallel()
 	for _, rule := range storetest.GoneRules() {

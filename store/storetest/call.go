@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// callRules say what becomes of the calls of a response.
+// callRules define which calls Open returns.
 var callRules = []rule{
 	{"every field of a call comes back", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -15,7 +15,7 @@ var callRules = []rule{
 		h.commit(t, belay.Commit{Calls: []belay.CallRecord{call}})
 		h.wantCalls(t, call)
 	}},
-	{"every field of a call that is empty comes back empty", func(t testing.TB, s *subject) {
+	{"empty fields of a call come back empty", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.respond(t)
 		h.commit(t, belay.Commit{Calls: []belay.CallRecord{{Message: 1, ID: "call", State: belay.CallJudged}}})
@@ -29,11 +29,11 @@ var callRules = []rule{
 			h.commit(t, belay.Commit{Calls: calls[1:2]})
 			h.wantCalls(t, calls...)
 		}
-		calls[1] = belay.CallRecord{Message: 1, Index: 1, ID: "call-2", State: belay.CallDone} // nothing of the old one stays
+		calls[1] = belay.CallRecord{Message: 1, Index: 1, ID: "call-2", State: belay.CallDone} // nothing of the old call remains
 		h.commit(t, belay.Commit{Calls: calls[1:2]})
 		h.wantCalls(t, calls...)
 	}},
-	{"of two calls of one place in a commit the later one stands", func(t testing.TB, s *subject) {
+	{"if a commit has two calls with the same index, the later one is stored", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		calls := judged(h.respond(t, "call-1"))
 		started, done := calls[0], calls[0]
@@ -66,7 +66,7 @@ var callRules = []rule{
 		h.respond(t)
 		h.wantCalls(t)
 	}},
-	{"what follows a response does not hide its calls", func(t testing.TB, s *subject) {
+	{"later messages do not hide the calls of a response", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		calls := judged(h.respond(t, "call-1"))
 		h.say(t, "a reminder")
@@ -84,13 +84,13 @@ var callRules = []rule{
 	}},
 }
 
-// wantCalls asserts which calls are opened.
+// wantCalls asserts which calls Open returns.
 func (h *hold) wantCalls(t testing.TB, want ...belay.CallRecord) {
 	t.Helper()
 	same(t, "Calls", want, h.reread(t).Calls)
 }
 
-// stateRules say what becomes of a session's state.
+// stateRules define how a session's state is stored.
 var stateRules = []rule{
 	{"every field of a state comes back", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -105,7 +105,7 @@ var stateRules = []rule{
 		h.say(t, "one")
 		same(t, "State", state, h.reread(t).State)
 	}},
-	{"a state replaces all of the one before", func(t testing.TB, s *subject) {
+	{"a state replaces the whole previous state", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		state := fullState()
 		h.commit(t, belay.Commit{State: &state})

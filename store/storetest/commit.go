@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// commitRules say what a commit is.
+// commitRules define what a commit stores and rejects.
 var commitRules = []rule{
-	{"messages follow one another without a gap", func(t testing.TB, s *subject) {
+	{"messages are numbered without a gap", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
 		h.say(t, "two", "three")
@@ -21,7 +21,7 @@ var commitRules = []rule{
 			t.Errorf("the last message is %d, want 4", stored.Last)
 		}
 	}},
-	{"a message that is there already is ErrConflict", func(t testing.TB, s *subject) {
+	{"an existing message number is ErrConflict", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one", "two")
 		for _, seq := range []int64{0, 1, 2} {
@@ -29,7 +29,7 @@ var commitRules = []rule{
 		}
 		h.refuse(t, belay.ErrConflict, belay.Commit{Messages: []*belay.Message{user(2, "again"), user(3, "three")}})
 		if got := s.read(t, "a", 0); len(got) != 2 || got[1].Text() != "two" {
-			t.Errorf("there are %d messages, want the 2 that were there", len(got))
+			t.Errorf("there are %d messages, want the 2 from before", len(got))
 		}
 	}},
 	{"a message that leaves a gap is ErrConflict", func(t testing.TB, s *subject) {
@@ -45,7 +45,7 @@ var commitRules = []rule{
 		h.refuse(t, belay.ErrConflict, belay.Commit{Messages: []*belay.Message{user(1, "one"), user(1, "one")}})
 		wantNumbers(t, "the messages", s.read(t, "a", 0))
 	}},
-	{"a call of a message that is not there is ErrConflict", func(t testing.TB, s *subject) {
+	{"a call of a missing message is ErrConflict", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
 		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.CallRecord{{Message: 2, ID: "call", State: belay.CallJudged}}})
@@ -62,14 +62,14 @@ var commitRules = []rule{
 		for what, got := range map[string][]*belay.Message{"what is read": s.read(t, "a", 0), "what is opened": h.reread(t).Messages} {
 			wantNumbers(t, what, got, 1, 2, 3)
 			if len(got) == 3 && !slices.Equal(got[1].Calls()[0].RewrittenBy, []string{"rewriter"}) {
-				t.Errorf("%s has the message as it was before", what)
+				t.Errorf("%s has the message before it was amended", what)
 			}
 		}
 		if before[1].Calls()[0].RewrittenBy != nil || first.Calls()[0].RewrittenBy != nil {
 			t.Error("a message that was read before is changed")
 		}
 	}},
-	{"amending any message but the last is ErrConflict", func(t testing.TB, s *subject) {
+	{"amending a message other than the last is ErrConflict", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(0, "c1")})
 		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(1, "c1")})
@@ -80,14 +80,14 @@ var commitRules = []rule{
 		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(3, "c1"), Messages: []*belay.Message{user(3, "three")}})
 		h.wantPicture(t, before)
 	}},
-	{"a commit of nothing is harmless", func(t testing.TB, s *subject) {
+	{"an empty commit is harmless", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
 		before := h.picture(t)
 		h.commit(t, belay.Commit{})
 		h.wantPicture(t, before)
 	}},
-	{"a commit carries everything at once", func(t testing.TB, s *subject) {
+	{"a commit stores everything at once", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		m, state, asked := response(1, "call-1"), fullState(), fullApproval("a", "approval-1")
 		h.commit(t, belay.Commit{Messages: []*belay.Message{m}, Calls: judged(m), Approvals: []belay.Approval{asked}, State: &state})
@@ -99,7 +99,7 @@ var commitRules = []rule{
 			t.Errorf("the epoch is %d after %d", stored.Epoch, epoch)
 		}
 	}},
-	{"what a caller does to its commit afterwards does not show", func(t testing.TB, s *subject) {
+	{"changes that a caller makes to its commit afterwards have no effect", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		m, state := response(1, "call-1"), fullState()
 		by := decision(fullApproval("a", "approval-1"), "ann")
@@ -122,7 +122,7 @@ var commitRules = []rule{
 		same(t, "Approvals", []belay.Approval{wantAsked}, stored.Approvals)
 		same(t, "State", wantState, stored.State)
 	}},
-	{"what a caller does to what it opened does not show", func(t testing.TB, s *subject) {
+	{"changes that a caller makes to an opened session have no effect", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		m, state, asked := response(1, "call-1"), fullState(), fullApproval("a", "approval-1")
 		h.commit(t, belay.Commit{Messages: []*belay.Message{m}, Calls: judged(m), Approvals: []belay.Approval{asked}, State: &state})
@@ -139,7 +139,7 @@ var commitRules = []rule{
 		same(t, "Approvals", []belay.Approval{asked}, stored.Approvals)
 		same(t, "State", fullState(), stored.State)
 	}},
-	{"a commit that is cancelled is stored whole or not at all", func(t testing.TB, s *subject) {
+	{"a cancelled commit is stored completely or not at all", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// rounding is how far a stored time may be from the one that was given: SQL
+// rounding is how far a stored time may differ from the original: SQL
 // databases keep microseconds.
 const rounding = time.Microsecond
 
-// same asserts that what was read is what was stored, field by field.
+// same asserts that a read value equals the stored one, field by field.
 func same(t testing.TB, what string, want, got any) {
 	t.Helper()
 	var found differences
 	found.compare(what, reflect.ValueOf(want), reflect.ValueOf(got))
 	if len(found) > 0 {
-		t.Errorf("it is not what was stored:\n  %s", strings.Join(found, "\n  "))
+		t.Errorf("the read value differs from the stored one:\n  %s", strings.Join(found, "\n  "))
 	}
 }
 
-// differences are places in a value where another one differs.
+// differences lists where two values differ.
 type differences []string
 
 func (d *differences) add(path string, want, got any) {
 	*d = append(*d, fmt.Sprintf("%s is %s, want %s", path, brief(got), brief(want)))
 }
 
-// brief renders a value in a line.
+// brief renders a value in one line.
 func brief(v any) string {
 	var text string
 	switch v := v.(type) {
@@ -52,9 +52,8 @@ func brief(v any) string {
 	return text
 }
 
-// compare looks at exported fields, at any depth. A list that is nil and one
-// that is empty are the same; a pointer that is nil and one to something empty
-// are not.
+// compare compares exported fields, at any depth. A nil list equals an empty
+// list; a nil pointer does not equal a pointer to an empty value.
 func (d *differences) compare(path string, want, got reflect.Value) {
 	if want.IsValid() != got.IsValid() {
 		d.add(path, want, got)
@@ -101,7 +100,7 @@ func (d *differences) compare(path string, want, got reflect.Value) {
 	}
 }
 
-// orNil follows a pointer for a message.
+// orNil dereferences a pointer for a message.
 func orNil(v reflect.Value) any {
 	if v.IsNil() {
 		return "nil"
@@ -109,8 +108,8 @@ func orNil(v reflect.Value) any {
 	return v.Elem().Interface()
 }
 
-// compareSpecial compares what is more than its fields, and reports whether it
-// was.
+// compareSpecial compares types that need more than a comparison of fields,
+// and reports whether the value has such a type.
 func (d *differences) compareSpecial(path string, want, got reflect.Value) bool {
 	switch w := want.Interface().(type) {
 	case time.Time:
@@ -125,7 +124,7 @@ func (d *differences) compareSpecial(path string, want, got reflect.Value) bool 
 		if g := got.Bytes(); !bytes.Equal(w, g) {
 			d.add(path, w, g)
 		}
-	case json.Marshaler: // it hides its fields
+	case json.Marshaler: // its fields are unexported
 		if want.Kind() == reflect.Pointer {
 			return false
 		}
@@ -147,8 +146,8 @@ func encoded(v any) json.RawMessage {
 	return text
 }
 
-// sameJSON compares token by token, so that the order of keys and the spelling
-// of numbers count and white space and escapes do not.
+// sameJSON compares token by token: the order of keys and the spelling of
+// numbers matter, white space and escapes do not.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true

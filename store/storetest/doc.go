@@ -1,5 +1,5 @@
-// Package storetest is the test kit of [belay.Store]: for those who implement
-// one, and for those whose code must cope with one that fails.
+// Package storetest is the test kit of [belay.Store]. It tests implementations,
+// and injects failures to test code that uses a store.
 //
 // # Usage
 //
@@ -10,10 +10,10 @@
 //		storetest.Test(t, func(t testing.TB) belay.Store { return open(t) }, nil)
 //	}
 //
-// [Options] add what cannot be done through the interface: opening again what
-// is stored, and making a holder look gone. The journal and the queue of a
-// [belay.JournalStore] have suites of their own, in package hooktest. This one
-// covers what they share with the transcript: a transaction.
+// [Options] add operations that the interface does not have: opening the stored
+// data again, and making a holder count as gone. Package hooktest has suites for
+// the journal and the queue of a [belay.JournalStore]. This suite tests that
+// they share a transaction with the transcript.
 //
 // [Faulty] wraps a store so that a commit fails, before or after it was stored.
 // A test that moves the failure from the first commit to the last tries every
@@ -29,9 +29,9 @@
 //
 // # Concurrency
 //
-// The rules of the suite run one after the other, each on a store that it opened
-// for itself, so that an implementation may hand out one database, emptied. Some
-// of them use it from many goroutines; run them under the race detector. A
+// The rules of the suite run one after the other, and each opens its own store.
+// So open can return the same database each time, if it empties it first. Some
+// rules use the store from many goroutines; run them with the race detector. A
 // faulty store and its plan are as safe for concurrent use as the store itself.
 //
 // # Errors

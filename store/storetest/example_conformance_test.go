@@ -8,9 +8,9 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// Whoever implements a store holds it against the suite, which names each rule
-// as a subtest. This is all it takes, here for the reference. Suites need a
-// *testing.T, so that their example is a test.
+// If you implement a store, test it with the suite, which names each rule as a
+// subtest. This is all the code, here for the reference implementation. Suites
+// need a *testing.T, so their example is a test.
 func TestMemstore(t *testing.T) {
 	t.Parallel()
 	storetest.Test(t, func(testing.TB) belay.Store { return memstore.New(nil) }, &storetest.Options{

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// note writes a message and makes sure that it is there: a commit that failed
-// may have been stored all the same, so it looks before it tries again.
+// note writes a message and makes sure that it is stored: a failed commit can
+// have been stored all the same, so it checks before it retries.
 func note(ctx context.Context, store belay.Store, session, text string) (int64, error) {
 	for {
 		stored, err := store.Open(ctx, session)
@@ -32,8 +32,8 @@ func note(ctx context.Context, store belay.Store, session, text string) (int64, 
 	}
 }
 
-// Code that writes to a store is tried with one that fails at each of its
-// commits, before and after it was stored.
+// Code that writes to a store is tested with a store that fails at each of
+// its commits, before and after storing.
 func ExampleFaulty() {
 	for _, stored := range []bool{false, true} {
 		for n := 1; ; n++ {

@@ -7,8 +7,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// NamedRule is a rule of the suite, so that tests can hold broken stores against
-// it.
+// NamedRule is a rule of the suite, so that tests can run it on broken stores.
 type NamedRule struct {
 	Name  string
 	Check func(t testing.TB, s belay.Store, opts Options)
@@ -57,7 +56,7 @@ func GoneRules() []NamedGoneRule {
 	return named
 }
 
-// The samples that tests look at.
+// The samples that tests use.
 var (
 	FullMessage  = fullMessage
 	FullCall     = fullCall

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ErrInjected is what a commit fails with if its plan has no other error.
-var ErrInjected = errors.New("storetest: the commit was made to fail")
+// ErrInjected is the error of a failed commit if its plan has no other error.
+var ErrInjected = errors.New("storetest: injected commit failure")
 
 // Plan defines which commits of a faulty store fail. With the zero value none
 // fails; it only counts them. It must not be copied, nor its fields changed
@@ -19,22 +19,22 @@ type Plan struct {
 	// Commit is the number of the commit that fails, counted from 1. Defaults to
 	// none.
 	Commit int
-	// Stored makes it fail after it was stored, as when the connection breaks
-	// before the answer comes. Defaults to failing with nothing stored.
+	// Stored makes it fail after it was stored, like a connection that breaks
+	// before the answer arrives. By default it fails with nothing stored.
 	Stored bool
-	// Rest makes all commits after it fail too, with nothing stored, as when the
-	// store is gone. Defaults to failing once.
+	// Rest makes all later commits fail too, with nothing stored, as if the store
+	// had disappeared. By default only one commit fails.
 	Rest bool
-	// Err is what it fails with. Defaults to ErrInjected.
+	// Err is the error that it returns. Defaults to ErrInjected.
 	Err error
 
 	commits atomic.Int64
 }
 
-// Commits counts the commits that were tried, those that failed included.
+// Commits returns the number of attempted commits, including failed ones.
 func (p *Plan) Commits() int { return int(p.commits.Load()) }
 
-// Failed reports whether the commit that was to fail has been tried.
+// Failed reports whether the planned failure has happened.
 func (p *Plan) Failed() bool { return p.Commit > 0 && p.Commits() >= p.Commit }
 
 // Faulty wraps a store so that a commit fails as planned. Everything else is
@@ -99,8 +99,8 @@ func (f *faultyBoth) Approvals(ctx context.Context, filter belay.ApprovalFilter)
 	return f.list.Approvals(ctx, filter)
 }
 
-// commit commits to the store, or fails. Errors of the store itself are passed
-// on.
+// commit commits to the store, or fails as planned. Errors of the store itself
+// are passed on.
 func (p *Plan) commit(ctx context.Context, store belay.Store, c *belay.Commit) error {
 	n := int(p.commits.Add(1))
 	fails := p.Commit > 0 && (n == p.Commit || p.Rest && n > p.Commit)

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// flawed is a store with a place for each fault. As newFlawed makes it, it keeps
-// every rule. What it is given goes through JSON, as in a database.
+// flawed is a store with a place for each fault. Without a fault it passes every
+// rule. It sends all values through JSON, like a database.
 type flawed struct {
 	inner *memstore.Store
 	// The places for faults, one for each method.
@@ -32,7 +32,7 @@ type flawed struct {
 	// take makes the store's own copy of what it is given.
 	take func(c *belay.Commit) belay.Commit
 
-	// What faults look at.
+	// Values that faults use.
 	mu        sync.Mutex
 	epochs    map[string]int64 // of the newest hold
 	messages  map[string][]*belay.Message
@@ -67,7 +67,7 @@ func (f *flawed) known() map[string]int64 {
 	return maps.Clone(f.epochs)
 }
 
-// said returns the messages of a session that were stored.
+// said returns the stored messages of a session.
 func (f *flawed) said(session string) []*belay.Message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,7 @@ func ownCopy[T any](v T) T {
 	return own
 }
 
-// options are what the suite needs to hold a flawed store against all rules.
+// options are the options for all rules.
 func options() storetest.Options {
 	return storetest.Options{
 		Expire: func(_ testing.TB, s belay.Store, session string) { s.(*flawed).inner.Expire(session) },
@@ -160,9 +160,9 @@ func TestFlawedKeepsTheRulesItIsToBreak(t *testing.T) {
 	storetest.Test(t, func(testing.TB) belay.Store { return newFlawed() }, &opts)
 }
 
-// The changes that faults make, each to what is stored or to what comes out.
+// The changes that faults make to stored or returned values.
 
-// onCommit changes what is committed.
+// onCommit changes commits.
 func onCommit(change func(f *flawed, c *belay.Commit)) func(f *flawed) {
 	return func(f *flawed) {
 		commit := f.commit
@@ -173,7 +173,7 @@ func onCommit(change func(f *flawed, c *belay.Commit)) func(f *flawed) {
 	}
 }
 
-// onMessage changes each message that is committed.
+// onMessage changes each committed message.
 func onMessage(change func(m *belay.Message)) func(f *flawed) {
 	return onCommit(func(_ *flawed, c *belay.Commit) {
 		for _, m := range c.Messages {
@@ -182,7 +182,7 @@ func onMessage(change func(m *belay.Message)) func(f *flawed) {
 	})
 }
 
-// onOpen changes what is opened.
+// onOpen changes opened sessions.
 func onOpen(change func(f *flawed, session string, stored *belay.Stored)) func(f *flawed) {
 	return func(f *flawed) {
 		open := f.open
@@ -196,8 +196,7 @@ func onOpen(change func(f *flawed, session string, stored *belay.Stored)) func(f
 	}
 }
 
-// onRefusal does something more, and tells something else, when a commit is
-// refused.
+// onRefusal changes the store, or the error, when a commit is rejected.
 func onRefusal(change func(ctx context.Context, f *flawed, c *belay.Commit, err error) error) func(f *flawed) {
 	return func(f *flawed) {
 		commit := f.commit
@@ -211,7 +210,7 @@ func onRefusal(change func(ctx context.Context, f *flawed, c *belay.Commit, err 
 	}
 }
 
-// onRead changes the messages that are read.
+// onRead changes the messages that Read yields.
 func onRead(change func(messages []*belay.Message, err error) ([]*belay.Message, error)) func(f *flawed) {
 	return func(f *flawed) {
 		read := f.read
@@ -240,7 +239,7 @@ func onRead(change func(messages []*belay.Message, err error) ([]*belay.Message,
 	}
 }
 
-// onDecide changes how something is decided.
+// onDecide changes decisions.
 func onDecide(change func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error)) func(f *flawed) {
 	return func(f *flawed) {
 		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) { return change(ctx, f, d) }

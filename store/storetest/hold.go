@@ -9,19 +9,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// holdRules say who may have a session open.
+// holdRules define who can open a session.
 var holdRules = []rule{
-	{"a session that is new is empty", func(t testing.TB, s *subject) {
+	{"a new session is empty", func(t testing.TB, s *subject) {
 		_, stored := s.take(t, "a")
 		same(t, "Stored", belay.Stored{Epoch: stored.Epoch}, *stored)
 	}},
-	{"a session that is held is ErrHeld", func(t testing.TB, s *subject) {
+	{"opening a held session is ErrHeld", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		s.wantHeld(t)
-		h.say(t, "it is still mine")
-		s.hold(t, "b") // another one is not
+		h.say(t, "the hold is still valid")
+		s.hold(t, "b") // other sessions are free
 	}},
-	{"a session that was released can be opened", func(t testing.TB, s *subject) {
+	{"a released session can be opened", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
 		h.release(t)
@@ -29,7 +29,7 @@ var holdRules = []rule{
 			t.Errorf("the last message is %d, want 1", stored.Last)
 		}
 	}},
-	{"each hold has a higher epoch than the one before", func(t testing.TB, s *subject) {
+	{"each hold has a higher epoch than the previous one", func(t testing.TB, s *subject) {
 		before := int64(0)
 		for range 3 {
 			h := s.hold(t, "a")
@@ -48,24 +48,24 @@ var holdRules = []rule{
 			}
 		}
 		s.wantHeld(t)
-		h.say(t, "it is still mine")
+		h.say(t, "the hold is still valid")
 	}},
-	{"a second release does not let go of another's hold", func(t testing.TB, s *subject) {
+	{"a second release does not release the hold of another holder", func(t testing.TB, s *subject) {
 		former := s.hold(t, "a")
 		former.release(t)
 		former.release(t)
 		h := s.hold(t, "a")
 		former.release(t)
 		s.wantHeld(t)
-		h.say(t, "it is still mine")
+		h.say(t, "the hold is still valid")
 	}},
-	{"a release of a session that is not there is harmless", func(t testing.TB, s *subject) {
+	{"releasing a missing session is harmless", func(t testing.TB, s *subject) {
 		if err := s.Release(context.Background(), "a", 1); err != nil {
 			t.Errorf("Release: %v", err)
 		}
 		s.wantMissing(t)
 	}},
-	{"sessions whose names look alike are apart", func(t testing.TB, s *subject) {
+	{"sessions with similar names are separate", func(t testing.TB, s *subject) {
 		names := []string{"a", "A", " a", "a ", "á", "a%", "a_", "%", "a/b", "a.b", foreign, strings.Repeat("n", 256)}
 		for _, name := range names {
 			s.hold(t, name).say(t, "this is "+name)
@@ -78,7 +78,7 @@ var holdRules = []rule{
 	}},
 }
 
-// fenceRules say who may commit.
+// fenceRules define who can commit.
 var fenceRules = []rule{
 	{"a commit with another epoch is ErrFenced", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -116,7 +116,7 @@ var fenceRules = []rule{
 			t.Errorf("the fenced commit wrote its state: %d turns, want 0", got)
 		}
 	}},
-	{"whoever takes over has a higher epoch and fences off the former holder", func(t testing.TB, s *subject) {
+	{"a takeover has a higher epoch and fences the former holder", func(t testing.TB, s *subject) {
 		former := s.hold(t, "a")
 		former.say(t, "one")
 		s.expire(t, "a")
@@ -136,7 +136,7 @@ var fenceRules = []rule{
 func (s *subject) expire(t testing.TB, session string) {
 	t.Helper()
 	if s.opts.Expire == nil {
-		t.Skip("storetest: there is no Options.Expire")
+		t.Skip("storetest: Options.Expire is not set")
 	}
 	s.opts.Expire(t, s.Store, session)
 }

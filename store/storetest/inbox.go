@@ -10,7 +10,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inboxRules say which approvals a belay.ListStore lists, and in which order.
+// inboxRules define which approvals a belay.ListStore lists, and in which
+// order.
 var inboxRules = []rule{
 	{"approvals are listed with every field, decided or not", func(t testing.TB, s *subject) {
 		h := s.inbox(t)
@@ -22,7 +23,7 @@ var inboxRules = []rule{
 		decided.Decided = &by
 		same(t, "Approvals", []belay.Approval{pending, decided}, s.approvals(t, belay.ApprovalFilter{}))
 	}},
-	{"an approval that was replaced is listed once, as it is now", func(t testing.TB, s *subject) {
+	{"a replaced approval is listed once, in its new state", func(t testing.TB, s *subject) {
 		h := s.inbox(t)
 		a := fullApproval("a", "approval-1")
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{a}})
@@ -30,7 +31,7 @@ var inboxRules = []rule{
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{a}})
 		same(t, "Approvals", []belay.Approval{a}, s.approvals(t, belay.ApprovalFilter{}))
 	}},
-	{"the approval that was asked first is listed first", func(t testing.TB, s *subject) {
+	{"approvals are listed in the order in which they were asked", func(t testing.TB, s *subject) {
 		s.questions(t)
 		s.wantInbox(t, belay.ApprovalFilter{}, "d", "b", "a", "c")
 	}},
@@ -40,7 +41,7 @@ var inboxRules = []rule{
 		s.wantInbox(t, belay.ApprovalFilter{Session: "two"}, "d", "c")
 		s.wantInbox(t, belay.ApprovalFilter{Session: "t"})
 	}},
-	{"approvals that nobody has decided are selected, expired ones too", func(t testing.TB, s *subject) {
+	{"a filter selects undecided approvals, including expired ones", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		late := fullApproval("three", "late")
 		late.Asked, late.Expires = noon.AddDate(-21, 0, 0), noon.AddDate(-20, 0, 0)
@@ -60,10 +61,10 @@ var inboxRules = []rule{
 		s.wantInbox(t, belay.ApprovalFilter{Limit: 3}, "d", "b", "a")
 		s.wantInbox(t, belay.ApprovalFilter{Limit: 9}, "d", "b", "a", "c")
 	}},
-	{"an approval is listed if all of a filter matches", func(t testing.TB, s *subject) {
+	{"an approval is listed if all parts of the filter match", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		s.decide(t, decision(asked["d"], "ann"))
-		s.wantInbox(t, belay.ApprovalFilter{Pending: true, Limit: 1}, "b") // those that do not match do not count
+		s.wantInbox(t, belay.ApprovalFilter{Pending: true, Limit: 1}, "b") // the limit counts only matches
 		s.wantInbox(t, belay.ApprovalFilter{Session: "two", Pending: true}, "c")
 		s.wantInbox(t, belay.ApprovalFilter{Session: "one", Pending: true, Limit: 1}, "b")
 	}},
@@ -76,31 +77,31 @@ var inboxRules = []rule{
 		newer.Asked = noon.Add(time.Minute)
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{newer}})
 		s.wantInbox(t, belay.ApprovalFilter{Pending: true}, "old", "new")
-		h.release(t) // it needs no hold
+		h.release(t) // listing needs no hold
 		s.wantInbox(t, belay.ApprovalFilter{Session: "a"}, "old", "new")
 	}},
-	{"an approval that is listed is the caller's", func(t testing.TB, s *subject) {
+	{"changing a listed approval does not change the store", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		by := decision(asked["d"], "ann")
 		s.decide(t, by)
 		first := s.approvals(t, belay.ApprovalFilter{})[0]
 		if first.Decided == nil {
-			t.Fatal("an approval that was decided is listed without its decision")
+			t.Fatal("a decided approval is listed without its decision")
 		}
 		first.Decided.Allow, first.Decided.By = false, "nobody"
 		same(t, "Decided", &by, s.approvals(t, belay.ApprovalFilter{})[0].Decided)
 	}},
-	{"a listing of approvals can be left and taken up anew", func(t testing.TB, s *subject) {
+	{"a listing of approvals can be abandoned and started again", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		pending := s.listed(t).Approvals(context.Background(), belay.ApprovalFilter{Pending: true})
 		for i, want := range [][]string{{"d", "b"}, {"b", "a"}} {
 			wantIDs(t, "the approvals", pull(t, pending, 2), approvalID, want...)
 			if i == 0 {
-				s.decide(t, decision(asked["d"], "ann")) // nothing is locked by the one that was left, and the next sees it
+				s.decide(t, decision(asked["d"], "ann")) // the abandoned listing holds no lock, and the next one sees the change
 			}
 		}
 	}},
-	{"an approval that is listed can be decided meanwhile", func(t testing.TB, s *subject) {
+	{"an approval can be decided during a listing", func(t testing.TB, s *subject) {
 		s.questions(t)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -123,7 +124,7 @@ var inboxRules = []rule{
 	}},
 }
 
-// inbox opens a session with a call, of a store that can be looked through.
+// inbox opens a session with a call, on a store that can list.
 func (s *subject) inbox(t testing.TB) *hold {
 	t.Helper()
 	s.listed(t)
@@ -132,8 +133,8 @@ func (s *subject) inbox(t testing.TB) *hold {
 	return h
 }
 
-// questions makes two sessions with two approvals each, which were asked in the
-// order d, b, a, c. It returns them by id.
+// questions makes two sessions with two approvals each, asked in the order d,
+// b, a, c. It returns them by id.
 func (s *subject) questions(t testing.TB) map[string]belay.Approval {
 	t.Helper()
 	s.listed(t)
@@ -156,7 +157,7 @@ func (s *subject) questions(t testing.TB) map[string]belay.Approval {
 	return all
 }
 
-// approvals lists approvals, which must succeed.
+// approvals lists approvals and fails the test on an error.
 func (s *subject) approvals(t testing.TB, filter belay.ApprovalFilter) []belay.Approval {
 	t.Helper()
 	return pull(t, s.listed(t).Approvals(context.Background(), filter), 0)

@@ -14,8 +14,8 @@ import (
 // patience is how long a rule waits for something that must happen.
 const patience = 10 * time.Second
 
-// journalRules say that runs and jobs are part of a commit. What a refused commit
-// does to them is among the refusalRules.
+// journalRules require that runs and jobs are part of a commit. refusalRules
+// cover runs and jobs of a rejected commit.
 var journalRules = []rule{
 	{"the runs of a commit are in the journal", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -35,7 +35,7 @@ var journalRules = []rule{
 		h.commit(t, belay.Commit{Runs: []hook.Run{ended}})
 		same(t, "the runs", []hook.Run{ended}, s.runs(t))
 	}},
-	{"what is appended to the journal and what is committed is in one list", func(t testing.TB, s *subject) {
+	{"appended runs and committed runs are in one list", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		one, two := sampleRun("one", hook.Started), sampleRun("two", hook.Completed)
 		if err := s.journaled(t).Journal().Append(context.Background(), []hook.Run{one}); err != nil {
@@ -58,7 +58,7 @@ var journalRules = []rule{
 			t.Errorf("%d jobs wait, want 3", got)
 		}
 	}},
-	{"a job comes out of the queue as it was committed", func(t testing.TB, s *subject) {
+	{"the queue returns a job as it was committed", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		job := sampleJob("one")
 		job.Version, job.Idempotent, job.Retry = "v2", true, hook.Retry{Attempts: 3, Delay: time.Second, Exponential: true, Cap: time.Minute, Jitter: 0.5}
@@ -69,7 +69,7 @@ var journalRules = []rule{
 		job.Attempt = 1
 		same(t, "the job", job, got)
 	}},
-	{"a job whose key is there already is left out and the commit is stored", func(t testing.TB, s *subject) {
+	{"a job with an existing key is skipped, and the commit is stored", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		s.queued(t)
 		again := sampleJob("one")
@@ -81,11 +81,11 @@ var journalRules = []rule{
 			t.Errorf("%d jobs wait, want 2", got)
 		}
 	}},
-	{"whoever claims a job finds its commit", func(t testing.TB, s *subject) {
+	{"a worker that claims a job sees its commit", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		queue := s.claimer(t)
 		found := make(chan error, 1)
-		go func() { // ends when a job was claimed, or patience is over
+		go func() { // ends when a job was claimed, or after patience
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			if _, err := queue.Claim(ctx); err != nil {
@@ -123,17 +123,17 @@ func (s *subject) queued(t testing.TB) hook.Queue {
 	return queue
 }
 
-// claimer returns the queue as one that hands out jobs, or skips the rule.
+// claimer returns the queue as a hook.ClaimQueue, or skips the rule.
 func (s *subject) claimer(t testing.TB) hook.ClaimQueue {
 	t.Helper()
 	queue, ok := s.queued(t).(hook.ClaimQueue)
 	if !ok {
-		t.Skip("storetest: the queue is no hook.ClaimQueue")
+		t.Skip("storetest: the queue is not a hook.ClaimQueue")
 	}
 	return queue
 }
 
-// claim takes a job that is due.
+// claim claims a due job.
 func claim(t testing.TB, queue hook.ClaimQueue) hook.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -145,8 +145,8 @@ func claim(t testing.TB, queue hook.ClaimQueue) hook.Job {
 	return job
 }
 
-// fillQueue commits as many jobs as the queue takes. A queue whose capacity is
-// not known, or is large, skips the rule.
+// fillQueue commits jobs until the queue is full. It skips the rule if the
+// capacity is unknown or large.
 func (h *hold) fillQueue(t testing.TB) {
 	t.Helper()
 	stats := h.s.stats(t)

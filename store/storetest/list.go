@@ -12,23 +12,24 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// sessionListRules say which sessions a belay.ListStore lists, and in which order.
+// sessionListRules define which sessions a belay.ListStore lists, and in which
+// order.
 var sessionListRules = []rule{
 	{"an empty store lists nothing", func(t testing.TB, s *subject) {
 		s.wantSessions(t, belay.SessionFilter{})
 		s.wantSessions(t, belay.SessionFilter{Limit: 5})
 		s.wantInbox(t, belay.ApprovalFilter{})
 	}},
-	{"the session that was changed last is listed first", func(t testing.TB, s *subject) {
+	{"the last changed session is listed first", func(t testing.TB, s *subject) {
 		holds := s.changed(t, "a", "b", "c")
 		s.wantSessions(t, belay.SessionFilter{}, "c", "b", "a")
 		holds["a"].say(t, "one")
 		s.wantSessions(t, belay.SessionFilter{}, "a", "c", "b")
 		tick()
-		holds["b"].commit(t, belay.Commit{}) // it may say nothing
+		holds["b"].commit(t, belay.Commit{}) // the commit can be empty
 		s.wantSessions(t, belay.SessionFilter{}, "b", "a", "c")
 		tick()
-		holds["c"].reread(t) // opening it counts too
+		holds["c"].reread(t) // opening counts as a change
 		s.wantSessions(t, belay.SessionFilter{}, "c", "b", "a")
 	}},
 	{"many sessions are listed in order", func(t testing.TB, s *subject) {
@@ -40,7 +41,7 @@ var sessionListRules = []rule{
 		slices.Reverse(want)
 		s.wantSessions(t, belay.SessionFilter{}, want...)
 	}},
-	{"sessions are selected by how their ids begin, letter by letter", func(t testing.TB, s *subject) {
+	{"sessions are selected by the exact prefix of their ids", func(t testing.TB, s *subject) {
 		s.changed(t, "a", "A", "a%", "ab", "a_", "á", "b", "ba", `a\`)
 		for prefix, want := range map[string][]string{
 			"a": {`a\`, "a_", "ab", "a%", "a"}, "A": {"A"}, "a%": {"a%"}, "a_": {"a_"}, "ab": {"ab"}, "á": {"á"}, `a\`: {`a\`}, "%": nil, "_": nil, "abc": nil,
@@ -48,7 +49,7 @@ var sessionListRules = []rule{
 			s.wantSessions(t, belay.SessionFilter{Prefix: prefix}, want...)
 		}
 	}},
-	{"sessions with a turn under way are selected, parked ones too", func(t testing.TB, s *subject) {
+	{"a filter selects sessions with an open turn, including parked ones", func(t testing.TB, s *subject) {
 		s.underway(t)
 		s.wantSessions(t, belay.SessionFilter{Open: true}, "parked", "busy")
 	}},
@@ -58,22 +59,22 @@ var sessionListRules = []rule{
 		s.wantSessions(t, belay.SessionFilter{Limit: 2}, "c", "b")
 		s.wantSessions(t, belay.SessionFilter{Limit: 4}, "c", "b", "a")
 	}},
-	{"a session is listed if all of a filter matches", func(t testing.TB, s *subject) {
+	{"a session is listed if all parts of the filter match", func(t testing.TB, s *subject) {
 		s.underway(t)
 		s.wantSessions(t, belay.SessionFilter{Open: true, Limit: 1}, "parked")
 		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "b"}, "busy")
-		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "b", Limit: 1}, "busy") // those that do not match do not count
+		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "b", Limit: 1}, "busy") // the limit counts only matches
 		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "d"})
 	}},
 }
 
-// sessionInfoRules say what a listing tells of a session.
+// sessionInfoRules define the fields of a listed session.
 var sessionInfoRules = []rule{
-	{"a listing tells when a session was made and when it was changed", func(t testing.TB, s *subject) {
+	{"a listing has the times when a session was created and changed", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		made := s.info(t, "a")
 		if made.Created.IsZero() || !made.Changed.Equal(made.Created) {
-			t.Errorf("it was made at %v and changed at %v, want one time", made.Created, made.Changed)
+			t.Errorf("it was created at %v and changed at %v, want the same time", made.Created, made.Changed)
 		}
 		tick()
 		h.say(t, "one")
@@ -83,11 +84,11 @@ var sessionInfoRules = []rule{
 		opened := s.info(t, "a")
 		for i, info := range []belay.SessionInfo{said, opened} {
 			if before := []belay.SessionInfo{made, said}[i]; !info.Created.Equal(made.Created) || !info.Changed.After(before.Changed) {
-				t.Errorf("it was made at %v and changed at %v, want %v and a time after %v", info.Created, info.Changed, made.Created, before.Changed)
+				t.Errorf("it was created at %v and changed at %v, want %v and a time after %v", info.Created, info.Changed, made.Created, before.Changed)
 			}
 		}
 	}},
-	{"what is read, decided, let go of or refused is no change of a session", func(t testing.TB, s *subject) {
+	{"reading, deciding, releasing and rejected commits do not change a session's time", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
 		tick()
 		s.hold(t, "b")
@@ -104,7 +105,7 @@ var sessionInfoRules = []rule{
 		}
 		s.wantSessions(t, belay.SessionFilter{}, "b", "a")
 	}},
-	{"a listing tells the number of the last message", func(t testing.TB, s *subject) {
+	{"a listing has the number of the last message", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		s.hold(t, "b").say(t, "one")
 		for _, step := range []struct {
@@ -117,7 +118,7 @@ var sessionInfoRules = []rule{
 			}
 		}
 	}},
-	{"a listing tells whether a session is held", func(t testing.TB, s *subject) {
+	{"a listing reports whether a session is held", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		s.hold(t, "b").release(t)
 		for _, want := range []bool{true, false, true} {
@@ -131,21 +132,21 @@ var sessionInfoRules = []rule{
 			}
 		}
 		if s.info(t, "b").Held {
-			t.Error("a session that was let go of is listed as held")
+			t.Error("a released session is listed as held")
 		}
 	}},
-	{"a session whose holder is gone is not listed as held", func(t testing.TB, s *subject) {
+	{"a session whose holder has ended is not listed as held", func(t testing.TB, s *subject) {
 		s.hold(t, "a")
 		s.expire(t, "a")
 		if s.info(t, "a").Held {
-			t.Error("it is listed as held, but anybody can open it")
+			t.Error("it is listed as held, but it can be opened")
 		}
 		s.hold(t, "a")
 		if !s.info(t, "a").Held {
-			t.Error("it is not listed as held, but somebody took it over")
+			t.Error("it is not listed as held, but was taken over")
 		}
 	}},
-	{"a listing tells every field of a state", func(t testing.TB, s *subject) {
+	{"a listing has every field of a state", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		same(t, "State", belay.SessionState{}, s.info(t, "a").State)
 		state := fullState()
@@ -154,7 +155,7 @@ var sessionInfoRules = []rule{
 		h.release(t)
 		same(t, "State", state, s.info(t, "a").State)
 	}},
-	{"a state that is listed is the caller's", func(t testing.TB, s *subject) {
+	{"changing a listed state does not change the store", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		state := fullState()
 		h.commit(t, belay.Commit{State: &state})
@@ -162,7 +163,7 @@ var sessionInfoRules = []rule{
 		later := fullState()
 		later.Turn.Step, later.ForkedFrom.Seq = 8, 8
 		h.commit(t, belay.Commit{State: &later})
-		same(t, "what was listed before", state, listed)
+		same(t, "the earlier listing", state, listed)
 		listed = s.info(t, "a").State
 		listed.Turn.Step, listed.ForkedFrom.Seq = 9, 9
 		_ = append(listed.Pending, belay.PendingReminder{Kind: "runtime"})
@@ -171,20 +172,20 @@ var sessionInfoRules = []rule{
 	}},
 }
 
-// listingRules say how sessions are listed.
+// listingRules define how a listing behaves during changes.
 var listingRules = []rule{
-	{"a listing of sessions can be left and taken up anew", func(t testing.TB, s *subject) {
+	{"a listing of sessions can be abandoned and started again", func(t testing.TB, s *subject) {
 		holds := s.changed(t, "a", "b", "c")
 		sessions := s.listed(t).Sessions(context.Background(), belay.SessionFilter{})
 		for i, want := range [][]string{{"c", "b"}, {"a", "c"}} {
 			wantIDs(t, "the sessions", pull(t, sessions, 2), sessionID, want...)
 			if i == 0 {
 				tick()
-				holds["a"].say(t, "one") // nothing is locked by the one that was left, and the next sees it
+				holds["a"].say(t, "one") // the abandoned listing holds no lock, and the next one sees the change
 			}
 		}
 	}},
-	{"a session that is listed can be opened and committed to meanwhile", func(t testing.TB, s *subject) {
+	{"a session can be opened and committed to during a listing", func(t testing.TB, s *subject) {
 		for _, h := range s.changed(t, "a", "b", "c") {
 			h.release(t)
 		}
@@ -214,17 +215,17 @@ var listingRules = []rule{
 	}},
 }
 
-// listed returns the store as one that can be looked through, or skips the rule.
+// listed returns the store as a belay.ListStore, or skips the rule.
 func (s *subject) listed(t testing.TB) belay.ListStore {
 	t.Helper()
 	ls, ok := s.Store.(belay.ListStore)
 	if !ok {
-		t.Skip("storetest: the store is no belay.ListStore")
+		t.Skip("storetest: the store is not a belay.ListStore")
 	}
 	return ls
 }
 
-// changed opens sessions, one after the other in time. It leaves time for one
+// changed opens sessions, each at a later time. The clock then allows one
 // more change.
 func (s *subject) changed(t testing.TB, sessions ...string) map[string]*hold {
 	t.Helper()
@@ -276,7 +277,7 @@ func (s *subject) wantSessions(t testing.TB, filter belay.SessionFilter, want ..
 
 func sessionID(i belay.SessionInfo) string { return i.ID }
 
-// wantIDs asserts what is listed.
+// wantIDs asserts which ids are listed, in order.
 func wantIDs[T any](t testing.TB, what string, listed []T, id func(T) string, want ...string) {
 	t.Helper()
 	got := make([]string, len(listed))
@@ -288,7 +289,7 @@ func wantIDs[T any](t testing.TB, what string, listed []T, id func(T) string, wa
 	}
 }
 
-// pull lists so many, or all, which must succeed.
+// pull reads n elements, or all, and fails the test on an error.
 func pull[T any](t testing.TB, listing iter.Seq2[T, error], most int) []T {
 	t.Helper()
 	var all []T
@@ -303,7 +304,7 @@ func pull[T any](t testing.TB, listing iter.Seq2[T, error], most int) []T {
 	return all
 }
 
-// wantCancelled asserts that a listing heeds its context.
+// wantCancelled asserts that a listing stops when its context ends.
 func wantCancelled[T any](t testing.TB, list func(context.Context) iter.Seq2[T, error]) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -317,7 +318,8 @@ func wantCancelled[T any](t testing.TB, list func(context.Context) iter.Seq2[T, 
 	}
 }
 
-// tick returns when a store that keeps microseconds sees another time.
+// tick returns when a store with a resolution of microseconds sees a new
+// time.
 func tick() {
 	for start := time.Now(); time.Since(start) <= 2*rounding; {
 		runtime.Gosched()

@@ -10,15 +10,15 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// messageRules say that a message comes back as it was, whoever reads it.
+// messageRules require that every reader gets a message unchanged.
 var messageRules = []rule{
 	{"every field of a message comes back", func(t testing.TB, s *subject) {
 		s.wantBack(t, fullMessage(1))
 	}},
-	{"every field of a message that is empty comes back empty", func(t testing.TB, s *subject) {
+	{"empty fields of a message come back empty", func(t testing.TB, s *subject) {
 		s.wantBack(t, &belay.Message{Seq: 1, Role: belay.RoleUser, Kind: belay.KindUser})
 	}},
-	{"a text that was empty before it was rewritten is not one that was not rewritten", func(t testing.TB, s *subject) {
+	{"an empty original text differs from a missing original text", func(t testing.TB, s *subject) {
 		rewritten, empty := user(1, "rewritten"), ""
 		rewritten.PreModifiedText = &empty
 		s.wantBack(t, rewritten, user(2, "not rewritten"))
@@ -44,7 +44,7 @@ var messageRules = []rule{
 		m.Parts = append(m.Parts, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: "c", Tool: "shell", Result: belay.Result{Text: "a\x00b"}}})
 		s.wantBack(t, m)
 	}},
-	{"JSON comes back in the order of its keys and with its numbers as they were", func(t testing.TB, s *subject) {
+	{"JSON keeps the order of its keys and the spelling of its numbers", func(t testing.TB, s *subject) {
 		var messages []*belay.Message
 		for i, raw := range []string{
 			`{"b":1,"a":2,"aa":3,"B":4}`,
@@ -81,8 +81,8 @@ var messageRules = []rule{
 	}},
 }
 
-// wantBack stores messages and asserts that all who read them get them as they
-// were.
+// wantBack stores messages and asserts that every way of reading returns them
+// unchanged.
 func (s *subject) wantBack(t testing.TB, messages ...*belay.Message) {
 	t.Helper()
 	h := s.hold(t, "a")

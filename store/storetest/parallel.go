@@ -15,9 +15,9 @@ import (
 // crowd is how many goroutines use a store at once.
 const crowd = 8
 
-// parallelRules say what holds when many use a store at once.
+// parallelRules define how a store behaves under concurrent use.
 var parallelRules = []rule{
-	{"many sessions are written at once and nothing is lost", func(t testing.TB, s *subject) {
+	{"concurrent writes to many sessions lose nothing", func(t testing.TB, s *subject) {
 		const rounds = 20
 		errs := atOnce(func(i int) error { return s.writeSession(fmt.Sprint("session-", i), rounds) })
 		for i, err := range errs {
@@ -42,7 +42,7 @@ var parallelRules = []rule{
 			}
 		}
 	}},
-	{"of many who open a session one gets it", func(t testing.TB, s *subject) {
+	{"of many concurrent opens of a session one succeeds", func(t testing.TB, s *subject) {
 		for round := range 5 {
 			name := fmt.Sprint("round-", round)
 			errs := atOnce(func(int) error {
@@ -52,7 +52,7 @@ var parallelRules = []rule{
 			wantOneWinner(t, errs, belay.ErrHeld)
 		}
 	}},
-	{"of many commits of one message one is stored", func(t testing.TB, s *subject) {
+	{"of many concurrent commits of one message number one is stored", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		for round := range int64(5) {
 			errs := atOnce(func(i int) error {
@@ -60,11 +60,11 @@ var parallelRules = []rule{
 			})
 			winner := wantOneWinner(t, errs, belay.ErrConflict)
 			if got := s.read(t, "a", round); len(got) != 1 || got[0].Text() != fmt.Sprint("by ", winner) {
-				t.Errorf("%d messages were stored, want that of the one that was told so", len(got))
+				t.Errorf("%d messages were stored, want only that of the successful commit", len(got))
 			}
 		}
 	}},
-	{"of many decisions one is stored, and the others are told whose", func(t testing.TB, s *subject) {
+	{"of many concurrent decisions one is stored, and the others get it returned", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.respond(t, "call-1")
 		for round := range 5 {
@@ -85,16 +85,16 @@ var parallelRules = []rule{
 			same(t, "the approval", []belay.Approval{asked}, approvals[len(approvals)-1:])
 		}
 	}},
-	{"a reader sees a commit whole or not at all", func(t testing.TB, s *subject) {
+	{"a reader sees a commit completely or not at all", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one", "two", "three")
 		written, torn := make(chan error, 1), make(chan struct{})
-		go func() { // ends after 30 commits, at the first that fails, or when enough was seen
+		go func() { // ends after 30 commits, at the first failure, or when the reader is done
 			var err error
 			for i := int64(1); i <= 30 && err == nil; i++ {
 				select {
 				case <-torn:
-					err = errors.New("a part of a commit was seen")
+					err = errors.New("a reader saw a part of a commit")
 				default:
 					err = h.try(context.Background(), belay.Commit{Messages: []*belay.Message{user(3*i+1, ""), user(3*i+2, ""), user(3*i+3, "")}})
 				}
@@ -149,7 +149,7 @@ func wantOneWinner(t testing.TB, errs []error, want error) int {
 		case err == nil:
 			winners++
 		case !errors.Is(err, want):
-			t.Errorf("one was told %q, want %q", err, want)
+			t.Errorf("one got the error %q, want %q", err, want)
 		}
 	}
 	if winners != 1 {
@@ -158,7 +158,7 @@ func wantOneWinner(t testing.TB, errs []error, want error) int {
 	return slices.Index(errs, nil)
 }
 
-// writeSession takes turns in a session of its own and lets go of it in between.
+// writeSession runs turns in a session of its own and releases it in between.
 func (s *subject) writeSession(name string, rounds int) error {
 	ctx := context.Background()
 	for n := range int64(rounds) {

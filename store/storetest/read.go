@@ -8,9 +8,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// readRules say what Read yields.
+// readRules define what Read yields.
 var readRules = []rule{
-	{"a session that is not there is ErrNotFound", func(t testing.TB, s *subject) {
+	{"a missing session is ErrNotFound", func(t testing.TB, s *subject) {
 		s.wantMissing(t)
 		s.wantMissing(t) // reading makes none
 		s.hold(t, "b")
@@ -23,7 +23,7 @@ var readRules = []rule{
 		wantNumbers(t, "the messages", s.read(t, "a", 0))
 		wantNumbers(t, "the messages", s.read(t, "a", 5))
 	}},
-	{"reading begins behind any message", func(t testing.TB, s *subject) {
+	{"reading can begin after any message", func(t testing.TB, s *subject) {
 		s.hold(t, "a").say(t, "one", "two", "three", "four")
 		for after, want := range map[int64][]int64{-1: {1, 2, 3, 4}, 0: {1, 2, 3, 4}, 1: {2, 3, 4}, 3: {4}, 4: {}, 9: {}} {
 			wantNumbers(t, "the messages", s.read(t, "a", after), want...)
@@ -42,7 +42,7 @@ var readRules = []rule{
 		wantNumbers(t, "the messages", s.read(t, "a", 0), want...)
 		wantNumbers(t, "the messages", s.read(t, "a", 1150), want[1150:]...)
 	}},
-	{"reading needs no hold and takes none", func(t testing.TB, s *subject) {
+	{"reading needs no hold and does not hold the session", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
 		wantNumbers(t, "the messages", s.read(t, "a", 0), 1) // while it is held
@@ -51,7 +51,7 @@ var readRules = []rule{
 		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2) // while it is not
 		s.hold(t, "a")
 	}},
-	{"reading sees what came before a compaction", func(t testing.TB, s *subject) {
+	{"reading yields messages from before a compaction", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one", "two")
 		h.compact(t, 0)
@@ -59,7 +59,7 @@ var readRules = []rule{
 		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2, 3, 4)
 		wantNumbers(t, "the messages", s.read(t, "a", 1), 2, 3, 4)
 	}},
-	{"a reading can be left and taken up anew", func(t testing.TB, s *subject) {
+	{"a reading can be abandoned and started again", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one", "two", "three")
 		messages := s.Read(context.Background(), "a", 0)
@@ -75,7 +75,7 @@ var readRules = []rule{
 			}
 			wantNumbers(t, "the messages", got, 1, 2)
 			if round == 0 {
-				h.say(t, "four") // nothing is locked by the one that was left
+				h.say(t, "four") // the abandoned reading holds no lock
 			}
 		}
 	}},

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// picture is everything that can be seen of a session and of what its commits
-// carry along.
+// picture is everything that a reader can see of a session, its runs and its
+// jobs.
 type picture struct {
 	Stored   belay.Stored
 	Messages []*belay.Message
@@ -33,10 +33,11 @@ func (h *hold) picture(t testing.TB) picture {
 // wantPicture asserts that nothing has changed.
 func (h *hold) wantPicture(t testing.TB, before picture) {
 	t.Helper()
-	same(t, "what is stored", before, h.picture(t))
+	same(t, "the stored session", before, h.picture(t))
 }
 
-// prepared opens a session that has something of everything.
+// prepared opens a session that contains a message, a call, an approval, a
+// state, a run and a job.
 func (s *subject) prepared(t testing.TB) *hold {
 	t.Helper()
 	h := s.hold(t, "a")
@@ -47,7 +48,8 @@ func (s *subject) prepared(t testing.TB) *hold {
 	return h
 }
 
-// change is a commit that would change everything: it adds, and it replaces.
+// change returns a commit that would change everything: it adds and it
+// replaces.
 func (h *hold) change() belay.Commit {
 	call := judged(response(1, "call-1"))[0]
 	call.State = belay.CallStarted
@@ -66,10 +68,10 @@ func (h *hold) change() belay.Commit {
 	return c
 }
 
-// refusalRules say that a commit which is refused leaves no trace, whatever it is
-// refused for.
+// refusalRules require that a rejected commit changes nothing, whatever the
+// reason of the rejection.
 var refusalRules = []rule{
-	{"a commit that is fenced changes nothing", func(t testing.TB, s *subject) {
+	{"a fenced commit changes nothing", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
 		before := h.picture(t)
 		former := *h
@@ -77,7 +79,7 @@ var refusalRules = []rule{
 		former.refuse(t, belay.ErrFenced, former.change())
 		h.wantPicture(t, before)
 	}},
-	{"a commit that conflicts changes nothing", func(t testing.TB, s *subject) {
+	{"a conflicting commit changes nothing", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
 		before := h.picture(t)
 		gap := h.change()
@@ -89,7 +91,7 @@ var refusalRules = []rule{
 		h.refuse(t, belay.ErrConflict, again)
 		h.wantPicture(t, before)
 	}},
-	{"a commit with a run that has ended otherwise changes nothing", func(t testing.TB, s *subject) {
+	{"a commit with a run that has already ended differently changes nothing", func(t testing.TB, s *subject) {
 		s.journaled(t)
 		h := s.prepared(t)
 		h.commit(t, belay.Commit{Runs: []hook.Run{sampleRun("ended", hook.Completed)}})
@@ -102,7 +104,7 @@ var refusalRules = []rule{
 		h.refuse(t, hook.ErrSettled, c)
 		h.wantPicture(t, before)
 	}},
-	{"a commit with a job that is not sound changes nothing", func(t testing.TB, s *subject) {
+	{"a commit with an invalid job changes nothing", func(t testing.TB, s *subject) {
 		s.queued(t)
 		h := s.prepared(t)
 		before := h.picture(t)
@@ -111,7 +113,7 @@ var refusalRules = []rule{
 		h.refuse(t, nil, c)
 		h.wantPicture(t, before)
 	}},
-	{"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing", func(t testing.TB, s *subject) {
+	{"a commit with too many jobs is hook.ErrQueueFull and changes nothing", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
 		h.fillQueue(t)
 		before := h.picture(t)
@@ -119,9 +121,9 @@ var refusalRules = []rule{
 		h.wantPicture(t, before)
 		c := h.change()
 		c.Jobs = nil
-		h.commit(t, c) // what has no jobs still fits
+		h.commit(t, c) // a commit without jobs still fits
 	}},
-	{"what was refused can be committed when the reason is gone", func(t testing.TB, s *subject) {
+	{"a rejected commit succeeds when the reason is removed", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
 		c := h.change()
 		c.Messages = []*belay.Message{user(5, "five")}

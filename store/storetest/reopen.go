@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// reopenRules say what outlives a process.
+// reopenRules define what must survive the end of a process.
 var reopenRules = []rule{
-	{"what was committed outlives the process", func(t testing.TB, s *subject) {
+	{"committed data survives the end of the process", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
 		m := fullMessage(2)
 		h.commit(t, belay.Commit{Messages: []*belay.Message{m}})
@@ -27,7 +27,7 @@ var reopenRules = []rule{
 		s.reopen(t)
 		again := s.hold(t, "a")
 		again.wantPicture(t, before)
-		again.say(t, "and it goes on")
+		again.say(t, "the session continues")
 	}},
 	{"the hold of a process that has ended can be taken over", func(t testing.TB, s *subject) {
 		former := s.hold(t, "a")
@@ -63,12 +63,12 @@ var reopenRules = []rule{
 	}},
 }
 
-// reopen continues with the store as another process finds it, or skips the
-// rule.
+// reopen continues with the store as another process would open it, or skips
+// the rule.
 func (s *subject) reopen(t testing.TB) {
 	t.Helper()
 	if s.opts.Reopen == nil {
-		t.Skip("storetest: there is no Options.Reopen")
+		t.Skip("storetest: Options.Reopen is not set")
 	}
 	s.Store = s.opts.Reopen(t, s.Store)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// noon is when the samples are from. The fraction is one that databases keep.
+// noon is the time of the samples. All databases can store its fraction.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
-// foreign is text that an encoding can spoil: several scripts, characters of
-// one to four bytes, combining marks, both directions, what JSON, HTML and SQL
-// escape, and line ends.
+// foreign is text that is easily damaged by an encoding: several scripts,
+// characters of one to four bytes, combining marks, both directions,
+// characters that JSON, HTML and SQL escape, and line ends.
 const foreign = "naïve Ελληνικά 日本語 العربية e\u0301 👩\u200d🚀 \"quoted\" 'single' \\back `tick` <b>&amp;</b> %s $1 ?1 \t tab\r\nline\u2028 \ufeff end"
 
-// user is a message of a person.
+// user returns a user message.
 func user(seq int64, text string) *belay.Message {
 	return &belay.Message{
 		Seq: seq, Turn: "turn-1", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)},
@@ -27,7 +27,7 @@ func user(seq int64, text string) *belay.Message {
 	}
 }
 
-// response is a message of the model with calls of these ids.
+// response returns a message of the model with calls of these ids.
 func response(seq int64, ids ...string) *belay.Message {
 	m := user(seq, fmt.Sprintf("response %d", seq))
 	m.Role, m.Kind, m.Step = belay.RoleAssistant, belay.KindAssistant, 1
@@ -37,14 +37,14 @@ func response(seq int64, ids ...string) *belay.Message {
 	return m
 }
 
-// summary is a compaction that keeps the messages from keep on, or none.
+// summary returns a compaction that keeps the messages from keep on, or none.
 func summary(seq, keep int64) *belay.Message {
 	m := user(seq, "what was said so far")
 	m.Kind, m.IsCompaction, m.Keep = belay.KindCompaction, true, keep
 	return m
 }
 
-// judged are the calls of a response, about to run.
+// judged returns the calls of a response in the state before they run.
 func judged(m *belay.Message) []belay.CallRecord {
 	var calls []belay.CallRecord
 	for i, c := range m.Calls() {
@@ -62,8 +62,8 @@ func fullResult() belay.Result {
 	}
 }
 
-// fullMessage has every field of a message set and parts of every type, which
-// have every field set among them.
+// fullMessage has every field of a message set, and parts of every type.
+// Together the parts have every field set.
 func fullMessage(seq int64) *belay.Message {
 	original, result := foreign, fullResult()
 	return &belay.Message{
@@ -88,7 +88,7 @@ func fullMessage(seq int64) *belay.Message {
 	}
 }
 
-// everyByte is data that is no text.
+// everyByte is binary data: every byte value.
 func everyByte() []byte {
 	data := make([]byte, 256)
 	for i := range data {
@@ -139,7 +139,7 @@ func fullApproval(session, id string) belay.Approval {
 	}
 }
 
-// decision answers an approval with a yes that reaches further than its call.
+// decision approves with a scope that covers more than the one call.
 func decision(a belay.Approval, by string) belay.Decision {
 	return belay.Decision{
 		Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "write(" + foreign + ")"},
@@ -147,21 +147,21 @@ func decision(a belay.Approval, by string) belay.Decision {
 	}
 }
 
-// refusal answers an approval with a no.
+// refusal denies an approval.
 func refusal(a belay.Approval, by string) belay.Decision {
 	d := decision(a, by)
 	d.Allow, d.Scope = false, belay.ApprovalScope{}
 	return d
 }
 
-// sampleRun is a record with an id and a state.
+// sampleRun returns a record with an id and a state.
 func sampleRun(id string, state hook.State) hook.Run {
 	return hook.Run{
 		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn-1", Step: 1}, Started: noon,
 	}
 }
 
-// sampleJob is a job whose id and key are made of a name.
+// sampleJob returns a job whose id and key contain a name.
 func sampleJob(name string) hook.Job {
 	return hook.Job{
 		Handler: "sample", Reference: "a/1", Key: "key:" + name, ID: name, Subscription: "sample", Phase: "turn.post_turn", Run: "run",

@@ -10,23 +10,23 @@ import (
 
 // Options are the settings of Test. A nil pointer is valid.
 type Options struct {
-	// Reopen ends the use of a store as the end of its process would, without
-	// releasing anything, and opens anew what it has stored. Defaults to none:
-	// the rules about what outlives a process are skipped.
+	// Reopen stops using a store without releasing anything, as if its process
+	// had ended, and opens the stored data again. Defaults to none: the rules
+	// about the end of a process are skipped.
 	Reopen func(t testing.TB, s belay.Store) belay.Store
 	// Expire makes the holder of a session count as gone, so that the next Open
 	// takes over. Defaults to none: the rules about takeovers are skipped.
 	Expire func(t testing.TB, s belay.Store, session string)
 }
 
-// Test holds an implementation of [belay.Store] against everything that the
-// interface promises. open returns an empty store. Clean up with t.Cleanup.
+// Test tests an implementation of [belay.Store] against the contract of the
+// interface. open returns an empty store. Clean up with t.Cleanup.
 //
 // Times may come back rounded to a microsecond and in another zone. JSON may
 // come back with other white space and other escapes, but with the same keys in
 // the same order and numbers spelled as they were.
 //
-// Listings may order what happened within two microseconds as they like.
+// Listings may list changes within two microseconds in any order.
 //
 // For the rules about a queue that is full, the queue must be a
 // [hook.StatQueue] with a capacity of at most 4,096.

@@ -26,7 +26,7 @@ type hold struct {
 	last    int64
 }
 
-// take opens a session, which must succeed.
+// take opens a session and fails the test on an error.
 func (s *subject) take(t testing.TB, session string) (*hold, *belay.Stored) {
 	t.Helper()
 	stored, err := s.Open(context.Background(), session)
@@ -36,7 +36,7 @@ func (s *subject) take(t testing.TB, session string) (*hold, *belay.Stored) {
 	return &hold{s, session, stored.Epoch, stored.Last}, stored
 }
 
-// hold opens a session, which must succeed.
+// hold opens a session and fails the test on an error.
 func (s *subject) hold(t testing.TB, session string) *hold {
 	t.Helper()
 	h, _ := s.take(t, session)
@@ -68,7 +68,7 @@ func (h *hold) reread(t testing.TB) *belay.Stored {
 	return stored
 }
 
-// commit commits what must be accepted.
+// commit commits and fails the test on an error.
 func (h *hold) commit(t testing.TB, c belay.Commit) {
 	t.Helper()
 	if err := h.try(context.Background(), c); err != nil {
@@ -83,19 +83,19 @@ func (h *hold) try(ctx context.Context, c belay.Commit) error {
 	return h.s.Commit(ctx, &c)
 }
 
-// refuse commits what must be refused, with an error that is want unless want
-// is nil.
+// refuse makes a commit that must be rejected, with the error want unless
+// want is nil.
 func (h *hold) refuse(t testing.TB, want error, c belay.Commit) {
 	t.Helper()
 	switch err := h.try(context.Background(), c); {
 	case err == nil:
-		t.Errorf("the commit was accepted, want it refused with %v", want)
+		t.Errorf("the commit was accepted, want it rejected with %v", want)
 	case want != nil && !errors.Is(err, want):
 		t.Errorf("Commit gave the error %q, want one that is %q", err, want)
 	}
 }
 
-// say commits messages that follow.
+// say commits messages with the next numbers.
 func (h *hold) say(t testing.TB, texts ...string) {
 	t.Helper()
 	var messages []*belay.Message
@@ -113,7 +113,7 @@ func (h *hold) respond(t testing.TB, ids ...string) *belay.Message {
 	return m
 }
 
-// read reads the messages of a session, which must succeed.
+// read reads the messages of a session and fails the test on an error.
 func (s *subject) read(t testing.TB, session string, after int64) []*belay.Message {
 	t.Helper()
 	var messages []*belay.Message
@@ -126,7 +126,7 @@ func (s *subject) read(t testing.TB, session string, after int64) []*belay.Messa
 	return messages
 }
 
-// wantNumbers asserts which messages there are.
+// wantNumbers asserts the numbers of messages.
 func wantNumbers(t testing.TB, what string, messages []*belay.Message, want ...int64) {
 	t.Helper()
 	got := make([]int64, len(messages))
@@ -138,23 +138,22 @@ func wantNumbers(t testing.TB, what string, messages []*belay.Message, want ...i
 	}
 }
 
-// byID sorts approvals, whose order is not promised.
+// byID sorts approvals, because Open promises no order.
 func byID(approvals []belay.Approval) []belay.Approval {
 	return slices.SortedFunc(slices.Values(approvals), func(a, b belay.Approval) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// journaled returns the store as one that keeps the records of hooks, or skips
-// the rule.
+// journaled returns the store as a belay.JournalStore, or skips the rule.
 func (s *subject) journaled(t testing.TB) belay.JournalStore {
 	t.Helper()
 	js, ok := s.Store.(belay.JournalStore)
 	if !ok {
-		t.Skip("storetest: the store is no belay.JournalStore")
+		t.Skip("storetest: the store is not a belay.JournalStore")
 	}
 	return js
 }
 
-// canList reports whether the records can be read.
+// canList reports whether the journal can be listed.
 func (s *subject) canList() bool {
 	js, ok := s.Store.(belay.JournalStore)
 	if ok {
@@ -163,7 +162,7 @@ func (s *subject) canList() bool {
 	return ok
 }
 
-// canCount reports whether the jobs that wait can be counted.
+// canCount reports whether the waiting jobs can be counted.
 func (s *subject) canCount() bool {
 	js, ok := s.Store.(belay.JournalStore)
 	if ok {
@@ -172,13 +171,13 @@ func (s *subject) canCount() bool {
 	return ok
 }
 
-// runs lists the records that are stored. A journal that cannot be read skips
-// the rule.
+// runs lists the stored records. It skips the rule if the journal cannot be
+// listed.
 func (s *subject) runs(t testing.TB) []hook.Run {
 	t.Helper()
 	lister, ok := s.journaled(t).Journal().(hook.ListJournal)
 	if !ok {
-		t.Skip("storetest: the journal is no hook.ListJournal")
+		t.Skip("storetest: the journal is not a hook.ListJournal")
 	}
 	var runs []hook.Run
 	for run, err := range lister.List(context.Background(), hook.Filter{}) {
@@ -190,12 +189,13 @@ func (s *subject) runs(t testing.TB) []hook.Run {
 	return runs
 }
 
-// stats reads the queue's statistics. A queue without them skips the rule.
+// stats reads the queue's statistics. It skips the rule if the queue has
+// none.
 func (s *subject) stats(t testing.TB) hook.QueueStats {
 	t.Helper()
 	queue, ok := s.journaled(t).Queue().(hook.StatQueue)
 	if !ok {
-		t.Skip("storetest: the queue is no hook.StatQueue")
+		t.Skip("storetest: the queue is not a hook.StatQueue")
 	}
 	stats, err := queue.Stats(context.Background())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// fault is a way to be broken, with the rules that must catch it.
+// fault is a broken store, with the rules that must find the fault.
 type fault struct {
 	name    string
 	inflict func(f *flawed)
@@ -53,8 +53,8 @@ func TestSuiteCatches(t *testing.T) {
 	}
 }
 
-// A store that forgets any one field is caught, those of later versions
-// included.
+// A store that drops any one field is found, including fields of later
+// versions.
 func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -69,7 +69,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 		{[]string{"every field of a call comes back"}, []reflect.Type{reflect.TypeFor[belay.CallRecord](), reflect.TypeFor[belay.Result]()}, []string{
 			"CallRecord.Message", "CallRecord.Index",
 		}},
-		{[]string{"every field of a state comes back", "a listing tells every field of a state"}, []reflect.Type{
+		{[]string{"every field of a state comes back", "a listing has every field of a state"}, []reflect.Type{
 			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),
 			reflect.TypeFor[belay.PendingReminder](), reflect.TypeFor[belay.Reminder](), reflect.TypeFor[belay.ReminderSettings](),
 			reflect.TypeFor[belay.Grant](), reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),
@@ -123,7 +123,7 @@ func forget(v reflect.Value, typ reflect.Type, field []int) {
 	}
 }
 
-// wholePart has of each part what it has.
+// wholePart returns a part with the set fields of each type.
 func wholePart(parts []belay.Part) belay.Part {
 	var whole belay.Part
 	for _, p := range parts {
@@ -136,8 +136,8 @@ func wholePart(parts []belay.Part) belay.Part {
 	return whole
 }
 
-// The samples of the suite set every field, at any depth, so that a field that
-// is added later cannot be left out of them.
+// The samples of the suite set every field, at any depth, so that a new field
+// cannot be left out.
 func TestSamplesSetEveryField(t *testing.T) {
 	t.Parallel()
 	state, approval := storetest.FullState(), storetest.FullApproval("a", "b")
@@ -156,7 +156,7 @@ func TestSamplesSetEveryField(t *testing.T) {
 	}
 }
 
-// emptyFields finds the exported fields of a value that hold nothing.
+// emptyFields finds the exported fields of a value that are empty.
 func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var walk func(path string, v reflect.Value) bool
@@ -194,7 +194,7 @@ func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 // plain is a store that keeps no records of hooks.
 type plain struct{ belay.Store }
 
-// A store without a journal is held to all rules that are not about one.
+// A store without a journal is tested with all rules that need none.
 func TestSuiteWithoutJournal(t *testing.T) {
 	t.Parallel()
 	for _, rule := range storetest.Rules() {

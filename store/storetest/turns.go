@@ -11,8 +11,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// TestTurns holds an implementation of [belay.TurnStore] against what the interface
-// promises beyond [belay.Store]. open returns an empty store. Clean up with t.Cleanup.
+// TestTurns tests an implementation of [belay.TurnStore] against the contract of the
+// interface, beyond [belay.Store]. open returns an empty store. Clean up with
+// t.Cleanup.
 func TestTurns(t *testing.T, open func(t testing.TB) belay.TurnStore) {
 	t.Helper()
 	for _, r := range turnRules {
@@ -20,26 +21,26 @@ func TestTurns(t *testing.T, open func(t testing.TB) belay.TurnStore) {
 	}
 }
 
-// turns is a store of due turns under test.
+// turns is a [belay.TurnStore] under test.
 type turns struct {
 	belay.TurnStore
 
 	patience time.Duration
 }
 
-// turnRule is one thing that a store of due turns must do.
+// turnRule is one requirement for a store of turns.
 type turnRule struct {
 	name  string
 	check func(t testing.TB, s *turns)
 }
 
-// nothing is how long a turn is waited for that must not come.
+// nothing is how long a rule waits for a turn that must not come.
 const nothing = 50 * time.Millisecond
 
-// turnPatience ends a rule that hangs.
+// turnPatience is the timeout of a rule.
 const turnPatience = 30 * time.Second
 
-// submit submits what must be accepted.
+// submit submits a turn and fails the test on an error.
 func (s *turns) submit(t testing.TB, session, agent, model, text string) belay.QueuedTurn {
 	t.Helper()
 	turn, err := belay.NewQueuedTurn(session, agent, text)
@@ -53,7 +54,7 @@ func (s *turns) submit(t testing.TB, session, agent, model, text string) belay.Q
 	return turn
 }
 
-// claim claims the turn of a session, which must be the next.
+// claim claims the next turn, which must be that of the given session.
 func (s *turns) claim(t testing.TB, filter belay.TurnFilter, session string) belay.DueTurn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
@@ -75,7 +76,7 @@ func (s *turns) none(t testing.TB, filter belay.TurnFilter, why string) {
 	}
 }
 
-// settle settles a claim, which must succeed.
+// settle settles a claim and fails the test on an error.
 func (s *turns) settle(t testing.TB, due belay.DueTurn, again time.Time) {
 	t.Helper()
 	if err := s.Settle(context.Background(), due, again); err != nil {
@@ -83,7 +84,7 @@ func (s *turns) settle(t testing.TB, due belay.DueTurn, again time.Time) {
 	}
 }
 
-// queued are the texts that wait in a session.
+// queued returns the texts of the queued turns of a session.
 func (s *turns) queued(t testing.TB, session string) (texts []string) {
 	t.Helper()
 	waiting, err := s.Queued(context.Background(), session)
@@ -96,7 +97,8 @@ func (s *turns) queued(t testing.TB, session string) (texts []string) {
 	return texts
 }
 
-// takeUp commits the message of a queued turn, and returns what that gave.
+// takeUp commits the message of a queued turn, and returns the error of the
+// commit.
 func (s *turns) takeUp(t testing.TB, turn belay.QueuedTurn, id string) error {
 	t.Helper()
 	ctx := context.Background()
@@ -108,7 +110,7 @@ func (s *turns) takeUp(t testing.TB, turn belay.QueuedTurn, id string) error {
 	return errors.Join(err, s.Release(ctx, turn.Session, stored.Epoch))
 }
 
-// load is how many wait, are parked and are claimed.
+// load returns how many turns wait, are parked and are claimed.
 func (s *turns) load(t testing.TB) (counts [3]int) {
 	t.Helper()
 	load, err := s.Load(context.Background())
@@ -130,7 +132,7 @@ func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
 	t.Helper()
 	load, err := s.Load(context.Background())
 	if err != nil || len(load.PutOff) != n {
-		t.Fatalf("Load tells %+v, %v, want %d turns that are put off", load.PutOff, err, n)
+		t.Fatalf("Load gave %+v, %v, want %d suspended turns", load.PutOff, err, n)
 	}
 	return load.PutOff
 }
@@ -153,7 +155,7 @@ func wantLoad(t testing.TB, s *turns, waiting, parked, claimed int) {
 }
 
 var turnRules = []turnRule{
-	{"what is submitted is kept as it is, in order, and makes the session", func(t testing.TB, s *turns) {
+	{"submitted turns are kept unchanged, in order, and create the session", func(t testing.TB, s *turns) {
 		first := s.submit(t, "a", "x", "m", "one")
 		s.submit(t, "a", "x", "", "two")
 		waiting, err := s.Queued(context.Background(), "a")
@@ -169,10 +171,10 @@ var turnRules = []turnRule{
 			t.Errorf("these wait: %q", texts)
 		}
 		for _, err := range s.Read(context.Background(), "a", 0) {
-			t.Errorf("Read of a session with messages that wait alone: %v, want nothing", err)
+			t.Errorf("Read of a session that has only queued messages: %v, want nothing", err)
 		}
 	}},
-	{"a session is due once, and the one that is due longest comes first", func(t testing.TB, s *turns) {
+	{"a session is due once, and the session that has been due longest comes first", func(t testing.TB, s *turns) {
 		s.submit(t, "b", "x", "m", "one")
 		s.submit(t, "a", "y", "", "two")
 		s.submit(t, "b", "y", "", "three")
@@ -184,7 +186,7 @@ var turnRules = []turnRule{
 		s.none(t, belay.TurnFilter{}, "both are claimed")
 		wantLoad(t, s, 0, 0, 2)
 	}},
-	{"of many who claim a turn one gets it", func(t testing.TB, s *turns) {
+	{"of many concurrent claims of a turn one succeeds", func(t testing.TB, s *turns) {
 		const n = 8
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 		defer cancel()
@@ -212,7 +214,7 @@ var turnRules = []turnRule{
 			}
 		}
 	}},
-	{"a turn that has ended leaves the list", func(t testing.TB, s *turns) {
+	{"an ended turn is removed from the list", func(t testing.TB, s *turns) {
 		turn := s.submit(t, "a", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
 		if err := s.takeUp(t, turn, turn.ID); err != nil {
@@ -224,7 +226,7 @@ var turnRules = []turnRule{
 		s.submit(t, "a", "x", "", "two")
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
-	{"when a turn has ended the next that waits is due, with its own agent", func(t testing.TB, s *turns) {
+	{"when a turn has ended, the next queued turn is due, with its own agent", func(t testing.TB, s *turns) {
 		turn := s.submit(t, "a", "x", "", "one")
 		s.submit(t, "a", "y", "m", "two")
 		due := s.claim(t, belay.TurnFilter{}, "a")
@@ -236,7 +238,7 @@ var turnRules = []turnRule{
 			t.Errorf("the next turn is %+v, want that of the second message", next)
 		}
 	}},
-	{"a commit takes up a queued turn once, with all of it or nothing", func(t testing.TB, s *turns) {
+	{"a commit starts a queued turn once, completely or not at all", func(t testing.TB, s *turns) {
 		turn := s.submit(t, "a", "x", "", "one")
 		other := s.submit(t, "b", "x", "", "two")
 		if err := s.takeUp(t, turn, other.ID); !errors.Is(err, belay.ErrConflict) {
@@ -249,7 +251,7 @@ var turnRules = []turnRule{
 			t.Errorf("taking it up twice: %v, want %v", err, belay.ErrConflict)
 		}
 		if a, b := s.queued(t, "a"), s.queued(t, "b"); len(a) != 0 || len(b) != 1 {
-			t.Errorf("these wait: %q and %q, want the other session's alone", a, b)
+			t.Errorf("these wait: %q and %q, want only that of the other session", a, b)
 		}
 		n := 0
 		for _, err := range s.Read(context.Background(), "a", 0) {
@@ -259,13 +261,13 @@ var turnRules = []turnRule{
 			n++
 		}
 		if n != 1 {
-			t.Errorf("the session has %d messages, want 1: what was refused is not stored", n)
+			t.Errorf("the session has %d messages, want 1: a rejected commit is not stored", n)
 		}
 	}},
-	{"a turn that is put off is due when its time comes, or somebody wakes it", func(t testing.TB, s *turns) {
+	{"a suspended turn is due at its time, or when it is woken", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")
 		s.settle(t, s.claim(t, belay.TurnFilter{}, "a"), belay.Never)
-		s.none(t, belay.TurnFilter{}, "it is put off")
+		s.none(t, belay.TurnFilter{}, "it is suspended")
 		wantLoad(t, s, 0, 1, 0)
 		if err := s.Wake(context.Background(), "a"); err != nil {
 			t.Fatal(err)
@@ -274,21 +276,21 @@ var turnRules = []turnRule{
 		s.settle(t, s.claim(t, belay.TurnFilter{}, "a"), time.Now().Add(-time.Second))
 		due := s.claim(t, belay.TurnFilter{}, "a")
 		if due.Agent != "x" {
-			t.Errorf("the turn is %+v, want the one that was put off", due)
+			t.Errorf("the turn is %+v, want the suspended one", due)
 		}
 		if err := s.Wake(context.Background(), "nowhere"); err != nil {
-			t.Errorf("waking what is not on the list: %v", err)
+			t.Errorf("Wake of a session that is not queued: %v", err)
 		}
 		wantLoad(t, s, 0, 0, 1)
 	}},
-	{"what comes after the claim makes the turn due at once", func(t testing.TB, s *turns) {
+	{"a message after the claim makes the turn due at once", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
 		s.submit(t, "a", "y", "", "two")
 		s.settle(t, due, belay.Never)
 		due = s.claim(t, belay.TurnFilter{}, "a")
 		if due.Agent != "x" {
-			t.Errorf("the turn is %+v, want the one that was put off", due)
+			t.Errorf("the turn is %+v, want the suspended one", due)
 		}
 		if err := s.Wake(context.Background(), "a"); err != nil {
 			t.Fatal(err)
@@ -296,7 +298,7 @@ var turnRules = []turnRule{
 		s.settle(t, due, belay.Never)
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
-	{"a decision makes the turn due, of the session and of those it is a child of", func(t testing.TB, s *turns) {
+	{"a decision makes the turns of the session and of its parents due", func(t testing.TB, s *turns) {
 		ctx := context.Background()
 		for _, session := range []string{"a", "a/child"} {
 			s.submit(t, session, "x", "", "one")
@@ -318,12 +320,12 @@ var turnRules = []turnRule{
 		}
 		wantLoad(t, s, 2, 1, 0)
 	}},
-	{"a claim that is put back keeps its place, and its age", func(t testing.TB, s *turns) {
+	{"a returned claim keeps its place and its age", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")
 		s.submit(t, "b", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
 		if due.Since.IsZero() || due.Since.After(time.Now()) {
-			t.Errorf("the turn is due since %s, want when it was submitted", due.Since)
+			t.Errorf("the turn is due since %s, want the time when it was submitted", due.Since)
 		}
 		s.settle(t, due, due.Since)
 		again := s.claim(t, belay.TurnFilter{}, "a") // b came later
@@ -336,7 +338,7 @@ var turnRules = []turnRule{
 			t.Errorf("put back with another message, the turn is due since %s, want %s as before", again.Since, due.Since)
 		}
 	}},
-	{"a turn that has ended leaves the list only if nothing has come since the claim", func(t testing.TB, s *turns) {
+	{"an ended turn is removed from the list only if nothing was submitted since the claim", func(t testing.TB, s *turns) {
 		turn := s.submit(t, "a", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
 		if err := s.takeUp(t, turn, turn.ID); err != nil {
@@ -346,31 +348,31 @@ var turnRules = []turnRule{
 			t.Fatal(err)
 		}
 		s.settle(t, due, time.Time{})
-		wantLoad(t, s, 1, 0, 0) // the worker that takes it finds nothing to do
+		wantLoad(t, s, 1, 0, 0) // the worker that claims it finds nothing to do
 	}},
-	{"a turn that is put off is told with the reason, and is not parked", func(t testing.TB, s *turns) {
+	{"Load reports a suspended turn with its reason, and not as parked", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "m", "one")
 		s.submit(t, "b", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
-		due.Why = "its model is away"
+		due.Why = "its model is unavailable"
 		later := time.Now().Add(time.Hour)
 		s.settle(t, due, later)
 		s.settle(t, s.claim(t, belay.TurnFilter{}, "b"), belay.Never) // it is parked
 		wantLoad(t, s, 0, 1, 0)
 		put := s.putOff(t, 1)[0]
 		if put.Session != "a" || put.Agent != "x" || put.Model != "m" || put.Why != due.Why || put.Again.Sub(later).Abs() > time.Millisecond || put.Since.IsZero() {
-			t.Errorf("it is told as %+v, want the turn of session a, due again at %s because %s", put, later, due.Why)
+			t.Errorf("Load gave %+v, want the turn of session a, due again at %s because %s", put, later, due.Why)
 		}
 		if err := s.Wake(context.Background(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		s.putOff(t, 0)
 		due = s.claim(t, belay.TurnFilter{}, "a")
-		s.settle(t, due, later) // with no reason any more
+		s.settle(t, due, later) // now without a reason
 		s.putOff(t, 0)
 		wantLoad(t, s, 0, 2, 0)
 	}},
-	{"of many turns that are put off the oldest are told", func(t testing.TB, s *turns) {
+	{"Load reports the oldest of many suspended turns", func(t testing.TB, s *turns) {
 		for i := range putOffAtMost + 5 {
 			session := fmt.Sprintf("s%02d", i)
 			s.submit(t, session, "x", "", "one")
@@ -382,33 +384,33 @@ var turnRules = []turnRule{
 			t.Errorf("the first is %+v, want the oldest", first)
 		}
 	}},
-	{"whoever claims turns is told as a worker, and whoever does not is not", func(t testing.TB, s *turns) {
+	{"a store is listed as a worker if it claims turns", func(t testing.TB, s *turns) {
 		if s.worker(t) {
-			t.Error("a store that has claimed nothing is told as a worker")
+			t.Error("a store that has claimed nothing is listed as a worker")
 		}
 		s.none(t, belay.TurnFilter{}, "nothing was submitted")
 		if !s.worker(t) {
-			t.Error("a store that waits for turns is not told as a worker")
+			t.Error("a store that waits for turns is not listed as a worker")
 		}
 	}},
-	{"a claim that somebody else has is not settled", func(t testing.TB, s *turns) {
+	{"the claim of another holder cannot be settled", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")
 		lost := s.claim(t, belay.TurnFilter{}, "a")
 		s.settle(t, lost, time.Now())
 		s.settle(t, lost, belay.Never) // it is nobody's
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
-	{"the filter leaves turns to others", func(t testing.TB, s *turns) {
+	{"the filter excludes turns", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")
 		s.submit(t, "b", "y", "m", "one")
 		s.submit(t, "c", "z", "", "one")
-		s.none(t, belay.TurnFilter{ExceptAgents: []string{"x", "y", "z"}}, "all agents are excepted")
-		s.none(t, belay.TurnFilter{ExceptModels: []string{"m"}, ExceptOwn: []string{"x", "z"}}, "all models are excepted")
+		s.none(t, belay.TurnFilter{ExceptAgents: []string{"x", "y", "z"}}, "all agents are excluded")
+		s.none(t, belay.TurnFilter{ExceptModels: []string{"m"}, ExceptOwn: []string{"x", "z"}}, "all models are excluded")
 		s.claim(t, belay.TurnFilter{ExceptAgents: []string{"x"}}, "b")
 		s.claim(t, belay.TurnFilter{ExceptOwn: []string{"x"}, ExceptModels: []string{"m"}}, "c")
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
-	{"whoever waits is told of a change, and a session that is not there is ErrNotFound", func(t testing.TB, s *turns) {
+	{"Changes reports a change, and a missing session is ErrNotFound", func(t testing.TB, s *turns) {
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 		defer cancel()
 		for _, err := range s.Changes(ctx, "nowhere") {
@@ -431,6 +433,6 @@ var turnRules = []turnRule{
 				return
 			}
 		}
-		t.Error("a message that was stored was not told of")
+		t.Error("Changes did not report a stored message")
 	}},
 }

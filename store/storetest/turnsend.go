@@ -7,9 +7,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// TestTurnsOfTheGone holds an implementation of [belay.TurnStore] against what becomes of
-// the claims of a process that ends before it has settled them. open returns an empty
-// store, and end ends its process, in whatever way, and opens the store in another.
+// TestTurnsOfTheGone tests what an implementation of [belay.TurnStore] does with the
+// claims of a process that ends before it has settled them. open returns an empty store.
+// end ends its process, in any way, and opens the store in another process.
 func TestTurnsOfTheGone(t *testing.T, open func(t testing.TB) belay.TurnStore, end func(t testing.TB, s belay.TurnStore) belay.TurnStore) {
 	t.Helper()
 	for _, r := range goneRules {
@@ -17,21 +17,21 @@ func TestTurnsOfTheGone(t *testing.T, open func(t testing.TB) belay.TurnStore, e
 	}
 }
 
-// goneRule is one thing that becomes of a claim whose holder is gone.
+// goneRule is one requirement for a claim whose holder has ended.
 type goneRule struct {
 	name  string
 	check func(t testing.TB, s *turns, end func(t testing.TB, s belay.TurnStore) belay.TurnStore)
 }
 
 var goneRules = []goneRule{
-	{"a turn that nobody began is due again", func(t testing.TB, s *turns, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
+	{"a turn that was not started is due again", func(t testing.TB, s *turns, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
 		s.submit(t, "a", "x", "m", "one")
 		s.submit(t, "a", "y", "", "two")
 		s.claim(t, belay.TurnFilter{}, "a")
 		s.TurnStore = end(t, s.TurnStore)
 		wantTurn(t, s, "x", "m")
 	}},
-	{"a turn under way goes on with its own agent, whoever the next is for", func(t testing.TB, s *turns, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
+	{"an open turn continues with its own agent, whatever the agent of the next turn", func(t testing.TB, s *turns, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
 		turn := s.submit(t, "a", "x", "m", "one")
 		s.submit(t, "a", "y", "", "two")
 		s.claim(t, belay.TurnFilter{}, "a")
@@ -39,7 +39,7 @@ var goneRules = []goneRule{
 		s.TurnStore = end(t, s.TurnStore)
 		wantTurn(t, s, "x", "m")
 	}},
-	{"where the turn had ended the next that waits is due, with its own agent", func(t testing.TB, s *turns, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
+	{"if the turn had ended, the next queued turn is due, with its own agent", func(t testing.TB, s *turns, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
 		turn := s.submit(t, "a", "x", "m", "one")
 		s.submit(t, "a", "y", "", "two")
 		s.claim(t, belay.TurnFilter{}, "a")
@@ -49,7 +49,7 @@ var goneRules = []goneRule{
 	}},
 }
 
-// begin takes up a queued turn, and leaves the session in a state.
+// begin starts a queued turn, and leaves the session in a state.
 func (s *turns) begin(t testing.TB, turn belay.QueuedTurn, state *belay.SessionState) {
 	t.Helper()
 	ctx := context.Background()
@@ -58,11 +58,11 @@ func (s *turns) begin(t testing.TB, turn belay.QueuedTurn, state *belay.SessionS
 		err = s.Commit(ctx, &belay.Commit{Session: turn.Session, Epoch: stored.Epoch, Queued: turn.ID, Messages: []*belay.Message{user(stored.Last+1, turn.Text)}, State: state})
 	}
 	if err != nil {
-		t.Fatalf("taking up a turn: %v", err)
+		t.Fatalf("starting a turn: %v", err)
 	}
 }
 
-// wantTurn claims the turn of session a, which must be an agent's.
+// wantTurn claims the turn of session a, which must belong to the agent.
 func wantTurn(t testing.TB, s *turns, agent, model string) {
 	t.Helper()
 	if due := s.claim(t, belay.TurnFilter{}, "a"); due.Agent != agent || due.Model != model {

@@ -7,10 +7,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// windowRules say which messages Open returns: those that the model sees, in the
-// order in which it sees them. They are what belay.Visible makes of all messages.
+// windowRules define which messages Open returns: those that the model sees, in
+// its order, as belay.Visible defines them.
 var windowRules = []rule{
-	{"without a compaction all messages are opened", func(t testing.TB, s *subject) {
+	{"without a compaction Open returns all messages", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		for range 50 {
 			h.say(t, "text", "text")
@@ -27,7 +27,7 @@ var windowRules = []rule{
 		h.say(t, "four")
 		h.wantWindow(t, 3, 4)
 	}},
-	{"the messages that a compaction keeps come behind it", func(t testing.TB, s *subject) {
+	{"the messages that a compaction keeps come after it", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one", "two", "three")
 		h.compact(t, 2)
@@ -43,7 +43,7 @@ var windowRules = []rule{
 		h.compact(t, 5)
 		h.say(t, "seven")
 		h.wantWindow(t, 6, 5, 7)
-		h.compact(t, 2) // which stands for those before it
+		h.compact(t, 2) // this compaction replaces earlier ones
 		h.wantWindow(t, 8, 2, 4, 5, 7)
 		h.say(t, "nine")
 		h.wantWindow(t, 8, 2, 4, 5, 7, 9)
@@ -53,7 +53,7 @@ var windowRules = []rule{
 		h.commit(t, belay.Commit{Messages: []*belay.Message{user(1, "one"), user(2, "two"), summary(3, 2), user(4, "four")}})
 		h.wantWindow(t, 3, 2, 4)
 	}},
-	{"a compaction in one session is none in another", func(t testing.TB, s *subject) {
+	{"a compaction in one session does not affect another", func(t testing.TB, s *subject) {
 		other := s.hold(t, "b")
 		other.say(t, "one", "two", "three")
 		h := s.hold(t, "a")
@@ -69,11 +69,11 @@ func (h *hold) compact(t testing.TB, keep int64) {
 	h.commit(t, belay.Commit{Messages: []*belay.Message{summary(h.last+1, keep)}})
 }
 
-// wantWindow asserts which messages are opened, and that nothing is lost.
+// wantWindow asserts which messages Open returns, and that nothing is lost.
 func (h *hold) wantWindow(t testing.TB, want ...int64) {
 	t.Helper()
 	stored := h.reread(t)
-	wantNumbers(t, "the messages that are opened", stored.Messages, want...)
+	wantNumbers(t, "the messages that Open returns", stored.Messages, want...)
 	if stored.Last != slices.Max(want) {
 		t.Errorf("the last message is %d, want %d", stored.Last, slices.Max(want))
 	}

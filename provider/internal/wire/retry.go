@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MaxWait limits how long a service can ask to wait. It is longer than anybody waits, and
-// far from overflowing a duration.
+// MaxWait limits how long a service can ask to wait. It is longer than any caller waits,
+// and too short to overflow a duration.
 const MaxWait = 24 * time.Hour
 
 // RetryAfter returns how long the headers of an answer ask to wait, from Retry-After-Ms or

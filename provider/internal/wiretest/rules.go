@@ -123,7 +123,7 @@ func KeysAreHidden(t testing.TB, open func(url, key string) belay.Model) {
 	_, err := Answer(t, model, Hello())
 	for _, text := range []string{fmt.Sprintf("%v", model), fmt.Sprintf("%+v", model), fmt.Sprintf("%#v", model), fmt.Sprintf("%v %+v %#v", err, err, err)} {
 		if strings.Contains(text, key) {
-			t.Errorf("the key shows in %s", text)
+			t.Errorf("the key is visible in %s", text)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func ConnectionsAreReused(t testing.TB, open func(client *http.Client) belay.Mod
 }
 
 // OldMessagesAreEncodedOnce checks that the encoding of a message is kept: a later change
-// of the message does not show.
+// of the message has no effect.
 func OldMessagesAreEncodedOnce(t testing.TB, server providertest.Server, open func() belay.Model) {
 	t.Helper()
 	req := Hello()

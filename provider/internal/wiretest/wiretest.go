@@ -1,6 +1,6 @@
-// Package wiretest holds what the tests of the providers share: messages and requests,
-// servers that answer anything, and tests of what every provider must do and the public
-// suite in providertest cannot check.
+// Package wiretest contains helpers for the tests of the providers: messages, requests,
+// test servers, and rules for all providers that the public suite in providertest
+// cannot check.
 package wiretest
 
 import (

@@ -11,11 +11,11 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// ask stores an approval, unless it is decided already.
+// ask stores an approval, unless it is already decided.
 func ask(ctx context.Context, q *table.Queries, session string, rows approvalRows) error {
 	row := rows.approval
 	if row.Session != session {
-		return fmt.Errorf("approval %q is of another session: %w", row.ID, belay.ErrConflict)
+		return fmt.Errorf("approval %q belongs to another session: %w", row.ID, belay.ErrConflict)
 	}
 	n, err := q.PutApproval(ctx, row)
 	switch {
@@ -29,7 +29,7 @@ func ask(ctx context.Context, q *table.Queries, session string, rows approvalRow
 	case err != nil:
 		return err
 	case known.Approval.Session != session:
-		return fmt.Errorf("approval %q is of another session: %w", row.ID, belay.ErrConflict)
+		return fmt.Errorf("approval %q belongs to another session: %w", row.ID, belay.ErrConflict)
 	default:
 		return nil // decided: it stays
 	}
@@ -67,7 +67,7 @@ func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Ti
 	return ApprovalOf(row)
 }
 
-// Approvals reads the approvals that match, the oldest first.
+// Approvals reads the matching approvals, the oldest first.
 func Approvals(ctx context.Context, db Database, filter belay.ApprovalFilter) ([]table.ApprovalRow, error) {
 	query := "SELECT a.id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision, reason, answer, pattern" +
 		" FROM approvals a JOIN approval_words w ON w.id = a.id WHERE 1 = 1"

@@ -13,19 +13,19 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Commit is a belay.Commit in the form of rows, made before it is written: the
-// caller's values are not read later.
+// Commit is a belay.Commit encoded as rows. It is encoded before the write, so
+// that the caller's values are not read later.
 type Commit struct {
-	// Runs are put by the store, which numbers them, and Jobs by its queue.
+	// The store writes Runs, because it numbers them, and its queue writes Jobs.
 	Runs []table.PutRunParams
 	Jobs []hook.Job
-	// Watched is set when the commit is written: until when a watcher wants
-	// notifications.
+	// Watched is set when the commit is written: the time until which a watcher
+	// wants notifications.
 	Watched time.Time
 
-	queued    string // the queued turn that it takes up
+	queued    string // the queued turn that it starts
 	move      table.MoveSessionParams
-	last      int64                     // what the last message will be, 0 if there is none to add
+	last      int64                     // number of the last message after the commit, 0 if none is added
 	amended   *table.AmendMessageParams // nil if no message is replaced
 	messages  []table.AddMessageParams
 	calls     []table.PutCallParams
@@ -106,7 +106,7 @@ func (rows *Commit) encodeMessages(c *belay.Commit) error {
 		if rows.last++; i == 0 {
 			rows.last = m.Seq
 		} else if m.Seq != rows.last {
-			return fmt.Errorf("message %d comes where %d is the next: %w", m.Seq, rows.last, belay.ErrConflict)
+			return fmt.Errorf("message %d is added, but the next number is %d: %w", m.Seq, rows.last, belay.ErrConflict)
 		}
 		body, err := encode(m)
 		if err != nil {
@@ -125,8 +125,8 @@ func (rows *Commit) encodeMessages(c *belay.Commit) error {
 
 // Put writes a commit, except its runs and jobs. It checks the fence first: a
 // caller that no longer holds the session with that epoch gets ErrFenced, and
-// until the transaction ends no one else can take the session. An error undoes the
-// whole commit.
+// until the transaction ends no one else can take the session. After an error the
+// caller must roll back.
 func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	session, err := q.MoveSession(ctx, rows.move)
 	switch {
@@ -136,7 +136,7 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 		return err
 	case len(rows.messages) > 0 && session.Last != rows.last:
 		first, next := rows.messages[0].Seq, session.Last-rows.move.Added+1
-		return fmt.Errorf("message %d comes where %d is the next: %w", first, next, belay.ErrConflict)
+		return fmt.Errorf("message %d is added, but the next number is %d: %w", first, next, belay.ErrConflict)
 	}
 	rows.Watched = Moment(session.Watched)
 	if rows.queued != "" {
@@ -145,12 +145,12 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 		case err != nil:
 			return err
 		case n == 0:
-			return fmt.Errorf("queued turn %q does not wait: %w", rows.queued, belay.ErrConflict)
+			return fmt.Errorf("turn %q is not queued: %w", rows.queued, belay.ErrConflict)
 		}
 	}
 	if rows.amended != nil {
 		if last := session.Last - rows.move.Added; rows.amended.Seq != last || last == 0 {
-			return fmt.Errorf("message %d is amended where %d is the last: %w", rows.amended.Seq, last, belay.ErrConflict)
+			return fmt.Errorf("message %d is amended, but the last message is %d: %w", rows.amended.Seq, last, belay.ErrConflict)
 		}
 		if err := q.AmendMessage(ctx, *rows.amended); err != nil {
 			return err
@@ -163,7 +163,7 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	}
 	for i := range rows.calls {
 		if at := rows.calls[i].Message; at < 1 || at > session.Last {
-			return fmt.Errorf("call %q is of message %d and the last one is %d: %w", rows.calls[i].ID, at, session.Last, belay.ErrConflict)
+			return fmt.Errorf("call %q belongs to message %d, but the last message is %d: %w", rows.calls[i].ID, at, session.Last, belay.ErrConflict)
 		}
 		if err := q.PutCall(ctx, rows.calls[i]); err != nil {
 			return err
@@ -178,8 +178,8 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	return nil
 }
 
-// PutRuns writes runs, whose places are set, by the rules of hook.Journal: one that
-// has ended already stays as it is.
+// PutRuns writes runs, whose positions are set, by the rules of hook.Journal: a run
+// that has already ended is not changed.
 func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) error {
 	for i := range rows {
 		n, err := q.PutRun(ctx, rows[i])
@@ -193,7 +193,8 @@ func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) e
 	return nil
 }
 
-// Late checks a run that has already ended: it stays as it is.
+// Late checks a write to a run that has already ended: the stored run is not
+// changed.
 func Late(ctx context.Context, q *table.Queries, row *table.PutRunParams) error {
 	stored, err := q.RunState(ctx, row.ID)
 	if err == nil && row.State != hook.Started.String() && row.State != stored {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// encode returns a value as JSON, with what HTML would escape left as it is.
+// encode returns a value as JSON, without HTML escaping.
 func encode(v any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -27,9 +27,9 @@ func encode(v any) (string, error) {
 }
 
 // ErrUnreadable means that a row is damaged.
-var ErrUnreadable = errors.New("what is stored cannot be read")
+var ErrUnreadable = errors.New("a stored row is damaged")
 
-// Decode reads what encode wrote; nothing leaves the value as it is.
+// Decode reads what encode wrote. Empty text leaves the value unchanged.
 func Decode(text string, v any) error {
 	if text == "" {
 		return nil
@@ -45,7 +45,7 @@ func messageOf(body string) (*belay.Message, error) {
 	return m, Decode(body, m)
 }
 
-// callRow is how a call is stored.
+// callRow returns the row of a call.
 func callRow(session string, c *belay.CallRecord) (table.PutCallParams, error) {
 	row := table.PutCallParams{
 		Session: session, Message: c.Message, Idx: int64(c.Index), ID: c.ID, Tool: c.Tool, State: string(c.State),
@@ -80,18 +80,19 @@ func callOf(row table.Call) (belay.CallRecord, error) {
 	return c, nil
 }
 
-// safeLength is how much is kept of a text that is for people, in characters.
+// safeLength is the maximum length of a stored text for people, in
+// characters.
 const safeLength = 512
 
-// readLength is how much of such a text is read, in bytes: more than is kept, so that
-// a secret at the end is seen as a whole.
+// readLength is how much of such a text is searched for secrets, in bytes: more than
+// safeLength, so that a secret at the cut is recognised.
 const readLength = 16 * safeLength
 
-// safe returns a text for people as it is stored: without the secrets that a quoted
-// command may hold, and not for ever long.
+// safe returns a text for people in the form that is stored: without secrets, which
+// a quoted command can contain, and cut to a maximum length.
 func safe(text string) string {
 	if len(text) > readLength {
-		text = strings.ToValidUTF8(text[:readLength], "") // the last character may be cut
+		text = strings.ToValidUTF8(text[:readLength], "") // the last character can be incomplete
 	}
 	return cut(redact.Text(text))
 }
@@ -137,10 +138,10 @@ func approvalRow(a *belay.Approval) (approvalRows, error) {
 	return rows, nil
 }
 
-// encodeDecision returns a decision as JSON, and its words, which are not part of
-// that. A pattern is stored whole: a part of it may cover more. One that holds a secret
-// is refused before, see belay.Approval.Accepts; should it come here, what is left of
-// it covers nothing.
+// encodeDecision returns a decision as JSON, and its texts separately. A pattern is
+// stored in full: a part of it could cover more. belay.Approval.Accepts rejects a
+// pattern that holds a secret; if one gets here all the same, the redacted pattern
+// covers nothing.
 func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
 	words := table.DecideWordsParams{ID: d.Approval, Answer: safe(d.Reason), Pattern: redact.Text(d.Scope.Pattern)}
 	d.By, d.Reason, d.Scope.Pattern = redact.Text(d.By), "", ""
@@ -148,7 +149,7 @@ func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
 	return text, words, err
 }
 
-// ApprovalOf is the approval of a row.
+// ApprovalOf returns the approval of a row.
 func ApprovalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.ApprovalsOfSessionRow](stored Row) (belay.Approval, error) {
 	both := table.ApprovalRow(stored)
 	row, words := both.Approval, both.ApprovalWord

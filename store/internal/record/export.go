@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Exporter is what a session is written to, part by part.
+// Exporter receives the parts of a session.
 type Exporter struct {
 	Message  func(*belay.Message) error
 	Call     func(*belay.CallRecord) error
@@ -17,7 +17,7 @@ type Exporter struct {
 	Run      func(*hook.Run) error
 }
 
-// Export writes what belongs to a session. The queries must see one moment.
+// Export writes a session part by part. The queries must see one snapshot.
 func Export(ctx context.Context, q *table.Queries, to Exporter, row table.Session) error {
 	for after := int64(0); after < row.Last; {
 		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: row.ID, After: after, Until: row.Last, Count: messagePage})

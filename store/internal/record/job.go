@@ -48,8 +48,8 @@ func EndKey(ctx context.Context, q *table.Queries, key string, done bool, now ti
 	return q.EndKey(ctx, table.EndKeyParams{ID: key, Changed: Nanos(now)})
 }
 
-// JobInput returns the input of a job that is not over. explain makes an error of the
-// database ours.
+// JobInput returns the input of a job that has not ended. explain translates database
+// errors into errors of the store.
 func JobInput(ctx context.Context, q *table.Queries, job hook.Job, explain func(error) error) (json.RawMessage, error) {
 	body, err := q.JobInput(ctx, job.Key)
 	switch {

@@ -1,10 +1,10 @@
-// Package record is what the stores on SQL databases do alike with the tables and
-// queries of package table: how sessions, messages, calls, approvals and runs look
-// as rows, how a commit is written, and how all of it is read again.
+// Package record is the common part of the stores on SQL databases. It encodes
+// sessions, messages, calls, approvals and runs as rows, writes commits, and reads
+// them again, with the tables and queries of package table.
 //
-// Nothing here begins a transaction, counts or locks: the caller of a writing
-// function has a transaction and prevents concurrent writes to the rows that it
-// reads. Errors are those of the database; the stores explain them.
+// No function here begins a transaction or locks: the caller of a writing function
+// has a transaction and prevents concurrent writes to the rows that it reads.
+// Errors are those of the database; the stores explain them.
 package record
 
 import (
@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// The times that fit into nanoseconds since 1970.
+// The first and last time that fit into nanoseconds since 1970.
 var (
 	firstMoment = time.Unix(0, math.MinInt64)
 	lastMoment  = time.Unix(0, math.MaxInt64)
 )
 
-// Nanos is how a time is stored: 0 for none. Times outside the years 1678 to 2261
-// are stored as the first or the last moment.
+// Nanos encodes a time: 0 for none. Times outside the years 1678 to 2261 are
+// stored as the first or the last moment.
 func Nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():
@@ -37,7 +37,7 @@ func Nanos(t time.Time) int64 {
 	}
 }
 
-// Moment is the time that was stored.
+// Moment decodes a stored time.
 func Moment(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -45,7 +45,7 @@ func Moment(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// Cause returns why a reading was cancelled, if it was.
+// Cause returns the cause of a cancelled read, and other errors unchanged.
 func Cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -53,7 +53,7 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Database is what queries are asked of. Parameters are question marks.
+// Database runs queries. Parameters are question marks.
 type Database interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }

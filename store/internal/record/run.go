@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// RunRows are how runs are stored, but for their places.
+// RunRows encodes runs as rows, without their positions.
 func RunRows(holder string, runs []hook.Run) ([]table.PutRunParams, error) {
 	if len(runs) == 0 {
 		return nil, nil
@@ -39,7 +39,7 @@ func runRow(row *table.PutRunParams, holder string, r *hook.Run) error {
 	return errors.Join(list(&row.Contributed, r.Contributed), list(&row.Audit, r.Audit), list(&row.Diagnostics, r.Diagnostics))
 }
 
-// list stores a list as JSON, nothing if it is empty.
+// list encodes a list as JSON, and an empty list as nothing.
 func list[T any](to *string, from []T) (err error) {
 	if len(from) > 0 {
 		*to, err = encode(from)
@@ -47,7 +47,7 @@ func list[T any](to *string, from []T) (err error) {
 	return err
 }
 
-// RunOf is the run of a row.
+// RunOf returns the run of a row.
 func RunOf(row table.Run) (hook.Run, error) {
 	r := hook.Run{
 		ID: row.ID, Subscription: row.Subscription, JobHandler: row.JobHandler, Version: row.Version, Phase: row.Phase, Dispatch: row.Dispatch,
@@ -66,7 +66,7 @@ func RunOf(row table.Run) (hook.Run, error) {
 	return r, nil
 }
 
-// word reads a word of an enumeration.
+// word decodes a value of an enumeration.
 func word(to encoding.TextUnmarshaler, text string) error {
 	return to.UnmarshalText([]byte(text)) //nolint:wrapcheck // it names the enumeration and the word
 }

@@ -16,10 +16,9 @@ import (
 // caller processes them.
 const RunPage = 256
 
-// Runs yields the runs that match when it is called, each once: the one that started
-// first comes first, and of those that started at one moment the one that was stored
-// first. A run that is replaced in the meantime may appear in its new state, at its
-// old position.
+// Runs yields the runs that match at the call, each once, ordered by start and then
+// by storage. A run that is replaced in the meantime may appear in its new state, at
+// its old position.
 func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.Run) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -104,7 +103,7 @@ func (q *RunQuery) SQL(columns string) (text string, args []any) {
 		}
 	}
 	if q.Job != "" {
-		and("job = ? AND job <> ''", q.Job) // as the index says
+		and("job = ? AND job <> ''", q.Job) // as in the index
 	}
 	if len(q.States) > 0 {
 		words := make([]string, len(q.States))
@@ -113,7 +112,7 @@ func (q *RunQuery) SQL(columns string) (text string, args []any) {
 		}
 		and("state IN (" + strings.Join(words, ", ") + ")")
 		if !slices.Contains(q.States, hook.Completed) {
-			and("state <> 'completed'") // as the index says
+			and("state <> 'completed'") // as in the index
 		}
 	}
 	if !q.Since.IsZero() {
@@ -140,8 +139,8 @@ func scanRun(rows *sql.Rows, r *table.Run) error {
 		&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
 }
 
-// Followed yields what was stored or replaced between two numbers, in that
-// order. It reports whether the caller wants more.
+// Followed yields the runs that were stored or replaced between two numbers,
+// in that order. It reports whether the caller wants more.
 func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
 	rows, err := q.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
 	if err != nil {
@@ -163,5 +162,5 @@ func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, 
 	return true, nil
 }
 
-// place is where a run is among all that was stored and replaced.
+// place returns the position of a run in the journal.
 func place(row table.Run) int64 { return max(row.Seq, row.Changed) }

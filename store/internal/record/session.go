@@ -42,8 +42,8 @@ func Stored(ctx context.Context, q *table.Queries, session string) (*belay.Store
 	return stored, err
 }
 
-// visible reads what the model sees of a session, as belay.Visible says: the last
-// compaction, what it keeps, and what came after it.
+// visible reads the messages that the model sees, as belay.Visible defines them:
+// the last compaction, the messages it keeps, and later messages.
 func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay.Message, error) {
 	from := row.Compaction
 	if row.Keep > 0 && row.Keep < from {
@@ -62,7 +62,7 @@ func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay
 		switch {
 		case m.Seq == row.Compaction:
 			seen[0] = m
-		case m.Seq > row.Compaction || !m.IsCompaction: // this one replaces those before it
+		case m.Seq > row.Compaction || !m.IsCompaction: // this compaction replaces earlier ones
 			seen = append(seen, m)
 		}
 	}
@@ -92,7 +92,7 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 			return Cause(ctx, err)
 		}
 		if len(bodies) == 0 {
-			return nil // it was removed meanwhile
+			return nil // the session was removed in the meantime
 		}
 		for _, body := range bodies {
 			if ctx.Err() != nil {
@@ -110,7 +110,7 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 	return nil
 }
 
-// Sessions reads the sessions that match, the last changed first.
+// Sessions reads the matching sessions, the last changed first.
 func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]table.Session, error) {
 	query := "SELECT id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state FROM sessions WHERE 1 = 1"
 	var args []any
@@ -128,7 +128,7 @@ func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]t
 }
 
 // InfoOf returns the listing entry of a session. Only the store knows whether
-// it is held.
+// the session is held.
 func InfoOf(row table.Session, held bool) (belay.SessionInfo, error) {
 	info := belay.SessionInfo{ID: row.ID, Created: Moment(row.Created), Changed: Moment(row.Changed), Last: row.Last, Held: held}
 	if err := Decode(row.State, &info.State); err != nil {

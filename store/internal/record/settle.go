@@ -7,15 +7,15 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Settled is what Settle did.
+// Settled is the result of Settle.
 type Settled struct {
-	// Holders counts holders: none if it has left in the meantime.
+	// Holders is 1, or 0 if the holder has left in the meantime.
 	Holders int
 	// Sessions are the sessions it held, and Open those with a running turn.
 	Sessions, Open []string
-	// Turns counts those it had claimed: they are due again.
+	// Turns counts the turns it had claimed: they are due again.
 	Turns int
-	// Runs are the records that were started and are interrupted now.
+	// Runs are the records that had started and are now marked as interrupted.
 	Runs []string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a queued turn, and that its session is due.
+// Submit stores a queued turn and marks its session as due.
 func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now time.Time) error {
 	body, err := encode(turn)
 	if err != nil {
@@ -19,7 +19,7 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 	if err := q.EnsureSession(ctx, table.EnsureSessionParams{ID: turn.Session, Now: Nanos(now)}); err != nil {
 		return err
 	}
-	// Others who submit to the session wait here, so that each has a number of its own.
+	// Concurrent submitters to the session wait here, so that each gets its own number.
 	number, err := q.AddDueTurn(ctx, table.AddDueTurnParams{Session: turn.Session, Agent: turn.Agent, Model: turn.Model, Due: Nanos(now)})
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func Queued(ctx context.Context, q *table.Queries, session string) ([]belay.Queu
 	})
 }
 
-// waitingTurn selects the turn that has been due longest and that a filter lets pass.
+// waitingTurn selects the turn that has been due longest and matches the filter.
 func waitingTurn(filter belay.TurnFilter) (query string, args []any) {
 	query = "SELECT session FROM due_turns WHERE holder = '' AND NOT parked"
 	except := func(column string, words []string) {
@@ -69,8 +69,8 @@ func TurnWaits(ctx context.Context, db Database, filter belay.TurnFilter) (bool,
 	return len(found) > 0, err
 }
 
-// ClaimTurn claims a turn, if there is one. lock ends the selection where several
-// write at once.
+// ClaimTurn claims a turn, if there is one. lock is appended to the selection,
+// for databases with concurrent writers.
 func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, filter belay.TurnFilter, lock string) (belay.DueTurn, bool, error) {
 	query, args := waitingTurn(filter)
 	query = "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (" + query + lock + ") AND holder = '' RETURNING session, agent, model, due, mark"
@@ -91,7 +91,7 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 const longestWhy = 1000
 
 // SettleTurn releases a claim. It reports whether a turn may be due now. A claim that
-// is put back, with a time that has passed, keeps its place.
+// is returned with a time in the past keeps its place in the queue.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {
 		n, err := q.PutOffTurn(ctx, table.PutOffTurnParams{
@@ -108,7 +108,7 @@ func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay
 	return n > 0, err
 }
 
-// beginning is what a text begins with, in whole characters.
+// beginning returns the first bytes of a text, in whole characters.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -135,7 +135,7 @@ func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) 
 
 // WakeExpired makes turns due whose delay is over.
 func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write func(func(context.Context, *table.Queries) error) error) error {
-	first, err := read.FirstParked(ctx) // read from the index, however many there are
+	first, err := read.FirstParked(ctx) // reads only the index, whatever the number of turns
 	if err != nil || first == 0 || first > Nanos(now) {
 		return err
 	}
@@ -148,7 +148,8 @@ func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write 
 // putOffAtMost is how many suspended turns Load returns.
 const putOffAtMost = 20
 
-// Load reads how much waits, and what each holder has. The store adds who they are.
+// Load reads how many turns wait, and what each holder has. The store adds the
+// descriptions of the holders.
 func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[string]*belay.HolderLoad) (load belay.Load, err error) {
 	waiting, err := q.TurnsWaiting(ctx, Nanos(now))
 	if err != nil {
@@ -196,5 +197,5 @@ func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[stri
 // Seen identifies a state of a session.
 type Seen struct{ epoch, last, changed int64 }
 
-// SeenOf is what was seen of a session.
+// SeenOf reads the current state of a session for comparison.
 func SeenOf(row table.Session) Seen { return Seen{row.Epoch, row.Last, row.Changed} }

@@ -14,14 +14,15 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// Options are the options that all stores have.
+// Options are the options that all SQL stores share.
 type Options struct {
 	MaxJobs, Workers int
 	JobPoll, Grace   time.Duration
 	Logger           *slog.Logger
 }
 
-// Backend makes stores for tests. Each method is a test that all of them pass.
+// Backend creates stores for tests. Each of its methods is a test that every
+// SQL store must pass.
 type Backend struct {
 	// Open opens a new store, and closes it with the test.
 	Open func(t testing.TB, opts *Options) Store
@@ -38,8 +39,8 @@ func (b *Backend) Sessions(t *testing.T) {
 	t.Helper()
 	opts := &Options{MaxJobs: 8}
 	storetest.Test(t, func(t testing.TB) belay.Store { return b.Open(t, opts) }, &storetest.Options{
-		// The former store stays open, as that of a process that hangs. TestKilled is about
-		// one whose process has ended.
+		// The former store stays open, like that of a process that hangs. TestKilled covers
+		// a process that has ended.
 		Reopen: func(t testing.TB, s belay.Store) belay.Store { return b.Reopen(t, s.(Store), opts) },
 		Expire: func(t testing.TB, s belay.Store, session string) {
 			if err := s.(Store).Expire(t.Context(), session); err != nil {
@@ -76,7 +77,7 @@ func (b *Backend) Queue(t *testing.T) {
 	})
 }
 
-// WorkQueue runs the conformance suite of queues that work.
+// WorkQueue runs the conformance suite of work queues.
 func (b *Backend) WorkQueue(t *testing.T) {
 	t.Helper()
 	hooktest.TestWorkQueue(t, func(t testing.TB, capacity, workers int) hooktest.Store {
@@ -85,15 +86,15 @@ func (b *Backend) WorkQueue(t *testing.T) {
 	})
 }
 
-// Inputs asserts that the input of background work is kept apart from its job until the job
-// is over.
+// Inputs asserts that the input of background work is stored separately from its job until
+// the job ends.
 func (b *Backend) Inputs(t *testing.T) {
 	t.Helper()
 	ctx, s := t.Context(), b.Open(t, &Options{JobPoll: 5 * time.Millisecond})
 	queue := s.Queue().(hook.InputQueue)
 	job := hook.Job{ID: "job", Key: "key", Handler: "h", Idempotent: true}
 	if _, err := queue.Input(ctx, job); !errors.Is(err, hook.ErrNotFound) {
-		t.Errorf("an input that is not there: %v, want %v", err, hook.ErrNotFound)
+		t.Errorf("a missing input: %v, want %v", err, hook.ErrNotFound)
 	}
 	if err := queue.EnqueueInput(ctx, Run("asked", hook.Backgrounded), job, json.RawMessage(`{"b":1,"a":[1.50]}`)); err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func (b *Backend) Inputs(t *testing.T) {
 	err := s.Queue().(hook.WorkQueue).Work(working, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		got, err := queue.Input(ctx, job)
 		if err != nil || string(got) != `{"b":1,"a":[1.50]}` {
-			t.Errorf("attempt %d is given %s, %v", job.Attempt, got, err)
+			t.Errorf("attempt %d got the input %s, %v", job.Attempt, got, err)
 		}
 		ended := job.Begun(time.Now())
 		ended.State, ended.Ended = hook.Failed, time.Now()
@@ -118,12 +119,12 @@ func (b *Backend) Inputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := queue.Input(ctx, job); !errors.Is(err, hook.ErrNotFound) {
-		t.Errorf("the input of a job that is over: %v, want %v", err, hook.ErrNotFound)
+		t.Errorf("the input of an ended job: %v, want %v", err, hook.ErrNotFound)
 	}
 	if err := queue.EnqueueInput(ctx, Run("again", hook.Backgrounded), job, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := queue.Input(ctx, job); !errors.Is(err, hook.ErrNotFound) {
-		t.Errorf("the input of a job that was left out: %v, want %v", err, hook.ErrNotFound)
+		t.Errorf("the input of a duplicate job: %v, want %v", err, hook.ErrNotFound)
 	}
 }

@@ -1,4 +1,4 @@
-// Package sqltest has what the tests of the stores on SQL databases share.
+// Package sqltest contains helpers that the tests of the SQL stores share.
 package sqltest
 
 import (
@@ -24,7 +24,7 @@ type Store interface {
 	Expire(ctx context.Context, session string) error
 }
 
-// Hold opens a session, which must succeed.
+// Hold opens a session and fails the test on an error.
 func Hold(t testing.TB, s Store, session string) *belay.Stored {
 	t.Helper()
 	stored, err := s.Open(context.Background(), session)
@@ -34,14 +34,14 @@ func Hold(t testing.TB, s Store, session string) *belay.Stored {
 	return stored
 }
 
-// Say is a commit of a person's message.
+// Say returns a commit with a user message.
 func Say(session string, epoch, seq int64, text string) *belay.Commit {
 	return &belay.Commit{Session: session, Epoch: epoch, Messages: []*belay.Message{
 		{Seq: seq, Turn: "turn", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)}, Time: time.Now()},
 	}}
 }
 
-// Commit commits what must be accepted.
+// Commit commits and fails the test on an error.
 func Commit(t testing.TB, s Store, c *belay.Commit) {
 	t.Helper()
 	if err := s.Commit(context.Background(), c); err != nil {
@@ -49,7 +49,7 @@ func Commit(t testing.TB, s Store, c *belay.Commit) {
 	}
 }
 
-// Texts reads a session.
+// Texts returns the texts of a session's messages.
 func Texts(t testing.TB, s Store, session string) (all []string) {
 	t.Helper()
 	for m, err := range s.Read(context.Background(), session, 0) {
@@ -61,7 +61,7 @@ func Texts(t testing.TB, s Store, session string) (all []string) {
 	return all
 }
 
-// Run is a record.
+// Run returns a record for tests.
 func Run(id string, state hook.State) hook.Run {
 	r := hook.Run{
 		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn", Step: 1}, Started: time.Now(),
@@ -72,7 +72,7 @@ func Run(id string, state hook.State) hook.Run {
 	return r
 }
 
-// AppendRuns appends what must be accepted.
+// AppendRuns appends runs and fails the test on an error.
 func AppendRuns(t testing.TB, s Store, runs ...hook.Run) {
 	t.Helper()
 	if err := s.Journal().Append(context.Background(), runs); err != nil {
@@ -92,7 +92,7 @@ func States(t testing.TB, s Store, filter hook.Filter) (all []string) {
 	return all
 }
 
-// WantError asserts what an error is, and what it says.
+// WantError asserts the kind and the text of an error.
 func WantError(t testing.TB, what string, err, want error, says ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -101,12 +101,12 @@ func WantError(t testing.TB, what string, err, want error, says ...string) {
 	}
 	for _, word := range says {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%s gives %q, which does not say %q", what, err, word)
+			t.Errorf("%s gives %q, which does not contain %q", what, err, word)
 		}
 	}
 }
 
-// WantStates asserts which runs there are, in any order.
+// WantStates asserts which runs are stored, in any order.
 func WantStates(t testing.TB, s Store, want ...string) {
 	t.Helper()
 	got := States(t, s, hook.Filter{})
@@ -117,7 +117,7 @@ func WantStates(t testing.TB, s Store, want ...string) {
 	}
 }
 
-// Held lists the sessions that somebody has open.
+// Held lists the sessions that are held.
 func Held(t testing.TB, s Store) (all []string) {
 	t.Helper()
 	for info, err := range s.Sessions(context.Background(), belay.SessionFilter{}) {

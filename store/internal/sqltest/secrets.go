@@ -18,7 +18,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// NoteTool notes a text, and says what it noted.
+// NoteTool is a tool that returns the text of its input.
 func NoteTool(ran func(text string)) belay.Tool {
 	return belay.NewTool("note", "Takes a note.", func(_ context.Context, in note) (string, error) {
 		ran(in.Text)
@@ -26,12 +26,12 @@ func NoteTool(ran func(text string)) belay.Tool {
 	}, nil)
 }
 
-// Pass is a gate that lets everything through.
+// Pass is a gate that allows everything.
 var Pass = belay.ToolPre.On("pass", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }, nil)
 
 // SecretsOfATurn searches the tables after a whole turn: prompt, input, output, error,
-// environment and the model's answer are in the transcript and nowhere else. The reasons of
-// questions and decisions may quote a call, and hold no secrets.
+// environment and the model's answer must be in the transcript only. The reasons of
+// questions and decisions can quote a call, and must contain no secrets.
 func (b *Backend) SecretsOfATurn(t *testing.T) {
 	t.Helper()
 	ctx, s := t.Context(), b.Open(t, nil)
@@ -73,13 +73,13 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 	tables, rest := b.Tables(t, s), 0
 	for name, text := range tables {
 		switch name {
-		case "sessions", "messages", "calls", "approval_words", "job_inputs": // the transcript, words about it, and what was given to work that waits
+		case "sessions", "messages", "calls", "approval_words", "job_inputs": // the transcript, texts about it, and the inputs of waiting jobs
 			if name != "job_inputs" && !strings.Contains(text, "planted-") {
-				t.Errorf("the table %s does not hold what was said: %s", name, text)
+				t.Errorf("the table %s does not hold the conversation: %s", name, text)
 			}
 		default:
 			if strings.Contains(text, "planted-") {
-				t.Errorf("the table %s holds what was said: %s", name, text)
+				t.Errorf("the table %s holds parts of the conversation: %s", name, text)
 			}
 			rest += len(text)
 		}
@@ -90,7 +90,7 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 		}
 	}
 	if rest == 0 || strings.Contains(tables["approval_words"], "cut off") {
-		t.Errorf("the other tables hold %d bytes, and the words %q: what is not for one call is cut at 512 characters", rest, tables["approval_words"])
+		t.Errorf("the other tables hold %d bytes, and the words %q: texts must be cut at 512 characters", rest, tables["approval_words"])
 	}
 	for name, want := range map[string]string{
 		"approvals": asked.Hash, "approval_words": "planted-reason", "sessions": "planted-pattern", "runs": "behind", "river_job": "behind",
@@ -107,15 +107,15 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 	}
 }
 
-// inWords is a text as people and rules write it about a call, with secrets of every
-// shape in it. Each says whose it is.
+// inWords is a text that people or rules could write about a call, with secrets of
+// every shape. Each secret contains the name.
 func inWords(whose string) string {
 	text := "curl -H 'Authorization: Bearer SECRET' --token SECRET -u ann:SECRET https://ann:SECRET@git.example/?access_token=SECRET TOKEN=SECRET " +
 		`{"password":"SECRET"} key: SECRET sk-ant-SECRET ghp_secretofNAME12 AKIASECRETOFNAME eyJhbGciOiJIUzI1NiJ9.secret-of-NAME.x xoxb-SECRET`
 	return strings.NewReplacer("SECRET", "secret-of-the-"+whose, "NAME", whose, "AKIASECRETOFNAME", "AKIASECRETOF"+strings.ToUpper(whose)).Replace(text)
 }
 
-// secretWords are what is left of inWords where nobody looked.
+// secretWords are the parts of inWords that remain if nothing is redacted.
 var secretWords = regexp.MustCompile(`(?i)secret-?of-?[a-z-]+`)
 
 // SecretsOfApprovals searches the files of the store for secrets in the reasons of questions
@@ -139,7 +139,7 @@ func (b *Backend) SecretsOfApprovals(t *testing.T) {
 	Commit(t, s, &belay.Commit{Session: "a", Epoch: epoch, Approvals: []belay.Approval{asked("one"), decided}})
 	later := belay.Decision{Approval: "one", Hash: "sha256:one", Allow: true, By: "ann " + inWords("person"), Reason: "the answer " + inWords("answer"), Time: time.Now(), Scope: answered.Scope}
 	if _, err := s.Decide(ctx, later); !errors.Is(err, belay.ErrScope) {
-		t.Errorf("a pattern with a secret gives %v, want that it is refused", err)
+		t.Errorf("a pattern with a secret gives %v, want a rejection", err)
 	}
 	later.Scope = belay.ApprovalScope{}
 	if _, err := s.Decide(ctx, later); err != nil {
@@ -163,15 +163,16 @@ func (b *Backend) SecretsOfApprovals(t *testing.T) {
 	}
 }
 
-// secretFloor is a floor that asks in the name of a rule with a secret in it.
+// secretFloor is a floor that asks in the name of a rule that contains a
+// secret.
 type secretFloor struct{ patternFloor }
 
 func (secretFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {
 	return belay.Authorization{Decision: belay.ToolAsk, By: "rule note(" + inWords("rule") + ")"}, nil
 }
 
-// RuleWithASecret asserts that a rule whose name holds a secret is on record without it and is
-// recognised: what was approved runs, and what was granted is not asked about again.
+// RuleWithASecret asserts that a rule whose name contains a secret is stored without it and is
+// still recognised: approved calls run, and granted calls are not asked about again.
 func (b *Backend) RuleWithASecret(t *testing.T) {
 	t.Helper()
 	ctx, s, noted := t.Context(), b.Open(t, nil), 0
@@ -197,7 +198,7 @@ func (b *Backend) RuleWithASecret(t *testing.T) {
 	}
 }
 
-// patternFloor is a floor that takes every pattern and asks about nothing.
+// patternFloor is a floor that accepts every pattern and asks nothing.
 type patternFloor struct{}
 
 func (patternFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {

@@ -205,7 +205,7 @@ type PutApprovalParams struct {
 	Decision string
 }
 
-// A pending approval is replaced; one that is decided, or another session's, stays and counts as no row.
+// Replaces a pending approval. A decided approval, or one of another session, is not changed and counts as no row.
 func (q *Queries) PutApproval(ctx context.Context, arg PutApprovalParams) (int64, error) {
 	result, err := q.exec(ctx, q.putApprovalStmt, putApproval,
 		arg.ID,
@@ -241,7 +241,7 @@ type PutApprovalWordsParams struct {
 	Pattern string
 }
 
-// What is put in words about an approval is apart from it: see the table.
+// The texts of an approval are stored separately: see the table.
 func (q *Queries) PutApprovalWords(ctx context.Context, arg PutApprovalWordsParams) error {
 	_, err := q.exec(ctx, q.putApprovalWordsStmt, putApprovalWords,
 		arg.ID,

@@ -39,7 +39,7 @@ type PutJobInputParams struct {
 	Body string
 }
 
-// A job that has its input keeps it.
+// Does not replace an existing input.
 func (q *Queries) PutJobInput(ctx context.Context, arg PutJobInputParams) error {
 	_, err := q.exec(ctx, q.putJobInputStmt, putJobInput, arg.ID, arg.Body)
 	return err

@@ -26,7 +26,7 @@ const countRuns = `-- name: CountRuns :one
 SELECT count(*) FROM runs WHERE session = ?1
 `
 
-// What would go, for those who only want to know.
+// Counts the records that would be removed.
 func (q *Queries) CountRuns(ctx context.Context, session string) (int64, error) {
 	row := q.queryRow(ctx, q.countRunsStmt, countRuns, session)
 	var count int64
@@ -56,7 +56,7 @@ DELETE FROM runs WHERE started < ?1 AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
 `
 
-// Records of sessions that are gone.
+// Records of sessions that were removed.
 func (q *Queries) DeleteOrphanRuns(ctx context.Context, before int64) (int64, error) {
 	result, err := q.exec(ctx, q.deleteOrphanRunsStmt, deleteOrphanRuns, before)
 	if err != nil {
@@ -157,7 +157,7 @@ type PutRunParams struct {
 	Diagnostics    string
 }
 
-// A run that has not ended is replaced and keeps its place; one that has ended stays and counts as no row.
+// Replaces a run that has not ended; it keeps its position. A run that has ended is not changed and counts as no row.
 func (q *Queries) PutRun(ctx context.Context, arg PutRunParams) (int64, error) {
 	result, err := q.exec(ctx, q.putRunStmt, putRun,
 		arg.Seq,

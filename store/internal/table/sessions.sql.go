@@ -233,8 +233,8 @@ type IdleSessionsRow struct {
 	Changed int64
 }
 
-// What may be removed: nobody holds it, no turn is under way, parked or queued, nobody is asked for anything, nothing of it
-// runs and no job of it is still to run.
+// Sessions that can be removed: not held, without an open or queued turn, a pending approval, a running hook or an
+// unfinished job.
 func (q *Queries) IdleSessions(ctx context.Context) ([]IdleSessionsRow, error) {
 	rows, err := q.query(ctx, q.idleSessionsStmt, idleSessions)
 	if err != nil {
@@ -363,7 +363,7 @@ type MoveSessionRow struct {
 	Watched  int64
 }
 
-// Commit's one look at the session: it fences, moves the end and tells where that is.
+// The only read of the session in Commit: it checks the fence, moves the end and returns it.
 func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (MoveSessionRow, error) {
 	row := q.queryRow(ctx, q.moveSessionStmt, moveSession,
 		arg.Changed,

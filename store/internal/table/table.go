@@ -1,9 +1,9 @@
-// Package table is what the stores on SQL databases share: the tables, as
-// migrations, and the queries, as Go made from SQL by sqlc. The SQL is written so
-// that SQLite and PostgreSQL both read it.
+// Package table contains the tables, as migrations, and the queries, as Go code
+// that sqlc generates, of all stores on SQL databases. The SQL is valid for both
+// SQLite and PostgreSQL.
 //
-// Change the files in migrations and queries, then run make generate. A migration
-// that was released is never changed: add one.
+// Change the files in migrations and queries, then run make generate. Never
+// change a released migration: add a new one.
 package table
 
 import "embed"

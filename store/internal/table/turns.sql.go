@@ -26,7 +26,7 @@ type AddDueTurnParams struct {
 	Due     int64
 }
 
-// A session is due once. What makes it due again is counted.
+// A session is on the list once. mark counts what has made it due again.
 func (q *Queries) AddDueTurn(ctx context.Context, arg AddDueTurnParams) (int64, error) {
 	row := q.queryRow(ctx, q.addDueTurnStmt, addDueTurn,
 		arg.Session,
@@ -76,7 +76,7 @@ type DropTurnParams struct {
 	Mark    int64
 }
 
-// The turn has ended and nothing waits.
+// The turn has ended and no other is queued.
 func (q *Queries) DropTurn(ctx context.Context, arg DropTurnParams) (int64, error) {
 	result, err := q.exec(ctx, q.dropTurnStmt, dropTurn, arg.Session, arg.Holder, arg.Mark)
 	if err != nil {
@@ -158,7 +158,7 @@ type NextTurnParams struct {
 	Holder  string
 }
 
-// The turn has ended and another waits, or was woken.
+// The turn has ended and another is queued, or was woken.
 func (q *Queries) NextTurn(ctx context.Context, arg NextTurnParams) (int64, error) {
 	result, err := q.exec(ctx, q.nextTurnStmt, nextTurn, arg.Due, arg.Session, arg.Holder)
 	if err != nil {
@@ -186,7 +186,7 @@ type PutOffTurnParams struct {
 	Holder  string
 }
 
-// The turn goes on later, or at once if something has come meanwhile.
+// The turn continues later, or at once if something was submitted in the meantime.
 func (q *Queries) PutOffTurn(ctx context.Context, arg PutOffTurnParams) (int64, error) {
 	result, err := q.exec(ctx, q.putOffTurnStmt, putOffTurn,
 		arg.Why,
@@ -241,8 +241,7 @@ UPDATE due_turns SET
 WHERE due_turns.holder = ?1 AND due_turns.holder <> ''
 `
 
-// Whoever had claimed them is gone. Where that was between the end of a turn and the settling of its claim, the next turn
-// that waits is due.
+// Releases the claims of a dead holder. If the claimed turn had already ended, the next queued turn is due.
 func (q *Queries) ReleaseTurns(ctx context.Context, holder string) (int64, error) {
 	result, err := q.exec(ctx, q.releaseTurnsStmt, releaseTurns, holder)
 	if err != nil {
@@ -380,7 +379,7 @@ type TurnsWaitingRow struct {
 	Oldest  int64
 }
 
-// Those whose time has come wait, whether or not somebody has noticed.
+// Turns whose delay is over count as waiting, even before WakeExpired has run.
 func (q *Queries) TurnsWaiting(ctx context.Context, now int64) (TurnsWaitingRow, error) {
 	row := q.queryRow(ctx, q.turnsWaitingStmt, turnsWaiting, now)
 	var i TurnsWaitingRow
@@ -393,7 +392,7 @@ const wakeExpired = `-- name: WakeExpired :execrows
 UPDATE due_turns SET parked = FALSE WHERE holder = '' AND parked AND due <= ?1
 `
 
-// Those whose time has come wait like the others.
+// Makes turns due whose delay is over.
 func (q *Queries) WakeExpired(ctx context.Context, now int64) (int64, error) {
 	result, err := q.exec(ctx, q.wakeExpiredStmt, wakeExpired, now)
 	if err != nil {

@@ -1,4 +1,4 @@
--- A pending approval is replaced; one that is decided, or another session's, stays and counts as no row.
+-- Replaces a pending approval. A decided approval, or one of another session, is not changed and counts as no row.
 
 -- name: PutApproval :execrows
 INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision)
@@ -8,7 +8,7 @@ ON CONFLICT (id) DO UPDATE SET
     asked_by = excluded.asked_by, floor = excluded.floor, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
 WHERE approvals.session = excluded.session AND approvals.decision = '';
 
--- What is put in words about an approval is apart from it: see the table.
+-- The texts of an approval are stored separately: see the table.
 
 -- name: PutApprovalWords :exec
 INSERT INTO approval_words (id, reason, answer, pattern)

@@ -1,4 +1,4 @@
--- A job that has its input keeps it.
+-- Does not replace an existing input.
 
 -- name: PutJobInput :exec
 INSERT INTO job_inputs (id, body) VALUES (@id, @body) ON CONFLICT (id) DO NOTHING;

@@ -1,4 +1,4 @@
--- A run that has not ended is replaced and keeps its place; one that has ended stays and counts as no row.
+-- Replaces a run that has not ended; it keeps its position. A run that has ended is not changed and counts as no row.
 
 -- name: PutRun :execrows
 INSERT INTO runs (
@@ -43,13 +43,13 @@ UPDATE runs SET changed = @changed, state = 'interrupted', ended = @ended, laten
 -- name: DeleteRuns :execrows
 DELETE FROM runs WHERE session = @session;
 
--- Records of sessions that are gone.
+-- Records of sessions that were removed.
 
 -- name: DeleteOrphanRuns :execrows
 DELETE FROM runs WHERE started < @before AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);
 
--- What would go, for those who only want to know.
+-- Counts the records that would be removed.
 
 -- name: CountRuns :one
 SELECT count(*) FROM runs WHERE session = @session;

@@ -23,7 +23,7 @@ UPDATE sessions SET holder = '' WHERE holder = @holder AND holder <> '';
 -- name: HeldSessions :many
 SELECT id, turn_state FROM sessions WHERE holder = @holder AND holder <> '' ORDER BY id;
 
--- Commit's one look at the session: it fences, moves the end and tells where that is.
+-- The only read of the session in Commit: it checks the fence, moves the end and returns it.
 
 -- name: MoveSession :one
 UPDATE sessions SET
@@ -68,8 +68,8 @@ SELECT * FROM calls WHERE session = @session ORDER BY message, idx;
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE id = @id;
 
--- What may be removed: nobody holds it, no turn is under way, parked or queued, nobody is asked for anything, nothing of it
--- runs and no job of it is still to run.
+-- Sessions that can be removed: not held, without an open or queued turn, a pending approval, a running hook or an
+-- unfinished job.
 
 -- name: IdleSessions :many
 SELECT s.id, s.changed FROM sessions s

@@ -2,7 +2,7 @@
 INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state)
 VALUES (@id, 0, '', @now, @now, 0, 0, 0, 0, '', '') ON CONFLICT (id) DO NOTHING;
 
--- A session is due once. What makes it due again is counted.
+-- A session is on the list once. mark counts what has made it due again.
 
 -- name: AddDueTurn :one
 INSERT INTO due_turns (session, agent, model, parked, due, holder, claimed, mark)
@@ -27,7 +27,7 @@ UPDATE due_turns SET
     due = CASE WHEN parked THEN CAST(@due AS BIGINT) ELSE due END
 WHERE session = @session;
 
--- Those whose time has come wait like the others.
+-- Makes turns due whose delay is over.
 
 -- name: WakeExpired :execrows
 UPDATE due_turns SET parked = FALSE WHERE holder = '' AND parked AND due <= @now;
@@ -35,13 +35,13 @@ UPDATE due_turns SET parked = FALSE WHERE holder = '' AND parked AND due <= @now
 -- name: FirstParked :one
 SELECT CAST(COALESCE(MIN(due), 0) AS BIGINT) AS due FROM due_turns WHERE holder = '' AND parked;
 
--- The turn has ended and nothing waits.
+-- The turn has ended and no other is queued.
 
 -- name: DropTurn :execrows
 DELETE FROM due_turns WHERE due_turns.session = @session AND due_turns.holder = @holder AND mark = @mark
     AND NOT EXISTS (SELECT 1 FROM queued_turns q WHERE q.session = due_turns.session);
 
--- The turn has ended and another waits, or was woken.
+-- The turn has ended and another is queued, or was woken.
 
 -- name: NextTurn :execrows
 UPDATE due_turns SET
@@ -50,7 +50,7 @@ UPDATE due_turns SET
     model = COALESCE((SELECT q.model FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), model)
 WHERE due_turns.session = @session AND due_turns.holder = @holder;
 
--- The turn goes on later, or at once if something has come meanwhile.
+-- The turn continues later, or at once if something was submitted in the meantime.
 
 -- name: PutOffTurn :execrows
 UPDATE due_turns SET
@@ -59,8 +59,7 @@ UPDATE due_turns SET
     due = CASE WHEN mark = CAST(@mark AS BIGINT) THEN CAST(@again AS BIGINT) ELSE CAST(@now AS BIGINT) END
 WHERE session = @session AND holder = @holder;
 
--- Whoever had claimed them is gone. Where that was between the end of a turn and the settling of its claim, the next turn
--- that waits is due.
+-- Releases the claims of a dead holder. If the claimed turn had already ended, the next queued turn is due.
 
 -- name: ReleaseTurns :execrows
 UPDATE due_turns SET
@@ -71,7 +70,7 @@ UPDATE due_turns SET
         WHERE q.session = due_turns.session AND s.turn_state = '' ORDER BY q.number LIMIT 1), model)
 WHERE due_turns.holder = @holder AND due_turns.holder <> '';
 
--- Those whose time has come wait, whether or not somebody has noticed.
+-- Turns whose delay is over count as waiting, even before WakeExpired has run.
 
 -- name: TurnsWaiting :one
 SELECT count(*) AS waiting, CAST(COALESCE(MIN(due), 0) AS BIGINT) AS oldest FROM due_turns

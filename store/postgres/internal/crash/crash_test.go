@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// serverDSN tells child processes where the server is: the DSN of the database
-// "DATABASE".
+// serverDSN is the variable with the server's DSN for child processes, of the
+// database "DATABASE".
 const serverDSN = "BELAY_POSTGRES_DSN"
 
 const template = "belay_template"
@@ -62,7 +62,7 @@ func dsnOf(database string) string {
 	return strings.Replace(os.Getenv(serverDSN), "DATABASE", database, 1)
 }
 
-// crashDatabase makes the database of a directory, unless it was made.
+// crashDatabase makes the database of a directory, unless it exists.
 func crashDatabase(ctx context.Context, dir string) (string, error) {
 	sum := sha256.Sum256([]byte(dir))
 	name := "crash_" + hex.EncodeToString(sum[:8])
@@ -89,8 +89,8 @@ func TestCrash(t *testing.T) {
 	crashtest.Run(t, open, false)
 }
 
-// A process may be killed while a person is asked: the question stays, others decide
-// and others go on.
+// A process can be killed while a person is asked: the question stays, other
+// processes decide, and others resume the turn.
 //
 // SPEC P-08, P-09, P-10
 func TestCrashApprovals(t *testing.T) {

@@ -1,3 +1,4 @@
-// Package crash holds the tests that kill processes on a PostgreSQL store at every
-// point. They are apart from the store's other tests, which the race detector watches.
+// Package crash contains the tests that kill processes at every point while they use a
+// PostgreSQL store. They are separate from the store's other tests, which run with the
+// race detector.
 package crash

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/crashtest"
 )
 
-// A process may be killed inside of a hook. The record of the hook is there while it
-// lives, becomes interrupted when it is gone, and a hook that runs again has the next
+// A process can be killed inside a hook. Its record exists while the hook runs, and
+// becomes interrupted when the process has ended. A hook that runs again has the next
 // attempt number. The whole table is in internal/crashtest.
 //
 // SPEC J-01, J-04

@@ -15,9 +15,9 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// open opens the store of a directory, a database named like it. The leases of
-// processes that have ended are ended too: waiting for each would take the tests a
-// long time. The soak tests wait, and those of the store itself.
+// open opens the store of a directory: a database with its name. It also ends the
+// leases of processes that have ended, because waiting for each would take too
+// long. The soak tests, and those of the store itself, wait.
 func open(ctx context.Context, dir string) (crashtest.Store, error) {
 	dsn, err := crashDatabase(ctx, dir)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A process may end at any point, the one that resumes too, and the next waits until
-// the lease ends.
+// A process can end at any point, also the one that resumes, and the next one waits
+// until the lease expires.
 //
 // SPEC L-01, L-02, J-03, J-04, J-05
 func TestSoakCrash(t *testing.T) {
@@ -22,11 +22,11 @@ func TestSoakCrash(t *testing.T) {
 	crashtest.Run(t, open, true)
 }
 
-// patient is a store whose sessions are waited for, as whoever takes turns waits: the
-// lease of a process that was killed ends a little later.
+// patient is a store that waits for held sessions: the lease of a killed process
+// expires a little later.
 type patient struct{ *postgres.Store }
 
-// Open opens a session as soon as it can.
+// Open opens a session as soon as possible.
 func (p patient) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	often := time.NewTicker(10 * time.Millisecond)
 	defer often.Stop()
@@ -43,7 +43,7 @@ func (p patient) Open(ctx context.Context, session string) (*belay.Stored, error
 	}
 }
 
-// open opens the store of a directory, and leaves all leases as they are.
+// open opens the store of a directory without changing leases.
 func open(ctx context.Context, dir string) (crashtest.Store, error) {
 	dsn, err := crashDatabase(ctx, dir)
 	if err != nil {

@@ -57,7 +57,7 @@ func Example() {
 		check(err)
 		if m := update.Message; m != nil {
 			fmt.Println(m.Seq, m.Role, m.Text())
-		} else if update.Info.State.Last == belay.EndTurn { // told behind its messages
+		} else if update.Info.State.Last == belay.EndTurn { // comes after its messages
 			break
 		}
 	}

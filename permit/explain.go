@@ -198,16 +198,14 @@ func (e *Explanation) String() string {
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "  %s: %s\n", e.By, e.Reason)
 	}
-	for _, f := range e.Findings {
-		fmt.Fprintf(&b, "  zone %d  %-7s %s", f.Zone, f.Kind, shown(f.Subject))
-		if f.Why != "" {
-			fmt.Fprintf(&b, "  (%s)", f.Why)
+	lines := e.joined()
+	for _, line := range lines {
+		fmt.Fprintf(&b, "  zone %d  %-7s %s", line.zone, line.kind, shown(line.subject))
+		if len(line.whys) > 0 {
+			fmt.Fprintf(&b, "  (%s)", strings.Join(line.whys, "; "))
 		}
-		if f.Raised {
-			b.WriteString("  (" + oneHigher + ")")
-		}
-		if f.Protection != "" {
-			fmt.Fprintf(&b, "  [%s]", f.Protection)
+		for _, id := range line.protections {
+			fmt.Fprintf(&b, "  [%s]", id)
 		}
 		b.WriteByte('\n')
 	}
@@ -216,12 +214,48 @@ func (e *Explanation) String() string {
 		if o.Where != "" {
 			fmt.Fprintf(&b, " (%s)", o.Where)
 		}
-		if o.About != "" {
+		if o.About != "" && (len(lines) != 1 || o.About != lines[0].subject) {
 			fmt.Fprintf(&b, ": %s", shown(o.About))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// findingLine is one line of an explanation: all findings of one kind about one subject.
+type findingLine struct {
+	kind              Kind
+	subject           string
+	zone              Zone // the highest one
+	whys, protections []string
+}
+
+// joined returns the findings with one line for each kind and subject. A command often has
+// several findings, such as its own zone and a protection that it touches.
+func (e *Explanation) joined() []*findingLine {
+	var lines []*findingLine
+	add := func(list []string, text string) []string {
+		if text == "" || slices.Contains(list, text) {
+			return list
+		}
+		return append(list, text)
+	}
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		at := slices.IndexFunc(lines, func(l *findingLine) bool { return l.kind == f.Kind && l.subject == f.Subject })
+		if at < 0 {
+			at = len(lines)
+			lines = append(lines, &findingLine{kind: f.Kind, subject: f.Subject})
+		}
+		line := lines[at]
+		line.zone = max(line.zone, f.Zone)
+		line.whys = add(line.whys, f.Why)
+		if f.Raised {
+			line.whys = add(line.whys, oneHigher)
+		}
+		line.protections = add(line.protections, f.Protection)
+	}
+	return lines
 }
 
 func (o *Opinion) word() string {

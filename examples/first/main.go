@@ -34,6 +34,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
+	// docs:end first
 	for event, err := range agent.Session("first").Run(context.Background(), "Publish the notes.") {
 		if err != nil {
 			panic(err)
@@ -43,5 +44,4 @@ func main() {
 			fmt.Printf("\n  %s: %s\n", event.Call.Tool, event.Result.Text)
 		}
 	}
-	// docs:end first
 }

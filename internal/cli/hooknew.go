@@ -22,14 +22,14 @@ import (
 
 var hookID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// newHook is a hook to begin with.
+// newHook describes the hook to write.
 type newHook struct {
 	id     string
 	phase  string
 	tools  []string
 	user   bool
 	worker bool
-	// withTool says that what the phase is about has a tool.
+	// withTool reports whether the phase is about a tool call.
 	withTool bool
 }
 
@@ -38,10 +38,13 @@ func (a *app) newHookCommand() *cobra.Command {
 	var tools string
 	cmd := &cobra.Command{
 		Use:   "new ID",
-		Short: "Write a hook to begin with: a file and a script",
+		Short: "Write a first hook: a file and a script",
 		Long: `Writes a file that declares a hook, and the script that it runs, into .belay/hooks of the project, or with --user into the
-user's settings, and says how to try it. With --worker the script is one in Python that stays and answers many calls. A hook
-of a project runs once it is trusted.`,
+user's settings. Then it prints how to try the hook. With --worker the script is a Python program that keeps running and
+answers many calls.
+
+A hook of a project runs only after you have trusted it. Its id has the prefix project/: "hooks new no-prod" makes
+project/no-prod.`,
 		Example: `  belay hooks new no-prod --tools write,edit
   belay hooks new greet --phase user.prompt.submit --user`,
 		Args: arguments(1, 1, "give the hook an ID, such as no-prod"),
@@ -62,7 +65,7 @@ of a project runs once it is trusted.`,
 				return err
 			}
 			if h.withTool = slices.Contains(wire.Info().Labels, "tool"); len(h.tools) > 0 && !h.withTool {
-				return usage("--tools: what %s is about has no tool: leave it out, or choose another phase, such as tool.pre", h.phase)
+				return usage("--tools: %s is not about a tool call: leave the flag out, or choose another phase, such as tool.pre", h.phase)
 			}
 			dir := filepath.Join(assembly.ProjectPlace(settings), "hooks")
 			if h.user {
@@ -76,9 +79,9 @@ of a project runs once it is trusted.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&h.phase, "phase", belay.ToolPre.Name(), "when it runs: `belay hooks phases` lists the phases")
-	flags.StringVar(&tools, "tools", "", "only for these tools, between commas")
+	flags.StringVar(&tools, "tools", "", "only for these tools, separated by commas")
 	flags.BoolVar(&h.user, "user", false, "for all projects of this user")
-	flags.BoolVar(&h.worker, "worker", false, "have the script stay and answer many calls (needs python3)")
+	flags.BoolVar(&h.worker, "worker", false, "write a script that keeps running and answers many calls (needs python3)")
 	complete(cmd, "phase", phaseNames())
 	return cmd
 }
@@ -96,7 +99,7 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 	file, script := filepath.Join(dir, h.id+".yaml"), filepath.Join(dir, h.script())
 	for _, path := range []string{file, script} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there already: choose another id, or change it", assembly.ShownPath(s, path))
+			return fmt.Errorf("%s exists already: choose another id, or edit that file", assembly.ShownPath(s, path))
 		}
 	}
 	example, err := h.call()
@@ -116,11 +119,11 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 	if err := os.WriteFile(script, []byte(h.text()), 0o700); err != nil {
 		return err
 	}
-	id, next := "project/"+h.id, "trust it, each time that it has changed:\n  belay trust\n"
+	id, next := "project/"+h.id, "trust it now, and after each change:\n  belay trust\n"
 	if h.user {
 		id, next = h.id, ""
 	}
-	fmt.Fprintf(a.out, "%s\n%s\n\nit is in shadow: it runs and is recorded, and changes nothing, until you take the line shadow: true out\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee its place:\n  belay hooks plan %s\n", assembly.ShownPath(s, file), assembly.ShownPath(s, script), next, call, id, h.phase)
+	fmt.Fprintf(a.out, "%s\n%s\n\nit is in shadow: it runs and is recorded, but changes nothing until you delete the line shadow: true\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee when it runs:\n  belay hooks plan %s\n", assembly.ShownPath(s, file), assembly.ShownPath(s, script), next, call, id, h.phase)
 	return nil
 }
 
@@ -149,11 +152,11 @@ func (h *newHook) declaration() string {
 	}
 	switch {
 	case h.guards() && h.commands():
-		b.WriteString(`      # Only calls that this holds for get to the script. A command can say the same in many ways, so this is a reminder and no wall.
+		b.WriteString(`      # The script runs only if this is true. A command can be written in many ways, so this does not stop every one.
       when: 'args.command.contains("/srv/prod")'
 `)
 	case h.guards():
-		b.WriteString(`      # Only calls that this holds for get to the script. clean() takes //, . and .. out of a path; links are not followed.
+		b.WriteString(`      # The script runs only if this is true. clean() removes //, . and .. from a path. It does not follow links.
       when: 'has(args.path) && (clean(args.path) + "/").startsWith("/srv/prod/")'
 `)
 	}
@@ -162,7 +165,7 @@ func (h *newHook) declaration() string {
 	} else {
 		fmt.Fprintf(&b, "    run: ./%s\n", h.script())
 	}
-	b.WriteString("    timeout: 5s\n    shadow: true   # it runs and is recorded, and changes nothing: take this line out when it does what it should\n")
+	b.WriteString("    timeout: 5s\n    shadow: true   # runs and is recorded, but changes nothing. Delete this line when the hook works\n")
 	return b.String()
 }
 
@@ -223,21 +226,21 @@ func (h *newHook) says() (exit, object string) {
 	wire, err := phasejson.New(h.phase)
 	switch {
 	case h.phase == belay.TurnStop.Name():
-		return "the turn goes on, for the reason on standard error", `{"decision": "continue", "reason": "…"}`
+		return "the turn continues; standard error is the reason", `{"decision": "continue", "reason": "…"}`
 	case err == nil && wire.Info().Kind == hook.Gate:
-		return "deny, for the reason on standard error", `{"decision": "deny", "reason": "…"}`
+		return "deny; standard error is the reason", `{"decision": "deny", "reason": "…"}`
 	case err == nil && wire.Info().Kind == hook.Collect:
-		return "it is recorded, and stops nothing here", `{"context": [{"text": "…"}]}`
+		return "recorded, but stops nothing at this phase", `{"context": [{"text": "…"}]}`
 	default:
-		return "it is recorded, and stops nothing here", `{"output": "…"}`
+		return "recorded, but stops nothing at this phase", `{"output": "…"}`
 	}
 }
 
 // text is the script.
 func (h *newHook) text() string {
-	rest := "\n# What it prints is shown.\necho \"" + h.id + " was at $BELAY_PHASE\"\n"
+	rest := "\n# Users see what the script prints.\necho \"" + h.id + " was at $BELAY_PHASE\"\n"
 	if h.guards() {
-		rest = "\n# It denies whatever match of its file lets through. To ask something of the machine first is what a script is for:\n#   [ -e /srv/prod/UNLOCKED ] && exit 0\necho \"production is off limits\" >&2\nexit 2\n"
+		rest = "\n# The match in the YAML file selects the calls, and the script denies all of them. A script can also check the machine first:\n#   [ -e /srv/prod/UNLOCKED ] && exit 0\necho \"production is off limits\" >&2\nexit 2\n"
 	}
 	if !h.worker {
 		exit, object := h.says()
@@ -246,11 +249,11 @@ func (h *newHook) text() string {
 			read = "tool=$(jq -r .input.tool)"
 		}
 		if h.guards() {
-			read = "path=$(jq -r .input.input.path). Searching its text is not\n# enough: other fields hold paths too, and a path can be written in many ways"
+			read = "path=$(jq -r .input.input.path)\n# Do not search the text for a path: other fields hold paths too, and a path can be written in many ways."
 		}
 		return fmt.Sprintf(newScript, h.phase, h.phase, read, exit, object) + rest
 	}
-	answer := `{"output": "` + h.id + ` was at ` + h.phase + `"}  # it is shown`
+	answer := `{"output": "` + h.id + ` was at ` + h.phase + `"}  # users see it`
 	if h.guards() {
 		answer = `{"decision": "deny", "reason": "production is off limits"}  # None: no opinion`
 	}
@@ -258,33 +261,36 @@ func (h *newHook) text() string {
 }
 
 const newScript = `#!/bin/sh
-# Standard input is one JSON object: {"phase": %q, "session": …, "cwd": …, "input": …}. What is in "input":
+# Standard input is one JSON object: {"phase": %q, "session": …, "cwd": …, "input": …}. The schema of "input":
 #   belay hooks schema %s
-# This script does not read it. To look at it, parse it, as in: %s.
-# Exit 0 and print nothing: no opinion. Exit 2: %s. Or print one JSON object:
+# This script does not read it. To read a field:
 #   %s
+# How to answer:
+#   Exit 0 and print nothing: no opinion
+#   Exit 2: %s
+#   Or print one JSON object and exit 0: %s
 `
 
 const newWorker = `#!/usr/bin/env python3
-# A worker: it reads a JSON object from each line of standard input, and answers with one on a line of standard output. What is
-# for people goes to standard error. When standard input ends, it ends.
+# A worker reads one JSON object per line from standard input, and writes one answer per line to standard output.
+# Write messages for people to standard error. The worker ends when standard input ends.
 import json
 import sys
 
 
 def answer(envelope):
-    # envelope["input"] is what %s is about: belay hooks schema %s
+    # envelope["input"] is the input of %s. Its schema: belay hooks schema %s
     return %s
 
 
 for line in sys.stdin:
     message = json.loads(line)
     if "id" not in message:
-        continue  # a cancel: this worker answers before it could matter
+        continue  # a cancel: nothing to do, this worker answers at once
     reply = {"jsonrpc": "2.0", "id": message["id"]}
     try:
         reply["result"] = {"v": 1} if message["method"] == "hello" else answer(message["params"])
-    except Exception as error:  # fails this run; at a gate that denies
+    except Exception as error:  # the run fails; at a gate, a failed run denies
         reply["error"] = {"code": -32000, "message": repr(error)}
     print(json.dumps(reply), flush=True)
 `

@@ -45,10 +45,10 @@ func TestNewHooksFitTheirPhase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := "it is recorded, and stops nothing here"
+			want := "Exit 2: recorded, but stops nothing at this phase"
 			switch {
 			case phase.Name() == "turn.stop":
-				want = "the turn goes on"
+				want = "Exit 2: the turn continues"
 			case phase.Info().Kind.String() == "gate":
 				want = "Exit 2: deny"
 			}

@@ -47,7 +47,7 @@ func (a *app) planHooksCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "plan [PHASE]",
-		Short: "Draw the order in which hooks run, and say why",
+		Short: "Show the order in which hooks run, and why",
 		Long: `Draws the order of the hooks of one PHASE, or of all phases that have hooks. Hooks side by side may run at the same
 time, the rest from top to bottom. The hooks that agents declare are below, with the agent's name: they have their
 place in the agent's own turns, which --agent draws. Nothing runs.`,

@@ -16,12 +16,13 @@ func (a *app) hooksCommand() *cobra.Command {
 	hooks := parent(&cobra.Command{
 		Use:   "hooks",
 		Short: "List, order, test and explain hooks",
-		Long: `A hook is a handler on a phase, in Go or declared in a file. These commands show which hooks an agent has here, in which
-order they run and what they answer, which phases there are, what a handler gets and may answer, and what the codes in
-records and diagnostics mean.`,
+		Long: `A hook is a handler on a phase, in Go or declared in a file. With these commands you list the hooks of an agent in this
+directory, see their order, write a new one and try it, look up phases and their schemas, and look up diagnostic codes.
+
+The id of a hook in a project begins with project/, that of a hook in a space with the space's id.`,
 		Example: `  belay hooks list
   belay hooks plan tool.pre
-  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
+  belay hooks explain --tool write --input '{"path": "/srv/prod/x"}'
   belay hooks schema tool.pre`,
 	})
 	hooks.AddCommand(a.listHooksCommand(), a.planHooksCommand(), a.newHookCommand(), a.tryHookCommand(), a.explainHooksCommand(), a.phasesCommand(), a.schemaCommand(), a.codesCommand())
@@ -31,8 +32,8 @@ records and diagnostics mean.`,
 func (a *app) phasesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "phases",
-		Short:   "List the phases, in the order a turn meets them",
-		Long:    "Lists the phases in the order a turn meets them: their kind, what a failing handler means by default, and what a handler may do.",
+		Short:   "List the phases in the order of a turn",
+		Long:    "Lists the phases in the order in which a turn reaches them: the kind, the default failure mode, and what a handler may do.",
 		Example: "  belay hooks phases",
 		Args:    arguments(0, 0, "phases takes none"),
 		RunE: func(*cobra.Command, []string) error {
@@ -62,8 +63,8 @@ func completePhases(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "schema PHASE",
-		Short:             "Print the JSON Schemas of a phase's input and answer",
-		Long:              "Prints one JSON object with the schema of what a phase's handlers get and of what they may answer.",
+		Short:             "Print the JSON Schemas of a phase",
+		Long:              "Prints one JSON object with two schemas: the input that handlers of the phase get, and the answer that they may give.",
 		Example:           "  belay hooks schema tool.pre",
 		Args:              arguments(1, 1, "name one PHASE: `belay hooks phases` lists them"),
 		ValidArgsFunction: completePhases,

@@ -28,11 +28,11 @@ func (a *app) tryHookCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "try ID --input FILE",
-		Short: "Run one hook on an input, and show exactly what would happen",
+		Short: "Run one hook on an input",
 		Long: `Runs one hook on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
 only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" prints its schema.`,
 		Example: `  belay hooks try project/no-prod --input call.json
-  echo '{"tool": "write", "input": {"path": "/srv/prod/x"}}' | belay hooks try project/no-prod --input -`,
+  belay hooks try project/no-prod --input - < call.json`,
 		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
 		ValidArgsFunction: a.completeHooks,
 		RunE: a.looking(func(ctx context.Context, v *seen, args []string) error {
@@ -286,14 +286,14 @@ func (a *app) explainHooksCommand() *cobra.Command {
 	var tool, input, phase, agent string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "explain --tool TOOL --input JSON",
-		Short: "Ask the hooks about a call, and show what each answers and what wins",
+		Use:   "explain --tool TOOL",
+		Short: "Show what each hook answers to a call",
 		Long: `Asks every hook here about a call of a tool, or with --phase about the input of another phase, and shows which were
 asked in which order, what each answered, what won, and which were not asked and why. The hooks that an agent declares are asked with
 --agent, as in its turns. The hooks really run; the tool does not.`,
-		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
-  belay hooks explain --tool write --input '{"path": "notes.md"}' --agent reviewer
-  belay hooks explain --phase user.prompt.submit --input '{"text": "hello"}'`,
+		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/x"}'
+  belay hooks explain --agent reviewer --tool read --input '{"path": "a"}'
+  belay hooks explain --phase user.prompt.submit --input '{"text": "hi"}'`,
 		Args: arguments(0, 0, "the call is given by --tool and --input"),
 		RunE: a.looking(func(ctx context.Context, v *seen, _ []string) error {
 			given := json.RawMessage(cmp.Or(input, "{}"))

@@ -12,6 +12,7 @@ import (
 	"charm.land/fang/v2"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 )
 
@@ -30,13 +31,34 @@ func Main() int {
 // waits for seconds where nobody answers.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	if os.Getenv("TERM") == "dumb" {
+		cmd.Long = ansi.Wordwrap(paragraphs(cmd.Long), a.width, "")
 		new(cobra.Command).HelpFunc()(cmd, nil)
 		return
 	}
 	dressed := a.root()
+	unwrap(dressed)
 	dressed.SetHelpFunc(nil)
 	dressed.SetArgs(append(strings.Fields(cmd.CommandPath())[1:], "--help"))
 	_ = fang.Execute(cmd.Context(), dressed, fang.WithVersion(version()), fang.WithoutManpage()) // whoever asks for help gets some
+}
+
+// unwrap removes the line breaks of the source from the help texts of a command and its
+// subcommands. Fang then breaks the lines to fit the terminal.
+func unwrap(cmd *cobra.Command) {
+	cmd.Long = paragraphs(cmd.Long)
+	for _, sub := range cmd.Commands() {
+		unwrap(sub)
+	}
+}
+
+// paragraphs returns the text with each paragraph on one line. An empty line separates
+// paragraphs.
+func paragraphs(text string) string {
+	all := strings.Split(text, "\n\n")
+	for i, p := range all {
+		all[i] = strings.Join(strings.Fields(p), " ")
+	}
+	return strings.Join(all, "\n\n")
 }
 
 // signals returns a context that ends with the first interrupt. The second one

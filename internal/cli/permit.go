@@ -42,7 +42,7 @@ func (a *app) permitExplain() *cobra.Command {
 run. COMMAND is a shell command: a single argument is used as it is, several are its words. Nothing runs.`,
 		Example: `  belay permit explain -- git push --force
   belay permit explain 'curl https://example.com | sh' --mode build
-  belay permit explain --tool write --input '{"path": ".git/hooks/pre-commit", "content": "…"}' --json`,
+  belay permit explain --json --tool read --input '{"path": ".env"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call, err := callToExplain(tool, input, args)
 			if err != nil {
@@ -165,7 +165,7 @@ func (a *app) explain(ctx context.Context, settings *config.Loaded, call explain
 	var text bytes.Buffer
 	text.WriteString(e.String())
 	if told.Pattern != "" {
-		fmt.Fprintf(&text, "  calls like it: %s\n", told.Pattern)
+		fmt.Fprintf(&text, "  a pattern for such calls: %s\n", told.Pattern)
 	}
 	if told.Runs != "" {
 		fmt.Fprintf(&text, "  would run %s\n", told.Runs)

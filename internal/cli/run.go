@@ -54,7 +54,7 @@ Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done,
   belay run --continue
   # a task from a file, events for a program
   belay run - < task.md
-  belay run --json "list the open ends" | jq -r 'select(.type == "tool_use") | .call.tool'
+  belay run --json "list the open ends" | jq -r '.call.tool // empty'
   # bounds
   belay run --mode read-only --max-steps 20 --budget 0.50 "find the bug"`,
 		Args: arguments(0, 1, "give the task as one argument, in quotes"),

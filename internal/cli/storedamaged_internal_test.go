@@ -60,7 +60,7 @@ func TestExplanationInTheDocs(t *testing.T) {
 	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // which moves the zones
 		t.Errorf("the command prints\n%s\nand the docs have\n%s", got, shown)
 	}
-	_, pattern, _ := strings.Cut(shown, "calls like it: ")
+	_, pattern, _ := strings.Cut(shown, "a pattern for such calls: ")
 	pattern, _, _ = strings.Cut(pattern, "\n")
-	contains(t, d.out.String(), "calls like it: "+pattern+"\n")
+	contains(t, d.out.String(), "a pattern for such calls: "+pattern+"\n")
 }

@@ -28,12 +28,14 @@ func (a *app) trustCommand() *cobra.Command {
 	var showDiff, forget, list, yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "trust [DIR|SPACE]",
-		Short: "Look at the hooks of a project or a space, and trust them as they are",
-		Long: `A project's hooks, and those of a space, run programs only after a person has trusted their directory: that
-of the project if none is named. Trust covers every file in it, as it is now: when one changes, gates are closed and other
-hooks do not run until it is trusted again.
+		Short: "Trust the hooks of a project or a space, after you have looked at them",
+		Long: `The hooks of a project or a space run programs only after a person has trusted their directory. Without an
+argument, this is the project's .belay directory.
 
-With --grant they may also do what trust alone does not allow: ` + strings.Join(space.GrantNames(), ", ") + `.`,
+Trust covers the present content of every file in it. When a file changes, gates deny and other hooks do not run until you
+trust the directory again.
+
+Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames(), ", ") + `.`,
 		Example: `  belay trust --diff
   belay trust
   belay trust --grant rewrite_input
@@ -69,10 +71,10 @@ With --grant they may also do what trust alone does not allow: ` + strings.Join(
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&showDiff, "diff", false, "show what has changed since it was trusted, and trust nothing")
-	flags.StringSliceVar(&grants, "grant", nil, "let it do this as well, by name")
-	flags.BoolVar(&forget, "forget", false, "take trust back")
-	flags.BoolVar(&list, "list", false, "list what is trusted")
+	flags.BoolVar(&showDiff, "diff", false, "only show what has changed since it was trusted")
+	flags.StringSliceVar(&grants, "grant", nil, "also grant this ability")
+	flags.BoolVar(&forget, "forget", false, "stop trusting it")
+	flags.BoolVar(&list, "list", false, "list the trusted directories")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	jsonFlag(cmd, &asJSON, "with --list, print one JSON object for each")
 	complete(cmd, "grant", space.GrantNames())
@@ -148,7 +150,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	}
 	if record != nil {
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
-			a.remarkf("it had the grants %s, and loses them unless you give them again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
+			a.remarkf("it had the grants %s. To keep them, add --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
 		}
 	}
 	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
@@ -169,7 +171,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		if !a.inTerminal {
 			return usage("there is no terminal to ask at: look at it with --diff, and add --yes")
 		}
-		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
+		fmt.Fprintf(a.err, "trust these files of %s%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 		line, err := a.readLine(ctx)
 		if err != nil {
 			return err
@@ -181,7 +183,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	if _, err := trust.Add(loaded, who(), grants...); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s is trusted as it is%s\n", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
+	fmt.Fprintf(a.out, "%s is now trusted%s, until one of its files changes\n", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 	return nil
 }
 

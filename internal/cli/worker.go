@@ -41,7 +41,7 @@ on one machine, or a PostgreSQL database on many. Calls that need approval park 
 SIGTERM or Ctrl-C: running turns are handed over at the end of their steps, to other workers or the next one. Steps that
 take longer than --grace are cut. Other workers take over the turns of a killed worker within --takeover.`,
 		Example: `  belay worker
-  belay --store postgres://belay@db.example/belay worker --turns 8 --per-model anthropic/claude-sonnet-4-5=4
+  belay --store postgres://belay@db.example/belay worker --turns 8
   belay submit "tidy the changelog" && belay worker --once`,
 		Args: arguments(0, 0, "worker takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, &o) },

@@ -56,7 +56,7 @@ done
 // spaces shows hooks that come from files while an agent runs: what they may not do before
 // a person has looked at them, what a grant adds, and what a worker saves.
 func (t *tour) spaces(ctx context.Context) {
-	t.heading("Hooks without Go: a space is loaded while the agent runs, and does what a person has let it do")
+	t.heading("Hooks without Go: a space is loaded while the agent runs, and may do only what a person allowed")
 	dir := filepath.Join(t.dir, "house")
 	for name, text := range spaceFiles {
 		mode := os.FileMode(0o600)
@@ -87,11 +87,11 @@ func (t *tour) spaces(ctx context.Context) {
 		reason, _, _ := strings.Cut(n.Reason, ":")
 		t.sayf("  closed    %s: %s", n.ID, reason)
 	}
-	t.judge(ctx, runtime, "nobody trusts it")
+	t.judge(ctx, runtime, "before anybody trusts it")
 	for _, step := range []struct {
 		what   string
 		grants []string
-	}{{"a person has looked at it and trusts it", nil}, {"and grants rewrite_input", []string{"rewrite_input"}}} {
+	}{{"after a person trusts it", nil}, {"after a person also grants rewrite_input", []string{"rewrite_input"}}} {
 		if _, err := trust.Add(loaded, "the demo's person", step.grants...); t.failed(err) {
 			return
 		}
@@ -103,7 +103,7 @@ func (t *tour) spaces(ctx context.Context) {
 	t.latencies(ctx, runtime)
 }
 
-// judge asks the hooks about a call.
+// judge asks the hooks about a call, and prints what happens to it.
 func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 	x, err := explainWrite(ctx, runtime)
 	if t.failed(err) {
@@ -117,18 +117,20 @@ func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 	if len(x.Merged) > 0 && t.failed(json.Unmarshal(x.Merged, &merged)) {
 		return
 	}
-	outcome := "runs as it is"
+	outcome := "runs unchanged"
 	switch {
-	case merged.Decision != "":
+	case merged.Decision == string(belay.ToolDeny):
 		reason, _, _ := strings.Cut(merged.Reason, ":")
-		outcome = fmt.Sprintf("%s, by %s: %s", merged.Decision, x.Won, reason)
+		outcome = fmt.Sprintf("is denied by %s: %s", x.Won, reason)
+	case merged.Decision != "":
+		outcome = fmt.Sprintf("gets the verdict %s from %s", merged.Decision, x.Won)
 	case len(merged.Input) > 0:
 		outcome = "runs with " + string(merged.Input)
 	}
-	t.sayf("  %s: the call %s", when, outcome)
+	t.sayf("  %s, the call %s", when, outcome)
 	for _, e := range x.Entries {
 		if e.Shadow && e.Asked {
-			t.sayf("  shadow    %s would have said %s, and changes nothing", e.ID, e.Said)
+			t.sayf("  shadow    %s would have answered %s, but changes nothing", e.ID, e.Said)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package permit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // compileCommands are compilers and related tools.
 func compileCommands(t table) {
@@ -16,6 +19,16 @@ func compileCommands(t table) {
 			}
 		}
 		compile(c)
+	})
+	t.add("ldd", func(c *invoked) {
+		c.zone(ZoneBuild, "may run the program it looks at")
+		for _, a := range c.options(c.args, "*").rest {
+			if c.isSystemFile(a) {
+				c.read(a)
+			} else {
+				c.worksOn([]arg{a})
+			}
+		}
 	})
 	t.add("pkg-config pkgconf", func(c *invoked) {
 		c.options(c.args, "* log-file=>")
@@ -78,6 +91,16 @@ func (c *invoked) worksOn(files []arg) {
 			c.touchAll([]arg{a})
 		}
 	}
+}
+
+// isSystemFile reports whether a path certainly leads to a file that belongs to the
+// operating system.
+func (c *invoked) isSystemFile(a arg) bool {
+	if !a.isText() {
+		return false
+	}
+	spots := c.spots(a, reads)
+	return len(spots) > 0 && !slices.ContainsFunc(spots, func(s spot) bool { return s.err != nil || !isHarmlessSystem(s.path) })
 }
 
 // byVerb judges commands whose first word is a verb. list has the options in front of it.
@@ -184,7 +207,7 @@ func makeCommand(c *invoked) {
 		}
 		installs = installs || name == "install" || name == "uninstall"
 	}
-	if installs && !elsewhere {
+	if installs && !elsewhere && !o.has("n", "just-print", "dry-run", "recon") {
 		c.zone(ZoneMachine, "installs the project")
 	}
 }

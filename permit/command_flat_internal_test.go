@@ -28,7 +28,7 @@ func TestFlatCommands(t *testing.T) {
 			t.Errorf("%s is in the section answers-alone, but has no judge: the name has no effect there", name)
 		}
 	}
-	for name := range strings.FieldsSeq("echo cat ls diff nm uniq mkdir ldd ninja perl nice chroot tflint govulncheck mail useradd jshell") {
+	for name := range strings.FieldsSeq("echo cat ls diff nm uniq mkdir bison ninja perl nice chroot tflint govulncheck mail useradd jshell") {
 		if flat.judges[name] == nil {
 			t.Errorf("%s is missing", name)
 		}

@@ -98,7 +98,26 @@ func TestEverydayCommands(t *testing.T) {
 	}
 }
 
-// The default mode depends on whether a sandbox holds what runs.
+// Commands that look like everyday ones, but do more, still ask.
+//
+// SPEC P-18
+func TestNearlyEverydayCommandsAsk(t *testing.T) {
+	t.Parallel()
+	s := everydayProject(t)
+	for _, command := range []string{
+		"make install", "make -n install SHELL=/tmp/x", "make -n -f /tmp/Makefile install",
+		`jq []x] package.json`, `jq []"x"] package.json`, "jq .a[].b[0] package.json",
+		"rm -rf node_modules/../src", "rm -rf src/node_modules.old", "rm -rf src/../src/lib",
+		"ldd /tmp/x", `ldd "$x"`, "ldd /usr/bin/../../tmp/x",
+		"tox -x testenv.commands=id", "tox -c /etc/tox.ini", "nox -f /tmp/noxfile.py",
+	} {
+		if e := decided(t, s, true, command); verdict(e) == "pass" {
+			t.Errorf("%s runs without a question:\n%s", command, e)
+		}
+	}
+}
+
+// The default mode depends on whether commands run in a sandbox.
 //
 // SPEC P-18
 func TestTheDefaultModeFollowsTheSandbox(t *testing.T) {

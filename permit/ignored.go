@@ -12,19 +12,28 @@ import (
 var buildOutput = wordSet("dist build out target node_modules coverage htmlcov .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache .pytest_cache .mypy_cache .ruff_cache " +
 	"__pycache__ .tox .nox .venv venv bin obj .gradle .nyc_output storybook-static cmake-build-debug cmake-build-release zig-cache zig-out .dart_tool tmp")
 
-// isBuildOutput reports whether a path is a directory of build output that git ignores.
-// Removing it loses nothing: the tools create it again.
+// isBuildOutput reports whether a path is a directory of build output that git ignores, or
+// is below one. Removing it loses nothing: the tools create it again.
 func (c *invoked) isBuildOutput(a arg) bool {
-	if !a.isText() || !buildOutput[path.Base(path.Clean(a.text))] || c.moved != "" || c.ranBefore() {
+	if !a.isText() || c.moved != "" || c.ranBefore() {
 		return false
 	}
 	spots := c.entries(a) // with a trailing slash, rm removes the target of a link
 	for i := range spots {
-		if s := &spots[i]; !s.inside || s.err != nil || !c.floor.ignores(s.rel) {
+		if s := &spots[i]; !s.inside || s.err != nil || !c.floor.inBuildOutput(s.rel) {
 			return false
 		}
 	}
 	return len(spots) > 0
+}
+
+func (f *Floor) inBuildOutput(rel string) bool {
+	for dir := rel; dir != "."; dir = path.Dir(dir) {
+		if buildOutput[path.Base(dir)] && f.ignores(dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // ignores reports whether a .gitignore of the project, or above it in the repository,

@@ -84,7 +84,7 @@ func (m Mode) check() error {
 	case m.Name == "":
 		return errors.New("permit: the mode has no name: messages need one")
 	case m.Auto < ZoneSafe, m.Ask > ZoneMachine:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: both must be zones from 0 to 5, because zone 6 never runs", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: both must be zones 0 to 5, because zone 6 never runs", m.Name, m.Auto, m.Ask)
 	case m.Auto > m.Ask:
 		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: the first must not be above the second", m.Name, m.Auto, m.Ask)
 	default:

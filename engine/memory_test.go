@@ -116,7 +116,7 @@ func (s *memory) Commit(ctx context.Context, c *belay.Commit) error {
 		queued := s.waiting[c.Session]
 		at := slices.IndexFunc(queued, func(turn belay.QueuedTurn) bool { return turn.ID == c.Queued })
 		if c.Queued != "" && at < 0 {
-			return fmt.Errorf("turn %q does not wait: %w", c.Queued, belay.ErrConflict)
+			return fmt.Errorf("turn %q is not queued: %w", c.Queued, belay.ErrConflict)
 		}
 		if err := s.Store.Commit(ctx, c); err != nil {
 			return err

@@ -56,7 +56,7 @@ func TestWatch(t *testing.T) {
 	watch(t, watchers, "a", turns)
 	for i, seq := range <-whole {
 		if seq != int64(i)+1 {
-			t.Fatalf("message %d comes where %d is the next", seq, i+1)
+			t.Fatalf("got message %d, want %d", seq, i+1)
 		}
 	}
 }

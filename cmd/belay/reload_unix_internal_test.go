@@ -42,7 +42,7 @@ func TestReloadsAreShown(t *testing.T) {
 	}{
 		{
 			"a hook file of the project", ".belay/hooks/gate.yaml", soundHook, brokenHook, soundHook + "    priority: 1\n", false,
-			[]string{"warning: changed files of the project cannot be loaded: what was loaded before stays in force until you correct them\n", "    .belay/hooks/gate.yaml:4: ", `"acton" (did you mean "action"?)`},
+			[]string{"warning: changed files of the project cannot be loaded: the version that was loaded before stays active until you correct them\n", "    .belay/hooks/gate.yaml:4: ", `"acton" (did you mean "action"?)`},
 		},
 		{
 			"a hook file that is restored", ".belay/hooks/gate.yaml", soundHook, "hooks: [\n", soundHook, false,
@@ -81,7 +81,7 @@ func TestReloadsAreShown(t *testing.T) {
 				}
 			}
 			put(t, dir, test.file, test.mended)
-			if seen := c.await(c.stderr, "can be loaded again and are in force"); strings.Contains(seen, "warning:") {
+			if seen := c.await(c.stderr, "can be loaded again and are active"); strings.Contains(seen, "warning:") {
 				t.Errorf("there are more warnings:\n%s", seen)
 			}
 			c.signal(syscall.SIGINT)

@@ -44,7 +44,7 @@ func TestSkillsThatCannotBeLoadedAnyMoreAreShown(t *testing.T) {
 		{"what is known is not repeated", func() {}, ""},
 		{"a skill that breaks", func() { put("tidy", broken) }, "warning=true later=true a skill cannot be loaded and is left out until you correct it: skills/tidy/SKILL.md:"},
 		{"is shown once", func() {}, ""},
-		{"a skill that is mended", func() { put("tidy", sound) }, "warning=false later=true skills/tidy/SKILL.md: the skill can be loaded again and is in force\n"},
+		{"a skill that is mended", func() { put("tidy", sound) }, "warning=false later=true skills/tidy/SKILL.md: the skill can be loaded again and is active\n"},
 		{"a skill that is removed", func() {
 			if err := os.RemoveAll(filepath.Join(dir, "skills", "odd")); err != nil {
 				t.Fatal(err)

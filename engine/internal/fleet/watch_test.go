@@ -31,7 +31,7 @@ func TestWatchWhileCut(t *testing.T) {
 			continue
 		}
 		if after++; update.Message.Seq != after {
-			t.Fatalf("message %d comes where %d is the next", update.Message.Seq, after)
+			t.Fatalf("got message %d, want %d", update.Message.Seq, after)
 		}
 		if after == turns*each {
 			return

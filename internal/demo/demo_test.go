@@ -43,7 +43,7 @@ const story = `== A turn, as it happens
   call      write {"path":"CHANGELOG.md","text":"# 1.2 (2026-03-02)\n\n- Fixed the login.\n"}
   result    write: 39 bytes written
   model     The changelog is tidy.
-  full      the context nears the window of 8000 tokens and is summed up
+  full      the context nears the window of 8000 tokens and is summarized
   summary   CHANGELOG.md is tidy, with a date. /srv/www is off limits.
   told      Blocked by hook "definition-of-done": the turn does not end yet: NEWS.md does not tell of release 1.2
   model     Right, the news.

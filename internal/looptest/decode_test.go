@@ -14,9 +14,9 @@ func TestDecodeRefusesTwoReadings(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, input, want string }{
 		{"one reading is fine", `{"path": "a", "more": [{"path": "b"}, {"path": "c"}]}`, ""},
-		{"a key twice", `{"path": "a", "path": "b"}`, `"path" is there twice`},
-		{"a key in another case", `{"path": "a", "PATH": "b"}`, `"PATH" is there twice`},
-		{"a key twice further in", `{"path": "a", "more": [{"x": 1, "x": 2}]}`, `"x" is there twice`},
+		{"a key twice", `{"path": "a", "path": "b"}`, `"path" occurs twice`},
+		{"a key in another case", `{"path": "a", "PATH": "b"}`, `"PATH" occurs twice`},
+		{"a key twice further in", `{"path": "a", "more": [{"x": 1, "x": 2}]}`, `"x" occurs twice`},
 		{"no input", `null`, "there is none"},
 		{"a wrong type", `{"path": 7}`, "Path"},
 	} {

@@ -155,7 +155,7 @@ func TestConfineChangesWhatRuns(t *testing.T) {
 	}
 }
 
-// What nobody waits for can be told to nobody.
+// A hook that nothing waits for cannot answer.
 //
 // SPEC C-04, H-02
 func TestBlockThatNobodyWaitsFor(t *testing.T) {

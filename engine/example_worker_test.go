@@ -19,8 +19,8 @@ func check(err error) {
 	}
 }
 
-// A message is submitted, a worker answers it, and somebody watches. The three may be
-// processes on three machines, with store/postgres in the place of store/sqlite.
+// A message is submitted, a worker answers it, and a watcher sees it. These can be
+// processes on three machines, with store/postgres instead of store/sqlite.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay-")
@@ -57,7 +57,7 @@ func Example() {
 		check(err)
 		if m := update.Message; m != nil {
 			fmt.Println(m.Seq, m.Role, m.Text())
-		} else if update.Info.State.Last == belay.EndTurn { // told behind its messages
+		} else if update.Info.State.Last == belay.EndTurn { // it comes after its messages
 			break
 		}
 	}

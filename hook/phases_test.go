@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// call is what the test phases are about: an agent calls a tool. Like every
+// call is the input of the test phases: an agent calls a tool. Like every
 // input it is immutable.
 type call struct {
 	tool, agent, text string
@@ -23,7 +23,7 @@ var write = call{
 	scope: &hook.Scope{Session: "s1", Turn: "t1", Step: 2, Agent: "main"},
 }
 
-// MarshalJSON is the other way round of decodeCall.
+// MarshalJSON is the inverse of decodeCall.
 func (c call) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"tool": c.tool, "text": c.text, "agent": c.agent})
 }

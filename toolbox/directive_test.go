@@ -80,12 +80,12 @@ func TestDirectiveOfAModelThatIsNotThere(t *testing.T) {
 	}
 }
 
-// farModel is a model that cannot be asked.
+// farModel is a model that cannot be used.
 type farModel struct{ belay.Model }
 
 func (farModel) Reach(context.Context) error { return errors.New("nobody answers") }
 
-// A model that cannot be asked is not kept: turn after turn would fail.
+// A model that cannot be used is not kept: every turn would fail.
 //
 // SPEC D-04
 func TestDirectiveOfAModelThatCannotBeAsked(t *testing.T) {

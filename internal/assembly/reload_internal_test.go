@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// A skill file that cannot be loaded any more is shown once, and so is that it can be loaded
-// again. One that was removed is not.
+// A skill file that can no longer be loaded is reported once, and so is that it can be
+// loaded again. A removed file is not reported.
 //
 // SPEC C-13
 func TestSkillsThatCannotBeLoadedAnyMoreAreShown(t *testing.T) {

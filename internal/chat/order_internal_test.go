@@ -62,8 +62,8 @@ func TestQuestionsComeInTheOrderOfCalls(t *testing.T) {
 	})
 }
 
-// A question waits for those of its own turn alone, and for none that is settled or that
-// nobody puts any more.
+// A question waits only for earlier ones of its own turn, and not for decided or
+// abandoned ones.
 func TestAQuestionDoesNotWaitInVain(t *testing.T) {
 	t.Parallel()
 	asked := func(o *Order, id, session string) belay.Approval {

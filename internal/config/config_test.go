@@ -205,8 +205,8 @@ func TestProjectIsFoundUpward(t *testing.T) {
 	}
 }
 
-// A directory .belay makes a project of what it is in, whatever it holds: from below, its
-// skills, agents and sessions are found too.
+// A directory .belay makes its parent a project, whatever it contains: its skills, agents
+// and sessions are found from subdirectories, too.
 func TestProjectOfADirectoryBelay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -338,7 +338,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What init writes says nothing, and every line of it would be understood.
+// The file that init writes sets nothing, and every line of it would be
+// valid.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "", config.Template()))
@@ -364,7 +365,7 @@ func TestTemplate(t *testing.T) {
 // forUsers are the settings that a project's file cannot have.
 var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers"}
 
-// Rules and guards of both files hold together.
+// Rules and guards of both files apply together.
 func TestRulesAddUp(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "permit:\n  rules: [allow shell(make *)]\n  guards: [{id: a, deny: x}]\n", "permit:\n  rules:\n    - deny shell(make deploy)\n  guards:\n    - {id: b, deny: y}\n"))
@@ -384,7 +385,7 @@ func TestRulesAddUp(t *testing.T) {
 	}
 }
 
-// What loosens the floor stands in a file, where it is seen.
+// Settings that loosen the floor must be in a file, where they are visible.
 func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
@@ -404,7 +405,8 @@ func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	}
 }
 
-// The bounds of confined commands are the user's: a variable goes before the file.
+// The limits of confined commands are set by the user: a variable overrides the
+// file.
 //
 // SPEC P-13
 func TestBoundsOfTheSandbox(t *testing.T) {
@@ -420,7 +422,8 @@ func TestBoundsOfTheSandbox(t *testing.T) {
 	}
 }
 
-// A mistyped variable is refused, for a bound that is mistyped bounds nothing.
+// A mistyped variable is rejected, because a mistyped limit would have no
+// effect.
 func TestUnknownVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
@@ -457,7 +460,7 @@ func TestVariable(t *testing.T) {
 	}
 }
 
-// What hooks may do is not for a project to say, and its hooks make a directory a project.
+// A project cannot decide what hooks may do, and its hooks make a directory a project.
 //
 // SPEC W-07
 func TestHooksAreTheOperators(t *testing.T) {
@@ -479,7 +482,7 @@ func TestHooksAreTheOperators(t *testing.T) {
 	}
 }
 
-// A machine's file comes first, and the user's above it.
+// The machine's file comes first, and the user's overrides it.
 func TestTheMachinesFile(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: strict\n", "")
@@ -493,7 +496,8 @@ func TestTheMachinesFile(t *testing.T) {
 	}
 }
 
-// A variable is guessed only if it is like one beyond what all begin with.
+// A variable is suggested only if the part after the common prefix is
+// similar.
 func TestNoVariableIsGuessedByWhatAllBeginWith(t *testing.T) {
 	t.Parallel()
 	o := files(t, "", "")

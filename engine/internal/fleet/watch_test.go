@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A session is watched from another process than the one that takes its turns. While
-// connections are cut no message is left out, and none comes twice.
+// A session is watched from another process than the one that runs its turns. While
+// connections are cut, no message is skipped or repeated.
 //
 // SPEC L-03
 func TestWatchWhileCut(t *testing.T) {

@@ -37,7 +37,7 @@ func chat(t *testing.T, dir string, args ...string) *conversation {
 	return c
 }
 
-// await reads until a text has come, and returns all it read.
+// await reads until a text has arrived, and returns everything it read.
 func (c *conversation) await(text string) string { //nolint:unparam // tests that come will want it
 	c.t.Helper()
 	var seen []byte
@@ -61,8 +61,8 @@ func (c *conversation) types(line string) {
 	}
 }
 
-// A chat shows which hook failed and what it said, and between turns which changed file cannot be
-// loaded, and that it can be again.
+// A chat shows which hook failed with its output, and between turns which changed file cannot be
+// loaded, and that it can be loaded again.
 //
 // SPEC C-13
 func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {

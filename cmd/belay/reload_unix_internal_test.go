@@ -27,8 +27,8 @@ const (
 	brokenHook = "hooks:\n  - id: no\n    phase: tool.pre\n    acton: {deny: not here}\n"
 )
 
-// Files that change while `belay run` runs and cannot be loaded are shown when that happens: which
-// file, which line, what is wrong, and what is in force. So is that they can be loaded again.
+// Changed files that cannot be loaded are shown while `belay run` runs: the file, the line, the
+// mistake, and which version is active. So is that they can be loaded again.
 //
 // SPEC C-13, W-02
 func TestReloadsAreShown(t *testing.T) {
@@ -90,7 +90,7 @@ func TestReloadsAreShown(t *testing.T) {
 	}
 }
 
-// A hook that does not run any more because its files changed is shown when that happens.
+// A hook that no longer runs because its files changed is reported at once.
 //
 // SPEC W-06
 func TestLostTrustIsShown(t *testing.T) {

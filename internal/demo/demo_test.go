@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// The story is told word for word: a model that plays a script, hooks that keep
-// to their order, and tools that finish in theirs make it the same each time.
+// The output is compared word for word: a scripted model, ordered hooks, and
+// tools that finish in order make it the same each time.
 const story = `== A turn, as it happens
   user      Tidy the changelog for release 1.2.
   told      house-rules: Change at most 3 files. (two hooks set the policy, to 20 and 3: the smaller stands)
@@ -64,8 +64,8 @@ const resumed = `
   end       end_turn after 8 steps
 `
 
-// The tour shows what it says it shows. Times differ from run to run, so none
-// is looked at.
+// The tour shows what it announces. Times differ from run to run, so they are
+// not compared.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -164,7 +164,7 @@ func contained(t *testing.T) string {
 	return "This machine has none, so commands are one zone higher\n"
 }
 
-// Whether it comes to its end or not, the tour leaves nothing behind.
+// Whether or not it is completed, the tour leaves no files.
 func TestTourLeavesNothingBehind(t *testing.T) {
 	for _, test := range []struct {
 		rule string
@@ -192,7 +192,7 @@ func TestTourLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A tour that was called off ends with the cause and leaves nothing behind.
+// A cancelled tour ends with the cause and leaves no files.
 func TestTourHeedsItsContext(t *testing.T) {
 	t.Parallel()
 	calledOff := errors.New("called off")
@@ -207,7 +207,7 @@ func TestTourHeedsItsContext(t *testing.T) {
 	}
 }
 
-// A tour can be called off while it waits for something slow.
+// A tour can be cancelled while it waits for something slow.
 func TestTourCanBeCalledOff(t *testing.T) {
 	t.Parallel()
 	calledOff := errors.New("called off")

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkPlain holds what the fast path makes of a text against the YAML library:
-// its nodes, with their lines, and what it decodes.
+// checkPlain compares the result of the fast path with that of the YAML
+// library: its nodes, with their lines, and the decoded values.
 func checkPlain(t interface {
 	Helper()
 	Fatalf(format string, args ...any)

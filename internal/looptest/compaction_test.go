@@ -120,7 +120,8 @@ func TestCompactionInstructions(t *testing.T) {
 	wantExtends(t, requests) // so that the provider has the conversation in its cache
 }
 
-// SPEC L-06, L-04: what is too long is summed up and sent again, once.
+// SPEC L-06, L-04: a request that is too long is summarized and sent again,
+// once.
 func TestCompactionWhenTooLong(t *testing.T) {
 	t.Parallel()
 	tooLong := scripted.Step{Fault: &scripted.Fault{Kind: belay.ModelTooLong, Status: 400}}
@@ -236,8 +237,8 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// SPEC L-06: what came after the model's last count is estimated, and counts before a
-// summary are ignored.
+// SPEC L-06: messages after the model's last count are estimated, and counts from
+// before a summary are ignored.
 func TestCompactionCountsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	big := anyTool("big", func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -483,7 +484,7 @@ func TestCompactionForever(t *testing.T) {
 }
 
 // wantAnswered asserts that in each request the calls of a message are answered
-// by the message behind it, which answers nothing else.
+// by the next message, and by nothing else.
 func wantAnswered(t testing.TB, requests []belay.Request) {
 	t.Helper()
 	for i, r := range requests {

@@ -206,8 +206,8 @@ func contents(t *testing.T, m *belay.Message) string {
 	return string(data)
 }
 
-// SPEC L-01: quick gates take no commit more, and a slow gate none for tools that it is
-// not asked about.
+// SPEC L-01: fast gates take no additional commit, and a slow gate takes none for tools
+// that it does not match.
 func TestOnlyASlowGateThatIsAskedTakesACommit(t *testing.T) {
 	t.Parallel()
 	pass := func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }
@@ -558,7 +558,7 @@ func TestAFinishedCallLeavesItsRemindersOnce(t *testing.T) {
 	}
 }
 
-// SPEC L-01, L-07: a response that cannot be used is paid for and counted.
+// SPEC L-01, L-07: a response that cannot be used still counts.
 func TestEveryPaidResponseIsCounted(t *testing.T) {
 	t.Parallel()
 	paid := belay.Usage{In: 1000, Out: 10}

@@ -313,7 +313,7 @@ func TestCallIDsAreMended(t *testing.T) {
 }
 
 // Whatever a model writes instead of a JSON object, its tool does not run, the model gets
-// an error result, and what is stored can be sent again.
+// an error result, and the stored call can be sent again.
 //
 // SPEC T-02
 func TestInputThatIsNoObject(t *testing.T) {

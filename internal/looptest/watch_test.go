@@ -16,12 +16,13 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// wordy is a model that streams what it says, for ever.
+// wordy is a model that streams text without end.
 func wordy() *scripted.Model {
 	return scripted.New([]scripted.Step{says("one two three four five six seven eight nine ten")}, &scripted.Options{Repeat: true})
 }
 
-// watched is what a watcher saw: events, and how many it missed before each.
+// watched are the events that a watcher saw, and how many it missed before
+// each.
 type watched struct {
 	events []belay.Event
 	missed []int // by the index of the event that came next
@@ -173,8 +174,7 @@ func TestWatcherLeaves(t *testing.T) {
 	})
 }
 
-// A watcher that is cancelled ends with the event that it is handling, however many wait
-// for it.
+// A cancelled watcher ends with the event that it is handling, however many are waiting.
 //
 // SPEC L-03
 func TestCancelledWatchersEndWithTheirCurrentEvent(t *testing.T) {

@@ -53,7 +53,7 @@ func TestExpiredQuestion(t *testing.T) {
 		submit(t, s, "main", "a", "call deploy")
 		pass(time.Hour - time.Second)
 		if let := s.settlements("a", 0); len(let) != 1 || let[0].pause() != time.Hour {
-			t.Fatalf("it was let go of as %+v, want it due again when the question expires", let)
+			t.Fatalf("it was settled as %+v, want it due again when the question expires", let)
 		}
 		if load, err := s.Load(t.Context()); err != nil || load.Parked != 1 {
 			t.Errorf("the load is %+v, %v, want one parked turn", load, err)
@@ -100,7 +100,7 @@ func TestFailuresPause(t *testing.T) {
 		pass(last)
 		want(t, s, "a", "user: hello", "assistant: done: hello")
 		if end := s.settlements("a", len(let)); len(end) != 1 || end[0].why != "" {
-			t.Errorf("at its end it was let go of as %+v, want no reason", end)
+			t.Errorf("at its end it was settled as %+v, want no reason", end)
 		}
 		idle(t, s)
 	})
@@ -130,7 +130,7 @@ func TestSpendsNotForEver(t *testing.T) {
 			pass(24 * time.Hour)
 			let := s.settlements("a", 0)
 			if last := let[len(let)-1]; asked.Load() != times || !last.again.Equal(belay.Never) || !strings.Contains(last.why, errDisk.Error()) {
-				t.Errorf("%s: the model was asked %d times and the turn let go of as %+v, want %d times, and that it is put off", when, asked.Load(), last, times)
+				t.Errorf("%s: the model was asked %d times and the turn settled as %+v, want %d times, and that it is put off", when, asked.Load(), last, times)
 			}
 		}
 		spent(8, "at first")
@@ -308,13 +308,13 @@ func TestFailuresAreForgotten(t *testing.T) {
 				pass(time.Minute)
 				known := len(s.settlements("a", 0))
 				if known != len(failed)+1 {
-					t.Fatalf("then it was let go of as %+v, want it to end", s.settlements("a", len(failed)))
+					t.Fatalf("then it was settled as %+v, want it to end", s.settlements("a", len(failed)))
 				}
 				s.breaks(answers)
 				test.then(t, s)
 				synctest.Wait()
 				if let := s.settlements("a", known); len(let) != 1 || let[0].pause() != failed[0].pause() {
-					t.Errorf("the next failure was let go of as %+v, want the first pause, %s", let, failed[0].pause())
+					t.Errorf("the next failure was settled as %+v, want the first pause, %s", let, failed[0].pause())
 				}
 			})
 		})

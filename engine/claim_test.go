@@ -111,7 +111,7 @@ func TestSuddenEndOfFinding(t *testing.T) {
 				t.Errorf("%+v was taken", taken)
 			}
 			if let := s.settlements(session, 0); len(let) != 1 || !strings.Contains(let[0].why, why) {
-				t.Errorf("the turn of session %s was let go of as %+v, want it put back with %q", session, let, why)
+				t.Errorf("the turn of session %s was settled as %+v, want it put back with %q", session, let, why)
 			}
 		}
 		want(t, s, "c", "user: hello", "assistant: done: hello")
@@ -138,7 +138,7 @@ func TestSettleIsTriedAgain(t *testing.T) {
 		submit(t, s, "main", "a", "hello")
 		pass(time.Hour)
 		if tries.Load() < 2 || asked.Load() != 1 {
-			t.Errorf("the claim was let go of %d times and the model asked %d times, want it tried again, and one question", tries.Load(), asked.Load())
+			t.Errorf("the claim was settled %d times and the model asked %d times, want it tried again, and one question", tries.Load(), asked.Load())
 		}
 		s.breaks(nil)
 		pass(time.Minute)
@@ -269,7 +269,7 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 	synctest.Wait()
 	let := s.settlements("lacks", 0)
 	if len(let) == 0 || len(let) > 2 || !strings.Contains(let[0].why, "it has no key") { // a claim that was under way may come upon it once more
-		t.Fatalf("the turn whose model is unavailable was let go of as %+v, want it left to others", let)
+		t.Fatalf("the turn whose model is unavailable was settled as %+v, want it left to others", let)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestHandOver(t *testing.T) {
 						return nil
 					}
 					select {
-					case <-ctx.Done(): // it was let go of
+					case <-ctx.Done(): // it was released
 						return context.Cause(ctx)
 					case <-told:
 						return nil

@@ -46,7 +46,7 @@ func (a *app) approvalsAnswer() *cobra.Command {
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
 		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
-its number. Several words are one answer. "belay resume" then goes on with the turn, or a worker does if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
+its number. Several words are one answer. "belay resume" then resumes the turn, or a worker does if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,

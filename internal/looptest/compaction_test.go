@@ -34,7 +34,7 @@ func TestCompactionByWindow(t *testing.T) {
 		want    bool
 	}{
 		"below the share nothing happens":          {belay.Usage{In: 700, Out: 99}, belay.Compaction{}, false},
-		"at the share it is summed up":             {belay.Usage{In: 700, Out: 100}, belay.Compaction{}, true},
+		"at the share it is summarized":            {belay.Usage{In: 700, Out: 100}, belay.Compaction{}, true},
 		"tokens from a cache are tokens":           {belay.Usage{In: 1, Out: 1, CacheRead: 700, CacheWrite: 98}, belay.Compaction{}, true},
 		"the share is a setting":                   {belay.Usage{In: 500}, belay.Compaction{Share: 0.5}, true},
 		"the window is a setting":                  {belay.Usage{In: 799}, belay.Compaction{Window: 900}, true},
@@ -163,7 +163,7 @@ func TestCompactionWhenTooLong(t *testing.T) {
 		}
 		wantOutline(t, transcript(t, s), "user: a", "assistant: one", "user: b")
 	})
-	t.Run("results that are too long themselves are summed up", func(t *testing.T) {
+	t.Run("results that are too long themselves are summarized", func(t *testing.T) {
 		t.Parallel()
 		big := anyTool("big", func(context.Context, *belay.Invocation) (belay.Result, error) {
 			return belay.Result{Text: strings.Repeat("x", 8000)}, nil
@@ -414,7 +414,7 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 	t.Run("nothing to sum up", func(t *testing.T) {
 		t.Parallel()
 		if err := agentOf(t, scriptOf(), nil).Session("s").Compact(t.Context()); err == nil {
-			t.Error("an empty session was summed up")
+			t.Error("an empty session was summarized")
 		}
 	})
 }
@@ -455,7 +455,7 @@ func TestCompactionForever(t *testing.T) {
 					ids = append(ids, say(t, s, fmt.Sprintf("turn %d %s", i, strings.Repeat("u", 100))).ID)
 				}
 				if summaries < 10 {
-					t.Errorf("it was summed up %d times", summaries)
+					t.Errorf("it was summarized %d times", summaries)
 				}
 				for _, r := range model.Requests() {
 					for _, text := range remindersOf(r.Messages) {

@@ -218,7 +218,7 @@ func TestLivesWhileThePoolIsBusy(t *testing.T) {
 		select {
 		case <-often.C:
 		case <-over:
-			t.Fatal("what is owed is never let go of")
+			t.Fatal("the session is never released")
 		}
 	}
 }

@@ -130,7 +130,7 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	if err := call.Decode(&in); err != nil {
 		return belay.Pass, err
 	}
-	fmt.Fprintln(os.Stdout, "obeying", in.Do) // which must not disturb the answers
+	fmt.Fprintln(os.Stdout, "obeying", in.Do) // this must not disturb the answers
 	switch in.Do {
 	case "deny":
 		return belay.Deny(in.With), nil

@@ -24,7 +24,7 @@ func TestDirectives(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		said  []string
-		want  []string // what each is answered
+		want  []string // the answer to each
 		asked int      // how often the agent's own model was asked, for answers and summaries
 	}{
 		{"help lists all of them", []string{"/help"}, []string{"/compact: summarize the conversation to free space\n/help: "}, 0},

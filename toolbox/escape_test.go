@@ -242,7 +242,7 @@ func TestAPipeInADirectorysPlaceDoesNotHoldItUp(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("it waits for the other end of the pipe")
-		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // which lets it go on
+		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // this lets it continue
 			_ = f.Close()
 		}
 		<-walked

@@ -75,7 +75,7 @@ func TestModes(t *testing.T) {
 	}{
 		{"read", map[string]string{"path": "go.mod"}},
 		{"write", map[string]string{"path": "x.go", "content": "package x\n"}},
-		{"fetch", map[string]string{}}, // nobody knows what it does
+		{"fetch", map[string]string{}}, // its effects are unknown
 	}
 	want := map[string]string{
 		"read-only":  "pass/deny/deny",

@@ -43,7 +43,7 @@ func (r *repository) steering() []string {
 	return paths
 }
 
-// settle moves away files that a command has created, and reports that.
+// settle renames files that a command has created, and reports that.
 func (r *repository) settle() string {
 	var held []string
 	hold := func(path string) {

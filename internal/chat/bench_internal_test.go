@@ -19,7 +19,7 @@ type bench struct {
 	at      time.Time
 	printed []string // without styles
 	raw     []string
-	did     []string // what the host was asked for
+	did     []string // calls of the host
 	fail    error    // of remembering
 	left    bool
 }

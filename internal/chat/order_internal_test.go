@@ -86,7 +86,7 @@ func TestAQuestionDoesNotWaitInVain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := new(Order)
 				other, first, second := asked(o, "other", "child"), asked(o, "first", "s"), asked(o, "second", "s")
-				_ = other // nobody here asks it
+				_ = other // no approver asks it
 				done := make(chan error, 1)
 				go func() {
 					_, err := o.Approver(yes).Approve(t.Context(), belay.Question{Approval: second})

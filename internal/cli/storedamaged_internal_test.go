@@ -57,7 +57,7 @@ func TestExplanationInTheDocs(t *testing.T) {
 	}
 	d := newDesk(t, nil)
 	d.must("permit", "explain", "--", "git", "push", "--force")
-	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // which moves the zones
+	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // this raises the zones
 		t.Errorf("the command prints\n%s\nand the docs have\n%s", got, shown)
 	}
 	_, pattern, _ := strings.Cut(shown, "calls like it: ")

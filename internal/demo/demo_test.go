@@ -213,7 +213,7 @@ func TestTourCanBeCalledOff(t *testing.T) {
 	calledOff := errors.New("called off")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out cancelling
-	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // which takes a while
+	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // it takes a while
 	if err := demo.Run(ctx, &out); !errors.Is(err, calledOff) {
 		t.Errorf("the tour ends with %v, want the cause", err)
 	}

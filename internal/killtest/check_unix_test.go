@@ -357,7 +357,7 @@ type hookInput struct {
 
 func (e *entry) input() (in hookInput) {
 	if e.Envelope != nil {
-		_ = json.Unmarshal(e.Envelope.Input, &in) // what it is not it does not have
+		_ = json.Unmarshal(e.Envelope.Input, &in) // a missing field is empty
 	}
 	return in
 }

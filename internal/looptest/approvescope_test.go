@@ -435,7 +435,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			withdrawn <- struct{}{}
-			return belay.Decision{}, nil // nobody has said anything
+			return belay.Decision{}, nil // no decision was made
 		}
 	})
 	agent, _ := newAgent(t, opts, scripted.Step{Calls: []scripted.Call{

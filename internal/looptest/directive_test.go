@@ -127,7 +127,7 @@ func TestDirectivesRewrite(t *testing.T) {
 	s := agent.Session("s")
 	takeTurn(t, s.Run(t.Context(), "/once /a /s"), belay.EndTurn)
 	wantEqual(t, "what ran", d.all(), []string{
-		"a: /once /a /s | /a again | /s", // what a directive leaves is not looked through again
+		"a: /once /a /s | /a again | /s", // the text that a directive returns is not scanned again
 		"skill s: /once /a /s | /a again",
 	})
 	wantEqual(t, "the stored text", lastUser(t, s).Text(), "/a again")

@@ -79,7 +79,7 @@ func TestAnExtensionThatPanicsIsAnError(t *testing.T) {
 					t.Errorf("the other extension is closed %d times", other.times())
 				}
 			}
-			if at == "Watch" { // nobody waits for what it says
+			if at == "Watch" { // its answer is not used
 				want = nil
 			}
 			for _, want := range want {
@@ -286,7 +286,7 @@ func TestConfigsAreCopies(t *testing.T) {
 	}
 	var kept belay.AgentConfig
 	one.build = func(c *belay.AgentConfig) error {
-		c.ID, c.Name, c.Tools = "x", "x", []string{"x"} // which are not for it to say
+		c.ID, c.Name, c.Tools = "x", "x", []string{"x"} // the extension must not decide these
 		kept = *c
 		return nil
 	}

@@ -140,7 +140,7 @@ func TestChildrenInheritHooks(t *testing.T) {
 		return belay.Result{Text: "written"}, nil
 	}, nil)
 	child, _ := newAgent(t, &belay.Options{Name: "child", Tools: []belay.Tool{write}, Hooks: []hook.Subscription{
-		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // a name that a parent's gate has gets nobody past it
+		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // a gate with the name of a parent's gate does not replace it
 	}}, calls("write"))
 	parent, _ := newAgent(t, &belay.Options{Name: "parent", Tools: []belay.Tool{childOf("child", child)}, Hooks: []hook.Subscription{
 		shared, saw("own", &hook.Options{NoInherit: true}, belay.Pass),

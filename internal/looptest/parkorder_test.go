@@ -22,7 +22,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 	serial := &belay.ToolTraits{Serial: true}
 	for name, test := range map[string]struct {
 		calls         []string
-		first, second []string // what runs before it parks, and after it is resumed
+		first, second []string // calls that run before it parks, and after it is resumed
 	}{
 		"a serial call that is asked about holds up all behind it": {
 			[]string{"look", "shell?", "write", "look"}, []string{"look"}, []string{"shell?", "write", "look"},

@@ -174,7 +174,7 @@ func TestASlowGateChangesNoOrder(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s = agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s") // what another process reads
+		s = agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s") // the messages that another process reads
 		for _, p := range log.all() {
 			phases = append(phases, p.name)
 		}
@@ -282,7 +282,7 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 		calls  []string
 		after  time.Duration // from the start of the last call that begins to the kill
 		want   []string      // how the results begin
-		runs   []string      // what the second process runs
+		runs   []string      // the calls that the second process runs
 	}{
 		"side by side": {false, []string{"quick", "endless", "steady"}, 75 * time.Millisecond, []string{"quick is done", unknown, "steady is done"}, nil},
 		"one by one": {
@@ -366,7 +366,7 @@ func TestAStoreThatFailsWhileCallsRun(t *testing.T) {
 						t.Error("the turn ended without an error")
 					}
 				default:
-					if how != "Goexit" { // which ends the goroutine of the test's own turn
+					if how != "Goexit" { // this ends the goroutine of the test's own turn
 						t.Errorf("the turn has not ended after %s", time.Since(start))
 					}
 				}

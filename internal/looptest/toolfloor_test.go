@@ -183,8 +183,8 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		opts func(ran func(*belay.Invocation)) *belay.Options
-		want []string // what the floor judges, one after the other
-		ran  string   // what runs if it passes all of that
+		want []string // the inputs that the floor checks, in order
+		ran  string   // the calls that run if all checks pass
 	}{
 		{"a tool made of a Go function", func(ran func(*belay.Invocation)) *belay.Options {
 			type in struct {
@@ -246,7 +246,7 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 			return opts
 		}, nil, ""},
 	} {
-		for denied := range len(test.want) + 1 { // which judgement denies; the last time none does
+		for denied := range len(test.want) + 1 { // which check denies; the last time none does
 			t.Run(fmt.Sprintf("%s, denied the time %d", test.rule, denied+1), func(t *testing.T) {
 				t.Parallel()
 				var d diary

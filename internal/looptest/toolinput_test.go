@@ -323,7 +323,7 @@ func TestInputThatIsNoObject(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		input json.RawMessage
-		bad   string // what the provider put aside as malformed
+		bad   string // the text that the provider kept as malformed
 		stop  belay.StopReason
 		want  string
 		kept  string

@@ -75,7 +75,7 @@ func TestWatch(t *testing.T) {
 		say(t, agent.Session("b"), "hello")
 		say(t, agent.Session("b"), "again")
 		synctest.Wait()
-		cancel() // which is no error
+		cancel() // this is not an error
 		w, b := <-seenAll, <-seenOne
 		n := len(streamed)
 		if diff := cmp.Diff(streamed, w.events[:n], plainMessages, cmp.AllowUnexported(belay.Turn{})); diff != "" {
@@ -126,7 +126,7 @@ func TestSlowWatcher(t *testing.T) {
 						t.Fatalf("then comes event %d: %v", e.Seq, err)
 					}
 				}
-				say(t, s, "nobody reads again") // what it has seen is not missed
+				say(t, s, "nobody reads again") // events that it has seen are not missed
 				_, err, _ = next()
 				if missed, ok := errors.AsType[*belay.MissedError](err); !ok || uint64(missed.Missed) != total-uint64(buffer) {
 					t.Fatalf("the second time it is told %v", err)

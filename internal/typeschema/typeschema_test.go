@@ -129,7 +129,7 @@ func compile(t testing.TB, typ reflect.Type) (*typeschema.Type, *jsonschema.Reso
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(described.Schema) // what a model is sent
+	data, err := json.Marshal(described.Schema) // the schema for the model
 	if err != nil {
 		t.Fatal(err)
 	}

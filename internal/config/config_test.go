@@ -291,7 +291,7 @@ func TestMistakes(t *testing.T) {
 		{"a project sets a budget where there is none", "", "budget: {turn_cost: 100}\n", nil},
 		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may tighten it"}},
 		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may tighten it"}},
-		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: a project may not decide where keys are and go: put it into the user's belay.yaml"}},
+		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: a project cannot decide where keys are and go: put it into the user's belay.yaml"}},
 		{"a project's rules ask and deny", "", "permit:\n  rules:\n    - deny shell(git push *)\n    - ask write(migrations/**)\n", nil},
 		{"a project's rules do not allow", "", "permit:\n  rules:\n    - ask shell(ls)\n    - allow shell(ls)\n", []string{`belay.yaml:4: permit.rules: "allow shell(ls)": a project may ask and deny but not allow: put it into the user's belay.yaml`}},
 		{"a rule in an object does not either", "", "permit: {rules: [{rule: allow shell, reason: why not}]}\n", []string{`belay.yaml:1: permit.rules: "allow shell": a project may ask and deny`}},
@@ -308,19 +308,19 @@ func TestMistakes(t *testing.T) {
 		{"a guard with an unknown key", "", "permit: {guards: [{id: a, command: [ls]}]}\n", []string{`permit.guards: unknown key "command" (did you mean "commands"?)`}},
 		{"an unknown protection", "permit:\n  relax: [destructive.file]\n", "", []string{`belay.yaml:2: permit.relax: there is no protection "destructive.file" (did you mean "destructive.files"?)`}},
 		{"an unknown zone", "permit: {tools: {deploy: {zone: 7}}}\n", "", []string{"permit.tools.deploy: zone: 7 is not a zone: use one of 0 safe, 1 workspace"}},
-		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: a project may not decide which protections hold: put it into the user's belay.yaml"}},
-		{"a project adds no roots", "", "permit: {roots: [..]}\n", []string{"permit.roots: a project may not decide"}},
-		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: a project may not decide what tools do"}},
+		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: a project cannot decide which protections hold: put it into the user's belay.yaml"}},
+		{"a project adds no roots", "", "permit: {roots: [..]}\n", []string{"permit.roots: a project cannot decide"}},
+		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: a project cannot decide what tools do"}},
 		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML a bare ~ means null, write "~"`}},
 		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
 		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it but not loosen it: put it into the user's belay.yaml"}},
 		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
-		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project may not decide how much of the machine commands use"}},
+		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project cannot decide how much of the machine commands use"}},
 		{"a bound of processes is a number", "sandbox: {processes: many}\n", "", []string{"sandbox.processes"}},
 		{"a bound of time is a duration", "sandbox: {cpu_time: long}\n", "", []string{"sandbox.cpu_time"}},
-		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: a project may not decide"}},
+		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: a project cannot decide"}},
 		{"a project's store is in the project", "", "store: ../x.db\n", []string{"is outside the project"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -466,7 +466,7 @@ func TestVariable(t *testing.T) {
 func TestHooksAreTheOperators(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"hooks: {disable: [all]}", "hooks: {allow_commands: true}", "hooks: {webhook_allowlist: [evil.test]}"} {
-		if _, err := config.Load(files(t, "", line+"\n")); err == nil || !strings.Contains(err.Error(), "a project may not decide") {
+		if _, err := config.Load(files(t, "", line+"\n")); err == nil || !strings.Contains(err.Error(), "a project cannot decide") {
 			t.Errorf("%s: the error is %v", line, err)
 		}
 	}

@@ -48,7 +48,7 @@ func TestStoreOnAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Environ = []string{}
-	if _, err := config.Load(o); err == nil || !strings.Contains(err.Error(), "belay.yaml:1") || !strings.Contains(err.Error(), "a project may not decide") {
+	if _, err := config.Load(o); err == nil || !strings.Contains(err.Error(), "belay.yaml:1") || !strings.Contains(err.Error(), "a project cannot decide") {
 		t.Errorf("a project that names a server: %v", err)
 	}
 }

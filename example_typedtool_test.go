@@ -56,7 +56,7 @@ func ExampleNewTool_types() {
 	// The input of open_ticket does not match its schema:
 	// - /copies: 9 is more than the maximum 5
 	// - /labels/1: "crash" is not one of "bug", "billing", "question"
-	// - /remind: "soon" is no duration: write it as 90s or 1h30m
+	// - /remind: "soon" is not a duration: write it as 90s or 1h30m
 	// - /title: "No": want at least 3 characters, got 2
 	// - /urgency: "urgent" is not one of "low", "normal", "high"
 	// call_2: No login, normal, 1 copy, asked again in 1h30m0s

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// What the kit checks by itself can fail, too.
+// The automatic checks of the kit can fail, too.
 func TestChecksOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -187,7 +187,7 @@ func TestTurnIsBoundInTime(t *testing.T) {
 	})
 }
 
-// A hook that heeds nothing cannot hang the test.
+// A hook that ignores its context cannot hang the test.
 func TestTurnThatHeedsNothingEndsTheTest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestLeakedGoroutinesFailTheTest(t *testing.T) {
 		agent.Say("hello").Ended(belay.EndTurn)
 	})
 	wantFailure(t, got, "goroutines of the agent's turns are left", "TestLeakedGoroutinesFailTheTest")
-	// A test beside it does not see them.
+	// A parallel test does not see them.
 	wantFailure(t, failures(t, func(t testing.TB) {
 		belaytest.New(t, belaytest.Script(belaytest.Says("hello")), nil).Say("hello")
 	}))

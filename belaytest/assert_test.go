@@ -220,7 +220,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 	}
 }
 
-// What a second turn is told is not what the first was.
+// Reminders of a second turn differ from those of the first.
 func TestRemindersAreThoseOfTheTurn(t *testing.T) {
 	t.Parallel()
 	agent := belaytest.New(t, belaytest.Script(belaytest.Says("one"), belaytest.Says("two")), &belay.Options{

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// printer stands for the *testing.T of a real test: it prints what would fail.
+// printer replaces the *testing.T of a real test: it prints what would fail.
 type printer struct{ testing.TB }
 
 func (printer) Helper()                  {}
@@ -25,8 +25,8 @@ func (printer) Errorf(format string, args ...any) {
 	fmt.Println("FAIL:", message)
 }
 
-// A hook is tested in the conversation it is for: the script says what the model
-// would do, the assertions say what must come of it.
+// A hook is tested in a conversation: the script defines what the model does,
+// and the assertions what must happen.
 func Example() {
 	var t printer // in a test: the *testing.T
 
@@ -65,7 +65,7 @@ func Example() {
 	//   The notes are in drafts, for review.
 }
 
-// What the model was sent can be looked at request by request.
+// Each request to the model can be checked.
 func ExampleTurn_Request() {
 	var t printer // in a test: the *testing.T
 

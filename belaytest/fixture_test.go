@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pretend stands for the test of a user: what would fail it is kept.
+// pretend replaces the test of a user: it keeps the failures.
 type pretend struct {
 	testing.TB
 
@@ -56,8 +56,8 @@ func (p *pretend) Failed() bool {
 	return len(p.errors) > 0
 }
 
-// failures takes a test to its end, as package testing would, and returns what
-// failed it.
+// failures runs a test to its end, like package testing, and returns its
+// failures.
 func failures(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,8 +75,8 @@ func failures(t *testing.T, test func(t testing.TB)) string {
 	return strings.Join(p.errors, "\n")
 }
 
-// wantFailure asserts that a test fails and what it says, all of it in order;
-// that it does not fail, if nothing is given.
+// wantFailure asserts that a test fails with these texts, in order; without
+// texts, that it does not fail.
 func wantFailure(t *testing.T, got string, says ...string) {
 	t.Helper()
 	if len(says) == 0 {
@@ -121,12 +121,12 @@ var noProd = belay.ToolPre.On("no-prod", func(_ context.Context, call belay.Tool
 	return belay.Pass, nil
 }, &hook.Options{Match: hook.Match{Tools: []string{"write"}}})
 
-// after is a gate that is not asked about what noProd stops.
+// after is a gate that is not called for calls that noProd denies.
 var after = belay.ToolPre.On("after", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 	return belay.Pass, nil
 }, &hook.Options{After: []string{"no-prod"}, Match: hook.Match{Tools: []string{"write"}}})
 
-// friday tells the model something, and fails as often as it is asked at the end.
+// friday adds a reminder, and fails as often as it is called at the end.
 func friday() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("friday", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
@@ -138,7 +138,7 @@ func friday() []hook.Subscription {
 	}
 }
 
-// conversation is a turn with something of everything.
+// conversation is a turn with every kind of content.
 func conversation(t testing.TB) (*belaytest.Agent, *belaytest.Turn) {
 	t.Helper()
 	lost := belaytest.NewTool("lost")

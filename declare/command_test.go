@@ -139,7 +139,8 @@ func TestCommandThatCannotStart(t *testing.T) {
 	}
 }
 
-// What vanishes while it is loaded is named, and the gate is closed.
+// A program that disappears while its hook is loaded is named, and the gate
+// is closed.
 //
 // SPEC C-04
 func TestCommandWhoseDirectoryVanished(t *testing.T) {
@@ -174,8 +175,8 @@ func TestCommandRunsInTheDirectoryOfItsFile(t *testing.T) {
 	}
 }
 
-// What a hook said when it failed is shown with the failure, and is not stored. At a gate
-// that fails closed it is why the gate denies.
+// The output of a failed hook is shown with the failure, and is not stored. At a gate
+// that fails closed it is the reason of the denial.
 //
 // SPEC C-13, C-04, C-11
 func TestTheEndOfStandardErrorIsShown(t *testing.T) {
@@ -236,7 +237,7 @@ func TestTheEndOfStandardErrorIsShown(t *testing.T) {
 	}
 }
 
-// A result that is withheld names the hook that failed.
+// A withheld result names the hook that failed.
 //
 // SPEC C-13, H-10
 func TestAWithheldResultNamesTheHook(t *testing.T) {

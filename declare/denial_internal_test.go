@@ -57,8 +57,8 @@ func denied(t interface {
 	}
 }
 
-// For any bytes before and behind a denial, the hook denies. It does not fail either, so
-// that its failure mode does not matter.
+// Whatever bytes come before and after a denial, the hook denies. It does not fail, so
+// its failure mode does not matter.
 //
 // SPEC C-03
 func FuzzADenialStands(f *testing.F) {
@@ -113,7 +113,7 @@ func TestADenialStandsInAnyNoise(t *testing.T) {
 	}
 }
 
-// Sequences for a terminal may be anywhere in a denial, in the middle of a word too.
+// Terminal sequences can be anywhere in a denial, also in the middle of a word.
 //
 // SPEC C-03
 func TestADenialStandsInColour(t *testing.T) {
@@ -163,8 +163,8 @@ func TestADenialStandsInOtherEncodings(t *testing.T) {
 	}
 }
 
-// The most severe denial stands, with its reason, and an answer that says the same keeps
-// the rest of what it says.
+// The most severe denial wins, with its reason. An answer that says the same keeps its
+// other content.
 //
 // SPEC C-03
 func TestWhichDenialStands(t *testing.T) {
@@ -194,7 +194,7 @@ func TestWhichDenialStands(t *testing.T) {
 	}
 }
 
-// What only looks like a denial is none.
+// Text that only looks like a denial is not one.
 //
 // SPEC C-03
 func TestWhatIsNoDenial(t *testing.T) {
@@ -224,7 +224,7 @@ func TestWhatIsNoDenial(t *testing.T) {
 	}
 }
 
-// The search looks at each byte once, and what it remembers is bounded.
+// The search reads each byte once, and its memory is limited.
 //
 // SPEC C-03, C-07
 func TestSearchingTakesNoLongerThanReading(t *testing.T) {
@@ -240,7 +240,7 @@ func TestSearchingTakesNoLongerThanReading(t *testing.T) {
 		if _, err := o.Write(out); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 30*time.Second { // looking at the rest again for each byte would take many minutes
+		if took := time.Since(begun); took > 30*time.Second { // reading the rest again for each byte would take many minutes
 			t.Errorf("%q: 1 MiB took %s", piece[:min(20, len(piece))], took)
 		}
 		held := len(o.clean.held)
@@ -267,8 +267,8 @@ func TestSearchingTakesNoLongerThanReading(t *testing.T) {
 	}
 }
 
-// A denial is found however the output is cut into pieces, and at any depth that a reader
-// of JSON takes.
+// A denial is found however the output is split, and at any depth that a JSON decoder
+// accepts.
 //
 // SPEC C-03
 func TestADenialStandsInPieces(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// failureModes are lines of a gate. In none of them a denial is lost.
+// failureModes are lines of a gate. A denial counts in all of them.
 var failureModes = map[string]string{
 	"closed": "failure: closed", "open": "failure: open", "fallback": "failure: { fallback: { decision: pass } }",
 }
@@ -164,7 +164,7 @@ func TestADenialOfAWorkerStands(t *testing.T) {
 	}
 }
 
-// What is no denial still fails by the failure mode.
+// Output without a denial fails by the failure mode.
 //
 // SPEC C-03, H-10
 func TestOnlyDenialsStandInEveryFailureMode(t *testing.T) {

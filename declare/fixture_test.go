@@ -57,7 +57,7 @@ func (p *place) load(text string) []*declare.Declaration {
 	return declared
 }
 
-// set makes a set of hooks.yaml, which is closed with the test.
+// set makes a set from hooks.yaml, which is closed with the test.
 func (p *place) set(text string, opts *declare.Options) *declare.Set {
 	p.t.Helper()
 	set, err := declare.New(p.load(text), hook.Origin{Kind: hook.OriginOperator}, opts)
@@ -72,7 +72,7 @@ func (p *place) set(text string, opts *declare.Options) *declare.Set {
 	return set
 }
 
-// only is the set's one subscription.
+// only returns the only subscription of the set.
 func only(t testing.TB, set *declare.Set) hook.Subscription {
 	t.Helper()
 	subs := set.Subscriptions()
@@ -82,7 +82,7 @@ func only(t testing.TB, set *declare.Set) hook.Subscription {
 	return subs[0]
 }
 
-// gate is a hook of tool.pre with the given lines.
+// gate returns a hook of tool.pre with the given lines.
 func gate(lines ...string) string {
 	return "hooks:\n  - id: gate\n    phase: tool.pre\n    " + strings.Join(lines, "\n    ") + "\n"
 }
@@ -92,7 +92,7 @@ const write = `{"id": "call-1", "tool": "write", "input": {"path": "/srv/prod/a.
 
 type toolTrial = hooktest.Trial[belay.ToolCall, belay.ToolVerdict]
 
-// try runs the one hook of a set on a call.
+// try runs the only hook of a set on a call.
 func try(t testing.TB, set *declare.Set, input string) *toolTrial {
 	t.Helper()
 	return hooktest.Try(t, belay.ToolPre, only(t, set), hooktest.Input(t, belay.ToolPre, input), &hooktest.Options{Timeout: time.Minute})
@@ -106,7 +106,7 @@ func sh(t testing.TB, script string) *toolTrial {
 	return try(t, p.set(gate("command: [./check.sh]", "timeout: 30s"), nil), write) // the machine may be busy
 }
 
-// code is that of the first diagnostic.
+// code returns the code of the first diagnostic.
 func code(trial *toolTrial) codes.Code {
 	if len(trial.Diagnostics) == 0 {
 		return ""
@@ -114,7 +114,7 @@ func code(trial *toolTrial) codes.Code {
 	return trial.Diagnostics[0].Code
 }
 
-// wantFault fails unless there is one fault, at a line, with a text in it.
+// wantFault fails unless there is one fault, at a line, that contains a text.
 func wantFault(t testing.TB, err error, line int, text string) {
 	t.Helper()
 	faults := declare.Faults(err)
@@ -148,7 +148,7 @@ func (p *place) has(name string) bool {
 
 var operator = hook.Origin{Kind: hook.OriginOperator}
 
-// envelope is as much of an envelope as tests look at.
+// envelope has the fields of an envelope that tests use.
 type envelope struct {
 	V       int    `json:"v"`
 	Phase   string `json:"phase"`

@@ -89,7 +89,7 @@ func TestLoadReadsEverything(t *testing.T) {
 	}
 }
 
-// The same in JSON is the same.
+// The same hooks in JSON give the same result.
 //
 // SPEC C-01
 func TestLoadReadsJSON(t *testing.T) {
@@ -103,7 +103,7 @@ func TestLoadReadsJSON(t *testing.T) {
 	}
 }
 
-// A file in the form of another program is told as what it is, once.
+// A file in the format of another program is reported as such, once.
 //
 // SPEC W-04
 func TestLoadKnowsTheFormOfAnotherProgram(t *testing.T) {
@@ -339,7 +339,7 @@ func TestLoadBoundsFiles(t *testing.T) {
 	wantFault(t, err, 1, "the file is not below")
 }
 
-// The buckets of agents' files stand for phases.
+// The buckets in agent files map to phases.
 func TestLoadReadsBuckets(t *testing.T) {
 	t.Parallel()
 	declared, err := declare.Parse("a.yaml", []byte("hooks:\n  onToolCall:\n    - { id: a, action: deny }\n    - { id: b, phase: tool.pre, action: deny }\n  onComplete:\n    - { id: c, action: log }\n"))

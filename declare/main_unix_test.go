@@ -23,7 +23,7 @@ import (
 	"github.com/belay-run/belay/declare/worker"
 )
 
-// workerTask makes this program a worker in place of a test.
+// workerTask is the variable that makes this program a worker.
 const workerTask = "DECLARE_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// work is a worker that does as its calls say, or misbehaves as its task says.
+// work is a worker that follows its calls, or misbehaves as its task says.
 func work(task string) {
 	fmt.Fprintln(os.Stderr, "worker begins:", task)
 	switch task {
@@ -116,7 +116,8 @@ func printRaw(request []byte, id int) {
 	os.Exit(0)
 }
 
-// forever waits for what does not come. The runtime does not take it for a deadlock.
+// forever waits without end, in a way that the runtime does not report as a
+// deadlock.
 func forever() {
 	never := make(chan os.Signal, 1)
 	signal.Notify(never, syscall.SIGUSR2)
@@ -129,7 +130,7 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	if err := call.Decode(&in); err != nil {
 		return belay.Pass, err
 	}
-	fmt.Fprintln(os.Stdout, "obeying", in.Do) // which must not disturb the answers
+	fmt.Fprintln(os.Stdout, "obeying", in.Do) // this must not disturb the answers
 	switch in.Do {
 	case "deny":
 		return belay.Deny(in.With), nil
@@ -166,7 +167,7 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 
 var meeting = make(chan struct{})
 
-// meet lets two calls meet: the first waits for the second.
+// meet makes the first of two calls wait for the second.
 func meet(who string) {
 	if who == "first" {
 		<-meeting

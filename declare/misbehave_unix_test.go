@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// ended reports whether a process is gone, or dead and not yet reaped by whoever inherited it.
+// ended reports whether a process has ended, or is dead and not yet reaped.
 func ended(t testing.TB, pid string) bool {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
@@ -39,7 +39,7 @@ func ended(t testing.TB, pid string) bool {
 func endNow(t testing.TB, pid string) {
 	t.Helper()
 	if n, err := strconv.Atoi(strings.TrimSpace(pid)); err == nil {
-		_ = syscall.Kill(n, syscall.SIGKILL) // gone already is fine
+		_ = syscall.Kill(n, syscall.SIGKILL) // it has possibly ended already
 	}
 }
 
@@ -84,7 +84,8 @@ func TestCommandThatAsksForItsEndGetsSIGTERM(t *testing.T) {
 	}
 }
 
-// A process that leaves its session is out of reach without a sandbox, and delays nobody.
+// Without a sandbox, a process that leaves its session cannot be ended, and delays
+// nothing.
 //
 // SPEC C-06
 func TestCommandThatLeavesItsSession(t *testing.T) {

@@ -45,7 +45,7 @@ func outputOf(text []byte) *output {
 func (o *output) Write(p []byte) (int, error) {
 	o.kept = append(o.kept, p[:min(len(p), mostOutput-len(o.kept))]...)
 	if o.total <= mostSearched {
-		_, _ = o.raw.Write(p)   // which does not fail
+		_, _ = o.raw.Write(p)   // the search does not fail
 		_, _ = o.clean.Write(p) // likewise
 	}
 	o.total += len(p)

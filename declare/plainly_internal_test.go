@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What libraries say about a mistake is told in words for whoever made it.
+// Error messages of libraries are reworded for the author of the file.
 func TestMistakesAreToldPlainly(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct{ file, want, not string }{

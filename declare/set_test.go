@@ -110,7 +110,7 @@ func TestTrustIsAskedBeforeACommandRuns(t *testing.T) {
 			p := newPlace(t)
 			trial := try(t, p.set(gate(line, "failure: "+mode), opts), write)
 			if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, errUntrusted.Error()) {
-				t.Errorf("%s, failure %s: %v, want a gate that may not run closed, with the reason", line, mode, trial)
+				t.Errorf("%s, failure %s: %v, want a closed gate, with the reason", line, mode, trial)
 			}
 			if p.has("ran") {
 				t.Errorf("%s ran all the same", line)
@@ -124,7 +124,7 @@ func TestTrustIsAskedBeforeACommandRuns(t *testing.T) {
 	set := p.set("hooks:\n  - { id: gate, phase: tool.post, run: touch ran }\n", opts)
 	trial := hooktest.Try(t, belay.ToolPost, only(t, set), hooktest.Input(t, belay.ToolPost, `{"id": "1", "tool": "a", "input": {}, "text": ""}`), nil)
 	if trial.Err != nil || p.has("ran") || len(trial.Diagnostics) != 1 {
-		t.Errorf("%v, want a hook that may not run to be told of, and nothing else", trial)
+		t.Errorf("%v, want a diagnostic about a hook that must not run, and nothing else", trial)
 	}
 	p = newPlace(t)
 	set = p.set("hooks:\n  - { id: gate, phase: turn.stop, run: exit 2 }\n", opts)
@@ -155,7 +155,7 @@ func TestConfineChangesWhatRuns(t *testing.T) {
 	}
 }
 
-// What nobody waits for can be told to nobody.
+// A hook that nothing waits for cannot answer.
 //
 // SPEC C-04, H-02
 func TestBlockThatNobodyWaitsFor(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/declare/worker"
 )
 
-// What localhost resolves to is for the machine to say. A call without TLS does not leave
-// it, whatever that is.
+// The machine decides what localhost resolves to. A call without TLS does not leave the
+// machine in any case.
 //
 // SPEC C-09
 func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
@@ -53,8 +53,8 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 	}
 }
 
-// A webhook goes neither through a proxy that nobody asked for nor to the metadata service of
-// a cloud. Where names lead is checked when they are connected to: see package netguard.
+// A webhook uses no proxy without a request, and never connects to the metadata service of a
+// cloud. Addresses of names are checked when they are connected to: see package netguard.
 //
 // SPEC P-15
 func TestWebhookConnectionsAreGuarded(t *testing.T) {

@@ -135,8 +135,8 @@ func TestWorkerThatDiesIsStartedAgain(t *testing.T) {
 	}
 }
 
-// The pause before a worker is started again doubles with each death, and begins anew when
-// a call has succeeded.
+// The pause before a worker is restarted doubles with each death, and starts again after a
+// successful call.
 //
 // SPEC C-08
 func TestWorkerPausesGrowAndShrink(t *testing.T) {
@@ -153,7 +153,8 @@ func TestWorkerPausesGrowAndShrink(t *testing.T) {
 	}
 }
 
-// What a worker has started ends with it: when it dies, and when its hooks are unloaded.
+// Processes that a worker has started end with it: when it dies, and when its hooks are
+// unloaded.
 //
 // SPEC C-08, W-01
 func TestChildrenOfAWorkerEndWithIt(t *testing.T) {
@@ -343,7 +344,7 @@ func TestWorkerIsNotStartedWithoutTrust(t *testing.T) {
 	}
 }
 
-// records is a log that can be asked.
+// records is a log that tests can search.
 type records struct {
 	mu  sync.Mutex
 	all []slog.Record
@@ -396,7 +397,7 @@ func (r *records) has(message, subscription string) bool {
 	return ok
 }
 
-// line is what a line of a worker says behind a prefix.
+// line returns the text of a worker's line after a prefix.
 func (r *records) line(prefix string) string {
 	text, _ := r.attr("worker", "line", prefix)
 	return strings.TrimPrefix(text, prefix)

@@ -39,8 +39,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A turn is put off when it has asked its model too often. What has not asked does not
-// count, and does not make what did forgotten.
+// A turn is suspended when it has called its model too often. Attempts without a call
+// do not count, and do not reset the count.
 //
 // SPEC L-01
 func TestSpending(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSpending(t *testing.T) {
 	other := Taken{Turn: &belay.Turn{ID: "2", Steps: 1}, Err: disk}
 	for name, test := range map[string]struct {
 		round []Taken
-		want  int // how many are tried before one is put off; 0: all
+		want  int // how many are tried before one is suspended; 0: all
 	}{
 		"it asks":                           {[]Taken{asked}, spendAtMost},
 		"it asks, and is held in between":   {[]Taken{asked, {Err: belay.ErrHeld}}, 2*spendAtMost - 1},
@@ -112,8 +112,8 @@ func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// What a worker left to others it claims again after a while, even if nothing else changes: the
-// claim that waits ends, and the next one does not leave it out.
+// A worker claims the turns that it left to others again after a while, even if nothing else
+// changes: the waiting claim ends, and the next one includes them.
 //
 // SPEC J-05
 func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
@@ -147,11 +147,11 @@ func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
 	}
 }
 
-// noStore is a store that nobody asks.
+// noStore is a store without methods.
 type noStore struct{ Store }
 
-// Failures of sessions that do not come back are forgotten when there are many, and
-// those of the last minutes are not.
+// Old failures of sessions that do not come back are forgotten when there are many;
+// recent ones are kept.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// asks are options of an agent that asks a person before it deploys.
+// asks returns options of an agent that asks a person before it deploys.
 func asks(s belay.Store, ran *atomic.Int64) belay.Options {
 	return belay.Options{
 		Store: s, OnAsk: belay.AskPark, ApprovalExpiry: time.Hour,
@@ -28,7 +28,7 @@ func asks(s belay.Store, ran *atomic.Int64) belay.Options {
 	}
 }
 
-// allow decides all that is asked.
+// allow approves everything that is asked.
 func allow(t testing.TB, s *memory) {
 	t.Helper()
 	for a, err := range s.Approvals(t.Context(), belay.ApprovalFilter{Pending: true}) {
@@ -41,8 +41,8 @@ func allow(t testing.TB, s *memory) {
 	}
 }
 
-// A parked turn whose question nobody answers is due when that expires, and not before:
-// the call is denied and the turn goes on.
+// If nobody answers the question of a parked turn, the turn is due when the question
+// expires, and not before: the call is denied and the turn continues.
 //
 // SPEC P-08, P-09
 func TestExpiredQuestion(t *testing.T) {
@@ -53,7 +53,7 @@ func TestExpiredQuestion(t *testing.T) {
 		submit(t, s, "main", "a", "call deploy")
 		pass(time.Hour - time.Second)
 		if let := s.settlements("a", 0); len(let) != 1 || let[0].pause() != time.Hour {
-			t.Fatalf("it was let go of as %+v, want it due again when the question expires", let)
+			t.Fatalf("it was settled as %+v, want it due again when the question expires", let)
 		}
 		if load, err := s.Load(t.Context()); err != nil || load.Parked != 1 {
 			t.Errorf("the load is %+v, %v, want one parked turn", load, err)
@@ -67,14 +67,14 @@ func TestExpiredQuestion(t *testing.T) {
 	})
 }
 
-// A session that cannot be taken is tried after pauses that grow up to a minute, and why
-// is told meanwhile.
+// A session that cannot be opened is retried with pauses that grow up to a minute, and
+// the reason is reported.
 //
 // SPEC L-02
 func TestFailuresPause(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
-		stored, err := s.Open(t.Context(), "a") // somebody else holds it
+		stored, err := s.Open(t.Context(), "a") // another process holds it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,13 +100,13 @@ func TestFailuresPause(t *testing.T) {
 		pass(last)
 		want(t, s, "a", "user: hello", "assistant: done: hello")
 		if end := s.settlements("a", len(let)); len(end) != 1 || end[0].why != "" {
-			t.Errorf("at its end it was let go of as %+v, want no reason", end)
+			t.Errorf("at its end it was settled as %+v, want no reason", end)
 		}
 		idle(t, s)
 	})
 }
 
-// answers makes a store take no answer of a model.
+// answers makes a store reject the answers of a model.
 func answers(of op) error {
 	if of.commit != nil && slices.ContainsFunc(of.commit.Messages, func(m *belay.Message) bool { return m.Role == belay.RoleAssistant }) {
 		return errDisk
@@ -114,8 +114,8 @@ func answers(of op) error {
 	return nil
 }
 
-// A turn that asks its model and cannot be stored is put off after eight times, and does
-// not spend any more until somebody wakes it.
+// A turn that calls its model and cannot be stored is suspended after eight attempts,
+// and calls no more until it is woken.
 //
 // SPEC L-01
 func TestSpendsNotForEver(t *testing.T) {
@@ -130,7 +130,7 @@ func TestSpendsNotForEver(t *testing.T) {
 			pass(24 * time.Hour)
 			let := s.settlements("a", 0)
 			if last := let[len(let)-1]; asked.Load() != times || !last.again.Equal(belay.Never) || !strings.Contains(last.why, errDisk.Error()) {
-				t.Errorf("%s: the model was asked %d times and the turn let go of as %+v, want %d times, and that it is put off", when, asked.Load(), last, times)
+				t.Errorf("%s: the model was asked %d times and the turn settled as %+v, want %d times, and that it is put off", when, asked.Load(), last, times)
 			}
 		}
 		spent(8, "at first")
@@ -152,7 +152,7 @@ func TestSpendsNotForEver(t *testing.T) {
 	})
 }
 
-// What did not ask the model does not count as spending.
+// Attempts that did not call the model do not count.
 func TestWaitingIsNoSpending(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -163,7 +163,7 @@ func TestWaitingIsNoSpending(t *testing.T) {
 		}
 		start(t, s, engine.Of(newAgent(t, model{asked: func(context.Context, string) { asked.Add(1) }}, belay.Options{Store: s})), engine.Options{})
 		submit(t, s, "main", "a", "hello")
-		pass(time.Hour) // somebody else holds it
+		pass(time.Hour) // another process holds it
 		s.breaks(answers)
 		if err := s.Release(t.Context(), "a", stored.Epoch); err != nil {
 			t.Fatal(err)
@@ -189,8 +189,8 @@ func (keyless) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	}
 }
 
-// Turns that end with an error on record are none that cannot be stored, however many of
-// a session follow one another: the last of them is taken too.
+// Turns that end with a stored error do not count as turns that cannot be stored,
+// however many follow each other: the last one runs, too.
 func TestFailedTurnsAreTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -213,8 +213,8 @@ func TestFailedTurnsAreTaken(t *testing.T) {
 	})
 }
 
-// A turn of which a tool is missing here has spent nothing: it is looked at again until
-// somebody has the tool.
+// A turn with a missing tool has made no call: it is checked again until a worker has
+// the tool.
 //
 // SPEC L-01, P-08
 func TestLackingToolIsNotPutOff(t *testing.T) {
@@ -257,7 +257,7 @@ func TestLackingToolIsNotPutOff(t *testing.T) {
 	})
 }
 
-// What a session has failed with is forgotten when it could be taken, however that ended.
+// The failures of a session are forgotten when it could be opened, whatever the result.
 func TestFailuresAreForgotten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -277,7 +277,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 		},
 		"when there was nothing to take": {
 			"hello",
-			func(t *testing.T, s *memory) { // somebody else takes the turn
+			func(t *testing.T, s *memory) { // another process runs the turn
 				s.breaks(nil)
 				other := newAgent(t, model{}, belay.Options{Store: s}).Session("a")
 				for _, err := range other.Resume(t.Context()) {
@@ -308,21 +308,20 @@ func TestFailuresAreForgotten(t *testing.T) {
 				pass(time.Minute)
 				known := len(s.settlements("a", 0))
 				if known != len(failed)+1 {
-					t.Fatalf("then it was let go of as %+v, want it to end", s.settlements("a", len(failed)))
+					t.Fatalf("then it was settled as %+v, want it to end", s.settlements("a", len(failed)))
 				}
 				s.breaks(answers)
 				test.then(t, s)
 				synctest.Wait()
 				if let := s.settlements("a", known); len(let) != 1 || let[0].pause() != failed[0].pause() {
-					t.Errorf("the next failure was let go of as %+v, want the first pause, %s", let, failed[0].pause())
+					t.Errorf("the next failure was settled as %+v, want the first pause, %s", let, failed[0].pause())
 				}
 			})
 		})
 	}
 }
 
-// A model that falls silent does not hold a worker's place for ever, though it may not heed
-// its context.
+// A silent model does not occupy a worker's slot for ever, even if it ignores its context.
 //
 // SPEC L-04
 func TestASilentModelFreesItsWorker(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 
 var errAway = errors.New("the store is away")
 
-// A store that cannot be reached is asked for turns after pauses that grow, and at the
-// first pause again when it could be reached meanwhile.
+// If the store is unreachable, claims are retried with growing pauses. After a success
+// the first pause is used again.
 func TestClaimPauses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -65,7 +65,7 @@ func TestClaimPauses(t *testing.T) {
 	})
 }
 
-// A worker whose store is closed ends, and says so.
+// A worker whose store is closed ends with that error.
 func TestStoreIsClosed(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -85,8 +85,8 @@ func TestStoreIsClosed(t *testing.T) {
 	})
 }
 
-// Finding an agent may panic: its turns are left to others, and the worker
-// goes on with those of other agents.
+// If finding an agent panics, its turns are left to others, and the worker
+// continues with other agents.
 func TestSuddenEndOfFinding(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -111,7 +111,7 @@ func TestSuddenEndOfFinding(t *testing.T) {
 				t.Errorf("%+v was taken", taken)
 			}
 			if let := s.settlements(session, 0); len(let) != 1 || !strings.Contains(let[0].why, why) {
-				t.Errorf("the turn of session %s was let go of as %+v, want it put back with %q", session, let, why)
+				t.Errorf("the turn of session %s was settled as %+v, want it put back with %q", session, let, why)
 			}
 		}
 		want(t, s, "c", "user: hello", "assistant: done: hello")
@@ -121,7 +121,8 @@ func TestSuddenEndOfFinding(t *testing.T) {
 	})
 }
 
-// A claim that cannot be let go of is let go of when the store is back.
+// A claim that cannot be settled is settled when the store is reachable
+// again.
 func TestSettleIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -137,7 +138,7 @@ func TestSettleIsTriedAgain(t *testing.T) {
 		submit(t, s, "main", "a", "hello")
 		pass(time.Hour)
 		if tries.Load() < 2 || asked.Load() != 1 {
-			t.Errorf("the claim was let go of %d times and the model asked %d times, want it tried again, and one question", tries.Load(), asked.Load())
+			t.Errorf("the claim was settled %d times and the model asked %d times, want it tried again, and one question", tries.Load(), asked.Load())
 		}
 		s.breaks(nil)
 		pass(time.Minute)
@@ -146,8 +147,8 @@ func TestSettleIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A worker whose store takes nothing back ends when its grace is over, and at once when
-// the store is closed: the end of the store lets go of what it has claimed.
+// If the store accepts no writes, a worker ends when its grace period is over, and at
+// once when the store is closed: closing the store releases its claims.
 func TestSettleDoesNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -180,8 +181,8 @@ func TestSettleDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// A worker has as many turns under way as it may, and no more: of its own, of an agent and
-// of a model, of those that are named and of those that are not.
+// A worker runs as many turns as its limits allow, and no more: in total, per agent and
+// per model, for listed names and for others.
 func TestExactLimits(t *testing.T) {
 	t.Parallel()
 	const n = 5 // turns of each agent
@@ -248,7 +249,7 @@ func TestExactLimits(t *testing.T) {
 }
 
 // lackingModel has an agent x whose own model is m, and an agent y that does not have m
-// and was asked to answer with it.
+// but was asked to use it.
 func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), opts engine.Options) {
 	t.Helper()
 	x := newAgent(t, model{name: "m", asked: asked}, belay.Options{Name: "x", Store: s})
@@ -268,11 +269,12 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 	synctest.Wait()
 	let := s.settlements("lacks", 0)
 	if len(let) == 0 || len(let) > 2 || !strings.Contains(let[0].why, "it has no key") { // a claim that was under way may come upon it once more
-		t.Fatalf("the turn whose model is unavailable was let go of as %+v, want it left to others", let)
+		t.Fatalf("the turn whose model is unavailable was settled as %+v, want it left to others", let)
 	}
 }
 
-// That one agent does not have a model keeps no turns from an agent whose own it is.
+// If one agent does not have a model, turns of the agent that owns the model still
+// run.
 func TestOwnModelIsNotLacking(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -283,7 +285,8 @@ func TestOwnModelIsNotLacking(t *testing.T) {
 	})
 }
 
-// Nor are the turns of that agent claimed while there is no room for its model.
+// Nor are the turns of that agent claimed while there is no capacity for its
+// model.
 func TestLackingModelIsFull(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {

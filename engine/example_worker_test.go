@@ -19,8 +19,8 @@ func check(err error) {
 	}
 }
 
-// A message is submitted, a worker answers it, and somebody watches. The three may be
-// processes on three machines, with store/postgres in the place of store/sqlite.
+// A message is submitted, a worker answers it, and a watcher sees it. These can be
+// processes on three machines, with store/postgres instead of store/sqlite.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay-")

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// failing is a store that does not take one of the commits, or takes it and does not
-// say so.
+// failing is a store that rejects one of the commits, or stores it and returns an
+// error.
 type failing struct {
 	*sqlite.Store
 	at     int64
@@ -38,8 +38,8 @@ func (s *failing) Commit(ctx context.Context, c *belay.Commit) error {
 	return errDisk
 }
 
-// A turn whose commit the store does not take has not ended: it goes on from what is
-// stored, its end phases fire once, and nothing is said or done twice.
+// A turn whose commit fails has not ended: it continues from the stored state, its
+// end phases fire once, and nothing is repeated.
 //
 // SPEC L-01
 func TestCommitNotTaken(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// patience ends a test that hangs.
+// patience is the timeout of a test.
 const patience = time.Minute
 
-// model answers by the transcript alone: whoever asks it for a step gets the same
-// answer. The last user message says which tools are called, one a step: "call a, b".
+// model answers from the transcript alone: every process gets the same answer for a
+// step. The last user message names the tools to call, one per step: "call a, b".
 type model struct {
 	name string
-	// asked is told of each request, and may wait. It may be nil.
+	// asked is called for each request, and may block. It may be nil.
 	asked func(ctx context.Context, session string)
 }
 
@@ -60,7 +60,7 @@ func (m model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// calls are the tools that a task names.
+// calls returns the tools that a task names.
 func calls(task string) []string {
 	_, list, ok := strings.Cut(task, "call ")
 	if !ok {
@@ -69,7 +69,7 @@ func calls(task string) []string {
 	return strings.Split(list, ", ")
 }
 
-// tool is a tool that does something in the world.
+// tool returns a tool with an effect.
 func tool(name string, do func(ctx context.Context, call *belay.Invocation) error, traits *belay.ToolTraits) belay.Tool {
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		if err := do(ctx, call); err != nil {
@@ -103,7 +103,7 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return s.Close()
 })
 
-// openFile opens a store in a file of its own, or in one that is there.
+// openFile opens a store in its own file, or in an existing one.
 func openFile(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
 	if path == "" {
@@ -121,7 +121,7 @@ func openFile(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
-// crew is a worker that runs, and what it has told.
+// crew is a running worker, with its reports.
 type crew struct {
 	stop  func() // and wait
 	taken chan engine.Taken
@@ -154,7 +154,7 @@ func start(t testing.TB, s engine.Store, agents engine.Agents, opts engine.Optio
 	return c
 }
 
-// next is the next turn that was taken. Turns that were only looked at are left out.
+// next returns the next turn that was run. Turns that were only checked are skipped.
 func (c *crew) next(t testing.TB) engine.Taken {
 	t.Helper()
 	for {
@@ -169,7 +169,7 @@ func (c *crew) next(t testing.TB) engine.Taken {
 	}
 }
 
-// submit submits what must be accepted.
+// submit submits a turn and fails the test on an error.
 func submit(t testing.TB, s belay.TurnStore, agent, session, text string) {
 	t.Helper()
 	turn, err := belay.NewQueuedTurn(session, agent, text)
@@ -202,7 +202,7 @@ func texts(t testing.TB, s belay.Store, session string) (all []string) {
 	return all
 }
 
-// want asserts what a session says.
+// want asserts the messages of a session.
 func want(t testing.TB, s belay.Store, session string, all ...string) {
 	t.Helper()
 	if got := texts(t, s, session); !slices.Equal(got, all) {
@@ -210,7 +210,7 @@ func want(t testing.TB, s belay.Store, session string, all ...string) {
 	}
 }
 
-// idle asserts that nothing waits and nobody has claimed anything.
+// idle asserts that nothing waits and nothing is claimed.
 func idle(t testing.TB, s belay.TurnStore) {
 	t.Helper()
 	load, err := s.Load(t.Context())

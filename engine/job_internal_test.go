@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// noModel is a model that nobody asks.
+// noModel is a model that is never called.
 type noModel struct{}
 
 func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {

@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// memory is a store of due turns that has no file, so that it can be used where time is
-// not the machine's. It notes what it is told, and fails when it is told to.
+// memory is a store of due turns without a file, so that it can be used with a fake
+// clock. It records its calls, and fails on request.
 type memory struct {
 	*memstore.Store
 	t testing.TB
@@ -27,13 +27,13 @@ type memory struct {
 	waiting map[string][]belay.QueuedTurn
 	list    map[string]*listed
 	worker  bool
-	stirred chan struct{}  // closed when anything has changed
+	stirred chan struct{}  // closed when something has changed
 	settled []settlement   // in order
 	claimed []time.Time    // when Claim was called
-	fault   func(op) error // what an operation fails with, before anything is done
+	fault   func(op) error // the error of an operation, before it does anything
 }
 
-// op is what a store is asked for, and the commit if it is one.
+// op is an operation of a store, with the commit if it is one.
 type op struct {
 	name   string
 	commit *belay.Commit
@@ -44,11 +44,11 @@ type listed struct {
 	belay.DueTurn
 
 	claimed time.Time // when it was
-	held    bool      // by whoever has claimed it
+	held    bool      // who has claimed it
 	parked  bool      // until Since
 }
 
-// settlement is what Settle was told, and when.
+// settlement is a call of Settle, with its time.
 type settlement struct {
 	session, why string
 	at, again    time.Time
@@ -62,7 +62,7 @@ func newMemory(t testing.TB) *memory {
 	}
 }
 
-// do does something that others may wait for.
+// do performs an operation that others may wait for.
 func (s *memory) do(of op, f func() error) error {
 	s.mu.Lock()
 	fault := s.fault
@@ -82,7 +82,7 @@ func (s *memory) do(of op, f func() error) error {
 	return nil
 }
 
-// breaks makes operations fail from now on. Nil mends it.
+// breaks makes operations fail from now on. Nil repairs it.
 func (s *memory) breaks(fault func(op) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *memory) Commit(ctx context.Context, c *belay.Commit) error {
 		queued := s.waiting[c.Session]
 		at := slices.IndexFunc(queued, func(turn belay.QueuedTurn) bool { return turn.ID == c.Queued })
 		if c.Queued != "" && at < 0 {
-			return fmt.Errorf("turn %q does not wait: %w", c.Queued, belay.ErrConflict)
+			return fmt.Errorf("turn %q is not queued: %w", c.Queued, belay.ErrConflict)
 		}
 		if err := s.Store.Commit(ctx, c); err != nil {
 			return err
@@ -199,8 +199,8 @@ func (s *memory) Claim(ctx context.Context, filter belay.TurnFilter) (due belay.
 
 var errNothingDue = fmt.Errorf("nothing is due: %w", belay.ErrNotFound)
 
-// claim claims the turn that is due longest, or says how long to wait for one; 0 if
-// there is none to wait for. s.mu is held.
+// claim claims the turn that has been due longest, or returns how long to wait for
+// one; 0 if there is none. s.mu is held.
 func (s *memory) claim(filter belay.TurnFilter) (due belay.DueTurn, found bool, wait time.Duration) {
 	now := time.Now()
 	var first *listed
@@ -304,7 +304,8 @@ func (s *memory) Changes(ctx context.Context, session string) iter.Seq2[belay.Se
 	}
 }
 
-// settlements are those of a session, from the first that is not yet known.
+// settlements returns those of a session, from the first that is not yet
+// known.
 func (s *memory) settlements(session string, known int) (all []settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,19 +317,19 @@ func (s *memory) settlements(session string, known int) (all []settlement) {
 	return all[min(known, len(all)):]
 }
 
-// What the tests of this package use in place of a file is a store like others.
+// The store that replaces a file in these tests passes the suite of stores.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return newMemory(t) })
 }
 
-// bubble runs a test where time passes when all wait for it.
+// bubble runs a test with a fake clock.
 func bubble(t *testing.T, test func(t *testing.T, s *memory)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newMemory(t)) })
 }
 
-// pass lets time pass, and all that is due come to its end.
+// pass advances the time, and waits until everything that is due has ended.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// asked are the names of the models that were asked, in order.
+// asked returns the names of the models that were called, in order.
 type asked struct {
 	mu    sync.Mutex
 	names []string
@@ -36,7 +36,7 @@ func (a *asked) all() []string {
 	return slices.Clone(a.names)
 }
 
-// has are options of an agent that finds the models of those names.
+// has returns options of an agent that has the named models.
 func (a *asked) has(s *sqlite.Store, names ...string) belay.Options {
 	return belay.Options{Store: s, Models: func(_ context.Context, name string) (belay.Model, error) {
 		if !slices.Contains(names, name) {
@@ -57,8 +57,8 @@ func submitTo(t *testing.T, s *sqlite.Store, model, session, text string) {
 	}
 }
 
-// A turn whose model a worker does not have is left to one that has it, with its message
-// and its place, and it is told what it waits for.
+// A turn whose model a worker does not have is left to a worker that has it, with its
+// message and its place. The reason is reported.
 //
 // SPEC J-05, L-02
 func TestStrangeModel(t *testing.T) {
@@ -96,7 +96,7 @@ func TestStrangeModel(t *testing.T) {
 	}
 }
 
-// Nor does a worker go on with a turn whose model it does not have.
+// A worker does not resume a turn whose model it does not have.
 //
 // SPEC J-05
 func TestStrangeModelOfAnOpenTurn(t *testing.T) {
@@ -141,8 +141,8 @@ func TestStrangeModelOfAnOpenTurn(t *testing.T) {
 	}
 }
 
-// A queued turn is taken by the agent that it is for, though the worker that was to say
-// so died before it could.
+// A queued turn is run by its own agent, even if the worker that should have recorded
+// that died before.
 //
 // SPEC J-04
 func TestTurnsOfTwoAgents(t *testing.T) {
@@ -177,7 +177,7 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	}
 }
 
-// A turn that is left to others keeps its place: how long the oldest waits is told as it is.
+// A turn that is left to others keeps its place: the reported age of the oldest is right.
 func TestPutBackKeepsItsAge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ agent, model string }{

@@ -21,10 +21,10 @@ type room struct {
 	agents    map[string]int
 	models    map[string]int
 	own       map[string]string    // the known models of agents
-	strangers map[string]time.Time // agents that are unavailable, until then
+	strangers map[string]time.Time // agents that are unavailable, each until a time
 	lacking   map[string]time.Time // models, likewise
-	failures  map[string]failure   // of sessions whose turns cannot start
-	sweepAt   int                  // how many failures there are when the old ones are forgotten
+	failures  map[string]failure   // failures of sessions whose turns cannot start
+	sweepAt   int                  // number of failures at which old ones are forgotten
 	changed   chan struct{}        // closed when there is more room
 }
 
@@ -117,7 +117,7 @@ func still(until map[string]time.Time, now time.Time) []string {
 	return slices.Collect(maps.Keys(until))
 }
 
-// bound returns the limit of a name, if there is one.
+// bound returns the limit for a name, if there is one.
 func bound(bounds map[string]int, name string) (int, bool) {
 	most, ok := bounds[name]
 	if !ok {
@@ -177,9 +177,9 @@ func (r *room) stir() {
 
 // failure records a session whose turn could not start.
 type failure struct {
-	turn  string        // the last one of them that asked its model
-	spent int           // how often it did
-	pause time.Duration // how long is waited after the last time
+	turn  string        // the last turn that called its model
+	spent int           // number of calls without success
+	pause time.Duration // the current pause
 	last  time.Time     // when that was
 }
 
@@ -207,7 +207,7 @@ func (r *room) fail(session, turn string) failure {
 	r.failures[session] = f
 	if len(r.failures) > r.sweepAt {
 		maps.DeleteFunc(r.failures, func(_ string, old failure) bool { return f.last.Sub(old.last) > staleFailure })
-		r.sweepAt = max(fewFailures, 2*len(r.failures)) // so that sweeping costs little
+		r.sweepAt = max(fewFailures, 2*len(r.failures)) // so that the cleanup costs little
 	}
 	return f
 }

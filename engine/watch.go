@@ -25,13 +25,13 @@ type Update struct {
 const watchPatience = 30 * time.Second
 
 // Watch yields the messages of a session after the one numbered after: those that are
-// stored and those that follow, whichever process stores them. It ends when ctx is done,
-// with the update that its caller is handling, and that is no error. It skips no message
-// and repeats none: to continue later, call it again with the number of the last message.
+// stored and those that follow, whichever process stores them. It ends without an error
+// when ctx is done, after the update that the caller is handling. It skips no message and
+// repeats none: to continue later, call it again with the number of the last message.
 // Between messages it yields the session's state when that has changed. States that follow
 // one another quickly are yielded as one.
 //
-// It yields what is stored. Only the process that takes the turn sees text before the
+// It yields what is stored. Only the process that runs the turn sees text before the
 // response is complete: see [belay.Agent.Watch].
 func Watch(ctx context.Context, store belay.TurnStore, session string, after int64) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
@@ -69,7 +69,7 @@ type watching struct {
 }
 
 // update yields an update, and reports whether to continue. After the end of ctx it
-// yields nothing, whatever the store has read ahead.
+// yields nothing, even if the store has read more.
 func (w *watching) update(ctx context.Context, u Update) bool {
 	w.left = ctx.Err() != nil || !w.yield(u, nil)
 	return !w.left

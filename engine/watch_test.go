@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/engine"
 )
 
-// A session is watched from any process, from any message on: none is left out and none
-// comes twice.
+// A session can be watched from any process, from any message: no message is skipped or
+// repeated.
 //
 // SPEC L-03
 func TestWatch(t *testing.T) {
@@ -56,13 +56,13 @@ func TestWatch(t *testing.T) {
 	watch(t, watchers, "a", turns)
 	for i, seq := range <-whole {
 		if seq != int64(i)+1 {
-			t.Fatalf("message %d comes where %d is the next", seq, i+1)
+			t.Fatalf("got message %d, want %d", seq, i+1)
 		}
 	}
 }
 
-// watch watches a session until so many turns have ended after the first, in pieces,
-// beginning behind the second message.
+// watch watches a session until n turns have ended after the first, in pieces,
+// beginning after the second message.
 func watch(t testing.TB, s belay.TurnStore, session string, turns int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -101,8 +101,8 @@ func watch(t testing.TB, s belay.TurnStore, session string, turns int) {
 	t.Error("the end of the last turn was not told")
 }
 
-// A session that is not there is not watched, and a watcher whose context ends is told
-// nothing.
+// A missing session cannot be watched, and a watcher whose context ends gets no
+// update.
 func TestWatchNothing(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -122,8 +122,8 @@ func TestWatchNothing(t *testing.T) {
 	}
 }
 
-// changing is a store that tells of the changes of a session as the test has it. There
-// are no messages.
+// changing is a store that reports changes of a session as the test defines them.
+// There are no messages.
 type changing struct {
 	belay.TurnStore
 	changes iter.Seq2[belay.SessionInfo, error]
@@ -142,7 +142,7 @@ func inTurn(turns int, turn *belay.TurnState) belay.SessionInfo {
 	return belay.SessionInfo{ID: "a", State: belay.SessionState{Turns: turns, Turn: turn}}
 }
 
-// A state is told when it is another than the last that was told, and then always.
+// A state is reported whenever it differs from the last reported one.
 func TestWatchTellsStatesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestWatchTellsStatesOnce(t *testing.T) {
 	})
 }
 
-// A store that is away for a while is waited for, again and again. One that stays away is
-// told.
+// An unreachable store is retried for a while. If it stays unreachable, the error is
+// returned.
 func TestWatchIsPatient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestWatchIsPatient(t *testing.T) {
 	})
 }
 
-// readingAhead is a store whose sequences do not look at their context.
+// readingAhead is a store whose sequences ignore their context.
 type readingAhead struct{ belay.TurnStore }
 
 func (readingAhead) Changes(context.Context, string) iter.Seq2[belay.SessionInfo, error] {
@@ -246,8 +246,8 @@ func (readingAhead) Read(_ context.Context, _ string, after int64) iter.Seq2[*be
 	}
 }
 
-// A watcher that is cancelled ends with the update that it is handling, whatever the
-// store has read ahead.
+// A cancelled watcher ends with the update that it is handling, whatever the store
+// has read ahead.
 //
 // SPEC L-03
 func TestCancelledWatchEndsWithItsCurrentUpdate(t *testing.T) {

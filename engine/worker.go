@@ -14,7 +14,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Store is what workers share: one that keeps due turns, records and jobs.
+// Store is the store that workers share. It keeps due turns, records and
+// jobs.
 type Store interface {
 	belay.TurnStore
 	belay.JournalStore
@@ -32,7 +33,7 @@ type Options struct {
 	// After that it is released in the middle. Defaults to 30 seconds.
 	Grace time.Duration
 	// Told is called after each turn with its result, by several goroutines.
-	// Defaults to nothing.
+	// Defaults to no call.
 	Told func(Taken)
 	// Logger gets errors that no caller receives. Defaults to discarding them.
 	Logger *slog.Logger
@@ -66,7 +67,7 @@ func New(store Store, agents Agents, opts *Options) (*Worker, error) {
 		w.opts = *opts
 	}
 	if w.opts.Turns < 0 || w.opts.Grace < 0 {
-		return nil, fmt.Errorf("new worker: Turns %d and Grace %s: none may be negative", w.opts.Turns, w.opts.Grace)
+		return nil, fmt.Errorf("new worker: Turns %d and Grace %s: none of them can be negative", w.opts.Turns, w.opts.Grace)
 	}
 	for name, bounds := range map[string]map[string]int{"PerAgent": w.opts.PerAgent, "PerModel": w.opts.PerModel} {
 		for of, most := range bounds {
@@ -116,7 +117,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// pauses grow from the first to the last.
+// pauses are the first and the longest pause between retries.
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
@@ -140,7 +141,7 @@ func (w *Worker) claim(ctx context.Context, begin func(belay.DueTurn, *belay.Age
 			return fmt.Errorf("run: %w", err)
 		case outdated: // there is more capacity now
 		default:
-			w.opts.Logger.WarnContext(ctx, "no turn can be claimed: trying again", "pause", pause, "error", err)
+			w.opts.Logger.WarnContext(ctx, "cannot claim a turn: retrying", "pause", pause, "error", err)
 			rest(ctx, pause)
 			pause = min(2*pause, 5*time.Second)
 		}
@@ -158,7 +159,7 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// begin starts a claimed turn, or leaves it to others.
+// begin starts a claimed turn, or leaves it to other workers.
 func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.DueTurn, *belay.Agent)) {
 	agent, err := w.find(ctx, due.Agent)
 	switch {
@@ -241,7 +242,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		w.room.strangeModel(taken.Model)
 		return taken.Since
 	}
-	// The next look at the store shows the state of the turn.
+	// The next read of the store shows the state of the turn.
 	asked := ""
 	if _, lacks := errors.AsType[*belay.MissingToolError](err); !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
 		asked = taken.Turn.ID
@@ -252,7 +253,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		log.ErrorContext(ctx, "a turn repeatedly cannot be stored: it is suspended until it is woken", "times", failed.spent)
 		return belay.Never
 	}
-	log.WarnContext(ctx, "a turn failed: trying again", "pause", failed.pause)
+	log.WarnContext(ctx, "a turn failed: retrying", "pause", failed.pause)
 	return now.Add(failed.pause)
 }
 
@@ -279,7 +280,7 @@ func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time)
 		if err == nil || ctx.Err() != nil || errors.Is(err, belay.ErrClosed) {
 			return
 		}
-		w.opts.Logger.WarnContext(ctx, "a turn cannot be settled: trying again", "session", due.Session, "error", err)
+		w.opts.Logger.WarnContext(ctx, "cannot settle a turn: retrying", "session", due.Session, "error", err)
 		rest(ctx, firstPause)
 	}
 }
@@ -296,7 +297,7 @@ func (w *Worker) work(ctx context.Context) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			w.opts.Logger.WarnContext(ctx, "background work stopped: starting again", "error", err)
+			w.opts.Logger.WarnContext(ctx, "background work stopped: restarting", "error", err)
 			rest(ctx, time.Second)
 		}
 	}

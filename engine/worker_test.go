@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// Messages that are submitted are answered by whoever runs a worker, in the order they
-// came, one turn at a time.
+// Submitted messages are answered by any running worker, in their order, one turn at a
+// time.
 //
 // SPEC L-02
 func TestSubmit(t *testing.T) {
@@ -44,8 +44,8 @@ func TestSubmit(t *testing.T) {
 	idle(t, s)
 }
 
-// What is no message is refused when it is submitted, and so is a store that keeps
-// none.
+// An invalid message is rejected when it is submitted, and so is a store that
+// cannot keep turns.
 func TestSubmitRefuses(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -66,8 +66,8 @@ func TestSubmitRefuses(t *testing.T) {
 	idle(t, s)
 }
 
-// A turn that parks costs no worker. Its decision makes it due, whoever decides, and
-// another worker ends it. What is submitted meanwhile waits for its end.
+// A parked turn occupies no worker. Its decision, by any process, makes it due, and
+// another worker ends it. Messages that are submitted meanwhile wait for its end.
 //
 // SPEC P-08, L-01
 func TestParkedElsewhere(t *testing.T) {
@@ -122,7 +122,7 @@ func TestParkedElsewhere(t *testing.T) {
 	idle(t, s)
 }
 
-// stopping is a store that tells when nobody claims turns any more.
+// stopping is a store that signals when no more turns are claimed.
 type stopping struct {
 	*sqlite.Store
 	ended chan struct{}
@@ -136,8 +136,8 @@ func (s *stopping) Claim(ctx context.Context, filter belay.TurnFilter) (belay.Du
 	return due, err
 }
 
-// A worker that is told to stop hands its turns over at the end of their steps, and
-// those that take too long where they stand; another goes on, and no tool that is not
+// A worker that is stopped hands over its turns at the end of their steps, and turns
+// that take too long at once; another worker continues, and no tool that is not
 // idempotent runs twice.
 //
 // SPEC L-01, T-10
@@ -172,7 +172,7 @@ func TestHandOver(t *testing.T) {
 						return nil
 					}
 					select {
-					case <-ctx.Done(): // it was let go of
+					case <-ctx.Done(): // it was released
 						return context.Cause(ctx)
 					case <-told:
 						return nil
@@ -225,7 +225,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// settling is a store that tells when a claim is let go of.
+// settling is a store that signals when a claim is released.
 type settling struct {
 	*sqlite.Store
 	settled chan struct{}
@@ -236,8 +236,8 @@ func (s *settling) Settle(ctx context.Context, due belay.DueTurn, again time.Tim
 	return s.Store.Settle(ctx, due, again)
 }
 
-// A worker takes no more turns at once than it may, of an agent and of a model, and
-// what it has no room for does not keep others from their turn.
+// A worker keeps its limits per agent and per model, and turns beyond them do not
+// block others.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -305,7 +305,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A turn of an agent that a worker does not have is left to one that has it.
+// A turn of an agent that a worker does not have is left to a worker that has
+// it.
 func TestStrangeAgent(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -323,7 +324,7 @@ func TestStrangeAgent(t *testing.T) {
 	}
 }
 
-// A session that somebody else holds is waited for.
+// A worker waits for a session that another process holds.
 //
 // SPEC L-02
 func TestHeldElsewhere(t *testing.T) {

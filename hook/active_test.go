@@ -32,7 +32,7 @@ func TestActive(t *testing.T) {
 	equal(t, "with a shadow", gatePhase.Active(snapshot(t, rt)), true)
 }
 
-// A phase that nobody is subscribed to answers with its input and no opinion.
+// A phase without subscriptions returns its input and no opinion.
 //
 // SPEC H-13
 func TestDispatchOfAnInactivePhase(t *testing.T) {
@@ -48,8 +48,8 @@ func TestDispatchOfAnInactivePhase(t *testing.T) {
 	}
 }
 
-// What costs nothing costs nothing. Not parallel: allocations of other tests
-// would be counted.
+// An inactive phase allocates nothing. Not parallel: allocations of other
+// tests would be counted.
 //
 // SPEC H-13
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above

@@ -13,8 +13,8 @@ import (
 
 var errEscape = errors.New("the user pressed escape")
 
-// A turn that is over asks nobody, and nothing gets through its gates, whatever
-// the failure mode.
+// A cancelled turn calls no handler, and its gates deny, whatever the failure
+// mode.
 //
 // SPEC H-10
 func TestCancelledContextAtAGate(t *testing.T) {
@@ -64,9 +64,9 @@ func TestCancelBetweenHandlers(t *testing.T) {
 	equal(t, "runs", brief(s.Take()), "a:completed b:skipped(hook.canceled) c:skipped(hook.canceled) a:skipped(hook.canceled)")
 }
 
-// A cancel while a handler runs is a failure of that handler, and is recorded as
-// such. Nothing gets through the gate, whatever the failure mode: the turn is
-// over.
+// A cancellation while a handler runs is a failure of that handler, and is
+// recorded as such. The gate denies, whatever the failure mode: the turn has
+// ended.
 //
 // SPEC H-10, H-11
 func TestCancelDuringAHandler(t *testing.T) {
@@ -108,8 +108,8 @@ func TestCancelDuringAHandler(t *testing.T) {
 	}
 }
 
-// A handler whose own time was not up is cancelled, not timed out, even if what
-// ended the turn was a timeout further out.
+// A handler whose own timeout has not passed is cancelled, not timed out, even
+// if an outer timeout ended the turn.
 //
 // SPEC H-11, J-01
 func TestTimeoutFurtherOutIsACancel(t *testing.T) {

@@ -103,8 +103,8 @@ func TestWrongAnswerDoesNotCompile(t *testing.T) {
 	}
 }
 
-// compile builds a package of one file, which is laid over a folder that does
-// not exist, and returns what the compiler says.
+// compile builds a package of one file in an overlay directory, and returns
+// the compiler's output.
 func compile(t *testing.T, src string) string {
 	t.Helper()
 	here, err := os.Getwd()

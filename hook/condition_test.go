@@ -42,8 +42,8 @@ func (brokenCondition) String() string                 { return "broken" }
 func (brokenCondition) Check(hook.AnyPhase, any) error { return nil }
 func (c brokenCondition) Holds(any) (bool, error)      { return false, c.fail() }
 
-// A condition that breaks must not let anything through: at a gate it counts as
-// a match, elsewhere it is a failure like any other.
+// A broken condition must let nothing through: at a gate it counts as a match,
+// elsewhere it is a failure like any other.
 //
 // SPEC H-10
 func TestBrokenConditionFailsByMode(t *testing.T) {
@@ -76,8 +76,8 @@ func hasCode(err error, code codes.Code) bool {
 	return ok && failure.Code == code
 }
 
-// A turn that is cancelled keeps what a rewriter should have rewritten out of
-// view.
+// If a turn is cancelled, the input that a rewriter should have changed stays
+// hidden.
 //
 // SPEC H-10
 func TestCancelledRewriterWithholds(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCancelledRewriterWithholds(t *testing.T) {
 	}
 }
 
-// A handler whose condition ends the goroutine loses no record.
+// If a condition ends the goroutine, no record is lost.
 //
 // SPEC H-12, J-01
 func TestGoexitInACondition(t *testing.T) {

@@ -140,7 +140,8 @@ func TestContextsDerivedFromAHandlersContextEndWithIt(t *testing.T) {
 	})
 }
 
-// What a handler started with its context ends when the handler has returned.
+// Work that a handler started with its context ends when the handler has
+// returned.
 //
 // SPEC H-11
 func TestHandlerContextEndsWithTheHandler(t *testing.T) {
@@ -159,8 +160,8 @@ func TestHandlerContextEndsWithTheHandler(t *testing.T) {
 	})
 }
 
-// A handler that asks for nothing costs nothing, and still sees the caller's
-// cancel.
+// A handler that does not use its context costs nothing, and still sees the
+// caller's cancellation.
 //
 // SPEC H-11
 func TestHandlerContextFollowsTheCaller(t *testing.T) {

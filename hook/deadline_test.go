@@ -59,7 +59,7 @@ func TestLateAnswerIsNeverUsed(t *testing.T) {
 	}
 }
 
-// An answer that is in time is used, to the last moment.
+// An answer within the timeout is used, up to the last moment.
 //
 // SPEC H-11
 func TestDeadlineIsExact(t *testing.T) {
@@ -106,7 +106,7 @@ func TestDeadlinesOfHandlersThatOverlap(t *testing.T) {
 	})
 }
 
-// A dispatch that ends early leaves nothing behind that disturbs a later one.
+// A dispatch that ends early does not disturb a later one.
 //
 // SPEC H-11, H-12
 func TestDeadlinesOfOneDispatchAfterTheOther(t *testing.T) {
@@ -138,8 +138,8 @@ func TestDeadlinesOfOneDispatchAfterTheOther(t *testing.T) {
 	})
 }
 
-// What a run had, said and came to is its own, though the runtime uses what it
-// ran with again. So is its context, which the handler may keep.
+// The input, answer and result of a run are its own, although the runtime
+// reuses its memory. So is its context, which the handler may keep.
 //
 // SPEC H-08, H-11, H-12
 func TestRunsShareNothing(t *testing.T) {
@@ -311,7 +311,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// Runs that were left behind because the turn was cancelled count as well.
+// Runs that were abandoned because the turn was cancelled count, too.
 //
 // SPEC H-11
 func TestQuarantineCountsCancelledRuns(t *testing.T) {

@@ -14,7 +14,7 @@ var modes = map[string]hook.Failure{
 	"closed": hook.Closed, "open": hook.Open, "fallback": gatePhase.Fallback(verdict{}),
 }
 
-// A denial stands, whatever else is wrong with the answer that it is part of.
+// A denial counts, whatever else is wrong with its answer.
 //
 // SPEC H-15, C-03
 func TestADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
@@ -81,7 +81,7 @@ func TestADenialStandsIfItsRewritingCannotBeApplied(t *testing.T) {
 	}
 }
 
-// What is no denial is lost with the fault beside it, and a shadow changes nothing.
+// An invalid answer without a denial is dropped, and a shadow changes nothing.
 //
 // SPEC H-15, H-21
 func TestOnlyADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {

@@ -16,8 +16,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// The constants and the table, from which the documentation is made, are one
-// thing.
+// The constants match the table from which the documentation is made.
 //
 // SPEC H-16
 func TestEveryCodeIsInTheTable(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// countingJournal counts what is appended, and can be told to fail.
+// countingJournal counts appended runs, and can be made to fail.
 type countingJournal struct {
 	*hook.MemoryJournal
 
@@ -173,8 +173,8 @@ func TestTheJournalInMemoryHasEachRunOnce(t *testing.T) {
 	equal(t, "on record", brief(list(t, journal, hook.Filter{})), "a:completed b:completed")
 }
 
-// SPEC J-04: a dispatch that asks only Go handlers, or that an earlier one denies, writes
-// nothing.
+// SPEC J-04: a dispatch that calls only Go handlers, or that an earlier handler denies,
+// writes nothing.
 func TestNoStartedRecordForWhatIsNotReached(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()
@@ -373,8 +373,8 @@ func TestAttemptsOfAResumedTurn(t *testing.T) {
 	})
 }
 
-// What a hook is asked about may have another name when its turn is resumed. A hook that
-// was interrupted in the step counts all the same.
+// The subject of a hook can have another name when its turn is resumed. A hook that was
+// interrupted in the step still counts.
 //
 // SPEC J-01
 func TestAttemptAfterAnInterruptionIsHigher(t *testing.T) {
@@ -472,7 +472,7 @@ func TestInheritedHandlerLeavesEvidence(t *testing.T) {
 	same(t, "commits", journal.written(), []string{"a:started"})
 }
 
-// SPEC J-04: an explanation asks handlers and leaves no record.
+// SPEC J-04: an explanation calls handlers and writes no record.
 func TestExplanationLeavesNoEvidence(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()
@@ -483,7 +483,7 @@ func TestExplanationLeavesNoEvidence(t *testing.T) {
 	same(t, "commits", journal.written(), nil)
 }
 
-// The time that the journal takes is not the handler's: not in its record, and not of its
+// The journal's time is not part of the handler's time: not in its record, and not in its
 // timeout.
 //
 // SPEC J-01

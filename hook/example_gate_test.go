@@ -10,8 +10,8 @@ import (
 
 // docs:begin phase
 
-// upload is what the gate judges. Inputs are immutable: unexported fields, and
-// accessors where others need them.
+// upload is the input of the gate. Inputs are immutable: unexported fields,
+// and accessors where others need them.
 type upload struct{ name, kind string }
 
 // decision is the answer of this gate and of no other. Its zero value is "no
@@ -56,7 +56,7 @@ func check(err error) {
 // passes has no opinion.
 func passes(context.Context, upload) (decision, error) { return decision{}, nil }
 
-// A gate that refuses to upload keys.
+// A gate that denies the upload of keys.
 func Example_gate() {
 	ctx := context.Background()
 	// docs:begin gate

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Whatever is added comes back as a lease. Closing it never waits and never
-// pulls the rug from under a turn: that keeps the snapshot it started with.
+// Install returns a lease. Closing it never waits and never affects a running
+// turn, which keeps its snapshot.
 func Example_lease() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)
@@ -21,7 +21,7 @@ func Example_lease() {
 	fmt.Println(lease.Close()) // Somebody needs it.
 
 	turn := runtime.Snapshot()
-	check(hook.CloseAll(lease, other)) // Together they can go.
+	check(hook.CloseAll(lease, other)) // They can be removed together.
 	fmt.Println("this turn:", beforeUpload.Active(turn), "the next:", beforeUpload.Active(runtime.Snapshot()))
 
 	check(turn.Release(ctx))

@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The order never depends on who registers first.
+// The order does not depend on the order of registration.
 func Example_order() {
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)
 	check(err)

@@ -68,8 +68,8 @@ func TestFiredRunThatEndsBeforeItsTurn(t *testing.T) {
 	})
 }
 
-// Only what is waited for may change an outcome; the rest is held to audit and
-// jobs when it runs too.
+// Only handlers that are waited for can change an outcome; others can
+// contribute only audit notes and jobs, also at run time.
 //
 // SPEC H-09, H-15
 func TestDetachedWorkMayContributeAuditAndJobsAlone(t *testing.T) {
@@ -236,7 +236,7 @@ func TestFiredRunThatMisbehaves(t *testing.T) {
 	}
 }
 
-// Waiting for what was fired is safe while more is being fired.
+// Waiting for detached runs is safe while more are being started.
 //
 // SPEC H-12, H-14
 func TestDrainWhileFiring(t *testing.T) {

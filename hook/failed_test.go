@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// RuntimeOptions.Failed is called once for each failure that no outcome tells of, and not for
-// attempts that are repeated.
+// RuntimeOptions.Failed is called once for each failure that no outcome reports, and not for
+// attempts that are retried.
 //
 // SPEC C-13
 func TestFailuresThatNobodyWaitsFor(t *testing.T) {

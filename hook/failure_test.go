@@ -24,7 +24,7 @@ type misdeed struct {
 	do    func(ctx context.Context) error
 }
 
-// misdeeds are the failures that any handler can come up with.
+// misdeeds are failures that any handler can have.
 var misdeeds = []misdeed{
 	{"an error", codes.Error, hook.Failed, false, func(context.Context) error { return errBroken }},
 	{"a panic", codes.Panic, hook.Failed, false, func(context.Context) error { panic("the handler is broken") }},
@@ -75,7 +75,8 @@ func commits[Out hook.Output](m misdeed) hook.Handler[call, Out] {
 	}
 }
 
-// checkFailure holds the record and the diagnostics against the misdeed.
+// checkFailure compares the record and the diagnostics with the expected
+// failure.
 func checkFailure(t *testing.T, m misdeed, runs []hook.Run, diags []hook.Diagnostic) {
 	t.Helper()
 	if len(diags) != 1 || diags[0].Code != m.code || diags[0].Subscription != "bad" {

@@ -54,7 +54,7 @@ func snapshot(t testing.TB, rt *hook.Runtime) *hook.Snapshot {
 	return s
 }
 
-// dispatch asks the phase about the call and fails the test on an error.
+// dispatch dispatches the call to the phase and fails the test on an error.
 func dispatch[Out hook.Output](t testing.TB, p hook.Phase[call, Out], s *hook.Snapshot, in call) hook.Outcome[call, Out] {
 	t.Helper()
 	out, err := p.Dispatch(context.Background(), s, in)
@@ -157,7 +157,7 @@ func same[T comparable](t testing.TB, what string, got, want []T) {
 
 // watchdog ends the process with all stacks if the test does not end: a
 // deadlock fails fast instead of hanging. Call it outside of bubbles, whose
-// clock stands still while something is stuck on a lock.
+// clock does not advance while something waits for a lock.
 func watchdog(t testing.TB) {
 	t.Helper()
 	timer := time.AfterFunc(30*time.Second, func() {
@@ -168,9 +168,8 @@ func watchdog(t testing.TB) {
 	t.Cleanup(func() { timer.Stop() })
 }
 
-// bubble runs a test on a clock of its own, which goes forward when everything
-// waits. Runs that were abandoned get a day to end, because the clock stops with
-// the test.
+// bubble runs a test on a fake clock, which advances when everything waits.
+// Abandoned runs get a day to end, because the clock stops with the test.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,8 @@ func inherit(t testing.TB, child, parent *hook.Runtime) *hook.Snapshot {
 	return s
 }
 
-// SPEC H-02: what a parent has applies in the child, unless it says otherwise.
+// SPEC H-02: the parent's subscriptions apply in the child, unless they opt
+// out.
 func TestInheritTakesAPlaceInTheOrder(t *testing.T) {
 	t.Parallel()
 	shared := gateNamed("m", nil)
@@ -45,8 +46,8 @@ func TestInheritTakesAPlaceInTheOrder(t *testing.T) {
 	same(t, "a grandchild", idsOf(gatePhase.Plan(grandchild)), []string{"a", "b", "inherited:z", "m", "z", "inherited:b"})
 }
 
-// SPEC H-02, H-14: nobody gets an inherited gate out of the way by taking its name,
-// before or after.
+// SPEC H-02, H-14: a subscription with the same name cannot replace an inherited
+// gate, before or after.
 func TestInheritedGatesStand(t *testing.T) {
 	t.Parallel()
 	parent := newRuntime(t, nil, gatePhase.On("guard", says(deny("no")), nil))
@@ -64,8 +65,8 @@ func TestInheritedGatesStand(t *testing.T) {
 	same(t, "gates", idsOf(gatePhase.Plan(turn)), []string{"guard", "inherited:guard"})
 }
 
-// SPEC H-02: what cannot be ordered together keeps its place by priority and id, and
-// none is lost.
+// SPEC H-02: members that cannot be ordered together are ordered by priority and id,
+// and none is lost.
 func TestInheritedGatesThatCannotBeOrdered(t *testing.T) {
 	t.Parallel()
 	parent := newRuntime(t, nil, gateNamed("x", &hook.Options{Before: []string{"y"}}), gateNamed("y", nil))
@@ -97,8 +98,8 @@ func TestInheritedSubscriptionsAreHeld(t *testing.T) {
 	}
 }
 
-// SPEC H-02, J-01, J-09: a run is on record with the turn that it was part of; its jobs
-// go where its subscription was installed.
+// SPEC H-02, J-01, J-09: a run is recorded with its turn; its jobs go where its
+// subscription was installed.
 func TestInheritedRunsAndJobs(t *testing.T) {
 	t.Parallel()
 	queue := hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil)

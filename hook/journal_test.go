@@ -84,8 +84,7 @@ func isJournalError(err error) bool {
 	return ok && errors.Is(err, errDisk)
 }
 
-// However often it breaks, every run that took place is on record, once and in
-// order.
+// However often the journal fails, every run is recorded, once and in order.
 //
 // SPEC J-03
 func TestNothingIsLostWhileTheJournalIsBroken(t *testing.T) {
@@ -127,7 +126,7 @@ func TestNothingIsLostWhileTheJournalIsBroken(t *testing.T) {
 	}
 }
 
-// The end of a run that nobody waits for is not dropped either.
+// The end of a detached run is not dropped either.
 //
 // SPEC J-03
 func TestEndOfAFiredRunIsNotLostWhileTheJournalIsBroken(t *testing.T) {
@@ -156,8 +155,8 @@ func TestEndOfAFiredRunIsNotLostWhileTheJournalIsBroken(t *testing.T) {
 	})
 }
 
-// stubbornJournal is a journal in which somebody else has declared the runs of
-// one subscription interrupted.
+// stubbornJournal is a journal in which another process has marked the runs of
+// one subscription as interrupted.
 type stubbornJournal struct {
 	fragileJournal
 
@@ -174,8 +173,8 @@ func (j *stubbornJournal) Append(ctx context.Context, runs []hook.Run) error {
 	return j.fragileJournal.Append(ctx, runs)
 }
 
-// A run that somebody else has settled keeps nobody else's record from being
-// written, and no gate closed.
+// A run that another process has settled does not prevent other records from
+// being written, and closes no gate.
 //
 // SPEC J-03, J-04
 func TestSettledRunDoesNotBlockOthers(t *testing.T) {
@@ -216,9 +215,9 @@ func TestTakeHandsOverRecords(t *testing.T) {
 	equal(t, "written", brief(journal.all()), "a:completed")
 }
 
-// Records that a caller took and could not store go to the journal all the same. One that
-// somebody else has settled keeps out no other, and what the journal does not take is
-// tried again.
+// Records that a caller took and could not store go to the journal all the same. A record
+// that another process has settled does not prevent others, and rejected records are
+// retried.
 //
 // SPEC J-03, J-04
 func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
@@ -238,8 +237,8 @@ func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
 	equal(t, "runs", brief(journal.all()), "a:completed c:completed")
 }
 
-// A run that somebody else has settled is no error, wherever it stands in a batch, and also
-// alone: the others are written.
+// A run that another process has settled is not an error, at any place in a batch: the
+// others are written.
 //
 // SPEC J-03, J-04
 func TestRecordWithASettledRun(t *testing.T) {

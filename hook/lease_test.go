@@ -120,7 +120,7 @@ func TestReplaceIsOneStep(t *testing.T) {
 	old := install(t, rt, gateNamed("a", nil), gateNamed("b", nil))
 	install(t, rt, gateNamed("x", &hook.Options{After: []string{"a"}}))
 
-	// What cannot be installed leaves the old in place.
+	// If the new subscriptions cannot be installed, the old ones stay.
 	if _, err := old.Replace(gateNamed("a", nil), gateNamed("bad id", nil)); err == nil {
 		t.Fatal("a bad id was accepted")
 	}
@@ -152,7 +152,7 @@ func TestReplaceIsOneStep(t *testing.T) {
 	}
 }
 
-// Nobody sees a moment at which neither the old nor the new is there.
+// There is no moment without both the old and the new subscription.
 //
 // SPEC H-04, H-14
 func TestReplaceLeavesNoGap(t *testing.T) {
@@ -358,7 +358,7 @@ func TestDrainWaitsForADispatchThatOutlivesItsTurn(t *testing.T) {
 	}
 }
 
-// A turn that is over cannot give away the hold of another.
+// A turn that has ended cannot release the hold of another.
 //
 // SPEC H-04
 func TestReleasedTurnReleasesNobodyElse(t *testing.T) {

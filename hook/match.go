@@ -71,7 +71,7 @@ func (c goCondition[In]) Holds(input any) (bool, error) {
 	return c.holds(in), nil
 }
 
-// picks reports whether some inputs may not match.
+// picks reports whether there can be inputs that do not match.
 func (m Match) picks() bool {
 	return m.Tools != nil || m.Agents != nil || m.Labels != nil || m.When != nil
 }

@@ -49,7 +49,7 @@ func TestMatch(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			for _, how := range []hook.Options{{}, {Concurrent: true}} { // Both ways of running ask the match.
+			for _, how := range []hook.Options{{}, {Concurrent: true}} { // Both ways of running check the match.
 				how.Match = test.match
 				rt := newRuntime(t, nil, gatePhase.On("a", says(ask("matched")), &how))
 				s := snapshot(t, rt)
@@ -88,8 +88,8 @@ func TestBadMatchIsRefused(t *testing.T) {
 	}
 }
 
-// A condition that breaks must not open a gate; elsewhere it must not force a
-// handler on an input it was not meant for.
+// A broken condition must not open a gate; elsewhere it must not run a
+// handler on an input that it was not meant for.
 //
 // SPEC H-02, H-10
 func TestBrokenConditionIsAMatchAtAGate(t *testing.T) {
@@ -111,7 +111,7 @@ func TestBrokenConditionIsAMatchAtAGate(t *testing.T) {
 	}
 }
 
-// FuzzGlob holds the patterns against a slow reference.
+// FuzzGlob compares the patterns with a slow reference.
 //
 // SPEC H-02, H-03
 func FuzzGlob(f *testing.F) {

@@ -66,8 +66,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The order holds against a slow, obviously right reference, and registration
-// order never shows.
+// The order equals that of a slow, obviously correct reference, and does not
+// depend on the order of registration.
 //
 // SPEC H-05, H-06
 func TestOrderAgainstReference(t *testing.T) {
@@ -255,7 +255,7 @@ func TestChainOfAThousand(t *testing.T) {
 	}
 }
 
-// FuzzOrder reads a graph from bytes and holds its plan against the reference.
+// FuzzOrder reads a graph from bytes and compares its plan with the reference.
 //
 // SPEC H-05, H-06
 func FuzzOrder(f *testing.F) {

@@ -92,7 +92,7 @@ func referenceOrder(nodes []node) (order, problems []string) {
 	return order, nil
 }
 
-// referenceEdges is what comes directly before what, as far as both exist.
+// referenceEdges returns the direct predecessors that exist.
 func referenceEdges(nodes []node) map[[2]string]bool {
 	enabled := map[string]bool{}
 	for _, n := range nodes {
@@ -117,7 +117,8 @@ func referenceEdges(nodes []node) map[[2]string]bool {
 	return edges
 }
 
-// referenceLevels is the longest chain leading to each, found by walking all.
+// referenceLevels returns the longest chain to each node, found by trying
+// all.
 func referenceLevels(nodes []node) map[string]int {
 	edges := referenceEdges(nodes)
 	levels := map[string]int{}
@@ -137,7 +138,7 @@ func referenceLevels(nodes []node) map[string]int {
 	return levels
 }
 
-// referenceProblems lists the dependencies that cannot be, but for circles.
+// referenceProblems lists impossible dependencies, except for circles.
 func referenceProblems(nodes []node) []string {
 	byID := map[string]node{}
 	for _, n := range nodes {
@@ -190,7 +191,7 @@ func dependencyProblem(p *hook.DependencyError) string {
 	}
 }
 
-// compareProblems holds what Install found against the reference.
+// compareProblems compares the problems of Install with the reference.
 func compareProblems(t rapid.TB, nodes []node, err error, want []string) {
 	t.Helper()
 	var got []string
@@ -217,7 +218,7 @@ func compareProblems(t rapid.TB, nodes []node, err error, want []string) {
 	}
 }
 
-// checkCycle holds a cycle to its promise: its members and nobody else, each
+// checkCycle checks that a reported cycle has exactly its members, each
 // before the next, from the smallest id.
 func checkCycle(t rapid.TB, nodes []node, members []string) {
 	t.Helper()

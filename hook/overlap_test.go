@@ -91,7 +91,7 @@ func TestOverlapIsCapped(t *testing.T) {
 	})
 }
 
-// Merging is in plan order, whoever finishes first.
+// Answers are merged in plan order, not in order of completion.
 //
 // SPEC H-05, H-07
 func TestMergeFollowsThePlan(t *testing.T) {

@@ -216,8 +216,8 @@ func TestRecordedJobIsNeverGuessed(t *testing.T) {
 	}
 }
 
-// Work of another process finds its input by reference, or fails with a code of
-// its own.
+// Work of another process finds its input by reference, or fails with its own
+// code.
 //
 // SPEC J-06
 func TestInputOfRecordedWork(t *testing.T) {
@@ -280,7 +280,7 @@ func (q inputQueue) Input(_ context.Context, job hook.Job) (json.RawMessage, err
 	return input, nil
 }
 
-// A queue that keeps inputs lets another process take up the work.
+// A queue that keeps inputs lets another process run the work.
 //
 // SPEC J-04, J-06
 func TestInputThatTheQueueKeeps(t *testing.T) {
@@ -350,8 +350,7 @@ func TestAttemptsThatMisbehave(t *testing.T) {
 	}
 }
 
-// A worker that is told to stop takes no further work: what waits stays for the
-// next one.
+// A stopped worker takes no further work: waiting jobs stay for the next one.
 //
 // SPEC J-04, J-07
 func TestWorkerThatIsToldToStop(t *testing.T) {
@@ -380,8 +379,8 @@ func TestWorkerThatIsToldToStop(t *testing.T) {
 	})
 }
 
-// A run that could not be stored must not take away the input of an earlier one
-// that was.
+// A run that could not be stored must not remove the input of an earlier one
+// that was stored.
 //
 // SPEC J-03, J-06
 func TestRefusedDuplicateLeavesTheFirstAlone(t *testing.T) {
@@ -411,7 +410,7 @@ func TestRefusedDuplicateLeavesTheFirstAlone(t *testing.T) {
 	})
 }
 
-// A background run may contribute jobs; its attempt is on record once.
+// A background run can contribute jobs; its attempt is recorded once.
 //
 // SPEC J-05, J-09
 func TestBackgroundRunThatContributesAJob(t *testing.T) {
@@ -439,8 +438,8 @@ func TestBackgroundRunThatContributesAJob(t *testing.T) {
 	})
 }
 
-// An attempt that is over is recorded, even if the journal is broken just then,
-// and its work is not done again.
+// An ended attempt is recorded, even if the journal fails at that moment, and
+// its work is not repeated.
 //
 // SPEC J-03, J-05
 func TestWorkerOutlastsABrokenJournal(t *testing.T) {
@@ -469,8 +468,8 @@ func TestWorkNeedsAQueueThatHandsOut(t *testing.T) {
 	}
 }
 
-// An attempt that asks for more work has not succeeded before it is settled: a
-// process that ends in between must not leave a success behind.
+// An attempt that schedules more work has not succeeded before it is settled:
+// if the process ends in between, there must be no recorded success.
 //
 // SPEC J-05
 func TestAttemptThatSchedulesIsNotOverYet(t *testing.T) {
@@ -499,8 +498,8 @@ func TestAttemptThatSchedulesIsNotOverYet(t *testing.T) {
 	}
 }
 
-// A worker that is told to stop while it looks for an input leaves the work to the
-// next one.
+// A worker that is stopped while it looks for an input leaves the work to the next
+// one.
 //
 // SPEC J-04
 func TestInputThatIsNotReadInTime(t *testing.T) {

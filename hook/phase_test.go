@@ -140,7 +140,7 @@ func TestZeroPhaseIsInactive(t *testing.T) {
 	equal(t, "what it may", zero.Info().May+zero.Info().Fires, "")
 }
 
-// Every runtime finds its phases, however their names hash.
+// Every runtime finds its phases, whatever the hashes of their names.
 //
 // SPEC H-13
 func TestRuntimeWithManyPhases(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// call is what the test phases are about: an agent calls a tool. Like every
+// call is the input of the test phases: an agent calls a tool. Like every
 // input it is immutable.
 type call struct {
 	tool, agent, text string
@@ -23,7 +23,7 @@ var write = call{
 	scope: &hook.Scope{Session: "s1", Turn: "t1", Step: 2, Agent: "main"},
 }
 
-// MarshalJSON is the other way round of decodeCall.
+// MarshalJSON is the inverse of decodeCall.
 func (c call) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"tool": c.tool, "text": c.text, "agent": c.agent})
 }
@@ -63,7 +63,7 @@ func ask(reason string) verdict  { return verdict{Severity: hook.SeverityAsk, Re
 func deny(reason string) verdict { return verdict{Severity: hook.SeverityDeny, Reason: reason} }
 func halt(reason string) verdict { return verdict{Severity: hook.SeverityHalt, Reason: reason} }
 
-// Answer returns what the verdict asks for.
+// Answer describes the verdict to the runtime.
 func (v verdict) Answer() *hook.Answer {
 	if v.Severity == hook.SeverityPass && v.Context == nil && v.Audit == nil && v.Jobs == nil {
 		return nil // No opinion, for nothing.
@@ -108,7 +108,8 @@ type findings struct {
 
 func note(texts ...string) findings { return findings{Notes: texts} }
 
-// Answer returns what the findings ask for. An empty answer means no opinion, like nil.
+// Answer describes the findings to the runtime. An empty answer means no opinion, like
+// nil.
 func (f findings) Answer() *hook.Answer {
 	ans := hook.Answer{Audit: f.Audit, Jobs: f.Jobs}
 	if f.Title != "" {
@@ -171,7 +172,7 @@ func remarks(codes ...string) remark {
 	return r
 }
 
-// Answer returns what the remark asks for.
+// Answer describes the remark to the runtime.
 func (r remark) Answer() *hook.Answer {
 	ans := hook.Answer{Audit: r.Audit, Jobs: r.Jobs}
 	if r.Note != "" {
@@ -193,7 +194,7 @@ type edit struct {
 	Text     string        `json:"text,omitempty"`
 }
 
-// Answer returns what the edit asks for.
+// Answer describes the edit to the runtime.
 func (e edit) Answer() *hook.Answer {
 	ans := hook.Answer{Severity: e.Severity}
 	if e.Severity >= hook.SeverityDeny {
@@ -246,7 +247,7 @@ type page struct {
 	Lines []string `json:"lines,omitempty"`
 }
 
-// Answer returns what the page asks for. It must not be called on nil.
+// Answer describes the page to the runtime. It must not be called on nil.
 func (p *page) Answer() *hook.Answer {
 	var ans hook.Answer
 	for _, line := range p.Lines {

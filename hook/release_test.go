@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// A turn that is released while one of its dispatches runs still holds what the
-// dispatch uses, exactly as long as it does.
+// If a turn is released while one of its dispatches runs, the dispatch keeps
+// its subscriptions until it ends.
 //
 // SPEC H-04, H-14
 func TestReleaseDuringADispatch(t *testing.T) {
@@ -95,14 +95,14 @@ func TestRefreshBesideDispatches(t *testing.T) {
 		t.Error(err)
 	}
 	lease := install(t, rt, gatePhase.On("c", says(deny("no")), nil))
-	s.Refresh() // A turn that is over takes nothing in, and holds nothing.
+	s.Refresh() // An ended turn accepts nothing, and holds nothing.
 	if err := lease.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// lossyQueue stores what it is given and then reports that it did not, as a
-// database does whose connection is lost behind the commit.
+// lossyQueue stores jobs and then returns an error, like a database whose
+// connection is lost after the commit.
 type lossyQueue struct{ *hook.MemoryQueue }
 
 func (q lossyQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {

@@ -79,8 +79,8 @@ func TestRewritersRunOneAtATime(t *testing.T) {
 	})
 }
 
-// Labels are read from the input as it is when a handler's turn comes, so that
-// gates judge the final input.
+// Labels are read from the current input when a handler is next, so that gates
+// check the final input.
 //
 // SPEC H-02, H-07
 func TestMatchLooksAtTheRewrittenInput(t *testing.T) {
@@ -135,8 +135,8 @@ func TestRewritingThatCannotBeApplied(t *testing.T) {
 	}
 }
 
-// A rewriter that fails uses its fallback like any other answer: the rewriting
-// in it is applied.
+// A rewriter that fails uses its fallback like any other answer: its rewrite
+// is applied.
 //
 // SPEC H-10
 func TestFallbackOfARewriterRewrites(t *testing.T) {

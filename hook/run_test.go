@@ -140,8 +140,8 @@ func TestStatesAreFinalButForStarted(t *testing.T) {
 	equal(t, "nothing is final", hook.State(0).Final(), false)
 }
 
-// Records hold nothing of what was said: not of inputs, outputs, errors or
-// panics. The process's log has what is needed to find a fault.
+// Records contain nothing of the conversation: no inputs, outputs, errors or
+// panics. The process's log has the details.
 //
 // SPEC J-02
 func TestRecordsHoldNoSecrets(t *testing.T) {

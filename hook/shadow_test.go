@@ -75,7 +75,8 @@ func TestShadowRewriterRewritesNothing(t *testing.T) {
 	equal(t, "the trial that could not be applied", runOf(t, runs, "b-unfit").Class, codes.OutputInvalid)
 }
 
-// A shadow is held to its capabilities, so that a trial shows what would fail.
+// The capabilities of a shadow are checked, so that a trial shows what would
+// fail.
 //
 // SPEC H-15, H-21
 func TestShadowIsHeldToItsCapabilities(t *testing.T) {

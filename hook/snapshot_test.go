@@ -87,8 +87,8 @@ func TestGateAddedDuringATurnJoinsAtTheNextStep(t *testing.T) {
 	equal(t, "in the next step", dispatch(t, gatePhase, turn, write).Output.Severity, hook.SeverityDeny)
 }
 
-// A gate that was replaced is taken in its new form: two of one id would both
-// be asked otherwise.
+// A replaced gate is used in its new form: otherwise two handlers with one id
+// would be called.
 //
 // SPEC H-14
 func TestRefreshTakesTheNewerOfTwo(t *testing.T) {
@@ -105,8 +105,8 @@ func TestRefreshTakesTheNewerOfTwo(t *testing.T) {
 	same(t, "gates", idsOf(gatePhase.Plan(turn)), []string{"a", "b"})
 }
 
-// Nobody loses a gate because old and new cannot be ordered together: what is
-// installed now is in its order, and the gates that were closed meanwhile stay.
+// No gate is lost because old and new gates cannot be ordered together: the
+// installed ones keep their order, and gates that were closed meanwhile stay.
 //
 // SPEC H-14
 func TestRefreshKeepsGatesThatCannotBeOrderedTogether(t *testing.T) {
@@ -127,7 +127,7 @@ func TestRefreshKeepsGatesThatCannotBeOrderedTogether(t *testing.T) {
 }
 
 // Whatever is installed and closed meanwhile, a turn has the gates it started
-// with and every gate that is there when it refreshes.
+// with and every gate that exists when it refreshes.
 //
 // SPEC H-14
 func TestRefreshAgainstReference(t *testing.T) {
@@ -167,8 +167,8 @@ func TestRefreshAgainstReference(t *testing.T) {
 	})
 }
 
-// Loading and unloading while turns run is safe: everybody sees a whole
-// installation or nothing of it, twice the same, and in the end nothing is left.
+// Loading and unloading while turns run is safe: each turn sees a complete
+// installation or none, the same each time, and at the end nothing is left.
 //
 // SPEC H-14
 func TestInstallDuringDispatch(t *testing.T) {
@@ -228,7 +228,7 @@ func TestInstallDuringDispatch(t *testing.T) {
 	}
 }
 
-// One snapshot may be dispatched on from many goroutines.
+// Many goroutines can dispatch on one snapshot.
 //
 // SPEC H-12, H-14
 func TestOneSnapshotManyDispatches(t *testing.T) {

@@ -79,8 +79,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// For any graph: inline handlers keep plan order, nobody starts before its
-// predecessors, only equals overlap, as many as are ready, up to the cap.
+// For any graph: inline handlers keep plan order, no handler starts before
+// its predecessors, and handlers of one level overlap, up to the limit.
 //
 // SPEC H-07
 func TestStagesOfAnyGraph(t *testing.T) {

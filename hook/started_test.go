@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// SPEC J-03, J-04: if a gate's start cannot be recorded, no gate behind it runs, whatever its
-// failure mode says: not even a Go handler, which needs no such record.
+// SPEC J-03, J-04: if a gate's start cannot be recorded, no later gate runs, whatever its
+// failure mode: not even a Go handler, which needs no such record.
 func TestNoGateRunsBehindOneWhoseStartCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []hook.Failure{hook.Closed, hook.Open} {
@@ -32,8 +32,8 @@ func TestNoGateRunsBehindOneWhoseStartCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// SPEC J-01: the key and the attempt of a started run that was skipped are its own. They do not
-// show up in the records of other runs that are skipped.
+// SPEC J-01: the key and the attempt of a skipped started run do not appear in the records of
+// other skipped runs.
 func TestSkippedRunsShareNoKey(t *testing.T) {
 	t.Parallel()
 	rt := newRuntime(t, &hook.RuntimeOptions{Journal: newCountingJournal()},
@@ -49,7 +49,7 @@ func TestSkippedRunsShareNoKey(t *testing.T) {
 	}
 }
 
-// A snapshot may be used for one resumed turn after another. Each counts its own earlier runs.
+// A snapshot can be used for several resumed turns. Each counts its own earlier runs.
 //
 // SPEC J-01
 func TestAttemptsOfOneResumedTurnAfterAnother(t *testing.T) {

@@ -55,8 +55,8 @@ func TestSubscriptionKeepsEveryOption(t *testing.T) {
 	}
 }
 
-// A subscription is an immutable value: neither the options it was made of nor
-// those it hands out are connected to it.
+// A subscription is immutable: it shares nothing with the options it was made
+// from or those it returns.
 //
 // SPEC H-02
 func TestSubscriptionIsImmutable(t *testing.T) {

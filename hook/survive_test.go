@@ -38,9 +38,9 @@ func TestPanicsAmongInlineHandlers(t *testing.T) {
 	equal(t, "runs", len(s.Take()), 60)
 }
 
-// Goexit ends the goroutine it is called on, and nothing can keep it. In a
-// blocking handler that is the caller's; the run is recorded before it ends,
-// and other goroutines are not disturbed.
+// Goexit ends the calling goroutine, and nothing can prevent that. In a
+// blocking handler that is the caller's goroutine; the run is recorded before
+// it ends, and other goroutines are not affected.
 //
 // SPEC H-12
 func TestGoexitInAnInlineHandler(t *testing.T) {
@@ -219,8 +219,7 @@ func (b blurt) Answer() *hook.Answer {
 	panic("no answer")
 }
 
-// An output that panics when it is asked for its answer is a failure of the
-// handler, wherever it is asked.
+// If an output panics in its Answer method, the handler has failed.
 //
 // SPEC H-12
 func TestOutputThatPanics(t *testing.T) {
@@ -287,7 +286,7 @@ func TestMergeThatPanics(t *testing.T) {
 	equal(t, "runs", len(s.Take()), 2)
 }
 
-// A label that cannot be read is a failure of the subscription that asks for it.
+// A label that cannot be read is a failure of the subscription that uses it.
 //
 // SPEC H-10, H-12
 func TestLabelThatPanics(t *testing.T) {

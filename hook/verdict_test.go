@@ -49,8 +49,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Handlers that were running beside the one that denied are heard, and the
-// most severe of them wins.
+// Handlers that run beside the one that denied are also used, and the most
+// severe verdict wins.
 //
 // SPEC H-07, H-17
 func TestVerdictsOfHandlersThatOverlap(t *testing.T) {
@@ -81,8 +81,9 @@ func TestVerdictsOfHandlersThatOverlap(t *testing.T) {
 	})
 }
 
-// For any plan: the most severe of those asked wins, the earlier of equals;
-// nothing later in plan order starts after a denial; everything is recorded.
+// For any plan: the most severe verdict wins, the earlier one if they are
+// equal; nothing later in plan order starts after a denial; everything is
+// recorded.
 //
 // SPEC H-17
 func TestVerdictsAgainstReference(t *testing.T) {
@@ -162,7 +163,7 @@ func TestVerdictsAgainstReference(t *testing.T) {
 	})
 }
 
-// What one handler contributes beside its verdict is kept, whoever wins.
+// Other contributions of a handler are kept, whichever verdict wins.
 //
 // SPEC H-17
 func TestContextIsKeptWhoeverWins(t *testing.T) {
@@ -176,8 +177,8 @@ func TestContextIsKeptWhoeverWins(t *testing.T) {
 	same(t, "context", out.Output.Context, []string{"mind the step", "the floor is wet"})
 }
 
-// A block answered at a phase that cannot block changes nothing: whoever comes
-// later is still asked, and nobody's verdict stands.
+// A block at a phase that cannot block changes nothing: later handlers are
+// still called, and no verdict counts.
 //
 // SPEC H-01, H-17
 func TestSeverityMeansNothingWhereNothingCanBeStopped(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// A worker that is told to stop leaves its job interrupted. Idempotent work is
-// done by whoever works next; other work is not run twice.
+// A stopped worker leaves its job interrupted. The next worker repeats
+// idempotent work; other work does not run twice.
 //
 // SPEC J-04, J-05
 func TestWorkerToldToStop(t *testing.T) {
@@ -71,8 +71,8 @@ func (q *refusingQueue) Settle(ctx context.Context, job hook.Job, attempt hook.R
 	return q.MemoryQueue.Settle(ctx, job, attempt, again)
 }
 
-// Work that is done is put on record as soon as the queue can be written again,
-// and what somebody else has settled does not stop the worker.
+// Finished work is recorded as soon as the queue can be written again, and a
+// job that another process has settled does not stop the worker.
 //
 // SPEC J-01
 func TestWorkerSettlesWhenItCan(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A program that has what the command line has. The project's hook denies what it would deny there.
+// A program with all features of the command line. The project's hook denies the same calls.
 func Example() {
 	dir, remove := project(map[string]string{".belay/hooks/no-prod.yaml": noProd})
 	defer remove()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options returns options for a project of its own: nothing comes from the user who runs the test.
+// options returns options for a project of the test: nothing depends on the user who runs it.
 func options(t *testing.T, files map[string]string, steps ...scripted.Step) *host.Options {
 	t.Helper()
 	dir, remove := project(files)
@@ -43,7 +43,7 @@ func open(t *testing.T, opts *host.Options) *host.Host {
 	return h
 }
 
-// take takes a turn of an agent.
+// take runs a turn of an agent.
 func take(t *testing.T, h *host.Host, name string) *belay.Turn {
 	t.Helper()
 	agent, err := h.Agent(t.Context(), name)
@@ -108,7 +108,7 @@ func TestDeclaredAgentsAreMadeByName(t *testing.T) {
 	}
 }
 
-// Values of the program come before those of files, and mistakes in them name their source.
+// Values of the program override those of files, and mistakes in them name their source.
 func TestSettingsOverruleFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"belay.yaml": "instructions: You tidy up.\n"}
@@ -155,7 +155,7 @@ func TestWithoutAModelNothingIsMade(t *testing.T) {
 	}
 }
 
-// A hook that cannot be read may be a gate, so that no agent is made without it.
+// A hook that cannot be read can be a gate, so no agent is made without it.
 func TestMistakesInHooksAreErrors(t *testing.T) {
 	t.Parallel()
 	h := open(t, options(t, map[string]string{".belay/hooks/odd.yaml": "hooks:\n  - {id: odd, phaze: tool.pre}\n"}))
@@ -164,7 +164,7 @@ func TestMistakesInHooksAreErrors(t *testing.T) {
 	}
 }
 
-// What only makes an agent do less is a notice.
+// A problem that only limits an agent is a notice.
 func TestNoticesTellWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -203,7 +203,7 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 		if r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: result = %.300q, want %q", name, r.Text, want)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > 320*mib { // what has grown to 16 MiB was copied a few times, in two buffers
+		if took := after.TotalAlloc - before.TotalAlloc; took > 320*mib { // a body of 16 MiB was copied a few times, in two buffers
 			t.Errorf("%s: it took %d MiB of memory", name, took/mib)
 		}
 		select {

@@ -82,7 +82,7 @@ func serve(kind string) int {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		_ = newServer().Run(context.Background(), &mcp.StdioTransport{})
-		stay() // whatever its input says
+		stay() // whatever its input is
 	}
 	if err := newServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, err)

@@ -312,7 +312,7 @@ func (p output) message(line []byte) error {
 	}
 	select {
 	case p.read <- m:
-	case <-p.closed: // nobody reads any more
+	case <-p.closed: // the reader has stopped
 	}
 	return nil
 }

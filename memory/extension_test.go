@@ -245,7 +245,7 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly) // whatever system it is for
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly) // for every system
 		if err != nil {
 			return err
 		}

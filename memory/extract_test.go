@@ -167,7 +167,7 @@ func TestModelExtractor(t *testing.T) {
 func TestExtractionOfARemovedSession(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
-	extension, err := memory.New(memories, &memory.Options{Transcript: newSessions(t)}) // which has no such session
+	extension, err := memory.New(memories, &memory.Options{Transcript: newSessions(t)}) // this store has no such session
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestToolsOfASubagent(t *testing.T) {
 		rule, text string
 		readOnly   bool
 		child      []scripted.Step
-		want       []string // what the child's tools answer
+		want       []string // the results of the child's tools
 		told       string   // to the agent
 		left       []string
 	}{

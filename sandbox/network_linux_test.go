@@ -87,7 +87,7 @@ func (s *servers) echo(network, address string) string {
 				return
 			}
 			if from != nil && from.String() != "" {
-				_, _ = l.WriteTo(buf[:n], from) // whoever asked may be gone
+				_, _ = l.WriteTo(buf[:n], from) // the sender has possibly ended
 			}
 		}
 	}()

@@ -418,7 +418,7 @@ func Confined(ctx context.Context) (grants []string) {
 	return grants
 }
 
-// trusted returns why a program of a directory may not run, or a URL may not be called. It
+// trusted returns why a program of a directory must not run, or a URL must not be called. It
 // is called each time, with the grant that is needed, if any. Files that have changed are
 // not trusted, even if the change was not noticed yet.
 func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant string) error {

@@ -433,7 +433,7 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 			continue
 		}
 		now := l.looks()
-		if now == failed || now != before { // the writer may not be done yet
+		if now == failed || now != before { // the writer is possibly not done yet
 			before = now
 			continue
 		}

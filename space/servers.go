@@ -85,7 +85,7 @@ func (s *Space) serverFile(server *mcptool.Server, file string, p *problems) {
 }
 
 // Servers returns the MCP servers of a directory that may run, and notes about those that
-// may not. Servers of a project or a space run only while their files are unchanged since
+// must not. Servers of a project or a space run only while their files are unchanged since
 // they were trusted. They get the same environment as hooks and are confined like hooks.
 func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 	p, err := h.plan(s)

@@ -68,7 +68,7 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 // Otherwise its session and its open questions would wait for ever.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
-	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // a child that was started is ended, even if the agent may not call it any more
+	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // a child that was started is ended, even if the agent must not call it any more
 	if s == nil {
 		s = &Subagent{Name: in.Name, Factory: gone}
 	}

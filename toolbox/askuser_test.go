@@ -20,7 +20,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// asks is a step of a model that asks questions, each the input of a call.
+// asks returns a step of a model that asks questions, each the input of a
+// call.
 func asks(inputs ...string) scripted.Step {
 	var step scripted.Step
 	for _, input := range inputs {
@@ -34,7 +35,7 @@ const (
 	where = `{"question": "Where to?", "options": ["staging", "production"]}`
 )
 
-// asking is an agent with ask_user whose model asks these steps.
+// asking returns an agent with ask_user whose model plays these steps.
 func asking(t *testing.T, opts *belay.Options, steps ...scripted.Step) *belay.Agent {
 	t.Helper()
 	opts.Extensions = append(opts.Extensions, toolbox.AskUser())
@@ -46,7 +47,7 @@ func asking(t *testing.T, opts *belay.Options, steps ...scripted.Step) *belay.Ag
 	return agent
 }
 
-// ends takes a turn that must end so.
+// ends runs a turn that must end with a reason.
 func ends(t *testing.T, want belay.EndReason) func(*belay.Turn, error) *belay.Turn {
 	t.Helper()
 	return func(turn *belay.Turn, err error) *belay.Turn {
@@ -61,7 +62,7 @@ func ends(t *testing.T, want belay.EndReason) func(*belay.Turn, error) *belay.Tu
 	}
 }
 
-// told is what the model was told by ask_user, in order; what failed begins with its class.
+// told returns the results of ask_user, in order; failures begin with their class.
 func told(t *testing.T, session *belay.Session) []string {
 	t.Helper()
 	var all []string
@@ -90,8 +91,7 @@ func wantTold(t *testing.T, session *belay.Session, want ...string) {
 	}
 }
 
-// answers is an asker that says these things, one after the other, and notes what it was
-// asked.
+// answers is an asker with fixed answers that records its questions.
 type answers struct {
 	says  []string
 	err   error
@@ -144,7 +144,7 @@ func TestAskUserIsAnsweredInGo(t *testing.T) {
 	}
 }
 
-// Other calls are left to the other approver, or denied if there is none.
+// Other calls go to the other approver, or are denied if there is none.
 func TestAnsweringLeavesOtherCallsAlone(t *testing.T) {
 	t.Parallel()
 	other := belay.Question{Approval: belay.Approval{ID: "ap-1", Tool: "deploy"}, Input: []byte(when)}
@@ -176,7 +176,7 @@ func answer(t *testing.T, agent *belay.Agent, q belay.Question, said string) (be
 	return agent.Decide(t.Context(), d)
 }
 
-// With nobody to ask the turn parks, and the answer lets it go on: with a store that
+// Without an asker the turn parks, and the answer continues it: with a store that
 // lists approvals, and with one that does not.
 //
 // SPEC E-07
@@ -218,8 +218,8 @@ func TestAskUserIsAnsweredLater(t *testing.T) {
 	}
 }
 
-// The longest answer is kept whole by a store on disk, and is given in another process
-// than the question. What is longer is refused and not cut.
+// The longest answer is stored completely by a store on disk, also if another process
+// gives it. A longer answer is rejected and not cut.
 //
 // SPEC E-07
 func TestAskUserKeepsTheWholeAnswer(t *testing.T) {
@@ -262,7 +262,7 @@ func TestAskUserKeepsTheWholeAnswer(t *testing.T) {
 	})
 }
 
-// Two questions of one message have ids of their own and are answered in any order.
+// Two questions of one message have their own ids and can be answered in any order.
 //
 // SPEC E-07
 func TestAskUserTwice(t *testing.T) {
@@ -290,7 +290,7 @@ func TestAskUserTwice(t *testing.T) {
 	}
 }
 
-// What nobody answers expires, for a turn that is parked and for one that waits.
+// A question without an answer expires, in a parked turn and in one that waits.
 //
 // SPEC E-07
 func TestAskUserExpires(t *testing.T) {
@@ -323,7 +323,7 @@ func (silent) Ask(ctx context.Context, _ belay.Inquiry) (string, error) {
 	return "", context.Cause(ctx)
 }
 
-// Where nobody shall be asked the model is told so.
+// If nobody must be asked, the model gets an error.
 func TestAskUserWithNobodyThere(t *testing.T) {
 	t.Parallel()
 	agent := asking(t, &belay.Options{}, asks(when))
@@ -332,8 +332,8 @@ func TestAskUserWithNobodyThere(t *testing.T) {
 	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, and nobody can be asked here)`)
 }
 
-// A yes that is no answer is not taken for one: one without words, and one that was
-// given for all calls of the session.
+// An approval without a text, and a grant for all calls of the session, are not
+// answers.
 func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 	t.Parallel()
 	agent := asking(t, &belay.Options{OnAsk: belay.AskPark}, asks(when), asks(where), asks(when))
@@ -355,8 +355,8 @@ func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 		`unavailable: Nobody answered the question. Continue as well as you can without an answer.`)
 }
 
-// failing is a store that takes nothing any more when it is told so, as a process that
-// ends there would leave it.
+// failing is a store that rejects everything from a moment on, like the end of a
+// process.
 type failing struct {
 	*memstore.Store
 
@@ -370,8 +370,8 @@ func (f *failing) Commit(ctx context.Context, c *belay.Commit) error {
 	return f.Store.Commit(ctx, c)
 }
 
-// An answer that was given counts even if the process ends before the model is told: the
-// next one reads it from the store, and nobody is asked again.
+// A given answer counts even if the process ends before the model gets it: the next
+// process reads it from the store, and nobody is asked again.
 //
 // SPEC E-07
 func TestAskUserRemembersAcrossAnEnd(t *testing.T) {
@@ -397,7 +397,7 @@ func TestAskUserRemembersAcrossAnEnd(t *testing.T) {
 	}
 }
 
-// Outside a turn there is no question, and so no answer.
+// Outside a turn there is no question and no answer.
 func TestAskUserToolAlone(t *testing.T) {
 	t.Parallel()
 	brings, ok := toolbox.AskUser().(belay.ToolExtension)

@@ -22,7 +22,7 @@
 // list skip .git and files that .gitignore excludes.
 //
 // A changed file keeps its owner and its mode, without setuid and setgid. One that cannot
-// keep its owner, or that the user of the process may not write, is refused.
+// keep its owner, or that the user of the process cannot write, is rejected.
 //
 // Commands inherit the environment without variables that look like secrets: see
 // [ShellOptions]. Unprintable characters in file names are quoted in texts.

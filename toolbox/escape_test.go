@@ -30,7 +30,8 @@ func (k *kit) outside() string {
 	return dir
 }
 
-// untouched checks that the secret is as it was and that nothing was put beside it.
+// untouched checks that the secret has not changed and that nothing was put beside
+// it.
 func untouched(t *testing.T, dir string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "secret.txt"))
@@ -123,7 +124,7 @@ func TestWhatStaysInsideIsFollowed(t *testing.T) {
 	} {
 		has(t, k.ok("read", in{"path": name}), "inside")
 	}
-	// The file is the same, whatever it was called when it was read, and a link stays a link.
+	// A file is the same file whatever path was used to read it, and a link stays a link.
 	k.ok("write", in{"path": "file", "content": "changed\n"})
 	if got := k.content("real/f.txt"); got != "changed\n" {
 		t.Errorf("content = %q", got)
@@ -164,8 +165,8 @@ func TestExtraDirectories(t *testing.T) {
 	k.fails(belay.ClassDenied, "read", in{"path": extra + "/../x"}, "outside")
 }
 
-// A hard link is the file itself: no path says that it has a name elsewhere. It can be read, and what it names
-// elsewhere cannot be changed.
+// A hard link is the file itself: no path shows its other names. It can be read, and its content under other
+// names cannot be changed.
 func TestAHardLinkIsNotWrittenThrough(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, nil)
@@ -190,7 +191,7 @@ func TestPipesAndDevicesDoNotHoldItUp(t *testing.T) {
 	has(t, k.ok("grep", in{"pattern": "needle"}), "f.txt")
 }
 
-// setuid and setgid were given to the content that a file had, not to what a model puts there.
+// setuid and setgid belong to the old content of a file, not to the new content of a model.
 func TestWriteDropsTheRightToRunAsAnother(t *testing.T) {
 	t.Parallel()
 	for _, bit := range []os.FileMode{os.ModeSetuid, os.ModeSetgid} {
@@ -215,7 +216,7 @@ func TestWriteDropsTheRightToRunAsAnother(t *testing.T) {
 	}
 }
 
-// A directory becomes a pipe after it was looked at and before it is opened.
+// A directory becomes a pipe after it was checked and before it is opened.
 func TestAPipeInADirectorysPlaceDoesNotHoldItUp(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, nil)
@@ -241,14 +242,14 @@ func TestAPipeInADirectorysPlaceDoesNotHoldItUp(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("it waits for the other end of the pipe")
-		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // which lets it go on
+		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // this lets it continue
 			_ = f.Close()
 		}
 		<-walked
 	}
 }
 
-// What a file is called is not for the file's maker to say something with.
+// File names cannot be used to inject text.
 func TestOddNamesAreQuoted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{NoShell: true})
@@ -295,8 +296,8 @@ func TestOddNamesAreQuoted(t *testing.T) {
 	}
 }
 
-// A link is swapped in for a directory, over and over, while calls are under way: whatever was looked at before,
-// nothing outside is read or written.
+// A link repeatedly replaces a directory during calls: whatever was checked before, nothing outside is read or
+// written.
 func TestALinkThatIsSwappedIn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{NoShell: true})

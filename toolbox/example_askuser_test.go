@@ -20,7 +20,7 @@ func asksWhere() *scripted.Model {
 
 // docs:begin asker
 
-// terminal asks whoever sits there.
+// terminal asks the person there.
 type terminal struct{}
 
 func (terminal) Ask(_ context.Context, in belay.Inquiry) (string, error) {
@@ -32,7 +32,7 @@ func (terminal) Ask(_ context.Context, in belay.Inquiry) (string, error) {
 
 // docs:end asker
 
-// While the turn waits, somebody is asked.
+// While the turn waits, a person is asked.
 func ExampleAskUser() {
 	// docs:begin answering
 	agent, err := belay.New(asksWhere(), &belay.Options{
@@ -58,8 +58,8 @@ func ExampleAskUser() {
 	// the model is told: production
 }
 
-// With nobody to ask the turn parks. Whoever has the store answers, whenever, and the turn
-// goes on.
+// Without an asker the turn parks. Any process with the store can answer later, and the
+// turn continues.
 func ExampleAnswer() {
 	ctx := context.Background()
 	agent, err := belay.New(asksWhere(), &belay.Options{Extensions: []belay.Extension{toolbox.AskUser()}, OnAsk: belay.AskPark})

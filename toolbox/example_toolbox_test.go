@@ -55,9 +55,9 @@ func ExampleFiles() {
 			fmt.Println(event.Call.Tool, "->", event.Result.Class)
 			continue
 		}
-		fmt.Println(event.Call.Tool, "->", event.Result.Text) // what the model reads
+		fmt.Println(event.Call.Tool, "->", event.Result.Text) // text for the model
 		if event.Call.Tool == "edit" {
-			var change toolbox.ChangeView // what a person is shown
+			var change toolbox.ChangeView // text for a person
 			if err := json.Unmarshal(event.Result.Render, &change); err != nil {
 				panic(err)
 			}

@@ -47,7 +47,7 @@ func openRoot(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// put writes a file behind the back of the tools.
+// put writes a file without the tools.
 func (k *kit) put(name, content string) {
 	k.t.Helper()
 	name = filepath.Join(k.dir, name)
@@ -59,7 +59,7 @@ func (k *kit) put(name, content string) {
 	}
 }
 
-// content reads a file behind the back of the tools.
+// content reads a file without the tools.
 func (k *kit) content(name string) string {
 	k.t.Helper()
 	data, err := os.ReadFile(filepath.Join(k.dir, name))
@@ -108,7 +108,7 @@ func (k *kit) fails(class belay.ResultClass, tool string, input in, parts ...str
 	has(k.t, r.Text, parts...)
 }
 
-// has holds a text against parts that it must have.
+// has checks that a text contains parts.
 func has(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

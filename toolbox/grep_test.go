@@ -75,7 +75,7 @@ func TestGrepShowsWhereALongLineMatches(t *testing.T) {
 	}
 }
 
-// However a text is cut into blocks, the same lines match as when each is looked at alone.
+// However a text is split into blocks, the same lines match as in a line-by-line search.
 func TestSearchInBlocks(t *testing.T) {
 	t.Parallel()
 	patterns := []string{"a", "ab", "^a", "b$", "a+b", "[^a]b", `\bab\b`, "a|^$", `\s`, "(?s)a.b", `a\z`, "x*", `[^x]+y`, "(?i)AB y", "a b|Y|bb", "(ab)+", "b{2,3}y?", `(?i)B|^\s`}

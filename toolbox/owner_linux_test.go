@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// someone is a user and a group that no process of the tests is of.
+// someone is a user and a group that no process of the tests has.
 const someone = 54_321
 
 // own puts a file that belongs to a user and a group.
@@ -27,7 +27,7 @@ func (k *kit) own(name string, uid, gid int, mode os.FileMode) {
 	}
 }
 
-// owned checks what a file holds, whose it is and its mode.
+// owned checks the content, the owner and the mode of a file.
 func (k *kit) owned(name, content string, uid, gid uint32, mode os.FileMode) {
 	k.t.Helper()
 	info, err := os.Stat(filepath.Join(k.dir, name))
@@ -40,7 +40,8 @@ func (k *kit) owned(name, content string, uid, gid uint32, mode os.FileMode) {
 	}
 }
 
-// as makes calls with the rights of a user to files, on a thread that ends with it.
+// as makes calls with a user's permissions for files, on a thread that ends with
+// it.
 func as(t *testing.T, uid, gid int, calls func()) {
 	t.Helper()
 	done := make(chan error)

@@ -161,8 +161,8 @@ func TestShellWithholdsURLsWithPasswords(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
-// A command means what it says: the environment cannot have the shell run something
-// before it, or give its words another meaning.
+// The environment cannot make the shell run something before a command, or change
+// the meaning of its words.
 //
 // SPEC P-14
 func TestShellStartsFresh(t *testing.T) { //nolint:paralleltest // it sets variables
@@ -326,7 +326,7 @@ func TestAWholeTurn(t *testing.T) {
 	}
 }
 
-// What confines a command sees the call, and what it makes of the command runs.
+// Confine sees the call, and its changed command runs.
 func TestShellConfines(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{

@@ -117,7 +117,7 @@ var ignoreCases = []struct {
 	{"all but some", map[string]string{".": "/*\n!/src\n!.gitignore\n"}, []string{"x", "src/y", "src", "lib/z"}},
 }
 
-// What git ignores is ignored, and nothing else.
+// The same files are ignored as by git.
 func TestIgnoreAsGitDoes(t *testing.T) {
 	t.Parallel()
 	git, err := exec.LookPath("git")
@@ -168,11 +168,11 @@ func TestIgnore(t *testing.T) {
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files"}); got != want {
 		t.Errorf("grep = %q, want %q", got, want)
 	}
-	// From further down the files above count too.
+	// In a subdirectory, the files of parent directories count, too.
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files", "path": "sub"}); got != "sub/build/x\nsub/keep.log" {
 		t.Errorf("grep in sub = %q", got)
 	}
-	// What is asked for by name is searched.
+	// A directory that a call names is searched even if it is ignored.
 	has(t, k.ok("grep", in{"pattern": "needle", "path": "build"}), "build/x")
 	has(t, k.ok("grep", in{"pattern": "needle", "path": "a.log"}), "a.log")
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files", "all": true}); strings.Count(got, "\n") != 6 {

@@ -24,7 +24,7 @@ func TestWriteCreates(t *testing.T) {
 	if got := view[toolbox.ChangeView](t, r); got != want {
 		t.Errorf("view = %+v, want %+v", got, want)
 	}
-	// What a session has written it knows.
+	// A session knows the content that it has written.
 	has(t, k.ok("write", in{"path": "a/b/c.txt", "content": "three\n"}), "was overwritten (1 line)")
 	k.ok("edit", in{"path": "a/b/c.txt", "old_string": "three", "new_string": "four"})
 	if entries, err := os.ReadDir(filepath.Join(k.dir, "a", "b")); err != nil || len(entries) != 1 {

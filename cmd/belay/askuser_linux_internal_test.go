@@ -18,7 +18,7 @@ steps:
     text: To production.
 `
 
-// Questions of the model are asked at a terminal, and an answer that will not do is told.
+// Questions of the model are asked at a terminal, and an invalid answer is reported.
 //
 // SPEC E-07
 func TestQuestionsAreAskedAtATerminal(t *testing.T) {
@@ -60,8 +60,8 @@ steps:
     text: I see.
 `
 
-// Several questions of one message are asked in the order of the calls, so that what is
-// typed answers the question that it is meant for.
+// Several questions of one message are asked in the order of the calls, so that each
+// answer goes to the right question.
 //
 // SPEC E-07, P-10
 func TestQuestionsAreAskedInTheOrderOfCalls(t *testing.T) {
@@ -79,8 +79,8 @@ func TestQuestionsAreAskedInTheOrderOfCalls(t *testing.T) {
 	}
 }
 
-// A question outlives the process that asks it: it is killed while somebody is asked,
-// the answer comes from another process, and a third goes on, once.
+// A question survives its process: the process is killed while a person is asked, the
+// answer comes from another process, and a third one continues, once.
 //
 // SPEC E-07
 func TestAQuestionOutlivesItsProcess(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAQuestionOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// In a chat questions are answered where they come up.
+// In a chat questions are answered where they appear.
 //
 // SPEC E-07
 func TestQuestionsAreAskedInAChat(t *testing.T) {

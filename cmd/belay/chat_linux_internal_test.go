@@ -37,7 +37,7 @@ func chat(t *testing.T, dir string, args ...string) *conversation {
 	return c
 }
 
-// await reads until a text has come, and returns all it read.
+// await reads until a text has arrived, and returns everything it read.
 func (c *conversation) await(text string) string { //nolint:unparam // tests that come will want it
 	c.t.Helper()
 	var seen []byte
@@ -61,8 +61,8 @@ func (c *conversation) types(line string) {
 	}
 }
 
-// A chat shows which hook failed and what it said, and between turns which changed file cannot be
-// loaded, and that it can be again.
+// A chat shows which hook failed with its output, and between turns which changed file cannot be
+// loaded, and that it can be loaded again.
 //
 // SPEC C-13
 func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {
 	c.await("\n  .belay/hooks/gate.yaml:4: unknown key \"acton\" (did you mean \"action\"?)\n")
 	c.await("> ")
 	put(t, dir, ".belay/hooks/gate.yaml", soundHook)
-	c.await("⚑ the files of the project can be loaded again and are in force\n")
+	c.await("⚑ the files of the project can be loaded again and are active\n")
 	c.await("> ")
 	c.types("/quit")
 	_ = c.Wait()

@@ -37,10 +37,10 @@ func project(t *testing.T, scripts map[string]string) string {
 	return dir
 }
 
-// hanging is when a process is taken to hang. It is not a measure of anything.
+// hanging is the timeout after which a process counts as hanging.
 const hanging = 3 * time.Minute
 
-// command is a run of belay that knows nothing of the user's own settings.
+// command returns a run of belay without the user's own settings.
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), hanging)
@@ -125,7 +125,7 @@ func belay(t *testing.T, dir string, args ...string) (stdout, stderr string, cod
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// stateOf is where the session first stands.
+// stateOf returns the state of the first session.
 func stateOf(t *testing.T, dir string) string {
 	t.Helper()
 	out, errs, code := belay(t, dir, "sessions", "--json")

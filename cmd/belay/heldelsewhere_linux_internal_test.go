@@ -14,8 +14,8 @@ steps:
   - text: Done.
 `
 
-// Whoever decides what a terminal asks about is told that the process there goes on: the
-// session is held, and nobody else could.
+// A decision about a question at a terminal reports that the process there continues: it
+// holds the session.
 func TestDecidingWhatATerminalAsks(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asksOnce})

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// hangs says something and then nothing more.
+// hangs streams a text and then hangs.
 const hangs = `
 follow_transcript: true
 steps:
@@ -19,7 +19,7 @@ steps:
   - fault: {hang: true}
 `
 
-// goesOn goes on where hangs hung.
+// goesOn continues where hangs stopped.
 const goesOn = `
 follow_transcript: true
 steps:
@@ -62,7 +62,8 @@ func TestInterruptAbortsTheTurn(t *testing.T) {
 	}
 }
 
-// A reader that does not read keeps a turn from ending, so that only force helps.
+// A reader that does not read blocks the end of a turn, so only a second
+// interrupt helps.
 func TestSecondInterruptForces(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n", "on.yaml": goesOn})
@@ -78,7 +79,7 @@ func TestSecondInterruptForces(t *testing.T) {
 	if !strings.Contains(errs, "recovered from a process that ended unexpectedly: 1 session released") {
 		t.Errorf("nothing is told of what was left behind: %s", errs)
 	}
-	// How far the turn came with its ending is a matter of luck.
+	// How far the turn's end came is random.
 	if state := stateOf(t, dir); state != "interrupted" && state != "aborted" {
 		t.Errorf("the session is %q, want interrupted or aborted", state)
 	}
@@ -142,7 +143,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 	})
 }
 
-// writesLater looks, and would write if it could go on.
+// writesLater reads, and would write if it could continue.
 const writesLater = `
 follow_transcript: true
 steps:
@@ -152,7 +153,7 @@ steps:
   - text: Done.
 `
 
-// A turn that was to change nothing changes nothing after a crash either.
+// A read-only turn is still read-only after a crash.
 func TestKilledTurnKeepsItsMode(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"s.yaml": hangs})
@@ -172,7 +173,7 @@ func TestKilledTurnKeepsItsMode(t *testing.T) {
 	}
 }
 
-// Whoever stops reading ends the turn, and in order.
+// A closed output ends the turn in order.
 func TestBrokenPipeEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n"})

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// slowGate is a hook that says that it is inside and waits for a line.
+// slowGate is a hook that reports that it is inside and waits for a line.
 const slowGate = `
 hooks:
   - id: slow-gate

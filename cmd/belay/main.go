@@ -9,6 +9,6 @@ import (
 )
 
 func main() {
-	sandbox.Main() // a process that was started to confine a command does that, and nothing else
+	sandbox.Main() // a process that was started to confine a command only does that
 	os.Exit(cli.Main())
 }

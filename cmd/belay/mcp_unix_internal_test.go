@@ -25,7 +25,7 @@ while read -r line; do
 done
 `
 
-// A turn that needs a server which is slow to start waits for it when it goes on.
+// A resumed turn waits for a server that it needs and that starts slowly.
 //
 // SPEC E-09, P-08
 func TestResumeWaitsForASlowServer(t *testing.T) {

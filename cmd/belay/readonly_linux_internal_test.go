@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// confinedBelay runs belay as somebody whom permissions bind, which they do not bind root.
+// confinedBelay runs belay as a user for whom permissions apply, unlike for root.
 func confinedBelay(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
 	cmd := command(t, dir, args...)
@@ -26,7 +26,7 @@ func confinedBelay(t *testing.T, dir string, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// What cannot be written is told with what to do about it.
+// Errors about files that cannot be written say what to do.
 func TestReadOnlyPlaces(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"s.yaml": "steps: [{text: Done.}]\n"})

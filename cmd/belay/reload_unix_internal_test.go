@@ -27,8 +27,8 @@ const (
 	brokenHook = "hooks:\n  - id: no\n    phase: tool.pre\n    acton: {deny: not here}\n"
 )
 
-// Files that change while `belay run` runs and cannot be loaded are shown when that happens: which
-// file, which line, what is wrong, and what is in force. So is that they can be loaded again.
+// Changed files that cannot be loaded are shown while `belay run` runs: the file, the line, the
+// mistake, and which version is active. So is that they can be loaded again.
 //
 // SPEC C-13, W-02
 func TestReloadsAreShown(t *testing.T) {
@@ -42,7 +42,7 @@ func TestReloadsAreShown(t *testing.T) {
 	}{
 		{
 			"a hook file of the project", ".belay/hooks/gate.yaml", soundHook, brokenHook, soundHook + "    priority: 1\n", false,
-			[]string{"warning: changed files of the project cannot be loaded: what was loaded before stays in force until you correct them\n", "    .belay/hooks/gate.yaml:4: ", `"acton" (did you mean "action"?)`},
+			[]string{"warning: changed files of the project cannot be loaded: the version that was loaded before stays active until you correct them\n", "    .belay/hooks/gate.yaml:4: ", `"acton" (did you mean "action"?)`},
 		},
 		{
 			"a hook file that is restored", ".belay/hooks/gate.yaml", soundHook, "hooks: [\n", soundHook, false,
@@ -81,7 +81,7 @@ func TestReloadsAreShown(t *testing.T) {
 				}
 			}
 			put(t, dir, test.file, test.mended)
-			if seen := c.await(c.stderr, "can be loaded again and are in force"); strings.Contains(seen, "warning:") {
+			if seen := c.await(c.stderr, "can be loaded again and are active"); strings.Contains(seen, "warning:") {
 				t.Errorf("there are more warnings:\n%s", seen)
 			}
 			c.signal(syscall.SIGINT)
@@ -90,7 +90,7 @@ func TestReloadsAreShown(t *testing.T) {
 	}
 }
 
-// A hook that does not run any more because its files changed is shown when that happens.
+// A hook that no longer runs because its files changed is reported at once.
 //
 // SPEC W-06
 func TestLostTrustIsShown(t *testing.T) {

@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	sandbox.Main() // it goes by the name of the program in the children it starts
+	sandbox.Main() // it has the name of the program in the children it starts
 	testscript.Main(m, map[string]func(){"belay": main})
 }
 
@@ -68,8 +68,8 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// remember keeps the first word of the last standard output, or the first part of it
-// that an expression catches: remember NAME [EXPRESSION].
+// remember stores the first word of the last standard output, or the first match of
+// an expression: remember NAME [EXPRESSION].
 func remember(ts *testscript.TestScript, neg bool, args []string) {
 	expression := `(\S+)`
 	if len(args) == 2 {

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// keyOfServers is what the servers of scripts take.
+// keyOfServers is the key that the servers of scripts accept.
 const keyOfServers = "sk-of-a-test-0123456789abcdef"
 
 // serve starts a server that answers with texts, one after the other, and keeps its

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pseudo-terminal: what is written to the first is typed at
-// the second.
+// openTerminal makes a pseudo-terminal: text that is written to the first end is
+// typed at the second.
 func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -43,14 +43,14 @@ func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-// answering says what to type behind what is on the screen, or nothing.
+// answering returns what to type after the text on the screen, or "".
 type answering func(seen string) string
 
-// asksFor is how what asks for an answer ends.
+// asksFor is the end of a prompt.
 var asksFor = regexp.MustCompile(`(say why not|or another pattern|or enter for none):$`)
 
-// atTerminal runs belay at a terminal where something was typed before, types
-// answers, and returns all that was on the screen, and the exit code.
+// atTerminal runs belay at a terminal with text that was typed before, types
+// answers, and returns everything on the screen, and the exit code.
 func atTerminal(t *testing.T, dir, before string, answer answering, environ []string, args ...string) (string, int) {
 	t.Helper()
 	keyboard, screen := openTerminal(t)
@@ -140,7 +140,7 @@ steps:
   - text: Done.
 `
 
-// A yes may be for this session, or for calls that a pattern covers.
+// An approval can be for this session, or for calls that a pattern covers.
 //
 // SPEC P-09
 func TestAYesMayReachFurther(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAYesMayReachFurther(t *testing.T) {
 	}
 }
 
-// What was typed before anybody asked is no consent.
+// Text that was typed before the question is not an approval.
 func TestTypingAheadIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
@@ -226,7 +226,7 @@ func TestInterruptWhileAsking(t *testing.T) {
 	}
 }
 
-// What a model says cannot move the cursor or rewrite what is on the screen.
+// The model's text cannot move the cursor or rewrite the screen.
 func TestTerminalIsSafeFromTheModel(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"evil.yaml": "steps:\n  - text: \"before \\b\\e[2J\\e]0;title\\a after\"\n    calls: [{tool: read, input: {path: \"x\\e[1A\"}}]\n  - text: Done.\n"})

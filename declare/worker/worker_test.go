@@ -18,7 +18,8 @@ const envelope = `{"v":1,"phase":"tool.pre","session":"s","turn":"t","step":2,"a
 
 func run(do string) string { return strings.Replace(envelope, "DO", do, 1) }
 
-// handler denies with where it is, waits for the end of its context, fails or panics.
+// handler denies with its position, waits for the end of its context, fails or
+// panics.
 func handler(cancelled chan<- struct{}) worker.Handler {
 	return worker.On(belay.ToolPre, func(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		var in struct{ Do string }

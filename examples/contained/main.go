@@ -1,5 +1,5 @@
-// Command contained is an agent with files and a shell that the floor judges and a
-// sandbox holds.
+// Command contained is an agent with files and a shell. The floor checks its
+// calls, and a sandbox confines its commands.
 package main
 
 import (
@@ -24,7 +24,7 @@ func contained(ctx context.Context, model belay.Model, project *os.Root) (*belay
 	box := sandbox.Find(ctx, nil) // needs sandbox.Main() as the first line of main
 	floor, err := permit.New(dir, &permit.Options{
 		Mode: permit.Build, Sandboxed: box.Kind() != sandbox.None,
-		Protect: []string{filepath.Join(dir, "sessions.db")}, // whatever the agent must not change: its own store, above all
+		Protect: []string{filepath.Join(dir, "sessions.db")}, // files that the agent must not change: above all its own store
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// show has a scripted model try three things.
+// show lets a scripted model try three calls.
 func show(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "contained-")
 	if err != nil {

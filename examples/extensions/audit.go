@@ -15,12 +15,12 @@ import (
 // docs:begin audit
 
 // Audit writes a line of JSON for each call, each decision of a person and each turn. It
-// writes names, ids and times, and nothing that was said.
+// writes names, ids and times, and nothing of the conversation.
 type Audit struct {
 	To  io.Writer
 	Now func() time.Time
 
-	mu sync.Mutex // calls of one message end side by side
+	mu sync.Mutex // calls of one message end concurrently
 }
 
 var (
@@ -78,7 +78,8 @@ func (a *Audit) write(e Entry) error {
 	return nil
 }
 
-// Close is called with the agent's: what is written to may want to be closed too.
+// Close is called when the agent is closed. It also closes the writer, if
+// possible.
 func (a *Audit) Close(context.Context) error {
 	if c, ok := a.To.(io.Closer); ok {
 		if err := c.Close(); err != nil {

@@ -11,8 +11,8 @@ import (
 
 // docs:begin costcap
 
-// CostCap bounds what all sessions of an agent cost together, for as long as the process
-// lives. Options.Budget bounds single turns and sessions.
+// CostCap limits the total cost of all sessions of an agent, as long as the process
+// lives. Options.Budget limits single turns and sessions.
 type CostCap struct {
 	Dollars float64
 

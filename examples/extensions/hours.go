@@ -11,12 +11,12 @@ import (
 
 // docs:begin hours
 
-// Hours lets tools run at some time of the day only: from the beginning of From to the
-// beginning of To, which may be on the next day.
+// Hours allows tools only at some hours of the day: from the beginning of From to the
+// beginning of To, which can be on the next day.
 type Hours struct {
 	Tools    []string
 	From, To time.Duration  // since midnight
-	In       *time.Location // whose day it is
+	In       *time.Location // the time zone
 	Now      func() time.Time
 }
 
@@ -33,7 +33,7 @@ func (h Hours) Prompt(belay.AgentConfig) (fragment, resources string) {
 	return fmt.Sprintf("%v can be called from %s to %s.", h.Tools, clock(h.From), clock(h.To)), ""
 }
 
-// Hooks bring a gate that is asked about those tools alone.
+// Hooks returns a gate for those tools.
 func (h Hours) Hooks() []hook.Subscription {
 	return []hook.Subscription{belay.ToolPre.On("hours", h.gate, &hook.Options{Match: hook.Match{Tools: h.Tools}})}
 }

@@ -1,6 +1,6 @@
-// Command extensions is an agent with small subsystems of its own: an audit in JSON lines,
-// redaction of what tools return, a tenant in every call of a tool, a cap on what it
-// costs, and a tool that runs in office hours only. Each is a file.
+// Command extensions is an agent with small extensions: an audit in JSON lines, redaction
+// of tool results, a tenant in every tool call, a cost limit, and a tool that runs only in
+// office hours. Each is a file.
 package main
 
 import (
@@ -21,8 +21,8 @@ func main() {
 	}
 }
 
-// run runs turns until the budget is used up. It prints what the model sees; the audit goes
-// elsewhere.
+// run runs turns until the budget is used up. It prints what the model sees; the audit has
+// its own writer.
 func run(ctx context.Context, out, audit io.Writer, now func() time.Time) error {
 	model := scripted.New([]scripted.Step{ // a real one has a price: each step costs 20 cents here
 		{Calls: []scripted.Call{{Tool: "orders", Input: `{"of": "ann", "tenant": "globex"}`}}, Usage: belay.Usage{Cost: 0.20}},

@@ -10,8 +10,8 @@ import (
 
 // docs:begin redact
 
-// Redact keeps what matches its patterns out of the results of tools, before the model,
-// the transcript and other hooks see them.
+// Redact removes text that matches its patterns from the results of tools, before the
+// model, the transcript and other hooks see them.
 type Redact struct{ Patterns []*regexp.Regexp }
 
 var _ belay.HookExtension = Redact{}
@@ -19,11 +19,11 @@ var _ belay.HookExtension = Redact{}
 // Name returns the name for errors.
 func (Redact) Name() string { return "redact" }
 
-// Hooks bring a rewriter. Rewriters run before all others, and what cannot be redacted is
-// withheld.
+// Hooks returns a rewriter. Rewriters run before all others, and a result that cannot be
+// redacted is withheld.
 func (r Redact) Hooks() []hook.Subscription {
 	return []hook.Subscription{belay.ToolPost.On("redact", r.redact, &hook.Options{
-		Capabilities: hook.CanRewriteOutput, // rewriting has to be named
+		Capabilities: hook.CanRewriteOutput, // rewriting must be declared
 		Failure:      hook.Closed,
 	})}
 }

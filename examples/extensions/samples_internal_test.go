@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// taking takes a turn of an agent whose model makes these calls, and returns the turn and
-// what the model was told by the calls.
+// taking runs a turn of an agent whose model makes these calls, and returns the turn and
+// the results.
 func taking(t *testing.T, opts *belay.Options, session string, calls ...scripted.Call) (*belay.Turn, []string) {
 	t.Helper()
 	var steps []scripted.Step
@@ -115,7 +115,7 @@ func (c *closable) Close() error {
 	return c.fault
 }
 
-// What goes wrong when the file is closed is told by whoever closes the agent.
+// An error when the file is closed is returned by closing the agent.
 func TestAuditThatCannotBeClosed(t *testing.T) {
 	t.Parallel()
 	torn := errors.New("the disk is gone")
@@ -128,7 +128,7 @@ func TestAuditThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// An audit that cannot be written shows, and holds up no work.
+// An audit that cannot be written is reported, and does not block the work.
 func TestAuditThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	turn, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{&Audit{To: full{}, Now: evening}}}, "s", scripted.Call{Tool: "echo"})

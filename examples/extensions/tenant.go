@@ -10,8 +10,8 @@ import (
 
 // docs:begin tenant
 
-// Tenant puts the tenant that a session belongs to into every call of a tool, whatever the
-// model wrote there. The tool's schema has an optional property "tenant".
+// Tenant puts the tenant of a session into every tool call, whatever the model wrote
+// there. The tool's schema has an optional property "tenant".
 func Tenant(tool string, of func(session string) (string, error)) belay.Interceptor {
 	return belay.Interceptor{
 		Name: "tenant",
@@ -19,7 +19,7 @@ func Tenant(tool string, of func(session string) (string, error)) belay.Intercep
 		Before: func(_ context.Context, call *belay.Invocation) (belay.Interception, error) {
 			tenant, err := of(call.Session)
 			if err != nil {
-				return belay.Interception{}, err // an error refuses the call
+				return belay.Interception{}, err // an error denies the call
 			}
 			var input map[string]json.RawMessage
 			if err := call.Decode(&input); err != nil {

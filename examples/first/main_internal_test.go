@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The program needs no key and no network, and tells what happens as it happens.
+// The program needs no key and no network, and prints events as they happen.
 func Example() {
 	main()
 	// Output:
@@ -29,7 +29,7 @@ func TestProgramIsShort(t *testing.T) {
 	}
 	lines := 0
 	for line := range strings.Lines(string(source)) {
-		if !strings.Contains(line, "// docs:") { // what marks it for the documentation
+		if !strings.Contains(line, "// docs:") { // the marks for the documentation
 			lines++
 		}
 	}
@@ -38,7 +38,8 @@ func TestProgramIsShort(t *testing.T) {
 	}
 }
 
-// The first program is light to build: whoever embeds Belay pays for what it uses.
+// The first program has few dependencies: a program that embeds Belay builds only
+// what it uses.
 func TestProgramIsLight(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".")

@@ -1,5 +1,5 @@
-// Command proxy has an agent whose subagent is another service: what it is asked is
-// posted there, and what comes back is its answer.
+// Command proxy has an agent whose subagent is another service: the task is posted
+// there, and the response is the answer.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 // proxy is a subagent that is a service at an address.
 type proxy struct{ address string }
 
-// Run posts the text. The context is cancelled when the parent's turn is, and when the
-// subagent's time is up.
+// Run posts the text. The context is cancelled with the parent's turn, and when the
+// subagent times out.
 func (p proxy) Run(ctx context.Context, text string, _ ...belay.Part) iter.Seq2[belay.Event, error] {
 	return func(yield func(belay.Event, error) bool) {
 		answer, err := p.post(ctx, text)
@@ -74,7 +74,7 @@ func translate(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such phrase", http.StatusNotFound)
 		return
 	}
-	_, _ = io.WriteString(w, translated) // the caller may be gone
+	_, _ = io.WriteString(w, translated) // the caller has possibly left
 }
 
 func main() {

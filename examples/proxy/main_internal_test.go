@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The service is on loopback, and what it has no answer for is told to the model.
+// The service is on loopback, and its errors are reported to the model.
 func Example() {
 	main()
 	// Output:
@@ -21,14 +21,15 @@ func Example() {
 	// Good morning is Guten Morgen. For good evening the service has no words.
 }
 
-// A service that does not answer is left when the parent's turn is cancelled.
+// A request to a service that does not answer ends when the parent's turn is
+// cancelled.
 func TestProxyHeedsACancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	gone := make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); err != nil { // what is not read hides that its sender is gone
+		if _, err := io.ReadAll(r.Body); err != nil { // read the body, so that the end of the connection is noticed
 			t.Error(err)
 		}
 		cancel()

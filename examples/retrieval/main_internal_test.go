@@ -1,7 +1,7 @@
 package main
 
-// The archivist does what the turn that asks it may: in the second turn it may not write,
-// and in the third it is not asked at all.
+// The archivist has the access of the turn that asks: in the second turn it must not
+// write, and in the third it is not called at all.
 //
 // SPEC E-08
 func Example() {

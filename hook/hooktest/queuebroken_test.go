@@ -276,7 +276,7 @@ var brokenQueues = []struct {
 			return err
 		}
 	}, []string{"a job that is not running cannot be settled"}},
-	{"lets go of a job it could not settle", func(q *faultyQueue) {
+	{"releases a job it could not settle", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			err := q.MemoryQueue.Settle(ctx, job, attempt, again)
 			if errors.Is(err, hook.ErrSettled) {

@@ -47,9 +47,9 @@ func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*Agent
 	a.DefaultMode(ctx, s) // an agent's mode is compared with it
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
-		return nil, fmt.Errorf("look for the tools: %w", err)
+		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	defer func() { _ = root.Close() }() // nothing is done with the tools
+	defer func() { _ = root.Close() }() // the tools are not used
 	c := &AgentCheck{settings: s, skills: AllSkills(ctx, s)}
 	for _, tool := range toolbox.All(root, nil) {
 		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
@@ -113,7 +113,7 @@ func Foreign(s *config.Loaded, path string) bool {
 var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
 
 // adapt translates a declaration of .claude/agents into the names that are used here. It returns notes on what it
-// changed and what it left out. It leaves out only tools that the agent can do without. A tool with a limit, such as
+// changed and what it left out. It leaves out only tools that the agent does not need. A tool with a limit, such as
 // Bash(git log:*), keeps its name, which no tool here has, so that the agent is not made with more than its file
 // allows.
 func adapt(d *subagent.Declaration) []string {
@@ -155,7 +155,7 @@ func adapted(s *config.Loaded) []string {
 		return nil
 	}
 	var notes []string
-	declared, _ := subagent.LoadDir(dir) // what is wrong with them is told elsewhere
+	declared, _ := subagent.LoadDir(dir) // their problems are reported elsewhere
 	for _, d := range declared {
 		if said := adapt(d); len(said) > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %s", ShownPath(s, d.Path), strings.Join(said, "; ")))

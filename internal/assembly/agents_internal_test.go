@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// No agent is made without the hooks that its file has: whoever calls, one of them may be
-// a gate.
+// No agent is made without the hooks of its file, by any caller: one of them can be a
+// gate.
 func TestNoAgentIsMadeWithoutItsHooks(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -29,7 +29,8 @@ type Assembled struct {
 	Abandons bool
 	// GivenModel answers in place of the model that the settings name, if it is not nil.
 	GivenModel belay.Model
-	// Serves is true if the agent takes turns that others began, perhaps with another model.
+	// Serves is true if the agent runs turns that other processes began, perhaps with
+	// another model.
 	Serves bool
 
 	Agent    *belay.Agent
@@ -66,7 +67,8 @@ func (w *Assembled) modelName() string {
 	return FullModelName(w.Settings)
 }
 
-// OnClose makes Close call a function, before those that it already calls.
+// OnClose makes Close call a function, before the functions that were
+// registered earlier.
 func (w *Assembled) OnClose(f func() error) { w.closers = append(w.closers, f) }
 
 // Close ends the agent and everything that it uses, except for the store.
@@ -174,8 +176,8 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	return nil
 }
 
-// Background does the agent's background work until Close is called. Close waits a few seconds for what the turns add to
-// the agent's memory.
+// Background runs the agent's background work until Close is called. Close waits a few seconds until the turns are
+// added to the agent's memory.
 func (a *Assembler) Background(ctx context.Context, w *Assembled) {
 	w.OnClose(a.startJobs(ctx, w.Agent))
 	w.OnClose(a.settleMemory(ctx, w))
@@ -275,13 +277,13 @@ const instructions = "You are an agent that works in a project on its user's mac
 // environment describes to the model where it runs.
 func environment(s *config.Loaded) *belay.Environment {
 	shell := "sh"
-	if _, err := exec.LookPath("bash"); err == nil { // as the tool for commands chooses
+	if _, err := exec.LookPath("bash"); err == nil { // as the shell tool chooses it
 		shell = "bash"
 	}
 	return &belay.Environment{Dir: s.Project, Shell: shell}
 }
 
-// startJobs does background work until stop is called.
+// startJobs runs background work until stop is called.
 func (a *Assembler) startJobs(ctx context.Context, agent *belay.Agent) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup

@@ -18,7 +18,7 @@ type Assembler struct {
 	Options
 
 	looked sync.Once
-	box    *sandbox.Sandbox // what the machine has, once that was looked for
+	box    *sandbox.Sandbox // features of the machine, once they were detected
 }
 
 // Options are what a program adds to the settings. The zero value adds nothing.
@@ -30,7 +30,7 @@ type Options struct {
 	// Hooks and Extensions are part of every agent.
 	Hooks      []hook.Subscription
 	Extensions []belay.Extension
-	// Reserved are names that the program itself answers to when they are typed with a slash in front. A skill with
+	// Reserved are names that the program itself handles when they are typed with a slash in front. A skill with
 	// such a name cannot be typed.
 	Reserved []string
 	// Logger logs what the runtime does. Without one nothing is logged, except that declared hooks log to a file beside
@@ -48,7 +48,8 @@ type Notice struct {
 	Label string
 	// Text is the notice. It contains nothing that a terminal would interpret.
 	Text string
-	// Later is true if the notice came up while agents were running, for example because a file changed.
+	// Later is true if the problem appeared while agents were running, for example because a file
+	// changed.
 	Later bool
 }
 
@@ -86,7 +87,8 @@ func (a *Assembler) label(label, text string) {
 	a.notify(Notice{Warning: true, Label: label, Text: text})
 }
 
-// warned reports a problem that came up while agents were running, and relieved that it is over.
+// warned reports a problem that appeared while agents were running, and relieved that it is
+// solved.
 func (a *Assembler) warned(text string)   { a.notify(Notice{Warning: true, Text: text, Later: true}) }
 func (a *Assembler) relieved(text string) { a.notify(Notice{Text: text, Later: true}) }
 

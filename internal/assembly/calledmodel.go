@@ -29,7 +29,7 @@ type calledModel struct {
 	belay.Model
 
 	name string
-	// at is who serves it, and model its name there; nil for a script.
+	// at is its provider, and model its name there; nil for a script.
 	at    *config.Provider
 	model string
 	// key is masked; empty if none is sent. keyFrom is the variable or the file that it
@@ -139,7 +139,7 @@ func (m *calledModel) Reach(ctx context.Context) error {
 	case failure.Kind == belay.ModelAuth:
 		return fmt.Errorf("%s refuses the key %s from %s: %s", m.at.Name, m.key, m.keyFrom, FailureReason(failure))
 	default:
-		return nil // it answers, and lists nothing
+		return nil // it answers, but without a list
 	}
 }
 
@@ -187,7 +187,7 @@ type modelLister interface {
 
 // Answered reports whether the server answered at all, even if it refused the request.
 func Answered(failure *belay.ModelError) bool {
-	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
+	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as if nothing listens
 	return failure.Kind != belay.ModelNetwork && !lost
 }
 

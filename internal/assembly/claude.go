@@ -17,7 +17,7 @@ import (
 // otherAgent is the page about files that were written for another agent.
 const otherAgent = "docs/coming-from-claude-code.md"
 
-// Unheeded returns warnings about files that look as if they stopped or checked something, and do not: hooks in the
+// Unheeded returns warnings about files that seem to block or check something, but have no effect: hooks in the
 // wrong directory, and hooks and permissions of another agent. A user may rely on one of them.
 func Unheeded(s *config.Loaded, p *Places) []string {
 	var odd []string
@@ -53,7 +53,7 @@ func claudeSettings(s *config.Loaded) []string {
 // If its permissions only allow, they are not in keys, and allows is true: ignoring them only makes the agent ask more
 // often.
 func claudeKeys(file string) (keys []string, allows bool) {
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // a pipe would wait for its other end
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, false
 	}
 	text, err := readFirst(file, 1<<20)
@@ -103,7 +103,7 @@ func Unused(s *config.Loaded) []string {
 		if err == nil && !e.IsDir() && filepath.Ext(path) == ".md" {
 			commands++
 		}
-		return nil // what cannot be looked at has none
+		return nil // a directory that cannot be read counts as empty
 	})
 	if commands > 0 {
 		odd = append(odd, fmt.Sprintf(".claude/commands: it is not read (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))

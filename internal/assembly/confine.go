@@ -39,9 +39,9 @@ func (a *Assembler) MachineSandbox(ctx context.Context) *sandbox.Sandbox {
 
 // confine runs a command in the sandbox. The command may change the project, the temporary directory and the
 // directories that the settings name, except for the files that control Belay and git. A command of zone 0, and every
-// command in read-only mode, may not change the project. A command has network access if the floor found that it needs
-// it. A command that changes the machine runs outside the sandbox, because its approval covered that. A command that
-// the floor did not understand completely stays inside.
+// command in read-only mode, must not change the project. A command has network access if the floor found that it
+// needs it. A command that changes the machine runs outside the sandbox, because its approval covered that. A command
+// that the floor did not understand completely stays inside.
 func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
@@ -50,9 +50,9 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 		return nil
 	}
 	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)}).strictest
-	if e == nil { // it was judged too long ago, or elsewhere
+	if e == nil { // it was checked too long ago, or in another process
 		e = f.Of(nil).Explain(ctx, call.Tool, call.Input)
-		e.Findings, e.Zone = nil, permit.ZoneSafe // and so it gets neither network nor a way out, and changes nothing
+		e.Findings, e.Zone = nil, permit.ZoneSafe // so it gets no network and cannot leave the sandbox, and can change nothing
 	}
 	if f.outside(e) {
 		return nil
@@ -108,7 +108,7 @@ func (f *Floor) Confinement(e *permit.Explanation) string {
 func (f *Floor) outside(e *permit.Explanation) bool {
 	var policy *sandbox.Policy
 	return e.Outside(func(path string) bool {
-		if policy == nil { // it costs a look at the file system, and few commands need it
+		if policy == nil { // few commands need this access to the file system
 			p := f.policy(e)
 			policy = &p
 		}
@@ -147,8 +147,8 @@ func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	return p
 }
 
-// steering returns the files of the project that control Belay, git and other agents. If there is no git repository, a
-// command may not create one, unless that is its purpose: git runs programs that its settings name, and many shell
+// steering returns the files of the project that control Belay, git and other agents. If there is no git repository,
+// a command must not create one, unless that is its purpose: git runs programs that its settings name, and many shell
 // prompts run git.
 func steering(project string, e *permit.Explanation) []string {
 	var paths []string
@@ -199,7 +199,7 @@ func makesRepository(f permit.Finding) bool {
 // downloads creates the directory, and all confined commands use it from then on. Until then builds read the user's
 // packages.
 func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
-	root, err := os.OpenRoot(cache) // confined commands may have put links there
+	root, err := os.OpenRoot(cache) // confined commands can have put links there
 	if err != nil {
 		return nil, fmt.Errorf("make a place for packages: %w", err)
 	}
@@ -211,7 +211,7 @@ func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	}
 	if modules {
 		env = append(env, "GOMODCACHE="+filepath.Join(cache, "go-mod"))
-		proxy := "file://" + filepath.ToSlash(filepath.Join(userModules(), "cache", "download")) // what is there need not be fetched again
+		proxy := "file://" + filepath.ToSlash(filepath.Join(userModules(), "cache", "download")) // existing packages need no download
 		if e.Network() {
 			env = append(env, "GOPROXY="+proxy+","+cmp.Or(os.Getenv("GOPROXY"), "https://proxy.golang.org,direct"))
 		} else {
@@ -303,7 +303,7 @@ func privateCache(project string) (string, error) {
 		return "", fmt.Errorf("make a place for caches: %w", err)
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isMine(info) {
-		return "", fmt.Errorf("%s is to hold caches, and is not a directory of this user's alone: remove it", dir)
+		return "", fmt.Errorf("%s is for caches, but is not a private directory of this user: remove it", dir)
 	}
 	return dir, nil
 }
@@ -316,7 +316,7 @@ func (f *Floor) Sandboxed() string {
 	case f.box != nil:
 		return string(f.box.Kind())
 	case f.settings.Sandbox.Mode == config.SandboxRequire:
-		return "none, and commands are refused without one"
+		return "none, and commands are denied without one"
 	default:
 		return "none: commands are one zone higher"
 	}

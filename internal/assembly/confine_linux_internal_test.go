@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// room is a project whose shell is confined as that of the command line is.
+// room is a project whose shell is confined like that of the command line.
 type room struct {
 	t     *testing.T
 	floor *Floor
@@ -65,7 +65,8 @@ func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
 	return r
 }
 
-// sandboxed ends a test where the machine does not hold what is to be seen.
+// sandboxed skips a test if the machine does not enforce the limit in
+// question.
 func (r *room) sandboxed(limits ...sandbox.Limit) *room {
 	r.t.Helper()
 	for _, limit := range append(limits, sandbox.Writes) {
@@ -76,7 +77,7 @@ func (r *room) sandboxed(limits ...sandbox.Limit) *room {
 	return r
 }
 
-// run judges a command as a turn would, and runs it though it be refused.
+// run checks a command as in a turn, and runs it even if it is denied.
 func (r *room) run(command string) (belay.Authorization, belay.Result) {
 	r.t.Helper()
 	r.calls++
@@ -96,7 +97,7 @@ func (r *room) run(command string) (belay.Authorization, belay.Result) {
 	return a, result
 }
 
-// mustRun runs a command that passes and succeeds.
+// mustRun runs a command that must be allowed and succeed.
 func (r *room) mustRun(command string) string {
 	r.t.Helper()
 	a, result := r.run(command)
@@ -122,8 +123,8 @@ func outside(t *testing.T) string {
 	return dir
 }
 
-// A program of the project is zone 2 and runs by itself in build mode. The parser
-// cannot see what it does; the sandbox holds it all the same.
+// A program of the project is zone 2 and runs without approval in build mode. The
+// parser cannot see what it does, but the sandbox confines it.
 //
 // SPEC P-12
 func TestSandboxHoldsWhatTheParserCannotSee(t *testing.T) {
@@ -218,8 +219,9 @@ func TestBuildsWorkInTheSandbox(t *testing.T) {
 	}
 }
 
-// A command that was understood to change the machine was let do that, by a person or
-// by a rule: it runs as it is. One that was not understood stays inside.
+// A command that was understood to change the machine runs outside the sandbox,
+// because a person or a rule has allowed it. A command that was not understood stays
+// inside.
 //
 // SPEC P-12
 func TestWhatWasLetOutRunsOutside(t *testing.T) {
@@ -240,7 +242,7 @@ func TestWhatWasLetOutRunsOutside(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(target, "unknown.txt")); err == nil {
 		t.Error("what was not understood was let out")
 	}
-	// One part that was understood does not take the rest out with it.
+	// One understood part does not take the other parts out of the sandbox.
 	a, result = r.run("touch " + target + "/half.txt; sh commands")
 	if a.Decision != belay.ToolAsk || !result.IsError {
 		t.Errorf("%+v, %s", a, result.Text)
@@ -252,8 +254,8 @@ func TestWhatWasLetOutRunsOutside(t *testing.T) {
 	}
 }
 
-// What the user lets confined commands change can be changed; a command that nobody
-// has judged is confined most tightly.
+// Directories of the user's settings can be changed by confined commands; a command
+// that was not checked gets the strictest confinement.
 func TestSandboxSettings(t *testing.T) {
 	t.Parallel()
 	target := outside(t)
@@ -279,7 +281,7 @@ func TestSandboxSettings(t *testing.T) {
 	}
 }
 
-// Where a sandbox is required and there is none, commands are refused.
+// If a sandbox is required and there is none, commands are denied.
 func TestSandboxIsRequired(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "sandbox: {mode: require}\n", nil)
@@ -292,7 +294,7 @@ func TestSandboxIsRequired(t *testing.T) {
 	}
 }
 
-// A directory for caches that somebody else prepared is not used.
+// A directory for caches that another user prepared is not used.
 func TestPrivateCacheIsPrivate(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) error{
 		"one that others may use": func(dir string) error { return os.Mkdir(dir, 0o700|fs.ModePerm) },
@@ -324,8 +326,8 @@ func TestPrivateCacheIsPrivate(t *testing.T) {
 	}
 }
 
-// Network is for a purpose: what is fetched goes into stores of the project's own, and the
-// agent that holds the user's keys is there for git and ssh alone.
+// Network access has a purpose: downloads go into directories of the project, and only git
+// and ssh can use the agent with the user's keys.
 //
 // SPEC P-15
 func TestNetworkIsForAPurpose(t *testing.T) {

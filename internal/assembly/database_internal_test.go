@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a store on a server says is a line each, and nothing is said twice in a row.
+// Each log message of a store on a server is one line, and none is repeated in a
+// row.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder

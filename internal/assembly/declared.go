@@ -30,7 +30,7 @@ func agentDirs(s *config.Loaded) []string {
 			dirs = append(dirs, filepath.Join(dir, "agents"))
 		}
 	}
-	for _, of := range []string{".claude", ".belay"} { // what a project has for another agent may do here too
+	for _, of := range []string{".claude", ".belay"} { // agents of a project for another program are used here too
 		if dir := filepath.Join(s.Project, of, "agents"); staysInside(s.Project, dir) {
 			dirs = append(dirs, dir)
 		}
@@ -51,7 +51,7 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 				adapt(d)
 			}
 			if before := byName[d.Name]; before != nil {
-				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s stands in front of it", d.Name, d.Path)})
+				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", d.Name, d.Path)})
 			}
 			byName[d.Name] = d
 		}
@@ -139,7 +139,7 @@ func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.
 	return all
 }
 
-// build makes an agent of a declaration. A subagent may not do what its parent may not do, even if its file says so.
+// build makes an agent of a declaration. A subagent must not do more than its parent, even if its file says so.
 func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own ...belay.Extension) (*belay.Agent, error) {
 	if why := unusable(d); why != "" {
 		return nil, fmt.Errorf("%s: %s", d.Path, why)
@@ -222,7 +222,7 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 			tools = append(tools, tool)
 		}
 	}
-	names = append(names, subagent.InvokeTool) // which an extension brings
+	names = append(names, subagent.InvokeTool) // an extension provides it
 	for _, wanted := range d.Tools {
 		if !slices.Contains(names, wanted) && !OfServer(wanted) {
 			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))
@@ -261,7 +261,7 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
 		fails := check.fails(d)
 		unfit := len(fails) > 0 || Foreign(s, d.Path) && len(check.Mistakes(d)) > 0
-		if p := UnreadHooks(s, d); p != nil { // who wrote hooks here means this program
+		if p := UnreadHooks(s, d); p != nil { // an author who wrote hooks here means this program
 			unused = append(unused, *p)
 		} else if unfit && Foreign(s, d.Path) {
 			odd++

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Without a name the model is the default of the first provider that has a key.
-// testKey is the key that these tests use.
+// Without a name the model is the default of the first provider with a key.
+// testKey is the key of these tests.
 const testKey = "sk-of-a-test-0123456789abcdef"
 
 func TestChosenModel(t *testing.T) {
@@ -44,7 +44,7 @@ func TestChosenModel(t *testing.T) {
 	}
 }
 
-// A name makes a model of its provider, with what the settings say about it.
+// A name makes a model of its provider, with its settings.
 func TestFindModel(t *testing.T) {
 	t.Parallel()
 	settings := load(t, `
@@ -82,7 +82,8 @@ providers:
 	}
 }
 
-// Two accounts with a vendor are two models, although the vendor calls them alike.
+// Two accounts with a vendor are two models, although the vendor uses the same
+// name.
 func TestAccountsAreToldApart(t *testing.T) {
 	t.Parallel()
 	settings := load(t, "providers: {second: {kind: anthropic, key_env: SECOND_KEY}}\n", "SECOND_KEY=k", "ANTHROPIC_API_KEY=k")
@@ -109,7 +110,8 @@ func TestIsHere(t *testing.T) {
 	}
 }
 
-// What a key file should not hold is told with the file's name, and without the key.
+// Invalid content of a key file is reported with the file's name, and without the
+// key.
 func TestKeyFilesHoldKeys(t *testing.T) {
 	t.Parallel()
 	const assigned = "key sets a variable, OPENAI_API_KEY=…, but a key file must contain only the key"
@@ -147,7 +149,8 @@ func TestKeyFilesHoldKeys(t *testing.T) {
 	}
 }
 
-// The defaults are in the built-in table: their windows and prices are known.
+// The default models are in the built-in table: their windows and prices are
+// known.
 func TestDefaultModelsAreKnown(t *testing.T) {
 	t.Parallel()
 	settings := load(t, "", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k")

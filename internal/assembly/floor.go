@@ -78,9 +78,9 @@ func (a *Assembler) DefaultMode(ctx context.Context, s *config.Loaded) {
 func withProfiles(tools map[string]permit.Profile) map[string]permit.Profile {
 	all := map[string]permit.Profile{skill.ReadTool: {}, skill.InvokeTool: {}, subagent.InvokeTool: {}, subagent.DelegateTool: {}}
 	for _, tool := range []string{memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool} {
-		all[tool] = permit.Profile{} // the user has switched them on
+		all[tool] = permit.Profile{} // the user has switched these tools on
 	}
-	all[toolbox.AskUserTool] = permit.Profile{} // asking is all it does
+	all[toolbox.AskUserTool] = permit.Profile{} // it only asks a question
 	maps.Copy(all, tools)
 	return all
 }
@@ -91,7 +91,7 @@ func ownFiles(s *config.Loaded) []string {
 	if s.UserDir != "" {
 		own = append(own, s.UserDir)
 	}
-	if spaces, err := ReadRegistry(s); err == nil { // openPlaces tells what is wrong with it
+	if spaces, err := ReadRegistry(s); err == nil { // openPlaces reports its problems
 		for _, r := range spaces {
 			own = append(own, r.Dir)
 		}

@@ -50,7 +50,7 @@ func floorFor(t *testing.T, s *config.Loaded) *Floor {
 	return f
 }
 
-// toolCall is a call as the floor is asked about it.
+// toolCall returns a call in the form of the floor.
 func toolCall(t *testing.T, id, tool string, input any) belay.ToolCall {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"id": id, "tool": tool, "input": input})
@@ -64,7 +64,7 @@ func toolCall(t *testing.T, id, tool string, input any) belay.ToolCall {
 	return call
 }
 
-// The mode of a turn decides how far its calls go.
+// The mode of a turn decides which of its calls run.
 //
 // SPEC P-04
 func TestModes(t *testing.T) {
@@ -75,7 +75,7 @@ func TestModes(t *testing.T) {
 	}{
 		{"read", map[string]string{"path": "go.mod"}},
 		{"write", map[string]string{"path": "x.go", "content": "package x\n"}},
-		{"fetch", map[string]string{}}, // nobody knows what it does
+		{"fetch", map[string]string{}}, // its effects are unknown
 	}
 	want := map[string]string{
 		"read-only":  "pass/deny/deny",
@@ -110,7 +110,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What the settings of the user say about the floor holds.
+// The user's settings of the floor apply.
 //
 // SPEC P-01, P-05, P-06
 func TestFloorHeedsSettings(t *testing.T) {
@@ -158,8 +158,8 @@ permit:
 	}
 }
 
-// A call is confined by what was found when it was judged, and of two judgements by
-// the tighter.
+// A call is confined by the findings when it was checked, and by the stricter of
+// two.
 //
 // SPEC P-12
 func TestJudgementsAreRemembered(t *testing.T) {
@@ -199,7 +199,7 @@ func TestJudgementsAreRemembered(t *testing.T) {
 	}
 }
 
-// Whoever is asked is told how far a call reaches, and a pattern for calls like it.
+// A question shows what a call affects, and a pattern for similar calls.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	f := floorFor(t, load(t, ""))

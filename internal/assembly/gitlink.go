@@ -43,7 +43,7 @@ func (r *repository) steering() []string {
 	return paths
 }
 
-// settle moves away what a command has created, and says so.
+// settle renames files that a command has created, and reports that.
 func (r *repository) settle() string {
 	var held []string
 	hold := func(path string) {
@@ -59,7 +59,7 @@ func (r *repository) settle() string {
 			name = path
 		}
 		if err := os.Rename(path, to); err != nil {
-			held = append(held, fmt.Sprintf("%s, which could not be moved away (%v): remove it before git is used", name, err))
+			held = append(held, fmt.Sprintf("%s, which could not be moved away (%v): remove it before you use git", name, err))
 			return
 		}
 		held = append(held, name)

@@ -19,7 +19,7 @@ func (r *room) git(t *testing.T, args ...string) {
 	}
 }
 
-// What a confined command leaves behind is not run by the user's next git status.
+// Files that a confined command leaves are not run by the user's next git status.
 //
 // SPEC P-06, P-12
 func TestGitDoesNotRunWhatACommandLeft(t *testing.T) {

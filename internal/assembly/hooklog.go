@@ -50,7 +50,8 @@ func (f *lateFile) Write(line []byte) (n int, err error) {
 	return n, nil
 }
 
-// hookFailed reports the failure of a hook that no turn waits for.
+// hookFailed reports the failure of a hook that runs in the background of
+// turns.
 func (a *Assembler) hookFailed(_ hook.Scope, p hook.Problem) {
 	happened, said := "", p.Err.Error()
 	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok {

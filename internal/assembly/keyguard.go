@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// keyGuard returns guards for the files that hold keys: no mode, rule or approval lets a call read or change one. They
-// see what the floor finds in a call. Programs that the floor cannot look into are kept away by the sandbox, if there
-// is one.
+// keyGuard returns guards for the files that hold keys: no mode, rule or approval lets a call read or change one.
+// They check the findings of the floor about a call. For programs that the floor cannot analyse, the sandbox hides
+// the files, if there is one.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	files := keyFiles(s)
 	if len(files) == 0 {
@@ -52,7 +52,7 @@ func keyFiles(s *config.Loaded) []string {
 	for _, name := range s.ProviderNames() {
 		p, err := s.Provider(name)
 		if err != nil || p.KeyFile == "" {
-			continue // there is none of that name, or it has no file
+			continue // the provider is unknown, or it has no file
 		}
 		files = append(files, filepath.Clean(p.KeyFile))
 		if direct, err := filepath.EvalSymlinks(p.KeyFile); err == nil {

@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineMemory is how many bytes of memory the machine has, or 0 if it does not say.
+// machineMemory returns the memory of the machine in bytes, or 0 if it is unknown.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

@@ -2,6 +2,6 @@
 
 package assembly
 
-// machineMemory is how many bytes of memory the machine has, or 0 if it does not say. It is
-// for the sandbox, which there is on Linux only.
+// machineMemory returns the memory of the machine in bytes, or 0 if it is unknown. Only the
+// sandbox uses it, and the sandbox exists only on Linux.
 func machineMemory() int64 { return 0 }

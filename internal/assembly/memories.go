@@ -45,8 +45,7 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	return memory.Open(ctx, s.Memory.File, nil)
 }
 
-// settling is how long Close waits for turns to be added to the memory. What is not done by then is done the next time
-// an agent runs.
+// settling is how long Close waits for turns to be added to the memory. The rest is done the next time an agent runs.
 const settling = 5 * time.Second
 
 // settleMemory returns a function that waits until the turns are added to the memory, so that the next program can
@@ -91,7 +90,7 @@ func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	waiting := 0
 	for m, err := range w.Memories.List(ctx, memory.Filter{States: []memory.State{memory.Proposed}}) {
 		if err != nil {
-			return // it is a remark, and they wait anyway
+			return // it is only a remark
 		}
 		if RecalledIn(w.Settings, &m) {
 			waiting++
@@ -106,7 +105,7 @@ func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	}
 }
 
-// extracting reports whether a turn since a time is still to be added to the memory.
+// extracting reports whether a turn since a time must still be added to the memory.
 func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) (bool, error) {
 	open := make(map[string]bool)
 	var over []string
@@ -117,7 +116,7 @@ func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) 
 		case run.State == hook.Backgrounded:
 			open[run.Job] = true
 		case run.State.Final():
-			over = append(over, run.Job) // one that failed is tried again later
+			over = append(over, run.Job) // a failed one is retried later
 		}
 	}
 	for _, job := range over {

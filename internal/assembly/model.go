@@ -112,7 +112,7 @@ func ChooseModel(settings *config.Loaded) (string, error) {
 	if settings.Model != "" {
 		return settings.Model, nil
 	}
-	var served string // a provider that is set, of whose models none is the default
+	var served string // a configured provider without a default model
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {
@@ -133,7 +133,7 @@ func ChooseModel(settings *config.Loaded) (string, error) {
 		}
 	}
 	if served != "" {
-		return "", mistake("which model? There is no key for a model by default, and %s is set (%s): set BELAY_MODEL=%s/NAME or model in a %s, or say `belay run --model %s/NAME`, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served, served)
+		return "", mistake("which model? No provider with a default model has a key, and %s is configured (%s): set BELAY_MODEL=%s/NAME or model in a %s, or use `belay run --model %s/NAME`, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served, served)
 	}
 	return "", mistake(noModel)
 }

@@ -36,7 +36,7 @@ func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 		}
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return "", "", mistake("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
+		return "", "", mistake("the key of %s, from %s, is not valid: it contains white space", p.Name, where)
 	}
 	return key, where, nil
 }
@@ -88,7 +88,7 @@ func providerKeys(settings *config.Loaded) []string {
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {
-			continue // there is none of that name
+			continue // no provider has that name
 		}
 		if key, _, err := KeyOf(settings, p); err == nil && key != "" {
 			keys = append(keys, key)

@@ -28,7 +28,7 @@ import (
 type Places struct {
 	Host *space.Host
 	All  []*space.Space
-	Err  error // what is wrong with them
+	Err  error // the problems in them
 }
 
 // OpenPlaces reads the places.
@@ -184,10 +184,10 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	known := unloaded(skills)
 	for _, place := range p.All {
 		into := &space.Target{Hooks: agent.Hooks(), Skills: skills}
-		if !ofOperator(place) { // whose are there already
+		if !ofOperator(place) { // they are already there
 			into.Servers = declared.servers
 		}
-		if place.Origin.Kind == hook.OriginSpace { // those of the user and the project are known already
+		if place.Origin.Kind == hook.OriginSpace { // those of the user and the project are already known
 			into.Subagents = subagents
 			into.Build = func(_ context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error) {
 				return declared.build(d, task.Store, own)
@@ -214,7 +214,7 @@ func (a *Assembler) ReportNotes(notes []space.Note) {
 	}
 }
 
-// noteLine says that a hook or a server does not run, and why.
+// noteLine reports that a hook or a server does not run, and why.
 func noteLine(n space.Note) string {
 	what := "does not run"
 	switch {

@@ -25,7 +25,7 @@ func (f *Floor) keepProject(p *sandbox.Policy) {
 	p.Write = slices.DeleteFunc(p.Write, func(dir string) bool {
 		return below(direct(dir), kept) || !f.box.Holds(sandbox.Protection) && slices.ContainsFunc(kept, func(path string) bool { return below(direct(path), []string{dir}) })
 	})
-	// What is in the project needs no protection of its own any more.
+	// Files in the project need no separate protection now.
 	p.Protect = slices.DeleteFunc(p.Protect, func(path string) bool { return below(path, kept) })
 	p.Protect = append(p.Protect, kept...)
 }
@@ -38,9 +38,9 @@ func direct(path string) string {
 	return path
 }
 
-// What a confined command may use if the settings do not say.
+// The defaults for the resources of a confined command.
 const (
-	defaultMemory    = 4_000_000_000 // if the machine does not say how much it has
+	defaultMemory    = 4_000_000_000 // if the memory of the machine is unknown
 	defaultProcesses = 4096
 	defaultCPUTime   = time.Hour // for each CPU
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// A program that the floor takes for harmless may not be what it seems. Here it is a
-// program of the machine that was replaced. The project stays as it is all the same, and a
-// command that may change the project shows that the program does change it.
+// A program that the floor considers harmless can be something else, here a replaced
+// program of the machine. The project still does not change. A command that may change the
+// project proves that the program would change it.
 //
 // SPEC P-13
 func TestHarmlessCommandsCannotChangeTheProject(t *testing.T) {
@@ -44,8 +44,8 @@ func TestHarmlessCommandsCannotChangeTheProject(t *testing.T) {
 	}
 }
 
-// In read-only mode the project is read-only for every command, whatever its zone. A denied
-// command is run here all the same, as if the judgement had been wrong.
+// In read-only mode the project is read-only for every command, whatever its zone. The test
+// runs a denied command anyway, as if the floor had made a mistake.
 //
 // SPEC P-13
 func TestReadOnlyModeKeepsTheProject(t *testing.T) {
@@ -70,8 +70,7 @@ func TestReadOnlyModeKeepsTheProject(t *testing.T) {
 	}
 }
 
-// What a harmless command gets, as a policy: the project and the roots are kept, wherever
-// they are.
+// The policy of a harmless command protects the project and the roots, wherever they are.
 //
 // SPEC P-13
 func TestPolicyOfHarmlessCommands(t *testing.T) {
@@ -95,8 +94,8 @@ func TestPolicyOfHarmlessCommands(t *testing.T) {
 	}
 }
 
-// A command that exceeds a bound ends as an error of the tool, which names the bound and
-// the setting. The same script within wider bounds comes to its end.
+// A command that exceeds a bound ends with an error of the tool, which names the bound
+// and the setting. With larger bounds the same script succeeds.
 //
 // SPEC P-13
 func TestBoundsEndAsErrorsOfTheTool(t *testing.T) {

@@ -37,7 +37,7 @@ func (r *reloads) told(err error) {
 	}
 	if r.failed {
 		r.failed = false
-		r.from.relieved(fmt.Sprintf("the files of %s can be loaded again and are in force", placeOf(r.lease.Space())))
+		r.from.relieved(fmt.Sprintf("the files of %s can be loaded again and are active", placeOf(r.lease.Space())))
 	}
 	notes := r.lease.Notes()
 	for _, n := range notes {
@@ -49,13 +49,14 @@ func (r *reloads) told(err error) {
 	r.notes = notes
 }
 
-// unloadable describes the mistakes in changed files, and what is in force until they are corrected.
+// unloadable describes the mistakes in changed files, and which version is active until they are
+// corrected.
 func (r *reloads) unloadable(err error) string {
 	problems := space.Problems(err)
 	if len(problems) == 0 {
 		return visible.OneLine(err.Error())
 	}
-	lines := []string{fmt.Sprintf("changed files of %s cannot be loaded: what was loaded before stays in force until you correct them", placeOf(r.lease.Space()))}
+	lines := []string{fmt.Sprintf("changed files of %s cannot be loaded: the version that was loaded before stays active until you correct them", placeOf(r.lease.Space()))}
 	for _, p := range problems {
 		shown := *p
 		shown.Path = ShownPath(r.settings, p.Path)
@@ -64,7 +65,7 @@ func (r *reloads) unloadable(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// placeOf returns words for a place.
+// placeOf returns a description of a place.
 func placeOf(s *space.Space) string {
 	switch s.Origin.Kind {
 	case hook.OriginProject:
@@ -113,7 +114,7 @@ func (a *Assembler) tellSkills(s *config.Loaded, known, now []skill.Problem) []s
 	}
 	for _, p := range known {
 		if _, err := os.Stat(p.Path); !at(now, p.Path) && !errors.Is(err, fs.ErrNotExist) {
-			a.relieved(ShownPath(s, p.Path) + ": the skill can be loaded again and is in force")
+			a.relieved(ShownPath(s, p.Path) + ": the skill can be loaded again and is active")
 		}
 	}
 	return now

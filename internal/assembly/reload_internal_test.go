@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// A skill file that cannot be loaded any more is shown once, and so is that it can be loaded
-// again. One that was removed is not.
+// A skill file that can no longer be loaded is reported once, and so is that it can be
+// loaded again. A removed file is not reported.
 //
 // SPEC C-13
 func TestSkillsThatCannotBeLoadedAnyMoreAreShown(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSkillsThatCannotBeLoadedAnyMoreAreShown(t *testing.T) {
 		{"what is known is not repeated", func() {}, ""},
 		{"a skill that breaks", func() { put("tidy", broken) }, "warning=true later=true a skill cannot be loaded and is left out until you correct it: skills/tidy/SKILL.md:"},
 		{"is shown once", func() {}, ""},
-		{"a skill that is mended", func() { put("tidy", sound) }, "warning=false later=true skills/tidy/SKILL.md: the skill can be loaded again and is in force\n"},
+		{"a skill that is mended", func() { put("tidy", sound) }, "warning=false later=true skills/tidy/SKILL.md: the skill can be loaded again and is active\n"},
 		{"a skill that is removed", func() {
 			if err := os.RemoveAll(filepath.Join(dir, "skills", "odd")); err != nil {
 				t.Fatal(err)

@@ -20,8 +20,8 @@ var (
 	TurnModel    = policy.First[string]("belay.model")
 )
 
-// RememberTurn returns the hook that stores the mode and the model with each turn, so that the turn can be resumed with
-// them. It runs before all other hooks, and they cannot change what it sets. An empty model is not stored.
+// RememberTurn returns the hook that stores the mode and the model with each turn, so that the turn can be resumed
+// with them. It runs before all other hooks, and they cannot change these values. An empty model is not stored.
 func RememberTurn(s *config.Loaded, model string) hook.Subscription {
 	return belay.TurnPrePolicy.On("belay.turn", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
 		settings := []policy.Setting{TurnMode.Set(s.Mode), turnModeFrom.Set(s.From("mode").Kind)}

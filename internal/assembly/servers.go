@@ -22,7 +22,7 @@ func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.Fau
 	for _, file := range a.MCP {
 		if whole, err := filepath.Abs(file); err == nil {
 			if named[whole] {
-				continue // it was given twice
+				continue // the same file, named twice
 			}
 			named[whole] = true
 		}
@@ -38,8 +38,8 @@ func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.Fau
 	return servers, warnings, nil
 }
 
-// MCPServers returns the servers of the wanted places that may run, and those of the program. The notes say which
-// servers may not run.
+// MCPServers returns the servers of the wanted places that may run, and those of the program. The notes list the
+// servers that must not run.
 func (a *Assembler) MCPServers(p *Places, wanted func(*space.Space) bool) ([]mcptool.Server, []space.Note, error) {
 	var all []mcptool.Server
 	var notes []space.Note

@@ -35,7 +35,7 @@ func SkillDirs(s *config.Loaded) []string {
 func staysInside(project, dir string) bool {
 	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return true // it is not there
+		return true // it does not exist
 	}
 	top, err := filepath.EvalSymlinks(project)
 	if err != nil {

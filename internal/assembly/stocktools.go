@@ -59,7 +59,7 @@ func shellProgram() string {
 
 // UnknownTools returns an error for each tool of the settings that does not exist.
 func UnknownTools(settings *config.Loaded, names []string) error {
-	names = append(slices.Clone(names), toolbox.AskUserTool) // which an extension brings
+	names = append(slices.Clone(names), toolbox.AskUserTool) // an extension provides it
 	var problems []error
 	for _, wanted := range settings.Tools {
 		if !slices.Contains(names, wanted) {
@@ -73,9 +73,9 @@ func UnknownTools(settings *config.Loaded, names []string) error {
 func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	root, err := os.OpenRoot(settings.Project)
 	if err != nil {
-		return nil, fmt.Errorf("look for the tools: %w", err)
+		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	defer func() { _ = root.Close() }() // nothing is done with the tools
+	defer func() { _ = root.Close() }() // the tools are not used
 	var all []belay.ToolDeclaration
 	for _, tool := range toolbox.All(root, nil) {
 		all = append(all, tool.Declaration())

@@ -63,8 +63,8 @@ var (
 	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
 )
 
-// CheckStore refuses names that look like a database and not like a file. The error does not repeat the name, because
-// it may contain a password.
+// CheckStore rejects names that look like a database and not like a file. The error does not repeat the name, because
+// it can contain a password.
 func CheckStore(settings *config.Loaded) error {
 	if _, err := os.Stat(settings.Store); err == nil || config.IsDSN(settings.Store) {
 		return nil
@@ -95,13 +95,13 @@ func MissingStoreDir(settings *config.Loaded) error {
 		return nil
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return mistake("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)
+		return mistake("%s: there is no directory %s for the store: create it first", settings.From("store"), dir)
 	}
-	return nil // what is wrong with it shows when the store is opened
+	return nil // opening the store reports the problem
 }
 
-// keptOut is the .gitignore of the project's directory. It keeps conversations out of version control, and lets in what
-// a team shares.
+// keptOut is the .gitignore of the project's directory. It keeps conversations out of version control, but not the
+// files that a team shares.
 const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
 
 // MakeHome creates the directory of a store. If it has no .gitignore, it gets one that keeps conversations out of

@@ -12,14 +12,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// bench holds a model without a terminal: it notes what the model asks for.
+// bench holds a model without a terminal: it records the model's requests.
 type bench struct {
 	t       *testing.T
 	m       *model
 	at      time.Time
 	printed []string // without styles
 	raw     []string
-	did     []string // what the host was asked for
+	did     []string // calls of the host
 	fail    error    // of remembering
 	left    bool
 }
@@ -62,7 +62,8 @@ func (b *bench) abort(int)                  { b.did = append(b.did, "abort") }
 func (b *bench) force()                     { b.did = append(b.did, "force") }
 func (b *bench) remember(text string) error { b.did = append(b.did, "remember "+text); return b.fail }
 
-// send hands messages to the model and does what it asks for, until all is done.
+// send passes messages to the model and executes its commands, until all is
+// done.
 func (b *bench) send(msgs ...tea.Msg) {
 	b.t.Helper()
 	for _, msg := range msgs {
@@ -91,8 +92,8 @@ func (b *bench) do(cmd tea.Cmd) {
 	}
 }
 
-// fits checks what must hold for every view: it leaves room on the screen, and no
-// line is too wide.
+// fits checks rules for every view: it leaves space on the screen, and no line is
+// too wide.
 func (b *bench) fits(content string) {
 	b.t.Helper()
 	lines := strings.Split(content, "\n")
@@ -106,13 +107,13 @@ func (b *bench) fits(content string) {
 	}
 }
 
-// wait lets time pass.
+// wait advances the time.
 func (b *bench) wait(d time.Duration) {
 	b.at = b.at.Add(d)
 	b.send(tickMsg{})
 }
 
-// keys presses keys by their names; what is no name is typed.
+// keys presses keys by their names; other words are typed.
 func (b *bench) keys(names ...string) {
 	b.t.Helper()
 	for _, name := range names {
@@ -140,7 +141,7 @@ func (b *bench) event(e belay.Event) {
 	b.send(eventsMsg{e})
 }
 
-// says has the model say something, in deltas.
+// says lets the model stream a text, in deltas.
 func (b *bench) says(deltas ...string) {
 	b.t.Helper()
 	for _, d := range deltas {
@@ -148,7 +149,7 @@ func (b *bench) says(deltas ...string) {
 	}
 }
 
-// calls has the model make a call.
+// calls lets the model make a call.
 func (b *bench) calls(id, tool, input string) *belay.CallPart {
 	b.t.Helper()
 	part := &belay.CallPart{ID: id, Tool: tool, Input: json.RawMessage(input)}
@@ -156,16 +157,16 @@ func (b *bench) calls(id, tool, input string) *belay.CallPart {
 	return part
 }
 
-// answers has a call answered.
+// answers gives a call its result.
 func (b *bench) answers(part *belay.CallPart, r belay.Result) {
 	b.t.Helper()
 	b.event(belay.Event{Kind: belay.EventToolUseResult, Call: part, Result: &r})
 }
 
-// view is what is drawn, without styles and spaces at the ends of lines.
+// view returns the view, without styles and trailing spaces.
 func (b *bench) view() string { return bare(b.m.View().Content) }
 
-// screen is what was printed and what is drawn.
+// screen returns the printed lines and the view.
 func (b *bench) screen() string { return bare(strings.Join(b.printed, "\n")) + "\n" + b.view() }
 
 func bare(text string) string {
@@ -176,7 +177,7 @@ func bare(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// shows checks that a text has others in it, in this order.
+// shows checks that a text contains others, in this order.
 func shows(t *testing.T, where, text string, wants ...string) {
 	t.Helper()
 	rest := text
@@ -190,7 +191,7 @@ func shows(t *testing.T, where, text string, wants ...string) {
 	}
 }
 
-// hides checks that a text has none of these in it.
+// hides checks that a text contains none of these.
 func hides(t *testing.T, where, text string, refused ...string) {
 	t.Helper()
 	for _, r := range refused {

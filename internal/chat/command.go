@@ -17,8 +17,8 @@ type Directive struct {
 	About string
 }
 
-// own are the chat's own commands. They work only if nothing else was typed;
-// everything else is for the agent.
+// own are the chat's own commands. A message is one only if it contains
+// nothing else; all other text is for the agent.
 var own = []Directive{
 	{"help", "show keys and commands"},
 	{"resume", "resume an interrupted or waiting turn"},

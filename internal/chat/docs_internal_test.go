@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The screens in the documentation are those that a terminal showed, and it names
-// every command and key.
+// The documentation shows screens of a real terminal, and names every command and
+// key.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "chat.md"))

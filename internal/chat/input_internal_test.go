@@ -24,7 +24,7 @@ func TestManyLines(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "› one", "  two", "  three")
 }
 
-// A long paste is a word while it is edited, and itself when it is sent.
+// A long paste is one word in the editor, and complete when it is sent.
 func TestPaste(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -109,7 +109,7 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
-// The file has a bound, and a broken line costs nothing but itself.
+// The file has a size limit, and an invalid line does not affect others.
 func TestHistoryFileIsBounded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "history")

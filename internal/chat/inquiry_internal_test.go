@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inquiry asks something that wants words for an answer.
+// inquiry asks a question that needs a text answer.
 func (b *bench) inquiry(id, text string) chan belay.Decision {
 	b.t.Helper()
 	reply := make(chan belay.Decision, 1)
@@ -55,8 +55,8 @@ func TestInquiryAnswers(t *testing.T) {
 	}
 }
 
-// Questions of both sorts are answered one after another, and one that is taken back
-// leaves nothing typed behind.
+// Questions of both kinds are answered one after another, and a withdrawn question
+// leaves no typed text.
 func TestInquiriesWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -79,7 +79,7 @@ func TestInquiriesWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// A question that is too long for the view is printed whole.
+// A question that is too long for the view is printed completely.
 func TestInquiryIsShownWhole(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -88,7 +88,7 @@ func TestInquiryIsShownWhole(t *testing.T) {
 	shows(t, "the screen", b.screen(), "the whole question:", "the last line", "more")
 }
 
-// atDesk is somebody at the terminal.
+// atDesk is a person at the terminal.
 type atDesk func(belay.Question, Advice) (belay.Decision, error)
 
 func (f atDesk) ask(_ context.Context, q belay.Question, a Advice) (belay.Decision, error) {

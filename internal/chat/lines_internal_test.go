@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A terminal that cannot move its cursor gets lines.
+// A terminal that cannot move its cursor gets plain lines.
 func TestDumbTerminal(t *testing.T) {
 	t.Parallel()
 	if !dumb([]string{"A=b", "TERM=dumb"}) || dumb([]string{"TERM=xterm"}) || dumb(nil) {

@@ -44,7 +44,7 @@ func open(ctx context.Context, session *belay.Session, store belay.ListStore) *o
 	o.more = int(after)
 	o.read(messages)
 	if store == nil && len(o.messages) > 0 && !final(o.messages[len(o.messages)-1]) {
-		o.unended = "the last turn may not be complete: /resume tries to continue it"
+		o.unended = "the last turn is possibly not complete: /resume tries to continue it"
 	}
 	return o
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// listed is a store whose list says something else.
+// listed is a store with another listing.
 type listed struct {
 	belay.ListStore
 
@@ -71,7 +71,7 @@ func TestOpeningTellsHowTheSessionStands(t *testing.T) {
 	}
 }
 
-// A session that has messages is opened with its last few.
+// A session with messages is opened with its last few.
 func TestOpeningShowsTheLastMessages(t *testing.T) {
 	t.Parallel()
 	var steps []scripted.Step
@@ -114,9 +114,8 @@ func TestOpeningShowsTheLastMessages(t *testing.T) {
 	}
 }
 
-// A call that has no answer and does not run has no time and does not spin: it is
-// told how it stands. What comes of it after /resume has no time either, because
-// nobody saw it begin.
+// A call without a result that does not run shows no time and no spinner, but its
+// state. After /resume it shows no time either, because its start is unknown.
 func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
 	t.Parallel()
 	part := &belay.CallPart{ID: "1", Tool: "write", Input: json.RawMessage(`{"content":"hello","path":"f.txt"}`)}
@@ -152,7 +151,7 @@ func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
 	}
 }
 
-// Without a list, what the transcript ends with tells that a turn may be open.
+// Without a listing, the end of the transcript shows that a turn may be open.
 func TestOpeningGuessesFromTheTranscript(t *testing.T) {
 	t.Parallel()
 	call := belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{}`)}}

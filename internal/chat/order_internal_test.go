@@ -62,8 +62,8 @@ func TestQuestionsComeInTheOrderOfCalls(t *testing.T) {
 	})
 }
 
-// A question waits for those of its own turn alone, and for none that is settled or that
-// nobody puts any more.
+// A question waits only for earlier ones of its own turn, and not for decided or
+// abandoned ones.
 func TestAQuestionDoesNotWaitInVain(t *testing.T) {
 	t.Parallel()
 	asked := func(o *Order, id, session string) belay.Approval {
@@ -86,7 +86,7 @@ func TestAQuestionDoesNotWaitInVain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := new(Order)
 				other, first, second := asked(o, "other", "child"), asked(o, "first", "s"), asked(o, "second", "s")
-				_ = other // nobody here asks it
+				_ = other // no approver asks it
 				done := make(chan error, 1)
 				go func() {
 					_, err := o.Approver(yes).Approve(t.Context(), belay.Question{Approval: second})

@@ -14,7 +14,7 @@ type kind int
 const (
 	kindNothing kind = iota
 	kindText         // blocks of text, apart from each other
-	kindUser         // what the person said
+	kindUser         // text of the person
 	kindLine         // lines about calls, hooks and other events, close together
 )
 

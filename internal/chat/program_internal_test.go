@@ -22,7 +22,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// deadline bounds what tests wait for. Nothing waits that long unless it fails.
+// deadline is the timeout of waits. Only a failing test waits that long.
 const deadline = 20 * time.Second
 
 // stage is a chat whose loop runs, with a scripted model, without a terminal.
@@ -77,7 +77,7 @@ func (s *stage) start(ctx context.Context) {
 	s.t.Cleanup(s.end)
 }
 
-// end leaves the chat, if it was not left, and closes the agent.
+// end quits the chat, if necessary, and closes the agent.
 func (s *stage) end() {
 	if s.ended {
 		return
@@ -93,7 +93,8 @@ func (s *stage) end() {
 	}
 }
 
-// sees waits until texts have been printed or drawn whole, in this order.
+// sees waits until texts have been printed or drawn completely, in this
+// order.
 func (s *stage) sees(wants ...string) {
 	s.t.Helper()
 	teatest.WaitFor(s.t, s.tm.Output(), func(news []byte) bool {
@@ -118,7 +119,7 @@ func (s *stage) all(news []byte) string {
 	return s.seen.String() + string(news)
 }
 
-// forget starts looking anew.
+// forget drops the output so far.
 func (s *stage) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +156,7 @@ func TestProgramRunsTools(t *testing.T) {
 	s.sees("Looking.", "✓ read notes.md", "│ # Notes", "✗ nothing", "not_found", "Done.")
 }
 
-// asks are the options of an agent whose shell needs a person's word.
+// asks returns the options of an agent whose shell needs approval.
 func asks() *belay.Options { return &belay.Options{Tools: toolsOfStory(), Authorizer: floor{}} }
 
 type floor struct{}
@@ -167,7 +168,7 @@ func (floor) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorizat
 	return belay.Authorization{}, nil
 }
 
-// answerable waits until the first question takes keys.
+// answerable waits until the first question accepts keys.
 func (s *stage) answerable() { s.t.Helper(); s.sees("Allow shell to run?", "y allow once") }
 
 func TestProgramAsks(t *testing.T) {
@@ -225,8 +226,8 @@ func TestProgramAborts(t *testing.T) {
 	s.sees("Here again.")
 }
 
-// Requests may overtake each other: an abort that comes before its turn counts,
-// and one that comes after it does not harm the next.
+// Requests can overtake each other: an abort that arrives before its turn
+// counts, and one that arrives after it does not affect the next.
 func TestRunnerKeepsAbortsApart(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
@@ -254,7 +255,7 @@ func TestRunnerKeepsAbortsApart(t *testing.T) {
 	}
 }
 
-// Leaving waits for the turn under way to end.
+// Quitting waits for the end of the running turn.
 func TestRunnerWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{})
@@ -297,7 +298,7 @@ func newTestRunner(t *testing.T, first func(context.Context)) (*runner, <-chan o
 	return r, over
 }
 
-// A turn that does not end when it is aborted does not keep the person.
+// A turn that does not end when it is aborted does not block the person.
 func TestProgramIsForced(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
@@ -373,7 +374,7 @@ func TestProgramCompletesAndResizes(t *testing.T) {
 	}
 }
 
-// A turn that is parked is offered when the session is opened, and resumed here.
+// A parked turn is offered when the session is opened, and resumed here.
 func TestProgramResumes(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -419,7 +420,7 @@ func TestProgramAbandonsAndCompacts(t *testing.T) {
 	s.sees("there is no turn to resume")
 }
 
-// Nobody is asked when nobody is there.
+// Without a person at the terminal, no question is asked.
 func TestApproveWithoutAConversation(t *testing.T) {
 	t.Parallel()
 	if _, err := New(nil).Approve(t.Context(), belay.Question{}); err == nil {

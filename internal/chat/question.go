@@ -33,8 +33,8 @@ type withdrawMsg struct{ id string }
 type desk struct {
 	waiting []askMsg
 	armed   bool   // it accepts keys
-	typing  draft  // what is being typed for the first question
-	saved   string // what was being typed before that
+	typing  draft  // the answer that is being typed for the first question
+	saved   string // the input that was being typed before
 	fault   string // why the typed answer is invalid
 }
 

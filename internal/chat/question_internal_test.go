@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// question asks about a call, and returns where the answer goes.
+// question asks about a call, and returns the channel of the answer.
 func (b *bench) question(id, tool, input string) chan belay.Decision {
 	b.t.Helper()
 	reply := make(chan belay.Decision, 1)
@@ -29,7 +29,7 @@ func (b *bench) question(id, tool, input string) chan belay.Decision {
 	return reply
 }
 
-// decision is what was answered.
+// decision returns the answer.
 func decision(t *testing.T, reply chan belay.Decision) belay.Decision {
 	t.Helper()
 	select {
@@ -99,8 +99,8 @@ func TestQuestionAnswers(t *testing.T) {
 	}
 }
 
-// Why a pattern will not do is told, and without one to offer there is no such
-// answer.
+// The reason why a pattern is invalid is shown. Without a suggested pattern
+// there is no such key.
 func TestQuestionPatterns(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -123,7 +123,7 @@ func TestQuestionPatterns(t *testing.T) {
 	hides(t, "the view", b.view(), "enter allows")
 }
 
-// A key that was meant for the text does not answer a question that comes up.
+// A key that was meant for the input does not answer a question that appears.
 func TestQuestionWaitsForSilence(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -148,7 +148,7 @@ func TestQuestionWaitsForSilence(t *testing.T) {
 }
 
 // Several questions are asked one after another, and a key pressed twice answers
-// one.
+// one of them.
 func TestQuestionsQueue(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -175,7 +175,7 @@ func TestQuestionsQueue(t *testing.T) {
 	b.send(withdrawMsg{"never asked"})
 }
 
-// A question shows everything that would run, as it is.
+// A question shows everything that would run, unchanged.
 func TestQuestionHidesNothing(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -194,7 +194,7 @@ func TestQuestionHidesNothing(t *testing.T) {
 	shows(t, "the scrollback", all, `␛[2Krm -rf \u202e/`)
 }
 
-// Where a hook rewrote the input, the person sees what the model had asked for.
+// If a hook rewrote the input, the person also sees the model's input.
 func TestQuestionShowsARewrite(t *testing.T) {
 	t.Parallel()
 	b := begun(t)

@@ -21,9 +21,9 @@ type tmux struct {
 	dir  string
 }
 
-// newTmux starts the program in a window of a server of its own, which ends with
-// the test. A machine without tmux fails the test: what did not run must not look
-// as if it had passed.
+// newTmux starts the program in a window of its own server, which ends with the
+// test. Without tmux the test fails: a test that did not run must not look as if
+// it had passed.
 func newTmux(t *testing.T, environ ...string) *tmux {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chat") //nolint:usetesting // the path of a socket has a limit, and the test's may be longer
@@ -78,15 +78,15 @@ func (x *tmux) line(text string) {
 	x.keys("Enter")
 }
 
-// screen is what is on the screen and what scrolled off it, without what changes
-// from run to run.
+// screen returns the screen and the scrollback, without text that changes from
+// run to run.
 func (x *tmux) screen() string {
 	x.t.Helper()
 	text := regexp.MustCompile(`\d+\.\ds`).ReplaceAllString(bare(x.do("capture-pane", "-p", "-S", "-")), "0.0s")
 	return regexp.MustCompile(`[⠙⠹⠸⠼⠴⠦⠧⠇⠏]`).ReplaceAllString(text, "⠋")
 }
 
-// until waits for the screen to be as it should.
+// until waits until the screen matches.
 func (x *tmux) until(what string, ok func(screen string) bool) {
 	x.t.Helper()
 	timeout := time.NewTimer(deadline)
@@ -111,7 +111,7 @@ func (x *tmux) sees(text string) {
 	x.until(fmt.Sprintf("%q", text), func(screen string) bool { return strings.Contains(screen, text) })
 }
 
-// settled waits until the screen stays as it is for a while.
+// settled waits until the screen has not changed for a while.
 func (x *tmux) settled() string {
 	x.t.Helper()
 	var last string
@@ -206,7 +206,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// Neither a terminal without colours nor one that can do nothing is spoiled.
+// A terminal without colours, and one without any features, show clean
+// output.
 func TestScreenWithoutColours(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -232,7 +233,7 @@ func TestScreenWithoutColours(t *testing.T) {
 	}
 }
 
-// A terminal to write to is not enough.
+// Output to a terminal is not enough: input must be a terminal, too.
 func TestScreenWithoutInput(t *testing.T) {
 	t.Parallel()
 	x := newTmux(t, "sh", "-c", `exec "$0" </dev/null`)

@@ -39,7 +39,7 @@ func program() int {
 	return 0
 }
 
-// story is what the model of the program says.
+// story is the script of the program's model.
 func story() *scripted.Model {
 	return scripted.New([]scripted.Step{
 		{
@@ -75,7 +75,7 @@ func toolsOfStory() []belay.Tool {
 	}
 }
 
-// advise says what a floor would say.
+// advise returns advice like that of a floor.
 func advise(context.Context, belay.Question) Advice {
 	return Advice{
 		Reach: "zone 1 workspace: changes files of the project or temporary ones", Run: "in the sandbox, without network",
@@ -83,7 +83,7 @@ func advise(context.Context, belay.Question) Advice {
 	}
 }
 
-// converse is what a command does with a chat.
+// converse runs a chat as the command does.
 func converse(ctx context.Context) error {
 	store := memstore.New(nil)
 	c := New(&Options{History: os.Getenv("BELAY_CHAT_TEST_HISTORY"), Store: store, Directives: []Directive{{"review", "look at the last change"}}, Advise: advise})

@@ -8,7 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Who asks is told, and ids that a parent and its child share are told apart.
+// The question names the subagent that asks, and equal ids of a parent and
+// its child are distinguished.
 func TestSubagentsAreShown(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -36,7 +37,7 @@ func TestSubagentsAreShown(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "↳ subagent scout", "scout: the model is busy", "subagent scout: error: it gave up", "✗ invoke_subagent", "✓ scout: shell")
 }
 
-// A name that nobody answers to is told, and the message goes on unchanged.
+// An unknown name is reported, and the message is sent unchanged.
 func TestAMisspeltNameIsTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// begun is a bench with a turn under way.
+// begun is a bench with a running turn.
 func begun(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, nil)
@@ -58,7 +58,7 @@ func TestResponseThatWasNotStreamedIsShown(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "All at once.")
 }
 
-// Where an attempt is made again, what came of the first is void.
+// When an attempt is repeated, the text of the first one is void.
 func TestRetryMakesWhatWasStreamedVoid(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -86,7 +86,7 @@ func TestThinkingIsALine(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "∴ first line", "second line")
 }
 
-// Calls run side by side and are printed in the order they were made.
+// Calls run in parallel and are printed in the order in which they were made.
 func TestCallsAreLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -103,8 +103,8 @@ func TestCallsAreLines(t *testing.T) {
 	hides(t, "the view", b.view(), "read", "write")
 }
 
-// A call that has not begun does not look as if it ran, and its time is counted
-// from when it began.
+// A call that has not started does not look as if it ran, and its time is
+// counted from its start.
 func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	alone := belay.NewTool("write", "Writes a file.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
@@ -127,7 +127,7 @@ func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read a · 2.0s", "✓ write b · 3.0s", "✓ write c · 0.0s")
 }
 
-// What a subagent calls does not wait for the main agent's call that it is part of.
+// Calls of a subagent do not wait for the main agent's call that runs it.
 func TestSubagentsCallsDoNotWaitForTheirParent(t *testing.T) {
 	t.Parallel()
 	alone := belay.NewTool("delegate", "Has a subagent do it.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
@@ -152,7 +152,7 @@ func TestDiffIsColoured(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.raw, "\n"), b.m.look.removed.Render("-old"), b.m.look.added.Render("+new"))
 }
 
-// Hooks are shown where they did something and are meant to be seen.
+// Hooks are shown if they did something and are visible.
 func TestHookLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -174,7 +174,8 @@ func TestHookLines(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read x/../a", "rewritten by paths: a", "│ ok")
 }
 
-// What hooks say to people is shown with the hook's id, and so is who has a turn go on.
+// Messages of hooks for people are shown with the hook's id, and so is the hook that
+// continues a turn.
 func TestWhatHooksSayIsShown(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -187,8 +188,8 @@ func TestWhatHooksSayIsShown(t *testing.T) {
 	hides(t, "the scrollback", strings.Join(b.raw, "\n"), "\x1b[2J")
 }
 
-// A hook that failed is shown with what it said, and not once more when the turn ends. What it said
-// is not repeated.
+// A failed hook is shown with its output, and not again when the turn ends. Its output is not
+// repeated.
 //
 // SPEC C-13
 func TestFailedHooksAreShown(t *testing.T) {
@@ -211,8 +212,7 @@ func TestFailedHooksAreShown(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "⚑ hook.error project/lint at tool.post: exit code 1")
 }
 
-// What a tool says about how far it is stands behind its call, the last of it, and goes with
-// the call.
+// A tool's progress is shown after its call: the latest message, until the call ends.
 func TestProgressIsShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -277,8 +277,8 @@ func TestErrorsAreShownAndTheChatGoesOn(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "So far", "✗ model: auth")
 }
 
-// A turn whose end could not be stored can be resumed. What was typed meanwhile would give
-// it up, and is not sent by itself.
+// A turn whose end could not be stored can be resumed. Messages typed meanwhile would
+// abandon it, so they are not sent automatically.
 //
 // SPEC L-14
 func TestTurnThatIsLeftOpen(t *testing.T) {
@@ -295,7 +295,8 @@ func TestTurnThatIsLeftOpen(t *testing.T) {
 	}
 }
 
-// What is typed during a turn waits visibly and is sent when it is over.
+// Text that is typed during a turn is shown as queued, and sent when the turn
+// ends.
 func TestInputIsQueued(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -388,8 +389,8 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// The input stays where it is while a turn lasts: what leaves the view when it is
-// printed leaves lines behind.
+// The input line does not move during a turn: blank lines replace printed parts
+// of the view.
 func TestInputDoesNotJump(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -410,7 +411,7 @@ func TestInputDoesNotJump(t *testing.T) {
 	}
 }
 
-// What is printed while the terminal is busy waits, so that nothing overtakes.
+// Output waits while the terminal is busy, so that its order is kept.
 func TestPrintsInOrder(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -430,7 +431,7 @@ func TestPrintsInOrder(t *testing.T) {
 	}
 }
 
-// Leaving waits for what was typed last to be kept.
+// Quitting waits until the last input is stored in the history.
 func TestLeavingKeepsTheHistory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -447,7 +448,7 @@ func TestLeavingKeepsTheHistory(t *testing.T) {
 	}
 }
 
-// A view gets lower only when the cursor was drawn where it will be.
+// A view becomes lower only when the cursor was drawn at its final place.
 func TestHeightWaits(t *testing.T) {
 	t.Parallel()
 	var h height
@@ -506,7 +507,7 @@ func TestAnythingFitsTheScreen(t *testing.T) {
 	}
 }
 
-// Without colours nothing is lost but colours.
+// Without colours only the colours are missing.
 func TestNoColour(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

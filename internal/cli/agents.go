@@ -23,7 +23,7 @@ func (a *app) agentsCommand() *cobra.Command {
 	return agents
 }
 
-// agentLine is an agent as it is listed.
+// agentLine is the listing entry of an agent.
 type agentLine struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
@@ -89,7 +89,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 	return cmd
 }
 
-// agentNames are the names of the agents that are declared, to complete them.
+// agentNames returns the names of the declared agents, for completion.
 func (a *app) agentNames() []string {
 	settings, err := a.settings()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// app is what all commands share: the streams and what is known of them, and
-// the flags that all commands have.
+// app is shared by all commands: the streams and their properties, and the
+// common flags.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
@@ -25,7 +25,7 @@ type app struct {
 	onOut, onErr style
 	width        int
 
-	// Flags of all commands.
+	// Common flags of all commands.
 	dir, store string
 	debug      bool
 	mcp        []string // files that declare MCP servers
@@ -39,7 +39,7 @@ type app struct {
 	hooks []hook.Subscription
 
 	mu        sync.Mutex
-	interrupt func()       // told of the first interrupt
+	interrupt func()       // called at the first interrupt
 	noticed   func(notice) // shows notices; nil for standard error
 
 	assembling sync.Once
@@ -72,7 +72,7 @@ func (a *app) showAssembly(n assembly.Notice) {
 	}
 }
 
-// newApp looks at the streams of the process.
+// newApp examines the streams of the process.
 func newApp() *app {
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
@@ -92,11 +92,11 @@ func newApp() *app {
 }
 
 const (
-	plainWidth = 100 // of lines that no terminal bounds
+	plainWidth = 100 // width of lines that no terminal limits
 	narrowest  = 40
 )
 
-// colourful reports whether the user lets terminals be coloured.
+// colourful reports whether the user allows colours.
 func colourful() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
@@ -124,15 +124,16 @@ func (a *app) onInterrupt(f func()) (stop func()) {
 	}
 }
 
-// forgetTyped drops what was typed before anybody asked: it is no answer.
+// forgetTyped drops text that was typed before the question: it is not an
+// answer.
 func (a *app) forgetTyped() {
 	if file, ok := a.in.(*os.File); ok {
 		forgetTyped(file)
 	}
 }
 
-// readLine reads a line that a person types. It is left behind when ctx is done,
-// as nothing can wake it; nobody else reads then.
+// readLine reads a line that a person types. It returns when ctx is done; the
+// goroutine that reads stays blocked, because nothing can wake it.
 func (a *app) readLine(ctx context.Context) (string, error) {
 	type typed struct {
 		line string

@@ -83,9 +83,9 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 	return out.end("nothing waits for a decision")
 }
 
-// approvalsInOrder are approvals as stores list them, and those of one turn in the order of
-// their calls: the calls of a message are judged at the same time, and which was first says
-// nothing.
+// approvalsInOrder returns approvals in the order of the store, and those of one turn in
+// the order of their calls: the calls of a message are checked at the same time, so the
+// order of the questions is random.
 func approvalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
 	var all []belay.Approval
 	type turn struct{ session, turn string }
@@ -177,7 +177,7 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	}
 	input, err := askedAbout(ctx, store, approval)
 	question, words := asksInWords(ctx, store, approval)
-	if err == nil && !words { // a question reaches nothing
+	if err == nil && !words { // a question of the model affects nothing
 		var more [][2]string
 		more, err = a.advised(ctx, store, approval, input)
 		for _, line := range more {
@@ -195,7 +195,7 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	return err
 }
 
-// askedAbout finds the input that an approval is about, in the transcript.
+// askedAbout finds the input of an approval's call in the transcript.
 func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval) (json.RawMessage, error) {
 	var input json.RawMessage
 	for m, err := range store.Read(ctx, approval.Session, 0) {
@@ -221,9 +221,9 @@ func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval
 	return input, nil
 }
 
-// findApproval finds an approval by its id, or the beginning of it.
+// findApproval finds an approval by its id, or by the beginning of the id.
 func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
-	if strings.TrimSpace(word) == "" { // an empty variable, say: every id begins with it
+	if strings.TrimSpace(word) == "" { // for example an unset variable: every id begins with it
 		return belay.Approval{}, usage("the id of the approval is empty: `belay approvals list` lists them")
 	}
 	var found []belay.Approval
@@ -240,7 +240,7 @@ func findApproval(ctx context.Context, store belay.ListStore, word string) (bela
 			found = append(found, approval)
 		}
 	}
-	if len(found) > 1 { // what is decided is not what is meant
+	if len(found) > 1 { // decided ones are probably not meant
 		if pending := slices.DeleteFunc(slices.Clone(found), func(a belay.Approval) bool { return a.Decided != nil }); len(pending) == 1 {
 			found = pending
 		}
@@ -294,7 +294,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 	return a.deciding(cmd, &reason)
 }
 
-// deciding is what the commands that decide have in common.
+// deciding sets up the common part of the commands that decide.
 func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 	cmd.Args = arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them")
 	cmd.ValidArgsFunction = a.completeApprovals
@@ -302,7 +302,7 @@ func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 	return cmd
 }
 
-// scopeOf reads a scope.
+// scopeOf parses a scope.
 func scopeOf(word string) belay.ApprovalScope {
 	switch word = strings.TrimSpace(word); word {
 	case "", "once":
@@ -330,7 +330,8 @@ func (a *app) decide(ctx context.Context, store assembly.Store, word string, d b
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// decideOn stores the decision on an approval, and says how the turn continues.
+// decideOn stores the decision on an approval, and prints how the turn
+// continues.
 func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
 	session := parentOf(approval.Session)
 	before, err := store.Load(ctx)
@@ -387,9 +388,9 @@ func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, e
 	return false, nil
 }
 
-// tellGoOn says how a turn continues after its last question was decided. It continues by itself if it is on the list
-// of a running worker, or if the process that asks still holds the session. The store is looked at before and after the
-// decision.
+// tellGoOn prints how a turn continues after its last question was decided. It continues automatically if it is
+// queued and a worker is running, or if the process that asks still holds the session. The store is read before and
+// after the decision.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	resume, watch := "go on:   belay resume "+session, "belay watch "+session
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {
@@ -399,7 +400,7 @@ func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 		a.remarkf("%s", resume)
 	case slices.ContainsFunc(claimed(before), of), slices.ContainsFunc(claimed(after), of), slices.ContainsFunc(before.PutOff, of), after.Parked < before.Parked:
 		a.remarkf("a worker continues the turn; see: %s", watch)
-	case before.Waiting > 0: // it may be among those, if it was woken before
+	case before.Waiting > 0: // it can be one of those, if it was woken before
 		a.remarkf("a worker continues the turn if it was submitted; see: %s", watch)
 		a.remarkf("if not, %s", resume)
 	default:
@@ -407,7 +408,7 @@ func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	}
 }
 
-// claimed are the turns that processes are at. What one has that is gone another takes up.
+// claimed returns the turns that running processes have claimed.
 func claimed(load *belay.Load) []belay.DueTurn {
 	var all []belay.DueTurn
 	for i := range load.Holders {
@@ -416,7 +417,7 @@ func claimed(load *belay.Load) []belay.DueTurn {
 	return all
 }
 
-// decidedAs is a decision in a word.
+// decidedAs returns a decision as one word.
 func decidedAs(allow bool) string {
 	if allow {
 		return "allowed"
@@ -424,14 +425,14 @@ func decidedAs(allow bool) string {
 	return "refused"
 }
 
-// completeApprovals completes the ids of what is pending.
+// completeApprovals completes the ids of pending approvals.
 func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	ctx := context.Background()
 	var words []string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store assembly.Store) error { // without completion the user can still type it
 		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
 			if err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 )
 
-// How a decided turn goes on is told by what the store has: a worker takes it only if one
-// lives and the turn is on its list.
+// The message after a decision depends on the store: a worker continues the turn only if
+// one is alive and the turn is queued.
 func TestDecidingSaysWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	const (

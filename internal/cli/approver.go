@@ -14,7 +14,7 @@ import (
 // approver asks the person at the terminal, one question at a time.
 type approver struct {
 	p *printer
-	w *work // whose floor gives advice
+	w *work // its floor gives advice
 }
 
 var _ belay.Approver = approver{}
@@ -51,7 +51,7 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 	return d, err
 }
 
-// askedBy says who asks, how far the call reaches and how it would run.
+// askedBy returns who asks, what the call affects and how it would run.
 func askedBy(q belay.Question, advice *chat.Advice) string {
 	parts := []string{"asked by " + oneLine(q.By), advice.Reach}
 	if advice.Run != "" {
@@ -60,7 +60,8 @@ func askedBy(q belay.Question, advice *chat.Advice) string {
 	return strings.Join(parts, " · ")
 }
 
-// answer reads the answer. If not all lines of the input were shown, they can be.
+// answer reads the answer. If not all lines of the input were shown, the user can
+// ask for the rest.
 func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []string) (belay.Decision, error) {
 	a := v.p.a
 	choice := "[y] once, [s] for this session, "
@@ -97,7 +98,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 	return d, nil
 }
 
-// pattern asks which calls are meant, until that can be understood.
+// pattern asks for a pattern until it is valid.
 func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Advice) (belay.Decision, error) {
 	a := v.p.a
 	for {
@@ -119,7 +120,8 @@ func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Ad
 	}
 }
 
-// line reads what is typed. It is not ok if there is none, as after Ctrl-D.
+// line reads a line. It reports false if there is none, for example after
+// Ctrl-D.
 func (v approver) line(ctx context.Context) (line string, ok bool, err error) {
 	line, err = v.p.a.readLine(ctx)
 	if line == "" && errors.Is(err, io.EOF) {
@@ -133,5 +135,5 @@ func (v approver) line(ctx context.Context) (line string, ok bool, err error) {
 	return strings.TrimSpace(line), true, nil
 }
 
-// lateApprover is an approver that is known only when the agent is made.
+// lateApprover is an approver that is set when the agent is made.
 type lateApprover struct{ belay.Approver }

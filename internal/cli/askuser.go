@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// terminalAsker puts questions to the person at the terminal, one at a time.
+// terminalAsker asks the person at the terminal, one question at a time.
 type terminalAsker struct{ p *printer }
 
 var _ belay.Asker = terminalAsker{}
 
-// Ask shows the question and waits for a line. An empty one, or Ctrl-D, is no answer.
+// Ask shows the question and reads a line. An empty line, or Ctrl-D, is no answer.
 func (v terminalAsker) Ask(ctx context.Context, in belay.Inquiry) (answer string, err error) {
 	v.p.asking(func() {
 		if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (a *app) approvalsAnswer() *cobra.Command {
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
 		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
-its number. Several words are one answer. "belay resume" then goes on with the turn, or a worker does if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
+its number. Several words are one answer. "belay resume" then resumes the turn, or a worker does if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,
@@ -80,7 +80,7 @@ func (a *app) answer(ctx context.Context, store assembly.Store, word, said strin
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// asksInWords reports whether an approval is a question that needs an answer in words.
+// asksInWords reports whether an approval is a question that needs an answer as text.
 func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approval) (toolbox.UserQuestion, bool) {
 	if approval.Tool != toolbox.AskUserTool {
 		return toolbox.UserQuestion{}, false
@@ -92,12 +92,12 @@ func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approva
 	return toolbox.ReadQuestion(belay.Question{Approval: *approval, Input: input})
 }
 
-// wantsAnswer returns the error for approving a question, with how to answer it.
+// wantsAnswer returns the error for approving a question. It says how to answer.
 func wantsAnswer(approval *belay.Approval) error {
 	return usage("approval %s is a question, and approving does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
 }
 
-// settledAs is a decision in a word.
+// settledAs returns a decision as one word.
 func settledAs(approval *belay.Approval, allow bool) string {
 	if allow && approval.Tool == toolbox.AskUserTool {
 		return "answered"
@@ -105,8 +105,8 @@ func settledAs(approval *belay.Approval, allow bool) string {
 	return decidedAs(allow)
 }
 
-// toDecide are the commands that decide what a turn waits for: for the first call, and
-// for the first question.
+// toDecide returns the commands that decide a turn's approvals: for the first call,
+// and for the first question.
 func toDecide(waits []belay.Question) []string {
 	inWords := func(q belay.Question) bool { _, ok := toolbox.ReadQuestion(q); return ok }
 	var lines []string

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// lastAsked is the model that the last request was for.
+// lastAsked returns the model of the last request.
 func lastAsked(t *testing.T, server providertest.Server) string {
 	t.Helper()
 	requests := server.Requests()
@@ -24,8 +24,8 @@ func lastAsked(t *testing.T, server providertest.Server) string {
 	return body.Model
 }
 
-// A session keeps the model that it was told to use. A flag comes before it for its own
-// turn, and says so; without a default the one that is kept is enough.
+// A session keeps its model. A flag overrules it for one turn, and a message says so.
+// Without a default model, the kept model is used.
 //
 // SPEC D-04
 func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
@@ -63,7 +63,7 @@ func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
 	}
 }
 
-// A model that a session would keep is one that can be asked.
+// A session keeps only a model that can be used.
 //
 // SPEC D-04
 func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {
@@ -114,7 +114,7 @@ func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {
 	}
 }
 
-// What fails because of a name or an address says what to do about it.
+// An error because of a wrong name or address says what to do.
 func TestFailuresAdvise(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -96,7 +96,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	return nil
 }
 
-// typeable are the names that can be typed with a slash in front.
+// typeable returns the names that can be typed with a slash in front.
 func (w *work) typeable() []chat.Directive {
 	var all []chat.Directive
 	for _, n := range w.Agent.TypedNames() {
@@ -107,7 +107,7 @@ func (w *work) typeable() []chat.Directive {
 	return all
 }
 
-// chooseSession finds the session to talk in, or names a new one.
+// chooseSession finds the session for the chat, or names a new one.
 func (a *app) chooseSession(ctx context.Context, w *work, o *runOptions) (string, error) {
 	switch {
 	case w.session != nil:

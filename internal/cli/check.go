@@ -64,8 +64,8 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	return nil
 }
 
-// checkSettings finds what a run would refuse of settings that can be read: the model, the
-// tools and the store. That there is no key, on this machine, is no mistake.
+// checkSettings finds mistakes in valid settings that would stop a run: the model, the
+// tools and the store. A missing key on this machine is not a mistake.
 func (a *app) checkSettings(s *config.Loaded) error {
 	problems := []error{assembly.CheckStore(s), assembly.MissingStoreDir(s)}
 	if s.Model != "" {
@@ -93,7 +93,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	var problems []error
 	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
-			continue // which is told already, and why it is not used
+			continue // already reported, with the reason
 		}
 		looked := *d
 		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {
@@ -114,9 +114,9 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	return errors.Join(problems...)
 }
 
-// checkSkills finds what cannot be loaded, and holds the skills that are written for this
-// program against the specification and against what it reads beyond it. What another
-// agent has, in .claude, need only be a skill.
+// checkSkills finds skills that cannot be loaded, and checks the skills for this program
+// against the specification and Belay's additional fields. Skills of another agent, in
+// .claude, only have to be loadable.
 func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembly.Places) error {
 	catalog := assembly.AllSkills(ctx, s)
 	var problems []error
@@ -137,7 +137,7 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	}
 	for _, dir := range assembly.Existing(dirs) {
 		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {
-			continue // there is none, which is no mistake, or none that could be loaded, which is told
+			continue // there is none, or its problem is already reported
 		}
 		found, err := skill.Check(dir, false)
 		if err != nil {
@@ -152,7 +152,7 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	return errors.Join(problems...)
 }
 
-// within reports whether a file is in a directory, as they are written.
+// within reports whether a file is in a directory, by their names.
 func within(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && filepath.IsLocal(rel)
@@ -163,7 +163,7 @@ func (a *app) warn(odd string) {
 	a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 }
 
-// tallyOf counts what would be loaded, and says how much of it spaces and agents bring.
+// tallyOf counts what would be loaded, and how much of it comes from spaces and agents.
 func tallyOf(ctx context.Context, places *assembly.Places, agents []*subagent.Declaration, s *config.Loaded) string {
 	hooks, ofAgents, ofSpaces, spaceAgents := 0, 0, 0, 0
 	for _, p := range places.All {
@@ -186,7 +186,7 @@ func tallyOf(ctx context.Context, places *assembly.Places, agents []*subagent.De
 	}, ", ")
 }
 
-// parts says in brackets what a number is made of, as far as there is something to say.
+// parts returns the parts of a number in brackets, or "".
 func parts(n int, of string, m int, from string) string {
 	var said []string
 	if n > 0 {
@@ -201,7 +201,7 @@ func parts(n int, of string, m int, from string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// checkOwnHooks looks at the hooks that an agent declares.
+// checkOwnHooks checks the hooks that an agent declares.
 func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Declaration) error {
 	place := places.Of(d.Path)
 	if place == nil {
@@ -264,7 +264,7 @@ flag. --all also shows the defaults.`,
 	return cmd
 }
 
-// unset is what holds where nothing is set, in a word.
+// unset returns the default of a setting as one word.
 func unset(path, text string) string {
 	switch {
 	case path == "tools" && text == "null":

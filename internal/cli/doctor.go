@@ -25,12 +25,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// finding is one line of what doctor found.
+// finding is one line of doctor's report.
 type finding struct {
-	// Name is what was looked at, and Status is ok, missing, note or broken.
+	// Name is what was checked, and Status is ok, missing, note or broken.
 	Name   string `json:"name"`
 	Status string `json:"status"`
-	// Detail says what was found, and Remedy how to get what is not there.
+	// Detail is the result, and Remedy how to get what is missing.
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitempty"`
 	// Essential findings that are not ok make doctor fail.
@@ -54,7 +54,7 @@ type report struct {
 	Build    build            `json:"build"`
 }
 
-// settingInForce is a value with where it came from.
+// settingInForce is a setting with its source.
 type settingInForce struct {
 	Path  string        `json:"path"`
 	Value any           `json:"value"`
@@ -90,7 +90,7 @@ the floor and the sandbox, and other useful programs. Says how to get what is mi
 	return cmd
 }
 
-// examine looks at everything.
+// examine checks everything.
 func (a *app) examine(ctx context.Context) *report {
 	r := &report{OK: true, Build: thisBuild()}
 	settings, err := a.settings()
@@ -138,8 +138,8 @@ func settingsFinding(s *config.Loaded) finding {
 	return f
 }
 
-// modelFinding says which model would be asked. Of servers elsewhere none is asked
-// anything; one on this machine is asked whether it is there and has the model.
+// modelFinding reports which model would be used. It sends no request to servers
+// elsewhere. A server on this machine is asked whether it has the model.
 func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "model", Status: found, Essential: true}
 	model, err := assembly.OpenModel(s)
@@ -167,7 +167,7 @@ func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// providersFinding says which providers could be asked. It asks none of them.
+// providersFinding reports which providers can be used. It sends no requests.
 func providersFinding(s *config.Loaded) finding {
 	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` checks whether they answer"}
 	offers, err := listOffers(s, nil)
@@ -199,7 +199,7 @@ func providersFinding(s *config.Loaded) finding {
 	return f
 }
 
-// storeFinding checks the store, if there is one. It makes none.
+// storeFinding checks the store, if there is one. It creates none.
 func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding {
 	path := settings.Store
 	f := finding{Name: "store", Status: found, Detail: config.MaskDSN(path), Essential: true}
@@ -229,7 +229,7 @@ func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding
 	return f
 }
 
-// writable says why the store could not be made.
+// writable returns why the store could not be created.
 func writable(settings *config.Loaded) error {
 	dir := filepath.Dir(settings.Store)
 	if dir != filepath.Join(settings.Project, ".belay") {
@@ -257,7 +257,7 @@ func writable(settings *config.Loaded) error {
 	}
 }
 
-// sandboxFinding says what confines the commands of the shell.
+// sandboxFinding reports how shell commands are confined.
 func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) finding {
 	f := finding{Name: "sandbox", Status: found}
 	mode := config.SandboxAuto
@@ -295,7 +295,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 	return f
 }
 
-// floorFinding says what the floor holds, and what of it was relaxed.
+// floorFinding reports the rules of the floor, and which of them are relaxed.
 func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
 	mode := a.assembler().ModeOfTurn(ctx, s, nil)
@@ -316,7 +316,7 @@ func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// programFinding asks a program for its version.
+// programFinding runs a program to get its version.
 func programFinding(ctx context.Context, name string, argv []string, remedy string) finding {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -386,7 +386,7 @@ func (a *app) terminalFinding() finding {
 	return f
 }
 
-// showReport writes what was found for people.
+// showReport prints the report for people.
 func (a *app) showReport(r *report) error {
 	s := a.onOut
 	dress := map[string]func(string) string{found: s.green, missing: s.red, broken: s.red, note: s.dim}
@@ -429,10 +429,10 @@ func (a *app) showReport(r *report) error {
 	return err
 }
 
-// besideNames is how much room of a line the columns before the last one take.
+// besideNames is the width of the columns before the last one.
 const besideNames = 24
 
-// wrapped breaks a text into lines, on a terminal into lines that fit.
+// wrapped breaks a text into lines that fit the terminal.
 func (a *app) wrapped(text string) []string {
 	text = visible.All(text)
 	if a.outTerminal {
@@ -469,7 +469,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// bytesOf is a size as people read it.
+// bytesOf formats a size for people.
 func bytesOf(n int64) string {
 	switch {
 	case n >= 1_000_000_000:
@@ -483,7 +483,7 @@ func bytesOf(n int64) string {
 	}
 }
 
-// checkStore opens a store and has it look at itself.
+// checkStore opens a store and checks it.
 func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err error) {
 	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {

@@ -16,11 +16,12 @@ const (
 	exitRefused = 3   // the turn ended blocked, by a hook, or refused, by the model
 	exitParked  = 4   // the turn waits for a decision
 	exitLimit   = 5   // the turn reached its limit of steps or its budget
-	exitStuck   = 6   // the turn went in circles
+	exitStuck   = 6   // the turn repeated itself
 	exitAborted = 130 // it was interrupted
 )
 
-// exitError ends a command with an exit code. If it has no error, everything has been printed.
+// exitError ends a command with an exit code. Without an error, everything has already been
+// printed.
 type exitError struct {
 	code int
 	err  error
@@ -36,7 +37,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage says that the user asked for something that cannot be.
+// usage returns an error for a wrong command line.
 func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
@@ -46,7 +47,7 @@ type interruptedError struct{ signal string }
 
 func (e *interruptedError) Error() string { return "interrupted by " + e.signal }
 
-// exitCode is the status that an error ends the process with.
+// exitCode returns the exit status for an error.
 func exitCode(err error) int {
 	var exit *exitError
 	var interrupted *interruptedError
@@ -66,7 +67,7 @@ func exitCode(err error) int {
 	}
 }
 
-// endCode is the status for how a turn ended.
+// endCode returns the exit status for the end of a turn.
 func endCode(end belay.EndReason) int {
 	switch end {
 	case belay.EndTurn:

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// desk is a command line of its own, in a directory of its own.
+// desk is a command line in its own directory.
 type desk struct {
 	t        *testing.T
 	dir      string
@@ -55,7 +55,7 @@ func (d *desk) runIn(ctx context.Context, args ...string) int {
 	return exitCode(err)
 }
 
-// must runs a command that must end well.
+// must runs a command that must succeed.
 func (d *desk) must(args ...string) {
 	d.t.Helper()
 	if code := d.run(args...); code != exitOK {
@@ -93,7 +93,7 @@ func (d *desk) agent(steps []scripted.Step, opts belay.Options) *belay.Agent {
 	return agent
 }
 
-// contains reports what a text lacks.
+// contains reports which parts a text lacks.
 func contains(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {

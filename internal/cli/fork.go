@@ -57,7 +57,7 @@ func (a *app) fork(ctx context.Context, store assembly.Store, word string, at in
 	case at > from.Last:
 		return fmt.Errorf("session %s has no message %d: its last is %d", from.ID, at, from.Last)
 	}
-	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store}) // forking asks no model
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store}) // forking needs no model
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// awaitCalled waits for the MCP servers that the open calls of a session need, as long as
-// they start for the first time. How long that may take, their start bound says.
+// awaitCalled waits for the MCP servers that the open calls of a session need, while they
+// start for the first time and at most for their start timeout.
 func (a *app) awaitCalled(ctx context.Context, w *work) error {
 	if w.session == nil || w.session.State.Turn == nil || w.Servers == nil {
 		return nil
@@ -39,7 +39,7 @@ func (a *app) awaitCalled(ctx context.Context, w *work) error {
 	return w.Servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
 }
 
-// openCallTools are the tools that the last response of a session calls.
+// openCallTools returns the tools that the last response of a session calls.
 func openCallTools(ctx context.Context, store belay.Store, session *belay.SessionInfo) ([]string, error) {
 	var tools []string
 	for m, err := range store.Read(ctx, session.ID, 0) {
@@ -56,7 +56,8 @@ func openCallTools(ctx context.Context, store belay.Store, session *belay.Sessio
 	return tools, nil
 }
 
-// withoutTools says what to do about a turn that cannot be resumed because tools are missing.
+// withoutTools returns the error for a turn that cannot be resumed because tools are missing.
+// It says what to do.
 func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolError) error {
 	var reasons []string
 	told := make(map[string]bool)
@@ -73,7 +74,7 @@ func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolEr
 	}
 }
 
-// why says why a tool is not there.
+// why returns why a tool is missing.
 func why(servers *mcptool.Extension, tool string) string {
 	if servers != nil {
 		for _, s := range servers.Servers() {
@@ -92,7 +93,7 @@ func why(servers *mcptool.Extension, tool string) string {
 	return tool
 }
 
-// mcpFlags are the flags that name files of MCP servers, as they were given.
+// mcpFlags returns the --mcp flags as they were given.
 func (a *app) mcpFlags() string {
 	var b strings.Builder
 	for _, file := range a.mcp {
@@ -101,7 +102,7 @@ func (a *app) mcpFlags() string {
 	return b.String()
 }
 
-// quoted is a word as a shell takes it.
+// quoted returns a word quoted for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
@@ -112,8 +113,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// lacking is the error of a turn that could not be resumed because tools are missing, if it
-// is one.
+// lacking returns the error of a turn that cannot be resumed because tools are missing, or
+// nil.
 func lacking(err error) (*belay.MissingToolError, bool) {
 	return errors.AsType[*belay.MissingToolError](err)
 }

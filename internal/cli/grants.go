@@ -53,7 +53,8 @@ type sessionGrant struct {
 	belay.Grant
 }
 
-// grants are those of a session, or of all, the session that changed last first.
+// grants returns the grants of a session, or of all sessions, the last changed
+// session first.
 func grants(ctx context.Context, store belay.ListStore, session string) ([]sessionGrant, error) {
 	filter := belay.SessionFilter{}
 	if session != "" {
@@ -107,7 +108,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			var words []string
 			if len(args) == 0 {
 				ctx := context.Background()
-				_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
+				_ = a.look(ctx, func(store assembly.Store) error { // without completion the user can still type it
 					all, err := grants(ctx, store, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
@@ -160,7 +161,7 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 	return nil
 }
 
-// floorOf is the floor in the mode of the turn that an approval is about.
+// floorOf returns the floor in the mode of the turn of an approval.
 func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -201,7 +202,7 @@ func (a *app) advised(ctx context.Context, store belay.ListStore, approval *bela
 	return lines, nil
 }
 
-// fits says why a pattern cannot be the scope of an approval, or nothing.
+// fits returns why a pattern cannot be the scope of an approval, or nil.
 func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.Approval, pattern string) error {
 	_, in, err := a.floorOf(ctx, store, approval)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// seen are the hooks of an agent that takes no turns: those of files beside those that
-// the command line has itself. Nothing runs before it is asked.
+// seen are the hooks of an agent that runs no turns: hooks of files and those of the
+// command line itself. Nothing runs without a request.
 type seen struct {
 	settings *config.Loaded
 	places   *assembly.Places
@@ -27,12 +27,12 @@ type seen struct {
 	leases   []*space.Lease
 	ofAgents []agentHook
 	closers  []func(context.Context) error
-	// agent is the one whose turns are looked at, if it is one that is declared: its own
-	// hooks are among the others then.
+	// agent is the declared agent whose turns are shown, if any: its own hooks are then
+	// among the others.
 	agent string
 }
 
-// agentHook is a hook that an agent declares: it is there in the agent's turns alone.
+// agentHook is a hook that an agent declares. It exists only in the agent's turns.
 type agentHook struct {
 	agent string
 	place *space.Space
@@ -78,7 +78,7 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 		for _, d := range s.Agents {
 			own, _, err := v.places.Host.AgentHooks(s, d.Name)
 			if err != nil {
-				continue // `belay check` tells why, and so does the agent when it is to begin
+				continue // `belay check` reports the reason, and so does the agent at its start
 			}
 			v.closers = append(v.closers, own.Close)
 			if with, ok := own.(belay.HookExtension); ok {
@@ -111,7 +111,7 @@ func noteKey(phase, id, file string, line int) string {
 	return fmt.Sprintf("%s %s %s:%d", phase, id, file, line)
 }
 
-// of is the note about a hook.
+// of returns the note about a hook.
 func (n notes) of(phase, id string, o hook.Origin) (space.Note, bool) {
 	note, ok := n[noteKey(phase, id, o.File, o.Line)]
 	return note, ok
@@ -127,7 +127,7 @@ func (v *seen) notes() notes {
 	return all
 }
 
-// whyOff says why a hook takes no part, by its id at a phase.
+// whyOff returns why a hook does not run, by its id and phase.
 func (v *seen) whyOff(phase, id string) string {
 	for _, sub := range v.runtime.Subscriptions() {
 		if sub.ID() != id || sub.Phase().Name() != phase {
@@ -140,7 +140,7 @@ func (v *seen) whyOff(phase, id string) string {
 	return "its file says enabled: false"
 }
 
-// noQueue lets background hooks be listed where nothing runs.
+// noQueue is a queue for listing background hooks. It runs nothing.
 type noQueue struct{}
 
 // Enqueue refuses.
@@ -148,8 +148,8 @@ func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
 	return errors.New("background work does not run here: run a turn")
 }
 
-// as has a declared agent's turns looked at: its own hooks are added to the others, and
-// those of other agents are left out. Without a name nothing changes.
+// as shows the turns of a declared agent: it adds the agent's own hooks and leaves out
+// those of other agents. Without a name it does nothing.
 func (v *seen) as(ctx context.Context, name string) error {
 	if name == "" || name == assembly.MainAgent {
 		return nil
@@ -174,18 +174,18 @@ func (v *seen) as(ctx context.Context, name string) error {
 	return nil
 }
 
-// inTurnsOf says what --agent means where the hooks of a turn are looked at.
+// inTurnsOf is the help of --agent.
 const inTurnsOf = "in the turns of this declared agent, with its own hooks"
 
-// agentFlag is a flag that names a declared agent.
+// agentFlag adds a flag that names a declared agent.
 func (a *app) agentFlag(cmd *cobra.Command, name *string, what string) {
 	cmd.Flags().StringVar(name, "agent", "", what)
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // the flag exists
 		return a.agentNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// owner names the agent whose turns are looked at, if it declares the hook.
+// owner returns the agent whose turns are shown, if it declares the hook.
 func (v *seen) owner(sub hook.Subscription) string {
 	own := func(h agentHook) bool {
 		return h.sub.ID() == sub.ID() && h.sub.Phase().Name() == sub.Phase().Name()
@@ -196,7 +196,7 @@ func (v *seen) owner(sub hook.Subscription) string {
 	return ""
 }
 
-// looking runs a command that looks at the hooks of this place.
+// looking runs a command that reads the hooks of this project.
 func (a *app) looking(look func(ctx context.Context, v *seen, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		v, err := a.seeHooks(cmd.Context())
@@ -208,18 +208,18 @@ func (a *app) looking(look func(ctx context.Context, v *seen, args []string) err
 	}
 }
 
-// hookLine is a hook as it is listed.
+// hookLine is the listing entry of a hook.
 type hookLine struct {
 	ID     string      `json:"id"`
 	Phase  string      `json:"phase"`
 	Kind   string      `json:"kind"`
 	Origin hook.Origin `json:"origin"`
-	// Agent declares it, and has it alone.
+	// Agent is the agent that declares it. Only that agent has it.
 	Agent string `json:"agent,omitempty"`
 	// State is on, shadow, off, closed or limited.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// Warnings are what is odd about it and no mistake.
+	// Warnings are oddities that are not mistakes.
 	Warnings []string `json:"warnings,omitempty"`
 
 	match, fails string
@@ -232,7 +232,7 @@ func (a *app) listHooksCommand() *cobra.Command {
 		Short: "List the hooks here, and which of them run",
 		Long: `Lists the hooks that an agent has here: those of the command line itself, of the machine's and the user's settings, of the
 project and of spaces, and those that agents declare, which run only in their turns. A closed hook is a gate
-that denies everything it matches, because it may not run. The reason is printed below.`,
+that denies everything it matches, because it is not allowed to run. The reason is printed below.`,
 		Example: "  belay hooks list",
 		Args:    arguments(0, 0, "list takes none"),
 		RunE: a.looking(func(_ context.Context, v *seen, _ []string) error {
@@ -265,7 +265,8 @@ that denies everything it matches, because it may not run. The reason is printed
 	return cmd
 }
 
-// lines are the hooks as they are listed, those that agents declare at the end.
+// lines returns the listing entries of hooks. Those that agents declare are at
+// the end.
 func (v *seen) lines(check *hookCheck) []hookLine {
 	notes := v.notes()
 	var all []hookLine
@@ -274,7 +275,7 @@ func (v *seen) lines(check *hookCheck) []hookLine {
 		line.Agent = v.owner(sub)
 		all = append(all, line)
 	}
-	if v.agent != "" { // whose are among them
+	if v.agent != "" { // which are included already
 		return all
 	}
 	for _, h := range v.ofAgents {
@@ -285,7 +286,7 @@ func (v *seen) lines(check *hookCheck) []hookLine {
 	return all
 }
 
-// ofAgent says which agent declares a hook, behind where it is from.
+// ofAgent returns the agent that declares a hook, as a suffix of its origin.
 func ofAgent(agent string) string {
 	if agent == "" {
 		return ""
@@ -316,7 +317,7 @@ func lineOf(sub hook.Subscription, notes notes, check *hookCheck) hookLine {
 	return line
 }
 
-// shownOrigin says where a hook is from, in few words.
+// shownOrigin returns the origin of a hook in a few words.
 func (a *app) shownOrigin(s *config.Loaded, o hook.Origin) string {
 	if o.File == "" {
 		return o.Kind.String()

@@ -134,13 +134,14 @@ func (h *newHook) script() string {
 	return h.id + ".sh"
 }
 
-// guards reports whether it keeps calls from production, which is the example at tool.pre.
+// guards reports whether the template denies calls to production, the example at tool.pre.
 func (h *newHook) guards() bool { return h.phase == belay.ToolPre.Name() }
 
-// commands reports whether it is about commands, which have no path.
+// commands reports whether it is for shell commands, which have no path.
 func (h *newHook) commands() bool { return slices.Equal(h.tools, []string{"shell"}) }
 
-// declaration is the file. What can be said about a call without a program is said there.
+// declaration returns the text of the file. Conditions that need no program are in its
+// match.
 func (h *newHook) declaration() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hooks:\n  - id: %s\n    phase: %s\n", h.id, h.phase)
@@ -169,7 +170,7 @@ func (h *newHook) declaration() string {
 	return b.String()
 }
 
-// call is an input to try it with: what the phase's inputs always have.
+// call returns an input to try it with: the required fields of the phase.
 func (h *newHook) call() (map[string]any, error) {
 	described, err := phasejson.Describe(h.phase)
 	if err != nil {
@@ -236,7 +237,7 @@ func (h *newHook) says() (exit, object string) {
 	}
 }
 
-// text is the script.
+// text returns the text of the script.
 func (h *newHook) text() string {
 	rest := "\n# Users see what the script prints.\necho \"" + h.id + " was at $BELAY_PHASE\"\n"
 	if h.guards() {

@@ -14,19 +14,19 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// phasePlan is the order of a phase as it is printed.
+// phasePlan is the order of a phase, as it is printed.
 type phasePlan struct {
 	hook.Plan
-	// Agent is the declared agent whose turns it is about, and Own are the ids of the
-	// hooks that this one declares.
+	// Agent is the declared agent whose turns are shown, and Own are the ids of the
+	// hooks that it declares.
 	Agent string   `json:"agent,omitempty"`
 	Own   []string `json:"own,omitempty"`
-	// OfAgents are the hooks that agents declare, which have no place in the order: each
-	// is there in the turns of its agent alone.
+	// OfAgents are the hooks that agents declare. They have no place in the order: each
+	// runs only in the turns of its agent.
 	OfAgents []hookLine `json:"of_agents,omitempty"`
 }
 
-// plan is the order of a phase.
+// plan returns the order of a phase.
 func (v *seen) plan(phase string, lines []hookLine) (phasePlan, error) {
 	plan, err := v.runtime.Plan(phase)
 	p := phasePlan{Plan: plan, Agent: v.agent}
@@ -108,11 +108,11 @@ func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
 	return nil
 }
 
-// mayNotRun is said of a gate that denies because it may not run.
-const mayNotRun = "closed: it may not run"
+// mayNotRun is shown for a gate that denies because it is not allowed to run.
+const mayNotRun = "closed: it is not allowed to run"
 
-// drawPlan draws the order of one phase: a line for each hook along a rail, with those
-// that may run together in a bracket, and those of agents beside it.
+// drawPlan draws the order of one phase: one line per hook along a rail, hooks that
+// can run together in a bracket, and hooks of agents beside it.
 func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 	s, notes := v.settings, v.notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
@@ -160,7 +160,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		}
 		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in its turns: --agent "+line.Agent)
 	}
-	_ = t.write(a.out, nil) // as other lines of it
+	_ = t.write(a.out, nil) // like its other lines
 	for _, id := range plan.Disabled {
 		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.whyOff(plan.Phase, id)))
 	}
@@ -178,7 +178,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 	}
 }
 
-// order says what put a hook in its place.
+// order returns what determines the place of a hook.
 func order(e hook.PlanEntry) string {
 	if len(e.After) > 0 {
 		return "after " + strings.Join(e.After, ", ")
@@ -191,11 +191,11 @@ func order(e hook.PlanEntry) string {
 	})
 }
 
-// extreme is a priority that nobody would give but to be the first or the last.
+// extreme is a priority that is only used to be first or last.
 var extreme = regexp.MustCompile(`priority -?\d{9,}`)
 
-// failing says what a failed run of a hook means. Closed alone is said of a gate that may
-// not run.
+// failing returns what a failed run of a hook means. "Closed" without more is for a gate
+// that is not allowed to run.
 func failing(mode string) string {
 	if mode == "fallback" {
 		return "falls back"

@@ -47,7 +47,7 @@ func (a *app) phasesCommand() *cobra.Command {
 	}
 }
 
-// phaseNames are the wire names of the phases.
+// phaseNames returns the wire names of the phases.
 func phaseNames() []string {
 	var names []string
 	for _, p := range belay.Phases() {

@@ -22,18 +22,18 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// hookCheck finds what is odd about hooks and no mistake: they may be meant for another
-// machine, or for tools that are to come.
+// hookCheck finds oddities of hooks that are not mistakes: the hooks may be for another
+// machine, or for tools that do not exist yet.
 type hookCheck struct {
-	names []string // of the tools that an agent here may have, but for those of MCP servers
+	names []string // names of the tools of an agent here, except those of MCP servers
 }
 
 func newHookCheck(s *config.Loaded) (*hookCheck, error) {
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
-		return nil, fmt.Errorf("look for the tools: %w", err)
+		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	defer func() { _ = root.Close() }() // nothing is done with the tools
+	defer func() { _ = root.Close() }() // the tools are not used
 	c := &hookCheck{names: []string{
 		toolbox.AskUserTool, subagent.InvokeTool, subagent.DelegateTool, skill.ReadTool, skill.InvokeTool,
 		memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool,
@@ -45,12 +45,12 @@ func newHookCheck(s *config.Loaded) (*hookCheck, error) {
 	return c, nil
 }
 
-// tool says that there is no tool of a name or a pattern, or nothing. Those of MCP servers,
-// server__tool, are not known beforehand.
+// tool returns a warning if no tool matches a name or a pattern, or "". Tools of MCP
+// servers, server__tool, are not known beforehand.
 func (c *hookCheck) tool(pattern string) string {
 	covers := func(name string) bool {
 		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
-		return ok || err != nil // which the hook's own file is told
+		return ok || err != nil // the warning names the hook's own file
 	}
 	if assembly.OfServer(pattern) || slices.ContainsFunc(c.names, covers) {
 		return ""
@@ -61,7 +61,7 @@ func (c *hookCheck) tool(pattern string) string {
 	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))
 }
 
-// tools says which tools of a match there are not.
+// tools returns which tools of a match do not exist.
 func (c *hookCheck) tools(m hook.Match) []string {
 	var odd []string
 	for _, pattern := range slices.Concat(m.Tools, m.Labels["tool"]) {
@@ -98,14 +98,15 @@ func (c *hookCheck) all(v *seen) []string {
 	return odd
 }
 
-// shellWord is the program that a line of shell begins with, if nothing in it is for the
-// shell to expand.
+// shellWord matches the program at the beginning of a shell line, if the shell expands
+// nothing in it.
 var shellWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 
-// shellWords are what a shell does itself.
+// shellWords are the built-in commands of shells.
 var shellWords = strings.Fields(". : alias bg break case cd command continue echo eval exec exit export false fg for if jobs kill local printf pwd read readonly return set shift test time times trap true type ulimit umask unset until wait while")
 
-// missingProgram says which program of a hook is not on this machine, or nothing.
+// missingProgram returns which program of a hook is missing on this machine, or
+// "".
 func missingProgram(d *declare.Declaration) string {
 	if len(d.Argv) == 0 {
 		return ""
@@ -119,7 +120,7 @@ func missingProgram(d *declare.Declaration) string {
 		program = m[1]
 	}
 	if strings.Contains(program, "/") && !filepath.IsAbs(program) {
-		return interpreters(d) // it is beside the file, and was found
+		return interpreters(d) // it is beside the file, and exists
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Sprintf("the program %s is not on this machine, so the hook will fail", program)
@@ -127,7 +128,8 @@ func missingProgram(d *declare.Declaration) string {
 	return interpreters(d)
 }
 
-// interpreters says which script of a hook has an interpreter that is not on this machine.
+// interpreters returns which script of a hook has an interpreter that is missing on this
+// machine.
 func interpreters(d *declare.Declaration) string {
 	for _, script := range d.Scripts {
 		words := firstLine(script)
@@ -145,7 +147,7 @@ func interpreters(d *declare.Declaration) string {
 	return ""
 }
 
-// firstLine is what the first line of a script names as its interpreter.
+// firstLine returns the interpreter in the first line of a script.
 func firstLine(script string) []string {
 	f, err := os.Open(script)
 	if err != nil {

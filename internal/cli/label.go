@@ -11,8 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// plainJSON is JSON as it was meant: what was escaped for the sake of HTML is
-// written as itself.
+// plainJSON returns JSON without the escapes for HTML.
 func plainJSON(input json.RawMessage) string {
 	var b strings.Builder
 	text := string(input)
@@ -28,7 +27,7 @@ func plainJSON(input json.RawMessage) string {
 				continue
 			}
 		}
-		b.WriteString(text[i : i+2]) // a backslash keeps what follows
+		b.WriteString(text[i : i+2]) // skip the escaped character
 		i++
 	}
 	return b.String()
@@ -36,7 +35,7 @@ func plainJSON(input json.RawMessage) string {
 
 var unescapedHTML = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
 
-// about says in a line what a call is about.
+// about describes a call in one line.
 func about(input json.RawMessage) string {
 	text := label.Of(input)
 	if text == string(input) {
@@ -45,8 +44,8 @@ func about(input json.RawMessage) string {
 	return oneLine(text)
 }
 
-// inputLines shows an input to the person who decides about it: a command as it would be typed, a change as a diff,
-// everything else as JSON. Nothing is left out.
+// inputLines shows an input to the person who decides about it: a command as a shell would show it,
+// a change as a diff, everything else as JSON. Nothing is left out.
 func inputLines(s style, input json.RawMessage) []string {
 	fields, ok := label.Fields(input)
 	if !ok {
@@ -113,7 +112,7 @@ func marked(text, mark string, dress func(string) string) []string {
 	return lines
 }
 
-// clipped keeps the first and last lines of many, and says how many it left out.
+// clipped keeps the first and last lines of many, and adds how many it left out.
 func clipped(lines []string, most int, left func(string) string) []string {
 	if len(lines) <= most {
 		return lines

@@ -22,7 +22,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// What a person decides by is shown with nothing left out.
+// The text of an approval question is complete.
 //
 // SPEC P-10
 func TestInputLines(t *testing.T) {

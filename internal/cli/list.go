@@ -15,7 +15,7 @@ func (a *app) newList(asJSON bool, titles ...string) *list {
 	return l
 }
 
-// add adds a thing: the value for --json, and the cells of its row.
+// add adds an entry: the value for --json, and the cells of its row.
 func (l *list) add(value any, cells ...string) {
 	l.object(value)
 	l.row(cells...)
@@ -34,7 +34,7 @@ func (l *list) row(cells ...string) { l.table.add(cells...) }
 // rows returns how many rows there are.
 func (l *list) rows() int { return len(l.table.rows) - 1 }
 
-// end prints the table, or a remark if it has no rows. With --json everything is printed already.
+// end prints the table, or a remark if it has no rows. With --json everything is already printed.
 func (l *list) end(none string) error {
 	switch {
 	case l.asJSON:

@@ -26,9 +26,9 @@ func Main() int {
 	return exitCode(err)
 }
 
-// help shows the help of a command, as fang dresses it. Fang is given nothing
-// else to do: it asks the terminal for its colours before it shows an error, and
-// waits for seconds where nobody answers.
+// help shows the help of a command in the style of fang. Nothing else uses fang:
+// before it shows an error it asks the terminal for its colours, and waits for
+// seconds if there is no answer.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	if os.Getenv("TERM") == "dumb" {
 		cmd.Long = ansi.Wordwrap(paragraphs(cmd.Long), a.width, "")
@@ -39,7 +39,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	unwrap(dressed)
 	dressed.SetHelpFunc(nil)
 	dressed.SetArgs(append(strings.Fields(cmd.CommandPath())[1:], "--help"))
-	_ = fang.Execute(cmd.Context(), dressed, fang.WithVersion(version()), fang.WithoutManpage()) // whoever asks for help gets some
+	_ = fang.Execute(cmd.Context(), dressed, fang.WithVersion(version()), fang.WithoutManpage()) // help is never an error
 }
 
 // unwrap removes the line breaks of the source from the help texts of a command and its
@@ -67,14 +67,14 @@ func (a *app) signals() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	arrived := make(chan os.Signal, 2)
 	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores this signal
 		signal.Notify(arrived, syscall.SIGHUP)
 	}
 	over := make(chan struct{})
 	go func() { // until stop is called
 		select {
 		case s := <-arrived:
-			cancel(&interruptedError{s.String()}) // first: whoever holds the terminal lets go of it
+			cancel(&interruptedError{s.String()}) // first: the chat releases the terminal
 			go a.interrupted()
 		case <-over:
 			return
@@ -82,7 +82,7 @@ func (a *app) signals() (context.Context, func()) {
 		for {
 			select {
 			case s := <-arrived:
-				if s != syscall.SIGHUP { // one that a terminal sends as it closes may come twice
+				if s != syscall.SIGHUP { // a closing terminal can send it twice
 					os.Exit(exitAborted)
 				}
 			case <-over:
@@ -106,7 +106,7 @@ func (a *app) interrupted() {
 	}
 }
 
-// tell writes the error that ends a command.
+// tell prints the error that ends a command.
 func (a *app) tell(err error) {
 	var exit *exitError
 	var interrupted *interruptedError
@@ -124,7 +124,7 @@ func (a *app) tell(err error) {
 	}
 }
 
-// hintOf returns what an error advises to do, or nothing.
+// hintOf returns the advice of an error, or "".
 func hintOf(err error) string {
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.hint

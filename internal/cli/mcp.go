@@ -35,7 +35,7 @@ func (a *app) mcpCommand() *cobra.Command {
 // starting is how long list and check wait for servers.
 const starting = time.Minute + 10*time.Second
 
-// mcpLine is a server as it is listed.
+// mcpLine is the listing entry of a server.
 type mcpLine struct {
 	Name    string        `json:"name"`
 	State   mcptool.State `json:"state"`
@@ -46,10 +46,10 @@ type mcpLine struct {
 	Line    int           `json:"line"`
 	Tools   []mcpToolLine `json:"tools"`
 	Left    []string      `json:"left_out,omitempty"`
-	None    []string      `json:"unmatched,omitempty"` // of what the declaration names under tools
+	None    []string      `json:"unmatched,omitempty"` // entries of tools in the declaration that match nothing
 }
 
-// mcpToolLine is a tool as it is listed.
+// mcpToolLine is the listing entry of a tool.
 type mcpToolLine struct {
 	Name        string `json:"name"`
 	Original    string `json:"original"`
@@ -93,7 +93,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 	return cmd
 }
 
-// mcpLineOf is a server with its tools and their zones.
+// mcpLineOf returns a server with its tools and their zones.
 func mcpLineOf(ctx context.Context, floor *assembly.Floor, s *mcptool.Status) *mcpLine {
 	line := &mcpLine{Name: s.Server.Name, State: s.State, Title: s.Title, Version: s.Version, File: s.Server.File, Line: s.Server.Line, Tools: []mcpToolLine{}, None: s.Unmatched}
 	if s.Err != nil {
@@ -121,7 +121,7 @@ func (t *mcpToolLine) hints() string {
 	}
 }
 
-// tellMCP says what is to be said about a server besides its tools.
+// tellMCP prints remarks about a server besides its tools.
 func (a *app) tellMCP(s *mcptool.Status) {
 	if s.State == mcptool.StateDisabled {
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mcp server %s is disabled", oneLine(s.Server.Name))))
@@ -151,7 +151,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// withMCP starts the servers of all places for as long as f looks at them.
+// withMCP starts the servers of all places, and calls f while they run.
 func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Status) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -179,7 +179,7 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 	return f(settings, e.Servers())
 }
 
-// readOver are the settings of MCP servers that do nothing here.
+// readOver returns the settings of MCP servers that have no effect here.
 func (a *app) readOver(p *assembly.Places) []*mcptool.FaultError {
 	_, warnings, _ := a.assembler().ReadMCP() // mistakes are reported when the servers start
 	for _, place := range p.All {

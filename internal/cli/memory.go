@@ -36,7 +36,7 @@ Those of another project are not recalled.`,
 	return cmd
 }
 
-// noMemoriesError says that nothing was remembered yet.
+// noMemoriesError means that nothing was remembered yet.
 type noMemoriesError struct{ path, mode string }
 
 func (e *noMemoriesError) Error() string {
@@ -56,7 +56,7 @@ func (a *app) noneYet(err error) error {
 	return err
 }
 
-// memories opens the file that is there, for as long as f looks at it. It makes none.
+// memories opens the existing file and calls f with it. It creates none.
 func (a *app) memories(ctx context.Context, f func(*config.Loaded, *memory.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *app) memories(ctx context.Context, f func(*config.Loaded, *memory.Store
 	return f(settings, store)
 }
 
-// memoryStates are what --state takes.
+// memoryStates are the values of --state.
 func memoryStates() []string {
 	return []string{string(memory.Active), string(memory.Proposed), string(memory.Forgotten)}
 }
@@ -142,7 +142,7 @@ func (a *app) newMemoryList(asJSON bool) *memoryList {
 	return &memoryList{a.newList(asJSON, "MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT"), time.Now()}
 }
 
-// memory adds a memory, with the value that --json prints for it.
+// memory adds a row for a memory, with its value for --json.
 func (t *memoryList) memory(value any, m *memory.Memory) {
 	state := string(m.State)
 	switch m.State {
@@ -160,7 +160,7 @@ func (t *memoryList) memory(value any, m *memory.Memory) {
 	t.add(value, m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
 }
 
-// findMemory finds a memory by its id, or by the beginning of it if that is enough.
+// findMemory finds a memory by its id, or by a unique beginning of the id.
 func findMemory(ctx context.Context, store *memory.Store, word string) (memory.Memory, error) {
 	var found []memory.Memory
 	if word == "" {
@@ -367,7 +367,7 @@ func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []s
 // completeMemories completes the ids of memories.
 func (a *app) completeMemories(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	_ = a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error { // what cannot be completed is typed
+	_ = a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error { // without completion the user can still type it
 		for m, err := range store.List(cmd.Context(), memory.Filter{Prefix: word, States: []memory.State{memory.Active, memory.Proposed}, Limit: 50}) {
 			if err != nil {
 				return err

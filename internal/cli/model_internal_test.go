@@ -11,10 +11,10 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// aKey is what the servers of these tests take.
+// aKey is the key that the servers of these tests accept.
 const aKey = "sk-of-a-test-0123456789abcdef"
 
-// servers start one server for each kind of provider.
+// servers starts one server for each kind of provider.
 var servers = map[string]func(t *testing.T, key string) providertest.Server{
 	config.KindAnthropic: func(t *testing.T, key string) providertest.Server {
 		t.Helper()
@@ -48,7 +48,7 @@ func (d *desk) write(files map[string]string) {
 	}
 }
 
-// A task can be given to a server of any kind, by a name of the user's choice.
+// A task can use a server of any kind, under a name of the user's choice.
 func TestServersAndKeys(t *testing.T) {
 	t.Parallel()
 	for kind, start := range servers {
@@ -95,7 +95,7 @@ func TestServersAndKeys(t *testing.T) {
 	}
 }
 
-// What a price of the settings makes of tokens is counted, and bounded.
+// Costs are counted with the price in the settings, and limited.
 //
 // SPEC L-07
 func TestPricesOfTheSettingsCount(t *testing.T) {

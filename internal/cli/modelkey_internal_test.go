@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// A key file that others may read is told wherever providers are listed.
+// A key file that other users can read is reported wherever providers are
+// listed.
 func TestOpenKeyFilesAreTold(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -40,8 +41,8 @@ func TestOpenKeyFilesAreTold(t *testing.T) {
 	}
 }
 
-// A key that is refused is told by where it is from and by its ends, and a server that
-// wants one and got none by that.
+// An error about a rejected key shows where the key is from and its ends. If a server
+// needs a key and none was sent, the error says that.
 func TestRefusedKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range config.Kinds() {
@@ -75,7 +76,7 @@ func TestRefusedKeysAreNamed(t *testing.T) {
 	}
 }
 
-// A server of this machine that is not started, and a page in the place of one, are told
+// A local server that is not started, and a web page in place of a server, are reported
 // at once.
 func TestWhatIsNoServerIsToldAtOnce(t *testing.T) {
 	t.Parallel()

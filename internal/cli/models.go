@@ -22,11 +22,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// offers are the providers and their models, as --json prints them.
+// offers are the providers and their models, in the form of --json.
 type offers struct {
-	// Model is what a task is given to if no model is named; empty if there is none.
+	// Model is the model for tasks if none is named; empty if there is none.
 	Model string `json:"model"`
-	// Problem says why that cannot be.
+	// Problem is why there is none.
 	Problem   string     `json:"problem,omitempty"`
 	Providers []provided `json:"providers"`
 }
@@ -36,24 +36,26 @@ type provided struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	URL  string `json:"url"`
-	// Status is ok, missing (a key), note (nothing is known to be there) or broken.
+	// Status is ok, missing (a key), note (it is unknown whether a server runs) or
+	// broken.
 	Status string `json:"status"`
-	// Detail says in words what was found, and Remedy what to do about it.
+	// Detail is the result in words, and Remedy what to do about it.
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitempty"`
 	// Key is masked, and KeyFrom is where it was found.
 	Key      string `json:"key,omitempty"`
 	KeyFrom  string `json:"key_from,omitempty"`
 	NeedsKey bool   `json:"needs_key"`
-	// Reachable is told if that was tried.
+	// Reachable is set if that was checked.
 	Reachable *bool             `json:"reachable,omitempty"`
 	Models    []belay.ModelInfo `json:"models,omitempty"`
 
-	set      bool // the settings speak of it, or there is a key, or it was named
+	set      bool // it is in the settings, has a key, or was named
 	provider *config.Provider
 }
 
-// mostOffered is how many models of a provider are shown among others.
+// mostOffered is how many models of a provider are shown if several providers
+// are listed.
 const mostOffered = 20
 
 func (a *app) modelsCommand() *cobra.Command {
@@ -111,7 +113,7 @@ answers and accepts the key, and costs nothing. With --check, exit code 1 means 
 	return cmd
 }
 
-// listOffers looks at the settings of all providers, or of those that are named.
+// listOffers checks the settings of all providers, or of the named ones.
 func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 	o := &offers{}
 	if name, err := assembly.ChooseModel(settings); err == nil {
@@ -136,7 +138,7 @@ func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 	return o, nil
 }
 
-// offerOf says whether a provider could be asked.
+// offerOf reports whether a provider can be used.
 func offerOf(settings *config.Loaded, p *config.Provider) provided {
 	o := provided{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: found, set: p.Said, provider: p}
 	key, where, err := assembly.KeyOf(settings, p)
@@ -168,7 +170,7 @@ func (o *offers) check(ctx context.Context, settings *config.Loaded, timeout tim
 	var done sync.WaitGroup
 	for i := range o.Providers {
 		if p := &o.Providers[i]; p.Status == found || p.Status == note {
-			done.Go(func() { p.ask(ctx, settings, timeout) }) // until it answered, or its time is up
+			done.Go(func() { p.ask(ctx, settings, timeout) }) // until it has answered, or times out
 		}
 	}
 	done.Wait()
@@ -190,7 +192,7 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	o.Reachable = &there
 	failed := broken
 	if !o.set {
-		failed = note // nobody said that it is there
+		failed = note // the settings do not say that it runs
 	}
 	switch {
 	case err == nil:
@@ -213,8 +215,8 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	}
 }
 
-// list adds the models that are known without asking, of providers that can be
-// asked or were named.
+// list adds the models that are known without a request, of providers that can
+// be used or were named.
 func (o *offers) list(settings *config.Loaded) {
 	for i := range o.Providers {
 		p := &o.Providers[i]
@@ -224,7 +226,7 @@ func (o *offers) list(settings *config.Loaded) {
 	}
 }
 
-// knownModels are the names of models that the built-in table or the settings have.
+// knownModels returns the names of models in the built-in table or the settings.
 func knownModels(settings *config.Loaded, p *config.Provider) []string {
 	var names []string
 	if !p.Moved {
@@ -244,8 +246,8 @@ func knownModels(settings *config.Loaded, p *config.Provider) []string {
 	return names
 }
 
-// sorted puts the models that the built-in table or the settings know before
-// others: a service may list many that are not to be talked with.
+// sorted puts the models in the built-in table or the settings before others:
+// a service can list many that are not for chats.
 func sorted(p *config.Provider, names []string) []string {
 	place := make(map[string]int)
 	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), assembly.TableOf(p)...) {
@@ -266,7 +268,7 @@ func infos(p *config.Provider, names []string) []belay.ModelInfo {
 	return all
 }
 
-// showOffers writes what there is for people.
+// showOffers prints the providers for people.
 func (a *app) showOffers(o *offers, checked, all bool) error {
 	s := a.onOut
 	dress := map[string]func(string) string{found: s.green, missing: s.yellow, broken: s.red, note: s.dim}
@@ -326,7 +328,7 @@ func tokensOf(n int) string {
 	return visible.Grouped(n)
 }
 
-// amountOf is a price with all its digits, two at least.
+// amountOf formats a price with all its digits, at least two.
 func amountOf(price float64) string {
 	if price == 0 {
 		return "-"
@@ -338,8 +340,8 @@ func amountOf(price float64) string {
 	return digits
 }
 
-// completeModels completes the name of a model: the provider first, then those of
-// its models that are known.
+// completeModels completes the name of a model: first the provider, then its
+// known models.
 func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	settings, err := config.Load(&config.Options{Dir: cmd.Flag("dir").Value.String()})
 	if err != nil {
@@ -363,10 +365,9 @@ func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobr
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// openKeyFile says what to do about a key file that others on this machine may read, if
-// that is where a key was found.
+// openKeyFile returns a warning if a key file can be read by others on this machine.
 func openKeyFile(p *config.Provider, where string) string {
-	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // whose modes say nothing
+	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // modes have no meaning there
 		return ""
 	}
 	info, err := os.Stat(p.KeyFile)

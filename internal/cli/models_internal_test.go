@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// offered runs models --json and returns what it tells, by provider.
+// offered runs models --json and returns the result by provider.
 func (d *desk) offered(code int, args ...string) map[string]provided {
 	d.t.Helper()
 	if got := d.run(append([]string{"models", "--json"}, args...)...); got != code {
@@ -30,13 +30,13 @@ func (d *desk) offered(code int, args ...string) map[string]provided {
 	return all
 }
 
-// noServers moves the servers that may run on this machine to where none does.
+// noServers moves the local servers to addresses where nothing listens.
 var noServers = []string{
 	"BELAY_PROVIDERS_OLLAMA_URL=http://127.0.0.1:1", "BELAY_PROVIDERS_LLAMA_CPP_URL=http://127.0.0.1:1",
 	"BELAY_PROVIDERS_VLLM_URL=http://127.0.0.1:1", "BELAY_PROVIDERS_LMSTUDIO_URL=http://127.0.0.1:1",
 }
 
-// Servers of all kinds are asked for their models.
+// Servers of all kinds list their models.
 func TestModelsAreChecked(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -72,7 +72,7 @@ func TestModelsAreChecked(t *testing.T) {
 	}
 }
 
-// What is wrong with a server is told, and bounded in time.
+// Problems of a server are reported within a time limit.
 func TestModelsThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -118,7 +118,7 @@ func TestModelsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// A server that wants no key gets none, whatever the environment has.
+// A server that needs no key gets none, whatever the environment contains.
 func TestNoKeyIsSentUnasked(t *testing.T) {
 	t.Parallel()
 	headers := make(chan http.Header, 1)
@@ -138,7 +138,7 @@ func TestNoKeyIsSentUnasked(t *testing.T) {
 	}
 }
 
-// Without --check nothing is sent; what is known is listed.
+// Without --check nothing is sent; known models are listed.
 func TestModelsAreListed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was sent", r.Method, r.URL) }))

@@ -4,11 +4,11 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// notice is something to show that belongs to no event of a turn: a file that cannot be loaded any
-// more, or a failed hook that nobody waits for.
+// notice is a message that belongs to no event of a turn: a file that can no longer be loaded, or
+// a failed background hook.
 type notice struct {
 	text string
-	good bool // else it is a warning
+	good bool // otherwise it is a warning
 }
 
 // showNotice shows a notice. It may be called at any time, by any goroutine.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// settings reads the configuration, with the flags that all commands have.
+// settings reads the configuration and the common flags.
 func (a *app) settings() (*config.Loaded, error) {
 	if a.dir != "" {
 		if info, err := os.Stat(a.dir); err != nil || !info.IsDir() {
@@ -34,8 +34,8 @@ func (a *app) settings() (*config.Loaded, error) {
 	return settings, nil
 }
 
-// look opens the store that is there, for as long as f looks at it. It makes
-// none. A store that cannot be written can be looked at.
+// look opens the existing store and calls f with it. It creates none. A
+// read-only store is opened too.
 func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -55,15 +55,15 @@ func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error
 	return f(store)
 }
 
-// noStoreError says that nothing was kept yet.
+// noStoreError means that there is no store yet.
 type noStoreError struct{ path string }
 
 func (e *noStoreError) Error() string {
 	return fmt.Sprintf("there are no sessions yet: %s does not exist. `belay run \"task\"` makes the first", e.path)
 }
 
-// findSession finds a session by its id, or by the beginning of it if that is
-// enough. The empty word means the one that changed last.
+// findSession finds a session by its id, or by a unique beginning of the id.
+// The empty word means the session that changed last.
 func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
 	var found []belay.SessionInfo
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word}) {
@@ -109,10 +109,12 @@ func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, er
 	return findSession(ctx, store, "")
 }
 
-// isChild reports whether a session is a subagent's. Its parent's id is in front.
+// isChild reports whether a session belongs to a subagent. Its id begins with
+// that of its parent.
 func isChild(id string) bool { return strings.Contains(id, "/") }
 
-// parentOf is the session that a subagent's belongs to, or the session itself.
+// parentOf returns the parent session of a subagent's session, or the session
+// itself.
 func parentOf(id string) string {
 	parent, _, _ := strings.Cut(id, "/")
 	return parent
@@ -129,7 +131,7 @@ func idsOf(infos []belay.SessionInfo, most int) []string {
 	return ids
 }
 
-// mostNear bounds among how many sessions a near name is looked for.
+// mostNear is how many sessions are searched for a similar name.
 const mostNear = 1000
 
 func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
@@ -152,7 +154,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 	}
 	ctx := context.Background()
 	var words []string
-	_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store assembly.Store) error { // without completion the user can still type it
 		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err
@@ -167,9 +169,8 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// openToRead opens a file whose store cannot be worked with, because there is no room or
-// because it is damaged, so that what is in it can be looked at. Another error is returned
-// as it is.
+// openToRead opens a store file read-only if it cannot be used otherwise, because the disk
+// is full or the file is damaged. Other errors are returned unchanged.
 func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (assembly.Store, error) { //nolint:ireturn // like openStore
 	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
 		return nil, err

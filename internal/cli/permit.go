@@ -71,13 +71,13 @@ run. COMMAND is a shell command: a single argument is used as it is, several are
 	return cmd
 }
 
-// explainedCall is a call that the floor is asked about.
+// explainedCall is the call to explain.
 type explainedCall struct {
 	tool  string
 	input json.RawMessage
 }
 
-// callToExplain is the call that a command line means.
+// callToExplain returns the call that the command line describes.
 func callToExplain(tool, input string, words []string) (explainedCall, error) {
 	call := explainedCall{cmp.Or(tool, "shell"), json.RawMessage(input)}
 	switch {
@@ -116,7 +116,7 @@ func callToExplain(tool, input string, words []string) (explainedCall, error) {
 	return call, nil
 }
 
-// asUsage makes an error one of usage, unless it is.
+// asUsage turns an error into a usage error.
 func asUsage(err error) error {
 	if exitCode(err) == exitUsage {
 		return err
@@ -124,14 +124,14 @@ func asUsage(err error) error {
 	return usage("%w", err)
 }
 
-// explained is an explanation as --json prints it.
+// explained is an explanation in the form of --json.
 type explained struct {
 	*permit.Explanation
 
 	Decision string `json:"decision"`
-	// Pattern stands for this call and others like it.
+	// Pattern covers this call and similar ones.
 	Pattern string `json:"pattern,omitempty"`
-	// Runs says how a command would run.
+	// Runs is how a command would run.
 	Runs string `json:"runs,omitempty"`
 }
 

@@ -44,7 +44,7 @@ allow), then the mode.`,
 	return cmd
 }
 
-// inForce is what applies in a project, as --json prints it.
+// inForce are the rules that apply in a project, in the form of --json.
 type inForce struct {
 	Project     string            `json:"project"`
 	Mode        permit.Mode       `json:"mode"`
@@ -88,7 +88,7 @@ type toolInForce struct {
 type protectionHolds struct {
 	permit.Protection
 
-	// Relaxed is where it was relaxed; empty: it holds.
+	// Relaxed is where it was relaxed; empty if it applies.
 	Relaxed string `json:"relaxed,omitempty"`
 }
 
@@ -204,7 +204,7 @@ func (a *app) sections(r *inForce) []section {
 	return []section{here, guards, protections, rules, tools, zones, modes}
 }
 
-// String says what a guard guards.
+// String returns what a guard protects.
 func (g *guardInForce) String() string {
 	var parts []string
 	for _, part := range []struct {

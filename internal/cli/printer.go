@@ -24,11 +24,11 @@ type printer struct {
 	midLine  bool       // the text on the terminal has not ended its line
 	spin     *spinner
 	calls    map[string]*callSeen
-	running  []string        // ids of the calls under way, oldest first
-	fault    error           // of writing the text
+	running  []string        // ids of the running calls, oldest first
+	fault    error           // first error of writing the text
 	streamed bool            // text of this step is on the screen
-	warned   map[string]bool // what was said about hooks that failed
-	failures map[string]bool // diagnostics of hooks that failed
+	warned   map[string]bool // messages of failed hooks that were shown
+	failures map[string]bool // diagnostics of failed hooks that were shown
 }
 
 // callSeen is a call that was shown and has no result yet.
@@ -80,9 +80,9 @@ func (p *printer) tell(e *belay.Event) {
 	case belay.EventTurnContinued:
 		p.goesOn("", e)
 	case belay.EventCompactionStart:
-		p.spin.say("summing up the conversation")
+		p.spin.say("summarizing the conversation")
 	case belay.EventCompactionEnd:
-		p.line(p.a.onErr.dim("the conversation was summed up: older messages are kept, and the model sees the summary"))
+		p.line(p.a.onErr.dim("the conversation was summarized: older messages are kept, and the model sees the summary"))
 	case belay.EventSubagentInvoked:
 		p.line("  " + p.a.onErr.cyan("subagent") + " " + oneLine(e.Text) + ": " + p.a.onErr.dim(short(oneLine(e.Subagent.Prompt), max(p.a.width-20-len(e.Text), 20))))
 	case belay.EventSubagentCompleted:
@@ -99,8 +99,8 @@ func (p *printer) tell(e *belay.Event) {
 	}
 }
 
-// below shows an event of a subagent: what it calls and what hooks show about it, and not
-// what it says, which is for its parent.
+// below shows an event of a subagent: its calls and the messages of hooks about them. Its
+// text is not shown, because it is for its parent.
 func (p *printer) below(e *belay.Event) {
 	switch {
 	case e.Kind == belay.EventHookOutput:
@@ -153,7 +153,7 @@ func (p *printer) response(m *belay.Message) {
 	p.endLine()
 }
 
-// endLine ends the line of text that is under way.
+// endLine ends the current line of text.
 func (p *printer) endLine() {
 	if p.midLine {
 		p.text("\n")
@@ -173,7 +173,7 @@ func (p *printer) called(c *belay.CallPart, at time.Time) {
 	p.spinCalls()
 }
 
-// ran says what a call is about: what it runs with, if that is not what the model asked for.
+// ran describes a call by the input that it runs with, which hooks can have changed.
 func ran(c *belay.CallPart) string {
 	if c.Final == nil {
 		return about(c.Input)
@@ -181,7 +181,7 @@ func ran(c *belay.CallPart) string {
 	return about(c.Final) + " (rewritten by " + oneLine(strings.Join(c.RewrittenBy, ", ")) + ")"
 }
 
-// spinCalls has the spinner name what runs.
+// spinCalls shows the running calls in the spinner.
 func (p *printer) spinCalls() {
 	switch len(p.running) {
 	case 0:
@@ -220,7 +220,7 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 		if !ran {
 			dress = s.yellow
 		}
-		if r.Class == belay.ClassDenied { // why counts; what the model is to do now does not
+		if r.Class == belay.ClassDenied { // only the reason is shown, not the advice for the model
 			why, _, _ := strings.Cut(r.Text, "\n")
 			said = short(oneLine(why), 4*p.a.width)
 		}
@@ -237,16 +237,16 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 	p.spinCalls()
 }
 
-// lastLines is how many lines of a failed command's output are shown: its end says why.
+// lastLines is how many lines of a failed command's output are shown, from its end.
 const lastLines = 10
 
 func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
 	a := e.Approval
-	if p.calls[c.ID] == nil { // in a turn that is resumed nobody told of it
+	if p.calls[c.ID] == nil { // in a resumed turn it was not shown yet
 		p.calls[c.ID] = &callSeen{tool: c.Tool, about: ran(c)}
 	}
 	for _, seen := range p.calls {
-		seen.since = e.Time // nothing runs while a person is asked
+		seen.since = e.Time // no spinner while the user is asked
 	}
 	d := a.Decided
 	if d == nil {
@@ -269,7 +269,7 @@ func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
 	p.line(line)
 }
 
-// reaching says how far a yes reaches, if it is further than one call.
+// reaching returns the scope of an approval, if it covers more than one call.
 func reaching(s belay.ApprovalScope) string {
 	switch s.Kind {
 	case belay.ScopeSession:
@@ -293,7 +293,7 @@ func (p *printer) hookRun(r *hook.Run) {
 	p.line(line + "  " + s.dim(took(time.Duration(r.Latency))))
 }
 
-// hookOutput shows what a hook says to people, as far as it is short.
+// hookOutput shows a hook's output for people, if it is short.
 func (p *printer) hookOutput(agent string, e *belay.Event) {
 	s := p.a.onErr
 	all := strings.Split(strings.TrimSpace(visible.Clean(e.Text)), "\n")
@@ -319,7 +319,7 @@ func (p *printer) hookFailed(agent string, e *belay.Event) {
 	p.warn(visible.HookFailure(agent+e.By, d.Phase, d.Message, e.Text))
 }
 
-// warn shows a warning. What is below its first line is shown once.
+// warn shows a warning. Lines below the first are shown only once.
 func (p *printer) warn(text string) {
 	s := p.a.onErr
 	lines := strings.Split(visible.Clean(text), "\n")
@@ -333,7 +333,7 @@ func (p *printer) warn(text string) {
 	}
 }
 
-// notice shows what is no event.
+// notice shows a message that is not an event.
 func (p *printer) notice(n notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -344,7 +344,7 @@ func (p *printer) notice(n notice) {
 	p.warn(n.text)
 }
 
-// shown reports whether a diagnostic of the turn was shown when it came up.
+// shown reports whether a diagnostic was already shown during the turn.
 func (p *printer) shown(d *hook.Diagnostic) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,7 +356,7 @@ func (p *printer) goesOn(agent string, e *belay.Event) {
 	p.line("  " + p.a.onErr.yellow("goes on:") + " " + agent + oneLine(e.By) + ": " + oneLine(e.Text))
 }
 
-// asking has the terminal to itself while f asks a person something.
+// asking calls f, which asks a person, without other output on the terminal.
 func (p *printer) asking(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -365,7 +365,7 @@ func (p *printer) asking(f func()) {
 	f()
 }
 
-// failed is the first error of writing the text.
+// failed returns the first error of writing the text.
 func (p *printer) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// root is the command with all its subcommands.
+// root returns the command with all its subcommands.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belay",
@@ -28,7 +28,7 @@ Conversations are kept in a file of the project and survive a crash.`,
 	}
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true // Main tells errors
-	root.CompletionOptions.DisableDefaultCmd = true    // there is one of our own
+	root.CompletionOptions.DisableDefaultCmd = true    // Belay has its own command for it
 	root.SetHelpFunc(a.help)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -59,7 +59,7 @@ func parent(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// knownCommand refuses what is no subcommand.
+// knownCommand rejects unknown subcommands.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// unknownFlag words the errors about flags, and says which may have been meant.
+// unknownFlag rewords errors about flags, and suggests similar ones.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
@@ -107,7 +107,7 @@ func arguments(least, most int, wanted string) cobra.PositionalArgs {
 	}
 }
 
-// exclusive refuses a command line with more than one of the flags.
+// exclusive rejects a command line with more than one of the flags.
 func exclusive(cmd *cobra.Command, flags ...string) {
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {

@@ -28,14 +28,14 @@ import (
 type runOptions struct {
 	goOn     bool
 	session  string
-	open     bool // the session to go on with is one with an open turn
+	open     bool // the session must have an open turn
 	resumes  bool // an open turn may be resumed
-	taskless bool // there is nothing else to do: a turn must be open
-	abandons bool // an open turn is ended, which asks no model
+	taskless bool // a turn must be open, because there is no task
+	abandons bool // the open turn is ended, which needs no model
 	as       string
-	agent    string // one that is declared, in the place of what the settings describe
+	agent    string // a declared agent, instead of the one that the settings describe
 	json     bool
-	settings map[string]*string // flags that overrule settings, by path
+	settings map[string]*string // flags that overrule settings, by key
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -129,7 +129,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	})
 }
 
-// task returns the task of the user. It is empty if a turn is to be resumed.
+// task returns the task of the user. It is empty if a turn must be resumed.
 func (a *app) task(o *runOptions, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && (o.goOn || o.session != ""):
@@ -155,7 +155,7 @@ func (a *app) task(o *runOptions, args []string) (string, error) {
 	return string(text), nil
 }
 
-// chooseTurn finds the session and says what is to be done in it.
+// chooseTurn finds the session and decides what to do in it.
 func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task string) (iter.Seq2[belay.Event, error], error) {
 	if w.session == nil {
 		id := newSessionID(time.Now())
@@ -203,7 +203,7 @@ func nothingOpen(info *belay.SessionInfo) error {
 	}
 }
 
-// free refuses an id that cannot be a new session's.
+// free rejects an id that cannot be used for a new session.
 func (a *app) free(ctx context.Context, store belay.ListStore, id string) error {
 	if !validID(id) {
 		return usage("%q cannot be the id of a session: use letters, digits, dots, dashes and underscores", id)
@@ -225,7 +225,7 @@ func validID(id string) bool {
 	})
 }
 
-// atWork opens what a turn needs, takes the turn, and closes it all.
+// atWork opens everything that a turn needs, runs the turn, and closes it.
 func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions, choose func(context.Context, *work) (iter.Seq2[belay.Event, error], error)) (err error) {
 	p := newPrinter(a)
 	var person belay.Approver
@@ -259,8 +259,8 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	return a.outcome(end, err)
 }
 
-// modelFlag is the flag that named the model, as it was given, or nothing: a new turn
-// needs it again.
+// modelFlag returns the flag that named the model, as it was given, or "": the next
+// turn needs it again.
 func modelFlag(s *config.Loaded) string {
 	if s.From("model").Kind != "flag" {
 		return ""
@@ -268,34 +268,34 @@ func modelFlag(s *config.Loaded) string {
 	return " --model " + quoted(s.Model)
 }
 
-// ended is a turn that has ended, with what its events said about it.
+// ended is an ended turn, with the results from its events.
 type ended struct {
 	*belay.Turn
 	session string
 	model   string // the flag that names the model of a new turn, if it needs one
 	took    time.Duration
-	shown   func(*hook.Diagnostic) bool // whether it was shown when it came up
+	shown   func(*hook.Diagnostic) bool // whether it was already shown
 	left    leftover
 }
 
-// leftover says what the store has of a turn that is over for this process.
+// leftover is the stored state of a turn that has ended for this process.
 type leftover int
 
 const (
-	leftEnded   leftover = iota // it has ended there, too
+	leftEnded   leftover = iota // it has ended in the store, too
 	leftOpen                    // it can be resumed
-	leftNothing                 // not even its beginning was stored
+	leftNothing                 // not even its start was stored
 )
 
-// leftOf looks at what the store has of the last turn of a session. A turn whose last
-// commit failed is open there: a new one would end it.
+// leftOf reads the stored state of the last turn of a session. If its last commit
+// failed, the turn is open in the store, and a new turn would end it.
 func leftOf(ctx context.Context, store belay.ListStore, session string, failure error) leftover {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
 		switch {
 		case err != nil && failure != nil:
-			return leftOpen // if it is not, resuming it says so and does no harm
+			return leftOpen // if it is not open, resuming it reports that and is harmless
 		case err != nil:
 			return leftEnded
 		case info.ID != session:
@@ -310,10 +310,10 @@ func leftOf(ctx context.Context, store belay.ListStore, session string, failure 
 	return leftNothing
 }
 
-// follow shows a turn until it is over.
+// follow shows a turn until it ends.
 func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOptions) (*ended, error) {
 	ignorePipe := make(chan os.Signal, 1)
-	signal.Notify(ignorePipe, syscall.SIGPIPE) // a reader that leaves ends the turn, not the process
+	signal.Notify(ignorePipe, syscall.SIGPIPE) // a closed pipe ends the turn, not the process
 	defer signal.Stop(ignorePipe)
 	defer a.onInterrupt(func() {
 		p.asking(func() { a.remarkf("%s", a.onErr.yellow("stopping: the turn is being ended; Ctrl-C again to force")) })
@@ -348,7 +348,7 @@ func (a *app) show(event *belay.Event, p *printer, asJSON bool) error {
 	return p.failed()
 }
 
-// outcome says how a turn ended, and makes an exit code of it.
+// outcome prints how a turn ended, and returns the exit code.
 func (a *app) outcome(end *ended, err error) error {
 	if end == nil || end.Turn == nil {
 		return err
@@ -382,7 +382,7 @@ func (a *app) outcome(end *ended, err error) error {
 	return &exitError{code: endCode(end.Reason)}
 }
 
-// ending says how a turn ended that did not end well.
+// ending describes the end of a turn that did not succeed.
 func (a *app) ending(end *ended) string {
 	line := "the turn ended: " + string(end.Reason)
 	switch end.Reason {
@@ -431,7 +431,7 @@ func waitsFor(end *ended) string {
 	return "it waits for " + strings.Join(parts, " and ")
 }
 
-// afterwards says what can be done now.
+// afterwards prints what the user can do now.
 func (a *app) afterwards(end *ended) []string {
 	switch end.Reason {
 	case belay.EndParked:

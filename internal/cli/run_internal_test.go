@@ -31,7 +31,7 @@ func TestBlockedTurn(t *testing.T) {
 	contains(t, d.err.String(), "the turn was blocked by no-lists: lists are off limits\n")
 }
 
-// Each end reason has an exit code, and only a turn that ended well has 0.
+// Each end reason has an exit code, and only a turn that succeeded has 0.
 //
 // SPEC L-05
 func TestEndReasonsHaveExitCodes(t *testing.T) {
@@ -54,7 +54,7 @@ func TestVisibleHooksAreLines(t *testing.T) {
 	contains(t, d.err.String(), "  hook no-lists at tool.pre  completed halt  ")
 }
 
-// What is told is what ran, and who made it that.
+// The output shows the input that ran, and who changed it.
 //
 // SPEC T-07
 func TestARewrittenCallIsToldAsItRan(t *testing.T) {
@@ -69,7 +69,7 @@ func TestARewrittenCallIsToldAsItRan(t *testing.T) {
 	contains(t, d.err.String(), "  write rewritten.txt (rewritten by elsewhere)")
 }
 
-// A failure is shown when it comes up, once. With --json it is an event, and a warning at the end.
+// A failure is shown when it happens, once. With --json it is an event, and a warning at the end.
 //
 // SPEC C-13
 func TestFailuresOfHooksAreShown(t *testing.T) {
@@ -145,7 +145,7 @@ func TestEventsAreJSONLines(t *testing.T) {
 	}
 }
 
-// Background work is done while a command runs, or by the next one.
+// Background work runs during a command, or in the next one.
 //
 // SPEC J-08
 func TestRunsAreFilteredAndBackgroundWorkIsDone(t *testing.T) {
@@ -166,7 +166,7 @@ func TestRunsAreFilteredAndBackgroundWorkIsDone(t *testing.T) {
 	}
 	began := time.Now()
 	d.must("run", d.model(), "--as", "first", "a task")
-	for len(worked) == 0 { // a command may end before its work is taken up; the next one takes it
+	for len(worked) == 0 { // a command can end before its work begins; the next one does it
 		d.must("run", d.model(), "a task")
 	}
 	for _, test := range []struct {

@@ -96,7 +96,7 @@ func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) er
 	if o.follow {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		coming = followNow(ctx, journal, o.filter) // before the list is read, so that nothing falls between
+		coming = followNow(ctx, journal, o.filter) // before the list is read, so that nothing is missed
 	}
 	runs, err := o.list(ctx, journal)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) er
 	return v.follow(ctx, coming, o.shown)
 }
 
-// followed is a record that came, or why no more will.
+// followed is a new record, or why there are no more.
 type followed struct {
 	run hook.Run
 	err error
@@ -134,14 +134,14 @@ func followNow(ctx context.Context, journal hook.FollowJournal, filter hook.Filt
 			select {
 			case coming <- followed{r, err}:
 			case <-ctx.Done():
-				return // nobody reads any more
+				return // the reader has stopped
 			}
 		}
 	}()
 	return coming
 }
 
-// complete reads the flags that are words.
+// complete reads the flags with values of enumerations.
 func (o *runsOptions) complete(now time.Time) error {
 	for _, word := range o.states {
 		var state hook.State
@@ -169,16 +169,16 @@ func (o *runsOptions) complete(now time.Time) error {
 	return usage("--since: %q is neither a duration (24h, 7d) nor a time (2026-11-15, 2026-11-15T09:00:00Z)", o.since)
 }
 
-// shown reports whether a record is for listings.
+// shown reports whether a record is listed.
 func (o *runsOptions) shown(r *hook.Run) bool {
 	return o.all || r.Visibility == hook.VisibleInAudit || r.Visibility == hook.VisibleToUser
 }
 
-// list finds the last records that match, the oldest first.
+// list finds the last matching records, the oldest first.
 func (o *runsOptions) list(ctx context.Context, journal hook.ListJournal) ([]hook.Run, error) {
 	filter := o.filter
 	filter.Newest = true
-	filter.Limit = 0 // those that are not shown do not count
+	filter.Limit = 0 // records that are not shown do not count
 	if o.all {
 		filter.Limit = o.filter.Limit
 	}
@@ -216,7 +216,7 @@ func (v *runsView) add(r hook.Run) {
 	v.rows = append(v.rows, r)
 }
 
-// flush writes what was added, in columns as wide as it needs.
+// flush prints the added rows in aligned columns.
 func (v *runsView) flush() error {
 	rows := v.rows
 	v.rows = nil
@@ -268,7 +268,8 @@ func (v *runsView) dress(line, state string) string {
 	}
 }
 
-// clock is a time of today to the millisecond, and another with its day.
+// clock formats a time of today with milliseconds, and other times with their
+// day.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -283,7 +284,7 @@ func runCells(r *hook.Run, now time.Time) []string {
 	if name == "" {
 		name = r.JobHandler
 	}
-	if r.Attempt > 1 || r.Attempt == 1 && r.Job != "" { // a hook that ran once is not numbered
+	if r.Attempt > 1 || r.Attempt == 1 && r.Job != "" { // a hook that ran once has no number
 		name += fmt.Sprintf(" #%d", r.Attempt)
 	}
 	lasted := "-"
@@ -309,7 +310,7 @@ func runCells(r *hook.Run, now time.Time) []string {
 	return []string{clock(r.Started, now), r.State.String(), r.Phase, name, lasted, strings.Join(words, " ")}
 }
 
-// follow shows records as they come, those that the list had already aside.
+// follow shows records as they arrive, except those that are already listed.
 func (v *runsView) follow(ctx context.Context, coming <-chan followed, shown func(*hook.Run) bool) error {
 	for f := range coming {
 		r := f.run

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// listed is a session as `belay sessions --json` prints it.
+// listed is a session in the form of `belay sessions --json`.
 type listed struct {
 	ID      string      `json:"id"`
 	Title   string      `json:"title"`
@@ -22,9 +22,9 @@ type listed struct {
 	Created time.Time   `json:"created"`
 	Changed time.Time   `json:"changed"`
 	Usage   belay.Usage `json:"usage"`
-	// ForkedFrom is where it branched off.
+	// ForkedFrom is the session that it was forked from.
 	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
-	// Ending says why the last turn ended as it did.
+	// Ending is why the last turn ended.
 	Ending *belay.Ending `json:"ending,omitempty"`
 }
 
@@ -98,7 +98,7 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 	return out.end("no sessions")
 }
 
-// titleOf is the first that the user said in a session.
+// titleOf returns the user's first text in a session.
 func titleOf(ctx context.Context, store belay.Store, id string) string {
 	for m, err := range store.Read(ctx, id, 0) {
 		if err != nil {

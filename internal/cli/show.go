@@ -86,7 +86,7 @@ func (a *app) showSession(ctx context.Context, store assembly.Store, word string
 	return t.err
 }
 
-// transcript writes messages for people.
+// transcript prints messages for people.
 type transcript struct {
 	a    *app
 	w    io.Writer
@@ -113,7 +113,7 @@ func (t *transcript) head(info belay.SessionInfo) {
 	t.linef("%s", t.s.bold(line))
 }
 
-// whyEnded says in a line why the last turn ended as it did, or nothing.
+// whyEnded returns why the last turn ended, in one line, or "".
 func whyEnded(info belay.SessionInfo) string {
 	e := info.State.Ending
 	if e == nil || info.State.Turn != nil {
@@ -142,7 +142,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	}
 }
 
-// unanswered says how the calls stand that no results follow on.
+// unanswered prints the state of calls that have no results yet.
 func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last *belay.Message) error {
 	var exported bytes.Buffer
 	if err := store.Export(ctx, &exported, t.session); err != nil {
@@ -179,7 +179,7 @@ func (t *transcript) standing(c *belay.CallRecord) string {
 	}
 }
 
-// message writes one message with what it is: no two kinds look alike.
+// message prints one message with its kind, so that no two kinds look alike.
 func (t *transcript) message(m *belay.Message) {
 	if m.Turn != t.turn {
 		t.turn = m.Turn
@@ -194,7 +194,7 @@ func (t *transcript) message(m *belay.Message) {
 	}
 }
 
-// kind names a message for what it is.
+// kind returns the kind of a message in words.
 func (t *transcript) kind(m *belay.Message) string {
 	s := t.s
 	switch {
@@ -276,10 +276,10 @@ func (t *transcript) result(r *belay.ResultPart) {
 	t.body("  ", r.Text)
 }
 
-// mostLines is how much of a part is shown without --full.
+// mostLines is how many lines of a part are shown without --full.
 const mostLines = 12
 
-// body writes text below its message.
+// body prints text below its message.
 func (t *transcript) body(prefix, text string) {
 	lines := strings.Split(strings.TrimRight(visible.Clean(text), "\n"), "\n")
 	if !t.full {

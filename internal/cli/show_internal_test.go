@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// injector puts something in front of each message, as a skill would.
+// injector adds something before each message, like a skill.
 type injector struct{}
 
 func (injector) Name() string { return "injector" }

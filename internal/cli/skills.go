@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ofSpace says which of the spaces a file is of, in brackets, or nothing.
+// ofSpace returns the space of a file, in brackets, or "".
 func ofSpace(spaces []*space.Space, file string) string {
 	if id := spaceOf(spaces, file); id != "" {
 		return " (space " + id + ")"
@@ -24,7 +24,7 @@ func ofSpace(spaces []*space.Space, file string) string {
 	return ""
 }
 
-// spaceOf is the id of the space that a file is of, or nothing.
+// spaceOf returns the id of the space that contains a file, or "".
 func spaceOf(spaces []*space.Space, file string) string {
 	for _, s := range spaces {
 		if rel, err := filepath.Rel(s.Dir, assembly.RealDir(file)); err == nil && filepath.IsLocal(rel) {
@@ -48,7 +48,7 @@ func (a *app) skillsCommand() *cobra.Command {
 	return skills
 }
 
-// skillLine is a skill as it is listed.
+// skillLine is the listing entry of a skill.
 type skillLine struct {
 	Name        string   `json:"name"`
 	ID          string   `json:"id"`
@@ -98,7 +98,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	return cmd
 }
 
-// waysIn says how a skill gets into a conversation, besides /NAME.
+// waysIn returns how a skill gets into a conversation, besides /NAME.
 func waysIn(s *skill.Skill) string {
 	var ways []string
 	if !s.Hidden && !s.UserOnly {
@@ -145,7 +145,7 @@ func (a *app) showSkillCommand() *cobra.Command {
 			catalog := assembly.AllSkills(cmd.Context(), settings)
 			reading, err := catalog.Read(cmd.Context(), args[0], section)
 			if errors.Is(err, skill.ErrNotFound) {
-				hint := near.Hint(args[0], assembly.SkillNames(catalog)) // which has those too that the model is not told of
+				hint := near.Hint(args[0], assembly.SkillNames(catalog)) // it also has skills that are not listed for the model
 				if strings.Contains(err.Error(), "did you mean") {
 					hint = ""
 				}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// spinner shows on a terminal that work is going on. Elsewhere it does nothing.
-// Its printer's lock guards it.
+// spinner shows activity on a terminal. Elsewhere it does nothing. Its
+// printer's lock guards it.
 type spinner struct {
 	p     *printer
 	label string
@@ -22,7 +22,7 @@ const spinnerPace = 120 * time.Millisecond
 
 func newSpinner(p *printer) *spinner { return &spinner{p: p} }
 
-// start begins to turn, until end is called.
+// start shows the spinner until end is called.
 func (s *spinner) start() {
 	if !s.p.a.errTerminal {
 		return
@@ -48,7 +48,7 @@ func (s *spinner) start() {
 	})
 }
 
-// end stops turning and leaves a clean line.
+// end removes the spinner.
 func (s *spinner) end() {
 	if s.stop == nil {
 		return
@@ -61,14 +61,14 @@ func (s *spinner) end() {
 	s.clear()
 }
 
-// say names what is going on.
+// say sets the text.
 func (s *spinner) say(label string) {
 	if s.label != label {
 		s.label, s.since = label, time.Now()
 	}
 }
 
-// draw shows a frame, unless text is being written on the line.
+// draw shows a frame, unless the line contains text.
 func (s *spinner) draw(frame string) {
 	if s.p.midLine {
 		return
@@ -82,7 +82,7 @@ func (s *spinner) draw(frame string) {
 	s.drawn = true
 }
 
-// clear takes the frame off the screen.
+// clear removes the frame from the screen.
 func (s *spinner) clear() {
 	if s.drawn {
 		s.p.a.write(s.p.a.err, "\r\x1b[2K")

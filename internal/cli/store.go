@@ -88,7 +88,7 @@ func (a *app) showHealth(h *health, asJSON bool) error {
 	size := bytesOf(h.Bytes)
 	if h.contents == nil {
 		t.add(s.dim("size"), size)
-		t.add(s.dim("holds"), "unknown: what is damaged cannot be counted")
+		t.add(s.dim("holds"), "unknown: damaged data cannot be counted")
 		t.add(s.dim("do"), "keep a copy of the file, then restore a backup, or save what can be read: sqlite3 "+quoted(h.Path)+" .recover")
 		return t.write(a.out, nil)
 	}
@@ -197,7 +197,7 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 		return err
 	}
 	if keep.MaxBytes > 0 && pruned.After > keep.MaxBytes {
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("%s stay, more than %s: what is left is in use, open, waiting or kept, or is the store's own",
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("%s stay, more than %s: the remaining sessions are in use, open, waiting or kept, or the store itself needs the space",
 			bytesOf(pruned.After), bytesOf(keep.MaxBytes))))
 	}
 	if asJSON {

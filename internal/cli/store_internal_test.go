@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is no file and no database of ours is refused, with what to write instead, and
-// no password with it: nothing is made under such a name.
+// A name that is neither a file nor a supported database is rejected, with advice and
+// without a password, and nothing is created.
 func TestStoreIsNoFile(t *testing.T) {
 	t.Parallel()
 	for store, says := range map[string]string{
@@ -34,7 +34,7 @@ func TestStoreIsNoFile(t *testing.T) {
 	}
 }
 
-// A file may have whatever name it has, once it is there.
+// An existing file can have any name.
 func TestStoreWithAStrangeName(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A damaged file is told as such, with what to do, and what nobody can count is not
-// counted as nothing.
+// A damaged file is reported with advice, and what cannot be counted is not shown
+// as zero.
 func TestStoreCheckOfADamagedFile(t *testing.T) {
 	t.Parallel()
 	for page, says := range map[int64][]string{
@@ -43,7 +43,7 @@ func TestStoreCheckOfADamagedFile(t *testing.T) {
 	}
 }
 
-// What the docs show of an explanation is what the command prints.
+// The docs show the same explanation that the command prints.
 func TestExplanationInTheDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
@@ -57,7 +57,7 @@ func TestExplanationInTheDocs(t *testing.T) {
 	}
 	d := newDesk(t, nil)
 	d.must("permit", "explain", "--", "git", "push", "--force")
-	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // which moves the zones
+	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // this raises the zones
 		t.Errorf("the command prints\n%s\nand the docs have\n%s", got, shown)
 	}
 	_, pattern, _ := strings.Cut(shown, "a pattern for such calls: ")

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// missingStore says that nothing was kept yet. Whether there is a database its server
-// knows.
+// missingStore returns the error for a store that does not exist yet. For a database
+// only the server knows.
 func missingStore(settings *config.Loaded) error {
 	if config.IsDSN(settings.Store) {
 		return nil
@@ -30,9 +30,10 @@ func missingStore(settings *config.Loaded) error {
 	return nil
 }
 
-// health is what a check finds, of whatever store.
+// health is the result of a check, for any kind of store.
 type health struct {
-	// Path is the file, or Database says which database and Server what serves it.
+	// Path is the file. For a database, Database is its name and Server the
+	// version of the server.
 	Path     string `json:"path,omitempty"`
 	Database string `json:"database,omitempty"`
 	Server   string `json:"server,omitempty"`
@@ -41,11 +42,11 @@ type health struct {
 	Problems []string `json:"problems,omitempty"`
 	Bytes    int64    `json:"bytes"`
 	Holders  []holder `json:"holders,omitempty"`
-	// What is in it; nil if nobody knows, because the file is damaged.
+	// The content; nil if it cannot be counted because the file is damaged.
 	*contents
 }
 
-// contents is what is in a store.
+// contents counts the content of a store.
 type contents struct {
 	Free     int64           `json:"free,omitempty"`
 	Log      int64           `json:"log,omitempty"`
@@ -64,7 +65,7 @@ type holder struct {
 	Gone  bool      `json:"gone,omitempty"`
 }
 
-// healthOf has a store look at itself.
+// healthOf checks a store.
 func healthOf(ctx context.Context, store assembly.Store) (*health, error) {
 	switch store := store.(type) {
 	case *sqlite.Store:

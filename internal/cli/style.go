@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// style writes in colour, or leaves text as it is. The colours are those of the
-// terminal's own palette, so that they suit a light and a dark one.
+// style writes in colour, or leaves text unchanged. The colours are from the
+// terminal's own palette, so that they suit light and dark backgrounds.
 type style bool
 
 func (s style) sgr(code, text string) string {
@@ -35,19 +35,19 @@ func oneLine(text string) string { return visible.OneLine(text) }
 // short cuts a line to a width.
 func short(text string, width int) string { return ansi.Truncate(text, max(width, 1), "…") }
 
-// padded fills a text up to a width, as a terminal counts it.
+// padded pads a text to a width in terminal cells.
 func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// table aligns columns. The last one is not filled up.
+// table aligns columns. The last one is not padded.
 type table struct {
 	rows [][]string
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the rows. If head is not nil, it dresses the first one.
+// write writes the rows. If head is not nil, it formats the first one.
 func (t *table) write(w io.Writer, head func(string) string) error {
 	var widths []int
 	for _, row := range t.rows {
@@ -77,7 +77,7 @@ func (t *table) write(w io.Writer, head func(string) string) error {
 	return err
 }
 
-// took is a duration as people read it.
+// took formats a duration for people.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -91,7 +91,7 @@ func took(d time.Duration) string {
 	}
 }
 
-// ago is how long something is past, as people say it.
+// ago formats how long ago a time was.
 func ago(now, then time.Time) string {
 	switch d := now.Sub(then); {
 	case d < time.Minute:
@@ -107,7 +107,7 @@ func ago(now, then time.Time) string {
 	}
 }
 
-// dollars is a cost; nothing if there is none.
+// dollars formats a cost; "" for zero.
 func dollars(cost float64) string {
 	switch {
 	case cost == 0:

@@ -82,8 +82,8 @@ Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames
 	return cmd
 }
 
-// trustable loads what trust is about: the project, or a directory, or a space by its id.
-// Strictly it has no mistakes.
+// trustable loads the directory to trust: the project, a directory, or a space by its id.
+// If strict is set, mistakes are an error.
 func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
 	dir, kind := assembly.ProjectPlace(s), hook.OriginProject
 	if len(args) == 1 {
@@ -113,7 +113,7 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 	}
 	var ids []string
 	for _, r := range list {
-		loaded, _ := space.Load(r.Dir, hook.OriginSpace) // mistakes are told by whoever uses it
+		loaded, _ := space.Load(r.Dir, hook.OriginSpace) // the user of the space reports its mistakes
 		if id := cmp.Or(loaded.Manifest.ID, r.ID); id != "" {
 			if ids = append(ids, id); id == word {
 				return r.Dir, nil
@@ -124,7 +124,7 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, r := range list { // its directory may be gone
+	for _, r := range list { // its directory possibly no longer exists
 		if r.Dir == dir || r.Dir == assembly.RealDir(dir) || filepath.Base(r.Dir) == word {
 			return r.Dir, nil
 		}
@@ -205,7 +205,7 @@ func changeWord(c space.Change) string {
 	}
 }
 
-// prefixedID is the id of a hook as it is listed: project/no-prod.
+// prefixedID returns the id of a hook as in listings: project/no-prod.
 func prefixedID(place *space.Space, d *declare.Declaration) string {
 	if prefix := place.Prefix(); prefix != "" {
 		return prefix + "/" + d.ID

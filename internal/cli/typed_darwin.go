@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reading is FREAD of the system: what is to be read is dropped.
+// reading is the system's FREAD: it drops unread input.
 const reading = 1
 
-// forgetTyped drops what was typed at a terminal and not read yet.
+// forgetTyped drops unread input of a terminal.
 func forgetTyped(terminal *os.File) {
-	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCFLUSH, reading) // what is no terminal has nothing to drop
+	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCFLUSH, reading) // other files have nothing to drop
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forgetTyped drops what was typed at a terminal and not read yet.
+// forgetTyped drops unread input of a terminal.
 func forgetTyped(terminal *os.File) {
-	_ = unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH) // what is no terminal has nothing to drop
+	_ = unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH) // other files have nothing to drop
 }

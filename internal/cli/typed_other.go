@@ -4,5 +4,6 @@ package cli
 
 import "os"
 
-// forgetTyped does nothing here: what was typed ahead counts.
+// forgetTyped does nothing here: text that was typed ahead counts as an
+// answer.
 func forgetTyped(*os.File) {}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what is known of this program.
+// build is the build information of this program.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -39,7 +39,7 @@ func thisBuild() build {
 	return b
 }
 
-// version is the version in a word.
+// version returns the version as one word.
 func version() string { return thisBuild().Version }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -111,12 +111,13 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	return assembly.OpenModel(w.Settings)
 }
 
-// newSessionID makes an id that sorts by day and is short enough to type.
+// newSessionID returns an id that sorts by day and is short enough to type.
 func newSessionID(now time.Time) string {
 	return now.Format("20060102") + "-" + strings.ToLower(rand.Text()[:5])
 }
 
-// who is the person at the terminal, for decisions on record.
+// who returns the name of the person at the terminal, for the record of
+// decisions.
 func who() string {
 	name := cmp.Or(os.Getenv("USER"), os.Getenv("USERNAME"))
 	if name == "" {
@@ -127,7 +128,8 @@ func who() string {
 	return cmp.Or(name, "somebody") + " (belay)"
 }
 
-// advise returns what the chat and the terminal show beside a question about a call.
+// advise returns the advice that the chat and the terminal show with a question
+// about a call.
 func (w *work) advise(ctx context.Context, q belay.Question) chat.Advice {
 	advice := w.Floor.Advise(ctx, q)
 	return chat.Advice{Reach: advice.Reach, Run: advice.Run, Pattern: advice.Pattern, Check: advice.Check}

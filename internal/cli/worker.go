@@ -63,11 +63,10 @@ func (o *workerOptions) flags(cmd *cobra.Command) {
 	o.run.settingFlags(cmd)
 }
 
-// leastTakeover is the shortest time after which a worker can be taken for dead: it says
-// that it lives several times meanwhile.
+// leastTakeover is the shortest takeover time: a worker sends several heartbeats in it.
 const leastTakeover = time.Second
 
-// engine makes the options of a worker of the flags.
+// engine makes the options of a worker from the flags.
 func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	switch {
 	case o.turns < 1:
@@ -75,7 +74,7 @@ func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	case o.grace <= 0:
 		return nil, usage("--grace: it is %s: write a time of more than 0, such as 30s", o.grace)
 	case o.takeover < leastTakeover:
-		return nil, usage("--takeover: it is %s: write %s or more: a worker that is silent for this long counts as dead", o.takeover, leastTakeover)
+		return nil, usage("--takeover: it is %s: write %s or more: a worker without a heartbeat for this long counts as dead", o.takeover, leastTakeover)
 	}
 	perAgent, err := bounds("per-agent", o.perAgent, func(name string) error { return anAgent(s, name) })
 	if err != nil {
@@ -91,18 +90,18 @@ func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	return &engine.Options{Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace}, nil
 }
 
-// bounds reads NAME=COUNT. A name that nothing has would bound nothing.
+// bounds parses NAME=COUNT. A name that nothing has would limit nothing.
 func bounds(flag string, words []string, known func(name string) error) (map[string]int, error) {
 	all := make(map[string]int, len(words))
 	for _, word := range words {
-		at := max(strings.LastIndexByte(word, '='), 0) // the name of a model may have one
+		at := max(strings.LastIndexByte(word, '='), 0) // the name of a model can contain one
 		name, count := word[:at], strings.TrimPrefix(word[at:], "=")
 		n, err := strconv.Atoi(count)
 		if name == "" || err != nil || n < 1 {
 			return nil, usage("--%s: %q is not NAME=COUNT, with a count from 1 up", flag, word)
 		}
 		if _, twice := all[name]; twice {
-			return nil, usage("--%s: %s is there twice: leave one of them", flag, name)
+			return nil, usage("--%s: %s is given twice: leave one of them", flag, name)
 		}
 		if name != "*" {
 			if err := known(name); err != nil {
@@ -114,7 +113,7 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 	return all, nil
 }
 
-// anAgent says that there is no agent of a name.
+// anAgent returns an error if no agent has a name.
 func anAgent(s *config.Loaded, name string) error {
 	names := []string{assembly.MainAgent}
 	declared, _ := assembly.Agents(s)
@@ -124,7 +123,7 @@ func anAgent(s *config.Loaded, name string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe,and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
+	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
 }
 
 // serve runs turns until the worker is stopped.
@@ -141,7 +140,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
 		a.remarkf("%s", a.onErr.dim("--takeover is for a database: if the store is a file, the turns of a dead worker are taken over at once"))
 	}
-	if _, err := assembly.OpenModel(settings); err != nil { // without a model no store is made
+	if _, err := assembly.OpenModel(settings); err != nil { // without a model it creates no store
 		return err
 	}
 	store, err := a.openShared(ctx, settings, o.takeover)
@@ -153,7 +152,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return errors.Join(err, store.Close())
 	}
 	defer func() { err = errors.Join(err, agents.Close(), store.Close()) }()
-	if _, err := agents.Agent(ctx, host.Main); err != nil { // mistakes are found before a turn is taken
+	if _, err := agents.Agent(ctx, host.Main); err != nil { // mistakes are found before a turn is claimed
 		return err
 	}
 	var left leftTurns
@@ -184,7 +183,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	return err
 }
 
-// openHost opens the host of a worker's agents, as the flags say. The worker does their background work.
+// openHost opens the host of a worker's agents with the flags. The worker does their background work.
 func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store) (*host.Host, error) {
 	opts := &host.Options{
 		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, NoJobs: true,
@@ -212,7 +211,7 @@ func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover 
 	return a.assembler().OpenStore(ctx, settings)
 }
 
-// idlePoll is how often it is looked whether anything is left.
+// idlePoll is how often it checks whether anything is left.
 const idlePoll = 50 * time.Millisecond
 
 // leftTurns are the sessions whose turns were left to other workers.
@@ -234,7 +233,7 @@ func (l *leftTurns) note(taken *engine.Taken) {
 	}
 }
 
-// isMissing reports whether a turn could not be taken here, and may be elsewhere.
+// isMissing reports whether a turn cannot run here, but possibly elsewhere.
 func isMissing(err error) bool {
 	_, model := errors.AsType[*belay.MissingModelError](err)
 	_, tool := errors.AsType[*belay.MissingToolError](err)
@@ -247,8 +246,8 @@ func (l *leftTurns) count() int {
 	return len(l.sessions)
 }
 
-// untilIdle returns when no turn is due but those that are left to others, and no job is
-// left.
+// untilIdle returns when no turn is due except those left to other workers, and no job
+// is left.
 func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()
@@ -271,7 +270,7 @@ func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftT
 	}
 }
 
-// takenLine is a turn as --json prints it.
+// takenLine is a turn in the form of --json.
 type takenLine struct {
 	Session string          `json:"session"`
 	Agent   string          `json:"agent"`
@@ -298,7 +297,7 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if asJSON {
-		_ = a.printJSON(l) // a worker goes on without a reader
+		_ = a.printJSON(l) // a worker continues without a reader
 		return
 	}
 	what := string(l.Reason)

@@ -24,8 +24,8 @@ import (
 	"github.com/belay-run/belay/internal/pgtest"
 )
 
-// Every command works on a database as it works on a file, with --store or BELAY_STORE,
-// and its password is nowhere.
+// Every command works on a database as on a file, with --store or BELAY_STORE, and the
+// password is never shown.
 //
 // SPEC P-08, L-02
 func TestDatabase(t *testing.T) {
@@ -96,7 +96,7 @@ steps:
 	d.must("--store", dsn, "sessions")
 	contains(t, d.out.String(), "first", "second")
 
-	// How soon a worker is taken for dead is what its flag says.
+	// The flag defines how soon a worker counts as dead.
 	for _, takeover := range []time.Duration{3 * time.Second, 2 * time.Minute} {
 		var lease time.Duration
 		d.hooks = []hook.Subscription{belay.ModelPre.On("lease", func(ctx context.Context, _ belay.ModelRequest) (belay.Aside, error) {
@@ -115,7 +115,7 @@ steps:
 	}
 }
 
-// Each flag of worker is the option of the engine that it is named after.
+// Each flag of worker sets the option of the engine with the same name.
 func TestWorkerFlagsAreTheEnginesOptions(t *testing.T) {
 	t.Parallel()
 	settings, err := config.Load(&config.Options{Dir: t.TempDir(), UserDir: t.TempDir(), Environ: []string{}})
@@ -155,7 +155,7 @@ func TestWorkerFlagsAreTheEnginesOptions(t *testing.T) {
 	}
 }
 
-// A worker takes as many turns at once as it is told to: more than it would by itself.
+// A worker runs as many turns at once as its flag says: more than its default.
 func TestWorkerTakesTurnsTogether(t *testing.T) {
 	t.Parallel()
 	const turns = 20 // more than the engine takes by itself
@@ -184,7 +184,7 @@ func TestWorkerTakesTurnsTogether(t *testing.T) {
 	}
 }
 
-// What makes no sense is refused with the flag and what to write, and nothing is made.
+// Invalid values are rejected with the flag and advice, and nothing is created.
 func TestWorkerRefusesBadFlags(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -198,11 +198,11 @@ func TestWorkerRefusesBadFlags(t *testing.T) {
 		{"less than none", "--grace: it is -1s", []string{"--grace", "-1s"}},
 		{"a time without a unit", `invalid argument "30" for "--grace"`, []string{"--grace", "30"}},
 		{"no takeover", "--takeover: it is 0s: write 1s or more", []string{"--takeover", "0s"}},
-		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker that is silent for this long counts as dead", []string{"--takeover", "5ms"}},
+		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker without a heartbeat for this long counts as dead", []string{"--takeover", "5ms"}},
 		{"a bound without a count", `--per-agent: "main" is not NAME=COUNT`, []string{"--per-agent", "main"}},
 		{"a bound without a name", `--per-agent: "=2" is not NAME=COUNT`, []string{"--per-agent", "=2"}},
 		{"a bound of nothing", `--per-agent: "main=0" is not NAME=COUNT, with a count from 1 up`, []string{"--per-agent", "main=0"}},
-		{"a bound given twice", "--per-agent: main is there twice", []string{"--per-agent", "main=1", "--per-agent", "main=2"}},
+		{"a bound given twice", "--per-agent: main is given twice", []string{"--per-agent", "main=1", "--per-agent", "main=2"}},
 		{"a bound on nobody", `--per-agent: there is no such agent: "mian" (did you mean "main"?): ` + "`belay agents list` lists them", []string{"--per-agent", "mian=1"}},
 		{"a count of a model that is none", `--per-model: "ollama/a=x" is not NAME=COUNT`, []string{"--per-model", "ollama/a=x"}},
 		{"no model", `--per-model: "claude-sonnet-4-5" is not a model (did you mean "anthropic/claude-sonnet-4-5"?)`, []string{"--per-model", "claude-sonnet-4-5=1"}},

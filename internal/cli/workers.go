@@ -34,7 +34,7 @@ long the oldest.`,
 	return cmd
 }
 
-// workload is what `belay workers --json` prints.
+// workload is the output of `belay workers --json`.
 type workload struct {
 	Turns belay.Load      `json:"turns"`
 	Jobs  hook.QueueStats `json:"jobs"`
@@ -109,8 +109,8 @@ func working(load *belay.Load) bool {
 	return slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return h.Worker && !h.Gone })
 }
 
-// waitingFor says what a session with a queued turn waits for, or nothing if a worker is
-// at it.
+// waitingFor returns what a session with a queued turn waits for, or "" if a worker is
+// running it.
 func waitingFor(ctx context.Context, store assembly.Store, session string) (string, error) {
 	load, err := store.Load(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ and nothing is left out. Text that the model is still streaming is not shown; th
 	return cmd
 }
 
-// watcher shows a session while it continues.
+// watcher shows a session while it changes.
 type watcher struct {
 	app         *app
 	transcript  *transcript
@@ -205,8 +205,8 @@ func (w *watcher) show(m *belay.Message) error {
 
 // state shows the state of the session, and reports whether watching is over.
 func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
-	// What is queued is looked at before the session: a turn that is taken up in between
-	// is seen in one of them.
+	// The queue is read before the session: so a turn that starts in between is seen in
+	// one of them.
 	queued, err := store.Queued(ctx, info.ID)
 	if err != nil {
 		return false, err
@@ -267,7 +267,8 @@ func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.Ses
 	return nil
 }
 
-// watchEnd is the state of a session when watching ended, as --json prints it.
+// watchEnd is the state of a session when watching ended, in the form of
+// --json.
 type watchEnd struct {
 	Session string        `json:"session"`
 	State   string        `json:"state"`

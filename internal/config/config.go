@@ -106,7 +106,7 @@ type field struct {
 	path  string
 	value func(*Config) any
 	check func(*Config) error
-	// private is why a project may not set it.
+	// private is what a project cannot decide.
 	private string
 	// inFiles returns why a value cannot be set by a variable or a flag, or "".
 	inFiles func(*Config) string

@@ -205,8 +205,8 @@ func TestProjectIsFoundUpward(t *testing.T) {
 	}
 }
 
-// A directory .belay makes a project of what it is in, whatever it holds: from below, its
-// skills, agents and sessions are found too.
+// A directory .belay makes its parent a project, whatever it contains: its skills, agents
+// and sessions are found from subdirectories, too.
 func TestProjectOfADirectoryBelay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -291,7 +291,7 @@ func TestMistakes(t *testing.T) {
 		{"a project sets a budget where there is none", "", "budget: {turn_cost: 100}\n", nil},
 		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may tighten it"}},
 		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may tighten it"}},
-		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: a project may not decide where keys are and go: put it into the user's belay.yaml"}},
+		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: a project cannot decide where keys are and go: put it into the user's belay.yaml"}},
 		{"a project's rules ask and deny", "", "permit:\n  rules:\n    - deny shell(git push *)\n    - ask write(migrations/**)\n", nil},
 		{"a project's rules do not allow", "", "permit:\n  rules:\n    - ask shell(ls)\n    - allow shell(ls)\n", []string{`belay.yaml:4: permit.rules: "allow shell(ls)": a project may ask and deny but not allow: put it into the user's belay.yaml`}},
 		{"a rule in an object does not either", "", "permit: {rules: [{rule: allow shell, reason: why not}]}\n", []string{`belay.yaml:1: permit.rules: "allow shell": a project may ask and deny`}},
@@ -308,19 +308,19 @@ func TestMistakes(t *testing.T) {
 		{"a guard with an unknown key", "", "permit: {guards: [{id: a, command: [ls]}]}\n", []string{`permit.guards: unknown key "command" (did you mean "commands"?)`}},
 		{"an unknown protection", "permit:\n  relax: [destructive.file]\n", "", []string{`belay.yaml:2: permit.relax: there is no protection "destructive.file" (did you mean "destructive.files"?)`}},
 		{"an unknown zone", "permit: {tools: {deploy: {zone: 7}}}\n", "", []string{"permit.tools.deploy: zone: 7 is not a zone: use one of 0 safe, 1 workspace"}},
-		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: a project may not decide which protections hold: put it into the user's belay.yaml"}},
-		{"a project adds no roots", "", "permit: {roots: [..]}\n", []string{"permit.roots: a project may not decide"}},
-		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: a project may not decide what tools do"}},
+		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: a project cannot decide which protections hold: put it into the user's belay.yaml"}},
+		{"a project adds no roots", "", "permit: {roots: [..]}\n", []string{"permit.roots: a project cannot decide"}},
+		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: a project cannot decide what tools do"}},
 		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML a bare ~ means null, write "~"`}},
 		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
 		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it but not loosen it: put it into the user's belay.yaml"}},
 		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
-		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project may not decide how much of the machine commands use"}},
+		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project cannot decide how much of the machine commands use"}},
 		{"a bound of processes is a number", "sandbox: {processes: many}\n", "", []string{"sandbox.processes"}},
 		{"a bound of time is a duration", "sandbox: {cpu_time: long}\n", "", []string{"sandbox.cpu_time"}},
-		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: a project may not decide"}},
+		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: a project cannot decide"}},
 		{"a project's store is in the project", "", "store: ../x.db\n", []string{"is outside the project"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -338,7 +338,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What init writes says nothing, and every line of it would be understood.
+// The file that init writes sets nothing, and every line of it would be
+// valid.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "", config.Template()))
@@ -364,7 +365,7 @@ func TestTemplate(t *testing.T) {
 // forUsers are the settings that a project's file cannot have.
 var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers"}
 
-// Rules and guards of both files hold together.
+// Rules and guards of both files apply together.
 func TestRulesAddUp(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "permit:\n  rules: [allow shell(make *)]\n  guards: [{id: a, deny: x}]\n", "permit:\n  rules:\n    - deny shell(make deploy)\n  guards:\n    - {id: b, deny: y}\n"))
@@ -384,7 +385,7 @@ func TestRulesAddUp(t *testing.T) {
 	}
 }
 
-// What loosens the floor stands in a file, where it is seen.
+// Settings that loosen the floor must be in a file, where they are visible.
 func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
@@ -404,7 +405,8 @@ func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	}
 }
 
-// The bounds of confined commands are the user's: a variable goes before the file.
+// The limits of confined commands are set by the user: a variable overrides the
+// file.
 //
 // SPEC P-13
 func TestBoundsOfTheSandbox(t *testing.T) {
@@ -420,7 +422,8 @@ func TestBoundsOfTheSandbox(t *testing.T) {
 	}
 }
 
-// A mistyped variable is refused, for a bound that is mistyped bounds nothing.
+// A mistyped variable is rejected, because a mistyped limit would have no
+// effect.
 func TestUnknownVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
@@ -457,13 +460,13 @@ func TestVariable(t *testing.T) {
 	}
 }
 
-// What hooks may do is not for a project to say, and its hooks make a directory a project.
+// A project cannot decide what hooks may do, and its hooks make a directory a project.
 //
 // SPEC W-07
 func TestHooksAreTheOperators(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"hooks: {disable: [all]}", "hooks: {allow_commands: true}", "hooks: {webhook_allowlist: [evil.test]}"} {
-		if _, err := config.Load(files(t, "", line+"\n")); err == nil || !strings.Contains(err.Error(), "a project may not decide") {
+		if _, err := config.Load(files(t, "", line+"\n")); err == nil || !strings.Contains(err.Error(), "a project cannot decide") {
 			t.Errorf("%s: the error is %v", line, err)
 		}
 	}
@@ -479,7 +482,7 @@ func TestHooksAreTheOperators(t *testing.T) {
 	}
 }
 
-// A machine's file comes first, and the user's above it.
+// The machine's file comes first, and the user's overrides it.
 func TestTheMachinesFile(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: strict\n", "")
@@ -493,7 +496,8 @@ func TestTheMachinesFile(t *testing.T) {
 	}
 }
 
-// A variable is guessed only if it is like one beyond what all begin with.
+// A variable is suggested only if the part after the common prefix is
+// similar.
 func TestNoVariableIsGuessedByWhatAllBeginWith(t *testing.T) {
 	t.Parallel()
 	o := files(t, "", "")

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// A password of a DSN is never shown, wherever it stands in it.
+// A password in a DSN is never shown, at any place.
 func TestMaskDSN(t *testing.T) {
 	t.Parallel()
 	for store, want := range map[string]string{
@@ -27,8 +27,8 @@ func TestMaskDSN(t *testing.T) {
 	}
 }
 
-// A database is named by the user, a variable or a flag, and not by a project. What is
-// kept beside it is in the project.
+// The user, a variable or a flag can name a database, but not a project. Files beside
+// it are in the project.
 func TestStoreOnAServer(t *testing.T) {
 	t.Parallel()
 	const dsn = "postgres://ann@db/belay"
@@ -48,7 +48,7 @@ func TestStoreOnAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Environ = []string{}
-	if _, err := config.Load(o); err == nil || !strings.Contains(err.Error(), "belay.yaml:1") || !strings.Contains(err.Error(), "a project may not decide") {
+	if _, err := config.Load(o); err == nil || !strings.Contains(err.Error(), "belay.yaml:1") || !strings.Contains(err.Error(), "a project cannot decide") {
 		t.Errorf("a project that names a server: %v", err)
 	}
 }

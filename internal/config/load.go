@@ -207,7 +207,7 @@ func (l *Loaded) Recall(path, where, word string) error {
 	return nil
 }
 
-// set changes a value, unless this source may not change it.
+// set changes a value, unless this source must not change it.
 func (l *Loaded) set(path string, from Source, read func(into any) error) error {
 	at := slices.IndexFunc(fields(), func(f field) bool { return f.path == path })
 	f := fields()[at]
@@ -238,7 +238,7 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 	return nil
 }
 
-// forProject rejects settings that a project's file may not have.
+// forProject rejects settings that a project's file must not have.
 func (l *Loaded) forProject(f *field, changed *Config) error {
 	elsewhere := fmt.Sprintf("put it into the user's %s", Name)
 	if f.inFiles == nil {
@@ -246,11 +246,11 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 	}
 	switch {
 	case f.private != "":
-		return fmt.Errorf("a project may not decide %s: %s", f.private, elsewhere)
+		return fmt.Errorf("a project cannot decide %s: %s", f.private, elsewhere)
 	case f.looser != nil && f.looser(changed, &l.Config):
 		return fmt.Errorf("a project may tighten it but not loosen it: %s", elsewhere)
 	case f.path == "store" && IsDSN(changed.Store):
-		return fmt.Errorf("a project may not decide on which server sessions are kept: %s", elsewhere)
+		return fmt.Errorf("a project cannot decide on which server sessions are kept: %s", elsewhere)
 	case f.path == "store" && !filepath.IsLocal(changed.Store):
 		return fmt.Errorf("%q is outside the project: %s", changed.Store, elsewhere)
 	default:

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// Memories are the user's: they are off and beside the user's settings unless the user
-// says otherwise, and a project may only have less of them.
+// Memories belong to the user: they are off and beside the user's settings by default,
+// and a project can only restrict them.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	o := files(t, "", "")

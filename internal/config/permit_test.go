@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// What could never hold, or would turn the floor off, is refused with its line, in the
-// words of the file.
+// Settings that can never apply, or that would switch the floor off, are rejected with
+// their line, in the words of the file.
 //
 // SPEC P-01, P-05
 func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
@@ -51,14 +51,14 @@ func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// A tool that is described may be called what it likes, wherever it is described.
+	// A described tool can have any name, wherever it is described.
 	l := load(t, files(t, "permit:\n  guards: [{id: a, tools: [Shell], deny: x}]\n  rules: [allow Shell]\n  tools: {Shell: {zone: 4}}\n", ""))
 	if _, err := permit.New(l.Project, l.FloorOptions()); err != nil {
 		t.Error(err)
 	}
 }
 
-// What the page about the floor shows can be copied.
+// The examples on the page about the floor are valid.
 func TestThePageAboutTheFloorLoads(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "permit.md"))

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// What is in force is what is built in, and what the settings say.
+// The effective settings are the built-in ones with the user's changes.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	const user = `
@@ -72,7 +72,7 @@ providers:
 	}
 }
 
-// What is said about a model comes before what is said about all of a provider's.
+// Settings of a model override those of its provider.
 func TestTuning(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, `
@@ -157,7 +157,7 @@ func TestProviderMistakes(t *testing.T) {
 	}
 }
 
-// Where servers and keys are differs from machine to machine: variables say it too.
+// Servers and keys differ between machines, so variables can set them, too.
 func TestProviderVariables(t *testing.T) {
 	t.Parallel()
 	o := files(t, "providers:\n  my-own: {url: \"http://127.0.0.1:1\", window: 7}\n", "")
@@ -200,7 +200,7 @@ func TestProviderVariables(t *testing.T) {
 	}
 }
 
-// What the documentation shows is understood.
+// The examples in the documentation are valid.
 func TestDocumentedProviders(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string][]string{"cli.md": {"anthropic", "ollama", "work"}, "providers.md": {"groq", "ollama", "openai", "second"}} {

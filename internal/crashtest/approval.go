@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// part is what one process does in a story about approvals. Each story has several
-// processes: one asks and is killed, others decide, others resume.
+// part is the role of one process in a story about approvals. Each story has
+// several processes: one asks and is killed, others decide, others resume.
 type part struct {
 	// Role is ask, decide or resume.
 	Role string `json:"role"`
@@ -23,26 +23,26 @@ type part struct {
 	// OnAsk and Expiry are the agent's.
 	OnAsk  belay.AskMode `json:"on_ask,omitempty"`
 	Expiry time.Duration `json:"expiry,omitempty"`
-	// Decisions are made in order, when the parent says so.
+	// Decisions are made in order, when the parent gives the signal.
 	Decisions []belay.Decision `json:"decisions,omitempty"`
-	// Kill is the point where the process ends, as a power cut would end it.
+	// Kill is the point where the process kills itself, like a power failure.
 	Kill string `json:"kill,omitempty"`
 }
 
-// ruling is what a decider was told.
+// ruling is the result that a decider got.
 type ruling struct {
 	Approval string `json:"approval"`
 	Error    string `json:"error,omitempty"`
-	// By is whose decision stands.
+	// By is who made the stored decision.
 	By string `json:"by,omitempty"`
 }
 
-// The errors of decisions, by the names that rulings call them.
+// The errors of decisions, by their names in rulings.
 var refusals = map[string]error{
 	"decided": belay.ErrDecided, "wrong hash": belay.ErrWrongHash, "expired": belay.ErrExpired, "not found": belay.ErrNotFound, "scope": belay.ErrScope,
 }
 
-// play takes a part.
+// play performs a part.
 func play(ctx context.Context, open Open, dir, role string) error {
 	var p part
 	if err := json.Unmarshal([]byte(role), &p); err != nil {
@@ -80,11 +80,11 @@ func play(ctx context.Context, open Open, dir, role string) error {
 	return errors.Join(agent.Close(ctx), opened.Close())
 }
 
-// decide makes the decisions when the parent says so.
+// decide makes the decisions when the parent gives the signal.
 func (p part) decide(ctx context.Context, s belay.Store) error {
 	say(line{Ready: true})
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return fmt.Errorf("nobody said when: %w", err)
+		return fmt.Errorf("no signal from the parent: %w", err)
 	}
 	for _, d := range p.Decisions {
 		approval, err := s.Decide(ctx, d)
@@ -105,7 +105,8 @@ func (p part) decide(ctx context.Context, s belay.Store) error {
 	return nil
 }
 
-// cast makes the agent of the story: every call of its one tool is asked about.
+// cast makes the agent of the story: every call of its only tool needs
+// approval.
 func (p part) cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	var says model
 	for step, calls := range p.Calls {
@@ -141,7 +142,7 @@ func (p part) cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, err
 // silent is a person who is asked and never answers.
 type silent struct{}
 
-// Approve tells the parent what it is asked, and waits.
+// Approve sends the question to the parent, and waits.
 func (silent) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	say(line{Asked: &q.Approval})
 	<-ctx.Done()

@@ -18,8 +18,8 @@ import (
 )
 
 // RunApprovals kills a process while a person is asked, lets other processes decide,
-// and others again go on with the turn: each call that was allowed runs once, and no
-// other ever.
+// and others resume the turn: each approved call must run once, and no other call at
+// all.
 func RunApprovals(t *testing.T, open Open) {
 	t.Helper()
 	for _, test := range approvalTests {
@@ -151,8 +151,8 @@ var approvalTests = []struct {
 	}},
 }
 
-// tellTen has ten calls decided in random order, several at a time, and the turn go on
-// in between.
+// tellTen lets ten calls be decided in random order, several at a time, and resumes
+// the turn in between.
 func (p *plot) tellTen(t testing.TB, random *rand.Rand) {
 	t.Helper()
 	asked := p.ask(t, 10)
@@ -194,8 +194,9 @@ func no(a belay.Approval, by string) belay.Decision {
 	return belay.Decision{Approval: a.ID, Hash: a.Hash, By: by, Reason: "no", Time: time.Now()}
 }
 
-// ask has a process take a turn whose steps make so many calls, and kills it when it
-// has asked about those of the first step. It returns the questions in call order.
+// ask starts a process that runs a turn whose steps make n calls, and kills it when
+// it has asked about those of the first step. It returns the questions in call
+// order.
 func (p *plot) ask(t testing.TB, calls ...int) []belay.Approval {
 	t.Helper()
 	p.calls = calls
@@ -219,8 +220,8 @@ func (p *plot) ask(t testing.TB, calls ...int) []belay.Approval {
 	return asked
 }
 
-// decide has each list of decisions made by a process of its own, all at once, and
-// returns what each was told.
+// decide starts a process for each list of decisions, all at once, and returns the
+// results of each.
 func (p *plot) decide(t testing.TB, lists ...[]belay.Decision) [][]ruling {
 	t.Helper()
 	var deciders []*process
@@ -246,7 +247,7 @@ func (p *plot) decide(t testing.TB, lists ...[]belay.Decision) [][]ruling {
 	return told
 }
 
-// rule has a process make one decision and asserts what it is told.
+// rule lets a process make one decision and asserts its result.
 func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	t.Helper()
 	want.Approval = d.Approval
@@ -255,8 +256,8 @@ func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	}
 }
 
-// resume has a process go on with the turn, which must end as said, or be killed on
-// the way. It returns what the turn waits for.
+// resume starts a process that resumes the turn, which must end as given, or be
+// killed on the way. It returns what the turn waits for.
 func (p *plot) resume(t testing.TB, kill string, end belay.EndReason) []belay.Approval {
 	t.Helper()
 	c := p.start(t, part{Role: "resume", OnAsk: belay.AskPark, Kill: kill})
@@ -279,8 +280,8 @@ func (p *plot) resume(t testing.TB, kill string, end belay.EndReason) []belay.Ap
 	return waits
 }
 
-// want asserts what came of the calls, in call order: what the model was told, and
-// what happened in the world.
+// want asserts the outcome of the calls, in call order: the results for the model,
+// and the effects.
 func (p *plot) want(t testing.TB, want ...string) {
 	t.Helper()
 	f := look(t, p.open, p.dir)
@@ -352,7 +353,7 @@ func (p *plot) start(t testing.TB, role part) *process {
 	return c
 }
 
-// next reads what the process says until it is what is waited for.
+// next reads the lines of the process until the expected one.
 func (c *process) next(t testing.TB, is func(line) bool) line {
 	t.Helper()
 	for c.out.Scan() {
@@ -364,7 +365,7 @@ func (c *process) next(t testing.TB, is func(line) bool) line {
 			return l
 		}
 	}
-	_ = c.cmd.Wait() // so that what it said is complete
+	_ = c.cmd.Wait() // so that its output is complete
 	c.over = true
 	t.Fatalf("the child ended too soon: %v\n%s", c.out.Err(), c.errs)
 	return line{}
@@ -380,10 +381,10 @@ func (c *process) kill(t testing.TB) {
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("kill: %v", err)
 	}
-	_ = c.cmd.Wait() // it says that it was killed
+	_ = c.cmd.Wait() // the error says that it was killed
 }
 
-// end waits for the end of a process that ends in order.
+// end waits for a process that ends normally.
 func (c *process) end(t testing.TB) {
 	t.Helper()
 	c.over = true
@@ -394,7 +395,7 @@ func (c *process) end(t testing.TB) {
 	}
 }
 
-// gone waits for the end of a process that kills itself.
+// gone waits for a process that kills itself.
 func (c *process) gone(t testing.TB) {
 	t.Helper()
 	c.over = true
@@ -402,6 +403,6 @@ func (c *process) gone(t testing.TB) {
 	}
 	err := c.cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Exited() {
-		t.Errorf("the child was to be killed there and lived: %v\n%s", err, c.errs)
+		t.Errorf("the child was not killed at that point: %v\n%s", err, c.errs)
 	}
 }

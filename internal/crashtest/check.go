@@ -14,17 +14,17 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// found is what there is when all is over.
+// found is the stored state at the end.
 type found struct {
 	info       belay.SessionInfo
 	messages   []*belay.Message
-	transcript []string // in words, without what differs from run to run
+	transcript []string // as text, without values that differ from run to run
 	approvals  []belay.Approval
 	runs       map[string]hook.Run
 	effects    map[string]int
 }
 
-// interruption is how the result of a call begins that was under way.
+// interruption is the beginning of the result of an interrupted call.
 const interruption = "The process ended before this call was answered"
 
 // look reads everything.
@@ -75,7 +75,7 @@ func look(t testing.TB, open Open, dir string) *found {
 	return f
 }
 
-// words tells a message part by part.
+// words renders the parts of a message as text.
 func words(m *belay.Message) []string {
 	var all []string
 	for _, p := range m.Parts {
@@ -91,9 +91,9 @@ func words(m *belay.Message) []string {
 	return all
 }
 
-// check holds what was found against what must be. said is what was
-// acknowledged, and undisturbed the transcript to compare with; nil for the run
-// that nobody disturbed.
+// check compares the final state with the requirements. said are the
+// acknowledged writes, and undisturbed the transcript to compare with; nil for
+// the undisturbed run itself.
 func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	t.Helper()
 	if f.info.Held || f.info.State.Turn != nil || f.info.State.Last != belay.EndTurn {
@@ -116,8 +116,8 @@ func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	}
 }
 
-// checkApprovals looks at the two questions: the first was decided by a person, for
-// the session, and so was the second with it.
+// checkApprovals checks the two questions: a person decided the first one for the
+// session, and that decided the second one, too.
 func (f *found) checkApprovals(t testing.TB) {
 	t.Helper()
 	if len(f.approvals) != 2 || len(f.info.State.Grants) != 1 {
@@ -166,7 +166,7 @@ func (f *found) checkTranscript(t testing.TB, undisturbed []string) {
 	t.Helper()
 	if undisturbed == nil {
 		if len(f.transcript) != 13 {
-			t.Fatalf("the undisturbed story is another:\n%s", strings.Join(f.transcript, "\n"))
+			t.Fatalf("the undisturbed run has another story:\n%s", strings.Join(f.transcript, "\n"))
 		}
 		return
 	}
@@ -180,7 +180,7 @@ func (f *found) checkTranscript(t testing.TB, undisturbed []string) {
 	}
 }
 
-// checkTools looks at what the tools did, and what the model was told of it.
+// checkTools checks the effects of the tools, and the results for the model.
 func (f *found) checkTools(t testing.TB) {
 	t.Helper()
 	all := strings.Join(f.transcript, "\n")
@@ -199,7 +199,7 @@ func (f *found) checkTools(t testing.TB) {
 	}
 }
 
-// checkJob looks at background work: its attempts and what it did.
+// checkJob checks background work: its attempts and its effects.
 func (f *found) checkJob(t testing.TB, name string, idempotent bool) {
 	t.Helper()
 	states := make(map[hook.State]int)

@@ -17,17 +17,17 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Store is what is put to the test.
+// Store is a store under test.
 type Store interface {
 	belay.JournalStore
 	belay.ListStore
 	Close() error
 }
 
-// Open opens the store that is in a directory, or makes one there.
+// Open opens the store in a directory, or creates one there.
 type Open func(ctx context.Context, dir string) (Store, error)
 
-// What a child is told by its environment.
+// The environment variables of a child.
 const (
 	childDir   = "BELAY_CRASHTEST_DIR"
 	childKill  = "BELAY_CRASHTEST_KILL"
@@ -35,11 +35,11 @@ const (
 	childHooks = "BELAY_CRASHTEST_HOOKS"
 )
 
-// patience bounds what a child does. It is there to end a test that hangs.
+// patience is the timeout of a child. It ends a test that hangs.
 const patience = 3 * time.Minute
 
-// Child takes the part of a child if this process is one, and does not return
-// then. Call it first in TestMain.
+// Child runs this process as a child if it is one, and does not return then.
+// Call it first in TestMain.
 func Child(open Open) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
@@ -62,15 +62,15 @@ func Child(open Open) {
 	os.Exit(0)
 }
 
-// die ends this process as a power cut would.
+// die kills this process, like a power failure.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // until it is done
+	select {} // until the process is dead
 }
 
-// live takes the turn, or goes on with it, and does the work that is left.
+// live runs or resumes the turn, and does the remaining work.
 func live(ctx context.Context, open Open, dir, kill string) error {
 	opened, err := open(ctx, dir)
 	if err != nil {
@@ -90,15 +90,15 @@ func live(ctx context.Context, open Open, dir, kill string) error {
 	return errors.Join(agent.Close(ctx), opened.Close())
 }
 
-// tell takes the turn, unless it was taken: then it is resumed if it must be. It
-// parks on the way, and somebody decides, for the whole session.
+// tell runs the turn, or resumes it if it was interrupted. The turn parks once,
+// and a decision is made for the whole session.
 func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error {
 	s := agent.Session(session)
 	for {
 		turn, err := belay.Await(s.Resume(ctx))
 		if errors.Is(err, belay.ErrNoTurn) {
 			for _, err := range s.Messages(ctx) {
-				return err // it was told to its end
+				return err // the story has ended
 			}
 			turn, err = s.Turn(ctx, "Tell the story.")
 		}
@@ -188,8 +188,8 @@ func start(t testing.TB, dir, kill string) *child {
 	return c
 }
 
-// Run puts a store to the test. With twice, the process that resumes is killed
-// too, at its first commit, and a third one ends the story.
+// Run tests a store. With twice, the process that resumes is also killed, at
+// its first commit, and a third one ends the story.
 func Run(t *testing.T, open Open, twice bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -205,7 +205,7 @@ func Run(t *testing.T, open Open, twice bool) {
 			}
 			first := start(t, dir, point)
 			if !first.killed {
-				t.Fatalf("the child was to be killed there and lived: it passed %q", first.points)
+				t.Fatalf("the child was not killed at that point: it passed %q", first.points)
 			}
 			said := *first
 			if twice {

@@ -26,12 +26,12 @@ import (
 )
 
 // RunHooks kills a process inside hooks of every execution and kind, at each of the
-// phases, and looks at what the journal then says: each hook that began is on record and
-// is interrupted. Then the turn is resumed, and a hook that runs again has attempt 2.
+// phases, and checks the journal: it has a record of each hook that began, with the
+// state interrupted. Then the turn is resumed, and a hook that runs again has attempt 2.
 //
-// Hooks that the turn does not have to wait for in turn are inside at the same time, so
-// that one kill does for all of them. Hooks that block are inside alone: at each phase
-// it is one kind after the other, or with all every kind.
+// Hooks that can run at the same time are inside together, so that one kill is enough
+// for all of them. Hooks that block the turn are inside alone: each phase has one kind,
+// or with all every kind.
 func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	t.Helper()
 	for i, phase := range phases {
@@ -52,9 +52,9 @@ func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	}
 }
 
-// again are phases that fire again when a turn is resumed that was interrupted there. Of
-// the others, some fire before the message is stored, so that there is no turn to
-// resume, or outside of turns; and the moment of some is over.
+// again are phases that fire again when a turn that was interrupted there is resumed.
+// Other phases fire before the message is stored, so that there is no turn to resume, or
+// outside of turns, or only at one moment.
 var again = []hook.AnyPhase{
 	belay.ModelPre, belay.ToolPre, belay.ApprovalRequest, belay.ToolPost, belay.ToolDenied, belay.TurnStop, belay.TurnPreCompaction, belay.TurnPostTurn, belay.Error,
 }
@@ -72,7 +72,7 @@ func runHookStory(t *testing.T, open Open, story hookStory) {
 		want[h.id] = h
 	}
 	kill := startInside(t, dir, story, hall, want)
-	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // whoever lives keeps its runs
+	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // runs of a living process are not changed
 	kill()
 
 	opened := openFor(t, open, dir) // the next start
@@ -121,7 +121,7 @@ func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map
 		select {
 		case id := <-hall.inside:
 			inside[id] = true
-		case err := <-ended: // it has lost its patience
+		case err := <-ended: // its context has ended
 			t.Fatalf("the child ended when these were inside: %q: %v\n%s", slices.Sorted(maps.Keys(inside)), err, errs.String())
 		}
 	}
@@ -129,7 +129,7 @@ func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		<-ended // it says that it was killed
+		<-ended // the error says that it was killed
 	}
 }
 
@@ -202,8 +202,8 @@ func runsAt(t *testing.T, s Store, phase string) (all []hook.Run) {
 	return all
 }
 
-// resumeHooks goes on with the turn in this process, or takes it if the first process
-// had not stored it, and does the work that is left.
+// resumeHooks resumes the turn in this process, or starts it if the first process had
+// not stored it, and does the remaining work.
 func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -217,9 +217,9 @@ func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
 	}
 }
 
-// hall is where the hooks of a process wait until they are let go.
+// hall is where the hooks of a process wait until they are released.
 type hall struct {
-	inside chan string // the ids of those that came in
+	inside chan string // ids of the hooks that arrived
 	gate   *os.File
 	leave  func() // lets webhooks go
 	server *httptest.Server
@@ -234,7 +234,7 @@ func newHall(t *testing.T, dir string) *hall {
 			t.Fatal(err)
 		}
 	}
-	pipe, err := os.OpenFile(filepath.Join(dir, insideFile), os.O_RDWR, 0) // with a writer of its own it never ends
+	pipe, err := os.OpenFile(filepath.Join(dir, insideFile), os.O_RDWR, 0) // with its own writer the pipe never ends
 	if err == nil {
 		h.gate, err = os.OpenFile(filepath.Join(dir, gateFile), os.O_RDWR, 0)
 	}
@@ -263,8 +263,8 @@ func newHall(t *testing.T, dir string) *hall {
 	return h
 }
 
-// open lets all hooks go: those that are inside, which the killed process has left
-// behind, and those that come.
+// open releases all hooks: those left by the killed process, and those that come
+// later.
 func (h *hall) open(t *testing.T) {
 	t.Helper()
 	h.leave()

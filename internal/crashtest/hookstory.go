@@ -24,7 +24,7 @@ type hookStory struct {
 	// Blocking is the kind of the one hook that blocks the turn. If it is empty, the
 	// hooks are those that can be inside at the same time.
 	Blocking hook.HandlerKind `json:"blocking,omitempty"`
-	// URL is where webhooks go.
+	// URL is the address of webhooks.
 	URL string `json:"url"`
 }
 
@@ -59,7 +59,7 @@ func (s hookStory) hooks() (all []storyHook) {
 	if phase.Info().Kind == hook.Gate {
 		return all // a gate waits
 	}
-	// They do not keep the others from starting if they come first.
+	// They must not block the others if they come first.
 	for _, kind := range append([]hook.HandlerKind{hook.HandlerGo}, outsideKinds...) {
 		add(kind, hook.FireAndRecord, "fired", "execution: fire_and_record", "priority: -1")
 		add(kind, hook.Background, "background", "execution: background", "priority: -2", "idempotent: true", "retry: {attempts: 3, delay: 1ms}")
@@ -67,8 +67,8 @@ func (s hookStory) hooks() (all []storyHook) {
 	return all
 }
 
-// The programs of command and worker hooks: they say that they are inside and wait for
-// a line.
+// The programs of command and worker hooks: they report that they are inside and wait
+// for a line.
 const (
 	commandHook = "echo \"$1\" > inside\nread -r line < gate\n"
 	workerHook  = `while read -r call; do
@@ -90,8 +90,8 @@ done
 
 // The files of a story.
 const (
-	insideFile  = "inside" // a pipe: who is inside
-	gateFile    = "gate"   // another: a line for each that may leave
+	insideFile  = "inside" // a pipe with the ids of the hooks that are inside
+	gateFile    = "gate"   // a pipe with a line for each hook that may leave
 	hooksFile   = "hooks.yaml"
 	commandFile = "command.sh"
 	workerFile  = "worker.sh"
@@ -215,8 +215,8 @@ func (helper) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, err
 	}
 }
 
-// hookModel answers by the transcript alone. First it makes a call that takes the turn
-// to the phase of the story. When it sees a result, or a summary, it is done.
+// hookModel answers from the transcript alone. First it makes a call that leads to the
+// phase of the story. When it sees a result, or a summary, it ends the turn.
 type hookModel struct{ story hookStory }
 
 // errModel ends a turn.
@@ -251,7 +251,7 @@ func (m hookModel) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay
 	}
 }
 
-// take takes the turn, or resumes it, and closes the session.
+// take runs or resumes the turn, and closes the session.
 func (s *stage) take(ctx context.Context) error {
 	session := s.Session(session)
 	turn, err := belay.Await(session.Resume(ctx))
@@ -267,8 +267,8 @@ func (s *stage) take(ctx context.Context) error {
 	return nil
 }
 
-// playHooks is what the process does that is killed: it takes the turn, and its hooks
-// in Go do not return.
+// playHooks is the process to kill: it runs the turn, and its hooks in Go do not
+// return.
 func playHooks(ctx context.Context, open Open, dir, story string) error {
 	var s hookStory
 	if err := json.Unmarshal([]byte(story), &s); err != nil {
@@ -295,6 +295,6 @@ func playHooks(ctx context.Context, open Open, dir, story string) error {
 	if err := stage.take(ctx); err != nil {
 		return err
 	}
-	<-ctx.Done() // what nobody waits for is still inside
+	<-ctx.Done() // background hooks are still inside
 	return context.Cause(ctx)
 }

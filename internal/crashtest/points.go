@@ -12,23 +12,23 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// tripwire counts the points that a process passes, says so on standard output,
-// and ends the process at one of them.
+// tripwire counts the points that a process passes, prints them to standard
+// output, and kills the process at one of them.
 type tripwire struct {
-	kill string // the point to end at
+	kill string // the point to kill it at
 
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-// line is what a child says on its standard output. What it said before it was
-// killed is all that is known of it, and counts as acknowledged.
+// line is a line of a child's standard output. The lines before the kill are
+// all that is known about the child, and count as acknowledged.
 type line struct {
 	Point    string           `json:"point,omitempty"`
 	Messages []*belay.Message `json:"messages,omitempty"`
 	Runs     []hook.Run       `json:"runs,omitempty"`
 
-	// What the parts of the stories about approvals say.
+	// The lines of the stories about approvals.
 
 	Ready   bool            `json:"ready,omitempty"`
 	Asked   *belay.Approval `json:"asked,omitempty"`
@@ -42,7 +42,7 @@ func say(l line) {
 		_, err = os.Stdout.Write(append(text, '\n'))
 	}
 	if err != nil {
-		panic(fmt.Sprintf("crashtest: %v", err)) // the parent is gone
+		panic(fmt.Sprintf("crashtest: %v", err)) // the parent has ended
 	}
 }
 
@@ -64,7 +64,7 @@ type store struct {
 	wire *tripwire
 }
 
-// Open is a write: it takes hold of the session.
+// Open is a write: it holds the session.
 func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
 	s.wire.pass("before a hold")
 	stored, err := s.JournalStore.Open(ctx, id)
@@ -80,7 +80,7 @@ func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	return err
 }
 
-// Decide is what a person does.
+// Decide is a write of a person.
 func (s *store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	s.wire.pass("before a decision")
 	a, err := s.JournalStore.Decide(ctx, d)
@@ -88,7 +88,7 @@ func (s *store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 	return a, err
 }
 
-// Commit tells what was acknowledged.
+// Commit prints what was acknowledged.
 func (s *store) Commit(ctx context.Context, c *belay.Commit) error {
 	s.wire.pass("before a commit")
 	err := s.JournalStore.Commit(ctx, c)
@@ -99,10 +99,10 @@ func (s *store) Commit(ctx context.Context, c *belay.Commit) error {
 	return err
 }
 
-// Journal is the store's, with points.
+// Journal returns the store's journal, with points.
 func (s *store) Journal() hook.Journal { return &journal{s.JournalStore.Journal(), s.wire} }
 
-// Queue is the store's, with points.
+// Queue returns the store's queue, with points.
 func (s *store) Queue() hook.Queue {
 	return &queue{s.JournalStore.Queue().(durableQueue), s.wire}
 }
@@ -112,7 +112,7 @@ type journal struct {
 	wire *tripwire
 }
 
-// Append tells what was acknowledged.
+// Append prints what was acknowledged.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	if len(runs) == 0 {
 		return j.Journal.Append(ctx, runs)
@@ -138,12 +138,12 @@ type queue struct {
 	wire *tripwire
 }
 
-// Enqueue tells what was acknowledged.
+// Enqueue prints what was acknowledged.
 func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	return q.queued(asked, func() error { return q.durableQueue.Enqueue(ctx, asked, jobs) })
 }
 
-// EnqueueInput tells what was acknowledged.
+// EnqueueInput prints what was acknowledged.
 func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
 	return q.queued(asked, func() error { return q.durableQueue.EnqueueInput(ctx, asked, job, input) })
 }

@@ -16,8 +16,8 @@ import (
 
 const session = "story"
 
-// effects is the file that says what was done in the world: one line for each
-// time, written at once.
+// effects is the file with the effects: one line for each, written in one
+// call.
 func effect(dir, what string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the directory is the test's own
 	if err != nil {
@@ -27,8 +27,8 @@ func effect(dir, what string) error {
 	return errors.Join(err, f.Close())
 }
 
-// model answers by the transcript alone: whoever asks it for a step gets the
-// same answer.
+// model answers from the transcript alone: every process gets the same answer
+// for a step.
 type model []belay.Response
 
 var script = model{
@@ -92,13 +92,13 @@ func cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 		return func(_ context.Context, in belay.TurnEnded) (belay.Note, error) {
 			wire.pass("before " + name)
 			if in.Reason() != belay.EndTurn {
-				return belay.Note{}, fmt.Errorf("%s was told that the turn ended %q", name, in.Reason())
+				return belay.Note{}, fmt.Errorf("%s got the end %q of the turn", name, in.Reason())
 			}
 			if err := effect(dir, "run "+name); err != nil {
 				return belay.Note{}, err
 			}
 			wire.pass("after " + name)
-			if name == "learn" { // work that asks for more
+			if name == "learn" { // work that schedules more work
 				return belay.Note{Jobs: []hook.Job{{Handler: "recall", Reference: in.Turn(), Key: "recall/" + in.Turn()}}}, nil
 			}
 			return belay.Note{}, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// tour holds what the stations of the demo share.
+// tour holds the state that the stations of the demo share.
 type tour struct {
 	w     io.Writer
 	dir   string
@@ -30,11 +30,11 @@ type tour struct {
 	cutAt time.Time // when the process was killed
 	err   error
 
-	recording *Recording // nil unless somebody wants it
+	recording *Recording // nil unless a recording is wanted
 }
 
-// Run takes the tour and writes it to w. Part of it is taken by a second process
-// of the same program, which is killed: it is started as `demo`.
+// Run runs the tour and writes it to w. A second process of the same program
+// runs a part of it and is killed: it is started as `demo`.
 func Run(ctx context.Context, w io.Writer) error {
 	t := &tour{w: w}
 	if dir := os.Getenv(victimDir); dir != "" {
@@ -47,7 +47,7 @@ func Run(ctx context.Context, w io.Writer) error {
 	return t.err
 }
 
-// inScratch takes the tour in a directory that is there for as long as it lasts.
+// inScratch runs the tour in a temporary directory.
 func (t *tour) inScratch(ctx context.Context) (err error) {
 	t.dir, err = os.MkdirTemp("", "belay-demo-")
 	if err != nil {
@@ -75,8 +75,8 @@ func (t *tour) inScratch(ctx context.Context) (err error) {
 	return t.err
 }
 
-// enter opens the project and its store, and makes the agent. The model goes on
-// with its script behind the steps it has played.
+// enter opens the project and its store, and makes the agent. The model
+// continues its script after the played steps.
 func (t *tour) enter(ctx context.Context, played int, cut *scissors) (err error) {
 	t.model = script(played)
 	if t.root, err = os.OpenRoot(filepath.Join(t.dir, "project")); err != nil {
@@ -96,7 +96,7 @@ func (t *tour) enter(ctx context.Context, played int, cut *scissors) (err error)
 	return err
 }
 
-// leave closes what is open.
+// leave closes everything that is open.
 func (t *tour) leave(ctx context.Context) error {
 	var errs []error
 	if t.agent != nil {
@@ -111,7 +111,7 @@ func (t *tour) leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// approver stands for a person at the terminal: nobody is asked.
+// approver stands for a person at the terminal: no person is asked.
 type approver struct{}
 
 func (approver) Approve(context.Context, belay.Question) (belay.Decision, error) {
@@ -134,7 +134,7 @@ func (t *tour) indent(text string) {
 	t.sayf("  %s", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
 }
 
-// failed keeps an error that the tour did not expect.
+// failed keeps an unexpected error.
 func (t *tour) failed(err error) bool {
 	if err != nil && t.err == nil {
 		t.err = err
@@ -156,18 +156,18 @@ func (t *tour) mistake(ctx context.Context) {
 	t.failed(agent.Close(ctx))
 }
 
-// tell tells the events of a turn as they happen.
+// tell prints the events of a turn as they happen.
 func (t *tour) tell(s *story, events iter.Seq2[belay.Event, error], heed func(*belay.Event)) {
 	for event, err := range events {
 		if t.failed(err) {
-			return // leaving the stream ends the turn
+			return // leaving the loop ends the turn
 		}
 		s.tell(&event)
 		heed(&event)
 	}
 }
 
-// resume opens the file that the killed process left, and ends its turn.
+// resume opens the file of the killed process, and ends its turn.
 func (t *tour) resume(ctx context.Context) {
 	t.heading("Another process opens the same file and goes on")
 	if t.failed(t.enter(ctx, stepsBeforeTheKill, nil)) {
@@ -199,7 +199,7 @@ func (t *tour) runs(ctx context.Context) []hook.Run {
 	return runs
 }
 
-// explain finds out from the records who denied the write.
+// explain finds in the records who denied the write.
 func (t *tour) explain(ctx context.Context) {
 	t.heading("Why was the write denied? The records tell, long after")
 	plan, err := t.agent.Hooks().Plan("tool.pre")
@@ -213,7 +213,7 @@ func (t *tour) explain(ctx context.Context) {
 	}
 }
 
-// timeOut tells of the hook that hung.
+// timeOut shows the hook that hung.
 func (t *tour) timeOut(ctx context.Context) {
 	t.heading("A hook hung. Its deadline passed, and its fallback had a person asked")
 	for _, run := range t.runs(ctx) {

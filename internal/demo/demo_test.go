@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// The story is told word for word: a model that plays a script, hooks that keep
-// to their order, and tools that finish in theirs make it the same each time.
+// The output is compared word for word: a scripted model, ordered hooks, and
+// tools that finish in order make it the same each time.
 const story = `== A turn, as it happens
   user      Tidy the changelog for release 1.2.
   told      house-rules: Change at most 3 files. (two hooks set the policy, to 20 and 3: the smaller stands)
@@ -43,7 +43,7 @@ const story = `== A turn, as it happens
   call      write {"path":"CHANGELOG.md","text":"# 1.2 (2026-03-02)\n\n- Fixed the login.\n"}
   result    write: 39 bytes written
   model     The changelog is tidy.
-  full      the context nears the window of 8000 tokens and is summed up
+  full      the context nears the window of 8000 tokens and is summarized
   summary   CHANGELOG.md is tidy, with a date. /srv/www is off limits.
   told      Blocked by hook "definition-of-done": the turn does not end yet: NEWS.md does not tell of release 1.2
   model     Right, the news.
@@ -64,8 +64,8 @@ const resumed = `
   end       end_turn after 8 steps
 `
 
-// The tour shows what it says it shows. Times differ from run to run, so none
-// is looked at.
+// The tour shows what it announces. Times differ from run to run, so they are
+// not compared.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -164,7 +164,7 @@ func contained(t *testing.T) string {
 	return "This machine has none, so commands are one zone higher\n"
 }
 
-// Whether it comes to its end or not, the tour leaves nothing behind.
+// Whether or not it is completed, the tour leaves no files.
 func TestTourLeavesNothingBehind(t *testing.T) {
 	for _, test := range []struct {
 		rule string
@@ -192,7 +192,7 @@ func TestTourLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A tour that was called off ends with the cause and leaves nothing behind.
+// A cancelled tour ends with the cause and leaves no files.
 func TestTourHeedsItsContext(t *testing.T) {
 	t.Parallel()
 	calledOff := errors.New("called off")
@@ -207,13 +207,13 @@ func TestTourHeedsItsContext(t *testing.T) {
 	}
 }
 
-// A tour can be called off while it waits for something slow.
+// A tour can be cancelled while it waits for something slow.
 func TestTourCanBeCalledOff(t *testing.T) {
 	t.Parallel()
 	calledOff := errors.New("called off")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out cancelling
-	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // which takes a while
+	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // it takes a while
 	if err := demo.Run(ctx, &out); !errors.Is(err, calledOff) {
 		t.Errorf("the tour ends with %v, want the cause", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// family shows what users type: a skill by its name, one that its trigger makes active,
-// and a subagent that tries what its parent's hook forbids.
+// family shows what users can type: a skill by its name, a text that activates a skill
+// by its trigger, and a task for a subagent that its parent's hook denies.
 func (t *tour) family(ctx context.Context) {
 	t.heading("What users type: /concise is a skill, the word release makes another one active, and a subagent is held by its parent's hook")
 	catalog := skill.NewCatalog(ctx, skill.Values(
@@ -63,7 +63,7 @@ func (t *tour) family(ctx context.Context) {
 	}
 }
 
-// tellFamily tells an event of a parent or a child.
+// tellFamily prints an event of a parent or a child.
 func (t *tour) tellFamily(e *belay.Event) {
 	who := ""
 	if e.Depth > 0 {

@@ -27,7 +27,7 @@ func newFloor(dir string, sandboxed bool) (*permit.Floor, error) {
 	return floor, nil
 }
 
-// commands are what the floor is asked about.
+// commands are the commands that the floor checks.
 var commands = []string{
 	"go test ./...",
 	"X=rm; $X -rf docs",
@@ -36,8 +36,8 @@ var commands = []string{
 	"rm -rf /",
 }
 
-// floor shows what the floor says about commands, and what the sandbox does to one that
-// nobody can read.
+// floor shows the floor's decisions about commands, and how the sandbox confines a
+// command that cannot be analysed.
 func (t *tour) floor(ctx context.Context) {
 	t.heading("Hooks steer, the floor contains: every call passed it, behind the hooks. What it says about commands, in build mode")
 	box := sandbox.Find(ctx, nil)
@@ -65,7 +65,7 @@ func (t *tour) floor(ctx context.Context) {
 	t.contain(ctx, box)
 }
 
-// contain runs a program of the project that tries to get out.
+// contain runs a program of the project that tries to escape.
 func (t *tour) contain(ctx context.Context, box *sandbox.Sandbox) {
 	project, outside := filepath.Join(t.dir, "project"), filepath.Join(t.dir, "outside.txt")
 	script := fmt.Sprintf("echo 1.2 > version.txt\necho hello > %s\n", outside)
@@ -89,7 +89,7 @@ func (t *tour) contain(ctx context.Context, box *sandbox.Sandbox) {
 	t.sayf("  said      %s", strings.TrimSpace(strings.ReplaceAll(string(said), t.dir+string(filepath.Separator), "")))
 }
 
-// there says whether a file was written.
+// there reports whether a file was written.
 func (t *tour) there(name string) string {
 	_, err := os.Stat(name)
 	switch {

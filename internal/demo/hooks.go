@@ -18,8 +18,7 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// maxFiles is a policy key of the demo's own: of all who set it, the smallest
-// stands.
+// maxFiles is a policy key of the demo: the smallest value wins.
 var maxFiles = policy.Min[int]("demo.max_files")
 
 // scanTime is how long the scanner may take.
@@ -41,7 +40,7 @@ func hooks(root *os.Root) []hook.Subscription {
 
 		belay.TurnPrePromptCompile.On("house-rules", houseRules, nil),
 
-		// Rewriters come first, so that every gate judges the final input.
+		// Rewriters come first, so that every gate checks the final input.
 		belay.ToolPre.On("clean-paths", cleanPath, &hook.Options{Match: files, Capabilities: hook.CanRewriteInput}),
 		belay.ToolPre.On("stay-inside", stayInside, &hook.Options{Match: files}),
 		belay.ToolPre.On("virus-scan", newScanner(), &hook.Options{
@@ -73,14 +72,14 @@ func limitFiles(most int) hook.Handler[belay.TurnBegun, belay.TurnPolicy] {
 	}
 }
 
-// lookUp answers with a fact after a while.
+// lookUp returns a fact after a delay.
 func lookUp(d time.Duration, id, fact string) hook.Handler[belay.TurnSoFar, belay.PromptContext] {
 	return func(ctx context.Context, _ belay.TurnSoFar) (belay.PromptContext, error) {
 		return belay.PromptContext{Entries: []belay.ContextEntry{{ID: id, Text: fact}}}, pause(ctx, d)
 	}
 }
 
-// houseRules sees the policy that was merged before it was asked.
+// houseRules sees the policy that was merged before.
 func houseRules(_ context.Context, t belay.TurnSoFar) (belay.PromptSections, error) {
 	limit, _ := maxFiles.Value(t.Policy())
 	return belay.PromptSections{Sections: []belay.PromptSection{{
@@ -113,7 +112,8 @@ func stayInside(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, erro
 	return belay.Pass, nil
 }
 
-// newScanner is a hook that hangs the first time: it returns when it is given up.
+// newScanner returns a hook that hangs the first time: it returns when it is
+// abandoned.
 func newScanner() hook.Handler[belay.ToolCall, belay.ToolVerdict] {
 	var works atomic.Bool
 	return func(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {
@@ -137,7 +137,7 @@ func redact(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 
 var datedVersion = regexp.MustCompile(`(?m)^# \S+ \(\d{4}-\d\d-\d\d\)$`)
 
-// houseStyle looks at what was written, and tells the model what is amiss.
+// houseStyle checks what was written, and tells the model what is wrong.
 func houseStyle(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 	var in writeInput
 	if err := json.Unmarshal(r.Input(), &in); err != nil {

@@ -13,37 +13,37 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// victimDir is the variable that tells a process that it is the one to be
-// killed, and where the tour takes place.
+// victimDir is the variable that makes a process the one to be killed. Its
+// value is the directory of the tour.
 const victimDir = "BELAY_DEMO_DIR"
 
 // stepsBeforeTheKill is how many steps of the script the killed process plays.
 const stepsBeforeTheKill = 7
 
-// ready is what the victim says when it may be killed.
+// ready is the line that the victim prints when it can be killed.
 const ready = 0
 
-// scissors tell where the turn is cut: when the news are written, and nobody
-// knows it yet.
+// scissors define where the turn is cut: when the news are written, but not
+// yet recorded.
 type scissors struct{ reached chan struct{} }
 
-// cut does not return: this is where the process is killed.
+// cut does not return: the process is killed here.
 func (s *scissors) cut(ctx context.Context, path string) error {
 	if s == nil || path != news {
 		return nil
 	}
 	close(s.reached)
-	<-ctx.Done() // not before the kill, unless the tour is called off
+	<-ctx.Done() // not before the kill, unless the tour is cancelled
 	return context.Cause(ctx)
 }
 
-// beVictim takes the turn, up to the point where it is killed.
+// beVictim runs the turn, up to the point where it is killed.
 func (t *tour) beVictim(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // a parent that is gone will not kill anybody
+	go func() { // without a parent nobody kills it
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel(errors.New("demo: the process that was to do the killing is gone"))
+		cancel(errors.New("demo: the parent process has ended"))
 	}()
 	t.dir = dir
 	cut := &scissors{make(chan struct{})}
@@ -65,7 +65,7 @@ func (t *tour) beVictim(ctx context.Context, dir string) error {
 	return errors.Join(err, t.leave(context.WithoutCancel(ctx)))
 }
 
-// turn has a second process take the turn, and kills it on the way.
+// turn lets a second process run the turn, and kills it on the way.
 func (t *tour) turn(ctx context.Context) {
 	t.heading("A turn, as it happens")
 	self, err := os.Executable()
@@ -101,7 +101,8 @@ func (t *tour) turn(ctx context.Context) {
 	}
 }
 
-// repeat writes what the victim says, and reports whether it may be killed.
+// repeat prints the output of the victim, and reports whether it can be
+// killed.
 func (t *tour) repeat(told io.Reader) (cut bool, err error) {
 	part := make([]byte, 4096)
 	for !cut && t.err == nil {

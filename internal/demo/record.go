@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Recording is what the tour's turn leaves in the store.
+// Recording is what the tour's turn has stored.
 type Recording struct {
 	// Runs are the records of its hooks, oldest first.
 	Runs []hook.Run
@@ -20,7 +20,7 @@ type Recording struct {
 	Killed time.Time
 }
 
-// Record takes the tour as [Run] does, and returns the records of its turn. In the process that
+// Record runs the tour as [Run] does, and returns the records of its turn. In the process that
 // is killed it returns nil.
 func Record(ctx context.Context, w io.Writer) (*Recording, error) {
 	t := &tour{w: w, recording: new(Recording)}

@@ -9,13 +9,13 @@ import (
 
 const prompt = "Tidy the changelog for release 1.2."
 
-// window is how many tokens the model takes: few, so that the context is summed
-// up before the tour is over.
+// window is the model's window in tokens: small, so that the context is
+// summarized during the tour.
 const window = 8000
 
-// script is what the model says. Each step expects what came of the one before,
-// so that a hook which does not do its part ends the tour with an error. A process
-// that goes on with the turn begins behind the steps that were played.
+// script is the script of the model. Each step expects the results of the previous
+// one, so that a hook that does not work ends the tour with an error. A process
+// that resumes the turn begins after the played steps.
 func script(played int) *scripted.Model {
 	reads := scripted.Call{Tool: "read", Input: `{"path": "docs/../CHANGELOG.md"}`}
 	searches := scripted.Call{Tool: "search", Input: `{"text": "release"}`}

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// spaceFiles are a space: the same rule as a command and as a worker, a rule that rewrites,
-// and one that is only watched.
+// spaceFiles are the files of a space: the same rule as a command and as a worker, a rule
+// that rewrites, and one in shadow.
 var spaceFiles = map[string]string{
 	"manifest.json": `{"id": "house", "name": "House rules", "version": "1.0.0"}`,
 	"hooks/rules.yaml": `hooks:
@@ -53,8 +53,8 @@ done
 `,
 }
 
-// spaces shows hooks that come from files while an agent runs: what they may not do before
-// a person has looked at them, what a grant adds, and what a worker saves.
+// spaces shows hooks that are loaded from files while an agent runs: what they must not do
+// before a person trusts them, what a grant adds, and how much faster a worker is.
 func (t *tour) spaces(ctx context.Context) {
 	t.heading("Hooks without Go: a space is loaded while the agent runs, and may do only what a person allowed")
 	dir := filepath.Join(t.dir, "house")
@@ -151,7 +151,7 @@ func explainWrite(ctx context.Context, runtime *hook.Runtime) (x hook.Explanatio
 // latencies compares a command and a worker that do the same.
 func (t *tour) latencies(ctx context.Context, runtime *hook.Runtime) {
 	took := make(map[string]time.Duration)
-	for range 5 { // the best of a few: the machine has other things to do
+	for range 5 { // the best of a few runs: the machine has other work
 		x, err := explainWrite(ctx, runtime)
 		if t.failed(err) {
 			return

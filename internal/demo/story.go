@@ -7,13 +7,13 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// story tells the events of a turn, each in a line as it comes. Text goes on
-// where it stopped.
+// story prints the events of a turn, one line each. Text continues where it
+// stopped.
 type story struct {
 	*tour
 
-	speaking bool // the line of the model is not ended yet
-	step     int  // the last one whose request was looked at
+	speaking bool // the model's line has not ended
+	step     int  // the last step whose request was printed
 }
 
 // line writes a line: who, and what.
@@ -31,7 +31,7 @@ func (s *story) hush() {
 	}
 }
 
-// tell tells an event.
+// tell prints an event.
 func (s *story) tell(e *belay.Event) {
 	switch e.Kind {
 	case belay.EventTextDelta:
@@ -50,7 +50,7 @@ func (s *story) tell(e *belay.Event) {
 	case belay.EventApprovalDecided:
 		s.decided(e.Approval)
 	case belay.EventCompactionStart:
-		s.line("full", fmt.Sprintf("the context nears the window of %d tokens and is summed up", window))
+		s.line("full", fmt.Sprintf("the context nears the window of %d tokens and is summarized", window))
 	case belay.EventCompactionEnd:
 		if e.Message != nil {
 			s.line("summary", gist(e.Message))
@@ -64,8 +64,8 @@ func (s *story) tell(e *belay.Event) {
 	}
 }
 
-// told tells what hooks added to the request that the model answers now: what
-// stands behind its last answer, results and the user's own words apart.
+// told prints what hooks added to the current request: everything after the
+// model's last answer, except results and the user's text.
 func (s *story) told(step int) {
 	if step == s.step {
 		return
@@ -118,7 +118,7 @@ func (s *story) decided(a *belay.Approval) {
 	s.line("decided", fmt.Sprintf("%s, by %s: %s", word, a.Decided.By, a.Decided.Reason))
 }
 
-// unwrapped is what stands in the element that hooks' words come in.
+// unwrapped returns the text inside the element of a hook's text.
 func unwrapped(text string) string {
 	open, rest, _ := strings.Cut(text, "\n")
 	body, _, _ := strings.Cut(rest, "\n</")
@@ -128,7 +128,7 @@ func unwrapped(text string) string {
 	return body
 }
 
-// gist is a message in one line.
+// gist returns a message in one line.
 func gist(m *belay.Message) string {
 	var words []string
 	for i := range m.Parts {

@@ -26,13 +26,13 @@ type searchInput struct {
 	Text string `json:"text" jsonschema:"what to look for"`
 }
 
-// project is what the tools work on.
+// project are the files that the tools work on.
 var project = map[string]string{
 	"CHANGELOG.md": "# 1.2\n- fixd the login\n",
 	"config.env":   "release_token = key-4f1a9c\n",
 }
 
-// news is the file that the release is told in.
+// news is the file with the news of the release.
 const news = "NEWS.md"
 
 // fill writes the project.
@@ -51,8 +51,7 @@ func fill(dir string) error {
 // slowSearch is how long a search takes.
 const slowSearch = 60 * time.Millisecond
 
-// tools work on files below root, and nowhere else. One of them is where the turn
-// is cut, if it is.
+// tools work only on files below root. In one of them the turn is cut.
 func tools(root *os.Root, cut *scissors) []belay.Tool {
 	read := func(_ context.Context, in pathInput) (string, error) {
 		data, err := root.ReadFile(in.Path)
@@ -77,7 +76,7 @@ func tools(root *os.Root, cut *scissors) []belay.Tool {
 	}
 }
 
-// grep finds the lines of all files that hold a text.
+// grep finds the lines of all files that contain a text.
 func grep(files fs.FS, text string) (string, error) {
 	var found []string
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -98,7 +97,7 @@ func grep(files fs.FS, text string) (string, error) {
 	return strings.Join(found, "\n"), err
 }
 
-// pause waits, unless the turn is aborted meanwhile.
+// pause waits, unless the turn is aborted in the meantime.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,7 +7,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// context is how many unchanged lines stand around a change.
+// context is how many unchanged lines are shown around a change.
 const context = 3
 
 // Unified compares two texts line by line, in the format that patch reads, and counts the

@@ -1,5 +1,6 @@
-// Package filetest is for tests that begin with a file which takes long to make, such as
-// an empty database with all its tables: it is made once, and each test has a copy.
+// Package filetest is for tests that start with a file which takes long to create, such
+// as an empty database with all its tables: the file is created once, and each test gets
+// a copy.
 //
 //	var newFile = filetest.Copies("belay.db", func(path string) error { … })
 package filetest
@@ -13,8 +14,8 @@ import (
 )
 
 // Copies returns a function that gives a test its own copy of a file, under that name in
-// a directory of the test. The file is made with the first copy, by a function that
-// closes it before it returns. Files beside it are not copied.
+// a directory of the test. The first call creates the file with the given function,
+// which must close it. Files beside it are not copied.
 func Copies(name string, create func(path string) error) func(t testing.TB) string {
 	content := sync.OnceValues(func() (content []byte, err error) {
 		dir, err := os.MkdirTemp("", "belay-template")

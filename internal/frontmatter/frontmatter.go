@@ -3,8 +3,8 @@
 // line. It is lenient with files of others: mistakes that can be understood are
 // tolerated and reported.
 //
-// Files are many and plain: most are read by a few lines of code that know only
-// that, and the rest by a YAML library.
+// Most files are simple: a few lines of code read them, and a YAML library reads
+// the others.
 package frontmatter
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limit is the most bytes of YAML that are read. The time a YAML library takes for
-// a text that means harm grows with the square of its length.
+// Limit is the maximum size of the YAML in bytes. A malicious text can make a YAML
+// library take time that grows with the square of its length.
 const Limit = 64 << 10
 
 // Kind is what a value is.
@@ -31,7 +31,7 @@ const (
 	Map
 )
 
-// String is the kind in words.
+// String returns the kind in words.
 func (k Kind) String() string {
 	return [...]string{"nothing", "true or false", "a number", "a number", "a text", "a list", "a mapping"}[k]
 }
@@ -39,7 +39,7 @@ func (k Kind) String() string {
 // Value is a value of a document.
 type Value struct {
 	Kind Kind
-	// Text is a text, and a scalar of another kind as it is written.
+	// Text is a text, or the spelling of another scalar.
 	Text string
 	// Line is where it begins, counted from 1 in the file.
 	Line int
@@ -54,7 +54,7 @@ type Field struct {
 	Value Value
 }
 
-// Document is what a file holds.
+// Document is the content of a file.
 type Document struct {
 	// Fields are the fields of the mapping, in order, without duplicates.
 	Fields []Field
@@ -73,7 +73,7 @@ type Note struct {
 	Message string
 }
 
-// Error is what makes a file unreadable, and where.
+// Error is a mistake that makes a file unreadable, with its position.
 type Error struct {
 	Line    int
 	Message string
@@ -198,7 +198,7 @@ func (d *Document) mapping(head string, line int) ([]Field, error) {
 	}
 	fields, again := readYAML(quoted, line)
 	if again != nil {
-		return nil, err // what is wrong with what was written, not with what we made of it
+		return nil, err // report what is wrong with the original text, not with our rewritten one
 	}
 	for _, at := range lines {
 		d.Notes = append(d.Notes, Note{at, "a value with a colon in it is not quoted: put quotes around it"})
@@ -211,13 +211,14 @@ func isFence(line string) bool {
 	return strings.HasPrefix(line, "---") && strings.TrimRight(line[3:], " \t\r") == ""
 }
 
-// cutLine returns the first line of a text, without its end, and what follows.
+// cutLine returns the first line of a text, without its end, and the rest.
 func cutLine(text string) (line, rest string, more bool) {
 	line, rest, more = strings.Cut(text, "\n")
 	return strings.TrimSuffix(line, "\r"), rest, more
 }
 
-// checkText refuses what is not text: it could be neither sent nor stored.
+// checkText rejects data that is not text: it could be neither sent nor
+// stored.
 func checkText(text string, line int) error {
 	if utf8.ValidString(text) {
 		return nil

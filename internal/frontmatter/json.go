@@ -24,8 +24,8 @@ func ParseJSON(text string) (*Document, error) {
 	return d, nil
 }
 
-// ReadJSON reads a value in JSON, with the line of everything in it. No key is there
-// twice. An error is an *Error.
+// ReadJSON reads a JSON value, with the line of each part. Duplicate keys are an
+// error. An error is an *Error.
 func ReadJSON(text string) (Value, error) {
 	if len(text) > Limit {
 		return Value{}, fail(1, "it is %d bytes long: at most %d are read", len(text), Limit)
@@ -48,7 +48,7 @@ func ReadJSON(text string) (Value, error) {
 type jsonReading struct {
 	text   string
 	tokens *json.Decoder
-	at     int64 // up to where lines are counted
+	at     int64 // lines are counted up to here
 	lines  int
 }
 
@@ -145,7 +145,7 @@ func (v *Value) JSON() json.RawMessage {
 func (v *Value) writeJSON(b *bytes.Buffer) {
 	text := func(s string) {
 		data, err := json.Marshal(s)
-		if err != nil { // a text always has a JSON form
+		if err != nil { // texts always have a JSON form
 			data = []byte(`""`)
 		}
 		b.Write(data)
@@ -160,7 +160,7 @@ func (v *Value) writeJSON(b *bytes.Buffer) {
 	case Int, Float:
 		if json.Valid([]byte(v.Text)) {
 			b.WriteString(v.Text)
-		} else { // 0x10 and .inf are numbers in YAML alone
+		} else { // 0x10 and .inf are numbers only in YAML
 			text(v.Text)
 		}
 	case List:

@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// readPlain reads frontmatter that is plain: keys at the left with one value each,
-// unquoted or simply quoted, lists of such values and mappings of one level. It
-// gives up at the first sign of anything else: YAML has many rules, and what this
-// takes must mean what it means by all of them.
+// readPlain reads simple frontmatter: keys without indentation with one value
+// each, unquoted or simply quoted, lists of such values, and mappings of one
+// level. It gives up at anything else: YAML has many rules, and the result must be
+// the same as by all of them.
 func readPlain(head string, line int) ([]Field, bool) {
 	p := plain{rest: head, line: line - 1}
 	p.next()
@@ -31,12 +31,12 @@ func readPlain(head string, line int) ([]Field, bool) {
 	return fields, true
 }
 
-// plain goes through a text line by line.
+// plain walks through a text line by line.
 type plain struct {
 	rest string
 	text string // of this line
 	line int    // its number
-	end  bool   // there is no line
+	end  bool   // there are no more lines
 }
 
 func (p *plain) next() {
@@ -48,13 +48,14 @@ func (p *plain) next() {
 	p.line++
 }
 
-// blank reports whether the line is empty, or a comment at the left.
+// blank reports whether the line is empty, or a comment without indentation.
 func (p *plain) blank() bool {
 	return !p.end && (strings.TrimLeft(p.text, " ") == "" || p.text[0] == '#' && sound(p.text))
 }
 
-// field reads a line "key: value" with an indentation. A line that is indented
-// further continues the value above it, or is a mistake: it is not a field.
+// field reads a line "key: value" with a given indentation. A line with more
+// indentation continues the value above it or is a mistake, so it is not a
+// field.
 func (p *plain) field(indent int) (Field, bool) {
 	text := p.text[indent:]
 	n := 0
@@ -92,7 +93,7 @@ func (p *plain) block(null Value) (Value, bool) {
 	case indent > 0:
 		return p.nested(indent)
 	default:
-		return null, text[0] != '#' && text[0] != '-' // a comment might be followed by anything
+		return null, text[0] != '#' && text[0] != '-' // anything could follow a comment
 	}
 }
 
@@ -111,7 +112,7 @@ func (p *plain) list(indent int) (Value, bool) {
 	return list, true
 }
 
-// nested reads lines "key: value" that are indented alike.
+// nested reads lines "key: value" with the same indentation.
 func (p *plain) nested(indent int) (Value, bool) {
 	m := Value{Kind: Map, Line: p.line}
 	for !p.end && p.at(indent) {
@@ -124,7 +125,7 @@ func (p *plain) nested(indent int) (Value, bool) {
 	return m, true
 }
 
-// at reports whether the line has just that indentation.
+// at reports whether the line has exactly that indentation.
 func (p *plain) at(indent int) bool {
 	return len(p.text) > indent && strings.TrimLeft(p.text[:indent+1], " ") == p.text[indent:indent+1] && p.text[indent] != ' '
 }
@@ -145,7 +146,8 @@ func (v *Value) setLine(line int) {
 	}
 }
 
-// scalar reads a value on one line. Within a list in brackets less is plain.
+// scalar reads a value on one line. In a list in brackets fewer characters
+// are allowed.
 func scalar(s string, inFlow bool) (Value, bool) {
 	if s == "" {
 		return Value{Kind: Null}, !inFlow
@@ -173,7 +175,7 @@ func scalar(s string, inFlow bool) (Value, bool) {
 	return Value{Kind: String, Text: s}, true
 }
 
-// quoted takes the quotes off a text that has none inside.
+// quoted removes the quotes around a text without quotes inside.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[len(s)-1] != s[0] {
 		return "", false
@@ -202,8 +204,8 @@ func flow(s string) (Value, bool) {
 	return list, true
 }
 
-// resolves reports whether YAML, or one of its older versions, takes a word for
-// something else than a text.
+// resolves reports whether some version of YAML reads a word as something other
+// than a text.
 func resolves(s string) bool {
 	if len(s) > 5 {
 		return false
@@ -215,8 +217,9 @@ func resolves(s string) bool {
 	return false
 }
 
-// sound reports whether a text has only characters that YAML leaves alone: no
-// control characters, and none that some programs treat as a line end.
+// sound reports whether a text has only characters that YAML does not treat
+// specially: no control characters, and none that some programs treat as a
+// line end.
 func sound(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {

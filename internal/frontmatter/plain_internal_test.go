@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkPlain holds what the fast path makes of a text against the YAML library:
-// its nodes, with their lines, and what it decodes.
+// checkPlain compares the result of the fast path with that of the YAML
+// library: its nodes, with their lines, and the decoded values.
 func checkPlain(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -146,7 +146,7 @@ func TestPlainTakesWhatIsPlain(t *testing.T) {
 			t.Errorf("the fast path gives up on\n%s", head)
 		}
 	}
-	for _, head := range []string{ // what is close to plain, and is not
+	for _, head := range []string{ // almost plain
 		"name: x\n  y\n", "name: x\n\n  y\n", "a: b: c\n", "a: x:\n", "a: b #c\n", "a: *b\n", "a: 'it''s'\n", "a: \"\\n\"\n", "a: >\n  b\n",
 		"a: true\n", "a: 1.0\n", "a: 007\n", "a: -1\n", "a: [b, [c]]\n", "a: {b: c}\n", "a:\n  b:\n    c: d\n", "a:\n  - b: c\n", "a: 1\na: 2\n",
 		"a:\n  - b\n   c\n", "a:\n  - b\n - c\n", "a:b\n", " a: b\n", "a: \tb\n", "a: b\x00\n", "...\n", "a: b\n...\n", "- a\n", "text\n", "'a': b\n", "true: b\n",

@@ -9,17 +9,16 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// depth is how far values may be nested.
+// depth is the maximum nesting of values.
 const depth = 16
 
-// intricacy is how many lines, and how many signs that open something, a text may
-// have.
+// intricacy is the maximum number of lines, and of opening characters, in a text.
 const intricacy = 4096
 
 // readYAML reads any mapping that begins on a line.
 func readYAML(head string, line int) (fields []Field, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the library is not ours, and the text is anyone's
+		if p := recover(); p != nil { // a panic of the library must not end the process
 			fields, err = nil, fail(line, "the YAML cannot be read: %v", p)
 		}
 	}()
@@ -28,7 +27,7 @@ func readYAML(head string, line int) (fields []Field, err error) {
 		return nil, fail(line+strings.Count(head[:at], "\n"), "there is a control character, %U: remove it", rune(head[at]))
 	}
 	if tooIntricate(head) {
-		return nil, fail(line, "the YAML has more than %d lines, or signs that open something: put what is long into the body", intricacy)
+		return nil, fail(line, "the YAML has more than %d lines or opening brackets: move long parts into the body", intricacy)
 	}
 	file, err := parser.ParseBytes([]byte(head), 0)
 	if err != nil {
@@ -68,13 +67,13 @@ func tooIntricate(head string) bool {
 	return n > intricacy
 }
 
-// located makes an error of the library one of ours, without the excerpt that it
-// adds.
+// located converts an error of the library into ours, without the excerpt that
+// it adds.
 func located(err error, line int) error {
 	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
 		at := line - 1 + e.GetToken().Position.Line
 		message := e.GetMessage()
-		if strings.Contains(message, "already defined at [") { // the library counts lines of its own
+		if strings.Contains(message, "already defined at [") { // the library counts lines in its own way
 			return fail(at, "the key %q occurs twice: leave one", e.GetToken().Value)
 		}
 		if strings.Contains(message, "character '\t'") || strings.Contains(message, "tab character") {
@@ -92,9 +91,9 @@ func lineOf(node ast.Node, line int) int {
 	return line - 1 + node.GetToken().Position.Line
 }
 
-// conversion makes our values of the library's nodes.
+// conversion converts the library's nodes into our values.
 type conversion struct {
-	above int // how many lines of the file are above the text
+	above int // number of lines of the file above the text
 }
 
 func (c conversion) line(node ast.Node) int { return lineOf(node, c.above+1) }
@@ -133,7 +132,7 @@ func (c conversion) value(node ast.Node, level int) (Value, error) {
 	case *ast.TagNode:
 		return v, fail(v.Line, "the tag %s is not read here: leave it out, and put quotes around what must be a text", n.GetToken().Value)
 	case *ast.AnchorNode, *ast.AliasNode:
-		return v, fail(v.Line, "anchors and aliases are not read here: write the value out")
+		return v, fail(v.Line, "anchors and aliases are not supported here: write the value out")
 	default:
 		return v, fail(v.Line, "a %s is not read here: write a text, a list or a mapping", strings.ToLower(node.Type().String()))
 	}
@@ -171,10 +170,10 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 	return v, nil
 }
 
-// quoteColons puts quotes around the values at the left that have a colon in them,
-// as "description: Use when: ..." has, which YAML does not accept. It also returns
-// the numbers of their lines. A value of several lines is joined, with empty lines
-// in its place, so that the lines below keep their numbers.
+// quoteColons puts quotes around values without indentation that contain a colon,
+// such as "description: Use when: ...", which YAML rejects. It also returns the
+// numbers of their lines. A value of several lines is joined, followed by empty
+// lines, so that later lines keep their numbers.
 func quoteColons(head string, line int) (text string, at []int) {
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i := range lines {

@@ -31,7 +31,7 @@ func fieldTables() string {
 			goName(p.Name()), in.Name(), out.Name(), strings.Join(p.Info().Labels, "`, `"), strings.Join(p.Info().Capabilities.Names(), "`, `"), p.Name(), p.Name())
 		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
-			panic(err) // generate has made it once already
+			panic(err) // generate has already made it once
 		}
 		b.WriteString("| input | type | |\n|---|---|---|\n")
 		rows(&b, schema.Input)
@@ -42,7 +42,8 @@ func fieldTables() string {
 	return b.String()
 }
 
-// goName is the name of a phase's variable: that of the phase in Go's spelling.
+// goName returns the name of a phase's variable: the name of the phase in Go's
+// style.
 func goName(phase string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(phase, func(r rune) bool { return r == '.' || r == '_' }) {
@@ -54,13 +55,13 @@ func goName(phase string) string {
 func rows(b *strings.Builder, schema json.RawMessage) {
 	var o object
 	if err := json.Unmarshal(schema, &o); err != nil {
-		panic(err) // it was marshalled a moment ago
+		panic(err) // it was just marshalled
 	}
 	names := make([]string, 0, len(o.Properties))
 	for name := range o.Properties {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(x, y string) int { // as the schema has them, which is as the Go type has them
+	slices.SortFunc(names, func(x, y string) int { // in the order of the schema, which is that of the Go type
 		return bytes.Index(schema, []byte(`"`+x+`": {`)) - bytes.Index(schema, []byte(`"`+y+`": {`))
 	})
 	for _, name := range names {

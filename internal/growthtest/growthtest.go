@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// limit is the most that four times the input may cost. It is 4 where work is linear and
-	// 16 where it is quadratic; the room between is for caches and for a busy machine.
+	// limit is the maximum factor for four times the input. Linear work takes 4 times as
+	// long, quadratic work 16 times; the limit leaves room for caches and a busy machine.
 	limit = 9
-	// floor is the shortest time that counts, in seconds: below it the machine is measured,
-	// and not the work.
+	// floor is the shortest time that counts, in seconds: shorter times measure the
+	// machine, not the work.
 	floor = 0.04
 	// rounds is how often a measurement is repeated before it counts as a failure. The shortest
-	// time of each size is compared, because whatever else happens only makes work longer.
+	// time of each size is compared, because other load only makes the work take longer.
 	rounds = 3
 )
 

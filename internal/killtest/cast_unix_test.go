@@ -28,7 +28,8 @@ const (
 	toolSlow = "slow" // takes so long that the results of its siblings must not wait for it
 )
 
-// taskOf is the message of a session's turn. It says by its name alone what happens.
+// taskOf returns the message of a session's turn. Its name alone determines what
+// happens.
 func taskOf(session string, number int) string { return fmt.Sprintf("%s-t%d", session, number) }
 
 // callOf is the id of a call: the task, the step, the place in the step, the tool.
@@ -46,15 +47,15 @@ func origin(call string) (task string, step int) {
 	return words[0] + "-" + words[1], step
 }
 
-// chance is a source of chance that a name decides.
+// chance returns a random source that is seeded with a name.
 func chance(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails
 	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
 
-// plan is which tools are called in which step of a task, counted from 1; behind the
-// last one the model ends the turn. Most tasks have a slow call with quick ones beside it.
+// plan returns which tools are called in which step of a task, counted from 1; after the
+// last step the model ends the turn. Most tasks have a slow call with fast ones beside it.
 func plan(task string) [][]string {
 	r := chance(task)
 	steps := make([][]string, 1+r.IntN(2))
@@ -69,7 +70,8 @@ func plan(task string) [][]string {
 	return steps
 }
 
-// model answers by the transcript alone: whoever asks for a step gets the same answer.
+// model answers from the transcript alone: every process gets the same answer for a
+// step.
 type model struct{ *part }
 
 // usage is what each response costs.
@@ -105,7 +107,7 @@ func (m model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// pause waits up to some milliseconds, as a name decides.
+// pause waits for some milliseconds, depending on a name.
 func pause(ctx context.Context, most int, name string) error {
 	timer := time.NewTimer(time.Duration(chance(name).IntN(most)) * time.Millisecond)
 	defer timer.Stop()
@@ -120,7 +122,7 @@ func pause(ctx context.Context, most int, name string) error {
 // resultOf is what a call returns.
 func resultOf(call string) string { return "result of " + call }
 
-// tool notes that it began and that it ended.
+// tool records that it began and that it ended.
 func (p *part) tool(name string, least time.Duration) belay.Tool {
 	traits := &belay.ToolTraits{Idempotent: name == toolLook}
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -154,8 +156,8 @@ func (p *part) agent(store belay.Store) (*belay.Agent, *declare.Set, error) {
 	return agent, set, err
 }
 
-// declaredHook is a hook of the file: what leaves the process at which phase, and who waits
-// for it.
+// declaredHook is a hook of the file: its kind, its phase, and whether the turn waits for
+// it.
 type declaredHook struct {
 	id, phase string
 	kind      hook.HandlerKind
@@ -185,7 +187,7 @@ var hooks = []declaredHook{
 	{"command-job", belay.TurnPostTurn.Name(), hook.HandlerCommand, hook.Background, 60 * time.Millisecond},
 }
 
-// script notes that it began and that it ended, and what it was given.
+// script records that it began and that it ended, with its input.
 const script = `#!/bin/sh
 read -r envelope
 printf '{"kind":"hook_begin","hook":"%s","envelope":%s}\n' "$1" "$envelope" >> "$2" && sync "$2"

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// invariant is something that must hold whenever and however often a process is killed.
+// invariant is a rule that must hold whenever and however often a process is killed.
 type invariant struct {
 	name  string
 	holds func(w *world) []string // what breaks it
@@ -34,7 +34,8 @@ var invariants = []invariant{
 	{"every response that is stored is counted in the usage", (*world).usageAdds},
 }
 
-// interruption is how the result of a call begins whose process was killed.
+// interruption is the beginning of the result of a call whose process was
+// killed.
 const interruption = "The process ended before this call was answered"
 
 // check reads the store by SQL and compares it with the log.
@@ -53,7 +54,7 @@ func (l *lane) check(t *testing.T) {
 	}
 }
 
-// turnsEnd: after finitely many lives no turn is open, and each ended as the model ends it.
+// turnsEnd: at the end no turn is open, and each ended normally.
 func (w *world) turnsEnd() (broken []string) {
 	if len(w.sessions) == 0 {
 		broken = append(broken, "there is no session")
@@ -66,8 +67,8 @@ func (w *world) turnsEnd() (broken []string) {
 	return broken
 }
 
-// messagesStay: a message that was submitted is in its session once. A response, and the end of
-// a turn, that somebody saw are stored.
+// messagesStay: a submitted message is in its session once. A response, or the end of a turn,
+// that a reader saw is stored.
 func (w *world) messagesStay() (broken []string) {
 	said, final := make(map[string]int), make(map[string]int)
 	for _, messages := range w.messages {
@@ -101,7 +102,7 @@ func (w *world) messagesStay() (broken []string) {
 	return broken
 }
 
-// callsAnswered: each call is done, and behind its message is one result for it, the one on record.
+// callsAnswered: each call is done, and the next message has one result for it, the stored one.
 func (w *world) callsAnswered() (broken []string) {
 	for id, messages := range w.messages {
 		for i, m := range messages {
@@ -130,8 +131,7 @@ func (w *world) callsAnswered() (broken []string) {
 	return broken
 }
 
-// runsOnce: no tool began twice that is not idempotent, and none that the model was told is done has
-// not begun.
+// runsOnce: no tool that is not idempotent began twice, and every call with a result did begin.
 func (w *world) runsOnce() (broken []string) {
 	began := make(map[string]int)
 	for _, e := range w.log {
@@ -157,8 +157,8 @@ func (w *world) runsOnce() (broken []string) {
 // and a commit.
 const enough = 15
 
-// resultsKept: what a tool returned, and tool.post has seen, is the result on record if the process lived
-// long enough after that.
+// resultsKept: the result of a tool that tool.post has seen is stored, if the process lived long enough
+// after that.
 func (w *world) resultsKept() (broken []string) {
 	for i, e := range w.log {
 		if e.Kind != logToolEnd {
@@ -185,8 +185,8 @@ func (w *world) resultsKept() (broken []string) {
 	return broken
 }
 
-// toldExactly: the model is not told that a call may have run if its process was killed while the turn
-// waited for model.post, which comes before all calls.
+// toldExactly: the model gets no message that a call may have run if its process was killed while the
+// turn waited for model.post, which comes before all calls.
 func (w *world) toldExactly() (broken []string) {
 	for _, messages := range w.messages {
 		for _, m := range messages {
@@ -253,7 +253,7 @@ func (w *world) hooksRecorded() (broken []string) {
 	return broken
 }
 
-// recordsFinal: nothing is said to be under way.
+// recordsFinal: every record is in a final state.
 func (w *world) recordsFinal() (broken []string) {
 	for _, r := range w.runs {
 		if r.state == hook.Started.String() {
@@ -283,8 +283,8 @@ func (w *world) jobsOnce() (broken []string) {
 	return broken
 }
 
-// paidOnce: the model is not asked for a response again once a slow gate has begun to judge it, nor
-// twice by one life.
+// paidOnce: a response is not requested again once a slow gate has begun to check it, nor twice by
+// one process.
 func (w *world) paidOnce() (broken []string) {
 	type answer struct {
 		task string
@@ -314,7 +314,7 @@ func (w *world) paidOnce() (broken []string) {
 	return broken
 }
 
-// usageAdds: the usage of a session is that of its responses at least, and at most that of all
+// usageAdds: the usage of a session is at least that of its responses, and at most that of all
 // requests.
 func (w *world) usageAdds() (broken []string) {
 	asked := make(map[string]int)
@@ -357,7 +357,7 @@ type hookInput struct {
 
 func (e *entry) input() (in hookInput) {
 	if e.Envelope != nil {
-		_ = json.Unmarshal(e.Envelope.Input, &in) // what it is not it does not have
+		_ = json.Unmarshal(e.Envelope.Input, &in) // a missing field is empty
 	}
 	return in
 }

@@ -34,7 +34,7 @@ const (
 	roleAnswer = "answer" // is a worker that answers for hooks
 )
 
-// part is what a child is told to do.
+// part is the task of a child.
 type part struct {
 	Role string `json:"role"`
 	// Dir holds the log of effects, the hooks, and the store unless DSN names one.
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play does what a child is told to do.
+// play runs a child's task.
 func play(text string) error {
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -103,7 +103,7 @@ func play(text string) error {
 	return errors.Join(err, agent.Close(context.Background()), set.Close(), store.Close())
 }
 
-// store is what the tests need of one.
+// store is the interface of a store that the tests need.
 type store interface {
 	engine.Store
 	Close() error
@@ -121,7 +121,7 @@ func (p *part) open(ctx context.Context) (store, error) {
 // tickTime is how long a tick takes at least.
 const tickTime = 10 * time.Millisecond
 
-// takeover is when workers on PostgreSQL take the turns of one that is gone.
+// takeover is the takeover time of workers on PostgreSQL.
 const takeover = 1500 * time.Millisecond
 
 // tick writes a line to the disk again and again, and a byte to standard output. Ticks
@@ -146,8 +146,8 @@ func (p *part) tick(ctx context.Context) {
 // theSession is the session of a child that runs one.
 const theSession = "s0"
 
-// run takes one turn after the other until there is a file "stop". A turn that an
-// earlier life left open comes first.
+// run runs one turn after the other until the file "stop" exists. A turn that an
+// earlier process left open comes first.
 func (p *part) run(ctx context.Context, store store, agent *belay.Agent) error {
 	jobs, stopJobs := context.WithCancel(ctx)
 	worked := make(chan error, 1)

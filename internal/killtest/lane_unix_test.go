@@ -24,10 +24,10 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// patience ends a test that hangs.
+// patience is the timeout of a test.
 const patience = 2 * time.Minute
 
-// seed is where all chance comes from.
+// seed is the seed of all random choices.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -51,7 +51,7 @@ type lane struct {
 	sent  map[string]int // messages submitted, by session
 }
 
-// newLane makes a lane. The name tells its chance from that of others.
+// newLane makes a lane. Its name is part of the seed.
 func newLane(t *testing.T, seed uint64, role, dsn string) *lane {
 	t.Helper()
 	l := &lane{t: t, part: part{Role: role, Dir: t.TempDir(), DSN: dsn}, sent: make(map[string]int)}
@@ -134,7 +134,8 @@ func (l *lane) start() *life {
 	return c
 }
 
-// longest is how many ticks a life has at most. A turn takes about that long.
+// longest is the maximum number of ticks of a process. A turn takes about
+// that long.
 const longest = 75
 
 // live lets a process live for a random time: most often some ticks, and sometimes not until the
@@ -194,8 +195,8 @@ func (l *lane) end(c *life) {
 	}
 }
 
-// run kills a process that takes the turns of one session, so many times, then lets the
-// next one come to an end.
+// run kills a process that runs the turns of one session n times, and then lets the
+// next one finish.
 func (l *lane) run(kills int) {
 	l.t.Helper()
 	for range kills {
@@ -209,7 +210,7 @@ func (l *lane) run(kills int) {
 	l.end(l.start())
 }
 
-// serve kills workers at random, so many times. Each time there are new messages.
+// serve kills random workers n times. Each time there are new messages.
 func (l *lane) serve(workers, sessions, kills int) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 10*patience)

@@ -59,8 +59,8 @@ func Split(fields []Field) (about string, rest []Field) {
 	return "", fields
 }
 
-// value is the text of a field, if it is one. Of several with one key the last one counts, as it
-// does for a tool that decodes the input.
+// value returns the text of a field, if it is one. If a key occurs several times, the last value
+// counts, as for a tool that decodes the input.
 func value(fields []Field, key string) string {
 	for _, f := range slices.Backward(fields) {
 		if f.Key == key {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// CharactersPerToken is how a budget is counted: as if each token had four characters.
+	// CharactersPerToken converts a budget: each token counts as four characters.
 	CharactersPerToken = 4
 	// Least is the smallest default budget, in tokens.
 	Least = 2000
-	// share is the part of a context window that a list may take by default: 2 %.
+	// share is the part of a context window that a list can take by default: 2 %.
 	share = 50
 	// longest bounds a description in a list, in characters, so that one description does
 	// not take the room of many.
@@ -26,7 +26,7 @@ const (
 // of so many tokens. Zero means that the window is unknown.
 func Budget(window int) int { return max(Least, window/share) }
 
-// Entry is something that a list names.
+// Entry is an entry of a list.
 type Entry struct{ Name, Description string }
 
 // LeftOut counts what a list leaves out.
@@ -114,7 +114,7 @@ func (l *list) names(names []string, total int) {
 	}
 }
 
-// omittedLength is the length of the comment, which is asked for once per name.
+// omittedLength returns the length of the comment. It is called once per name.
 func (l *list) omittedLength(n int) int {
 	if n == 0 {
 		return 0

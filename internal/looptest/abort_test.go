@@ -106,8 +106,8 @@ func abortAt(t *testing.T, at int, late, leave bool) {
 	}
 }
 
-// A turn may be aborted while any of its phases is asked, too: the phases that come
-// after see the abort, and those that end the turn fire nevertheless.
+// A turn can also be aborted while any of its phases runs: later phases see the
+// abort, and the end phases still fire.
 //
 // SPEC L-05
 func TestAbortAtEveryPhase(t *testing.T) {

@@ -346,8 +346,8 @@ func TestParallelApprovalsInAnyOrder(t *testing.T) {
 	})
 }
 
-// A model may use the same call id in each response. A yes to one call is no yes
-// to the next of that id.
+// A model can use the same call id in each response. Approving one call does not
+// approve the next call with that id.
 //
 // SPEC T-01
 func TestApprovalIsForOneCall(t *testing.T) {
@@ -387,7 +387,7 @@ func TestApprovalIsForOneCall(t *testing.T) {
 	}
 }
 
-// The hash of an input depends on what it says and not on how it is written.
+// The hash of an input depends on its content and not on its formatting.
 //
 // SPEC T-01
 func TestApprovalHashIsCanonical(t *testing.T) {
@@ -532,8 +532,8 @@ func TestAbandonedTurnDoesNotRunWhatItAsked(t *testing.T) {
 	}
 }
 
-// SPEC L-01, P-09: a yes answers the question that was asked. If the floor has another
-// one when the turn is resumed, that is put.
+// SPEC L-01, P-09: an approval answers the question that was asked. If the floor asks
+// something else when the turn is resumed, that question is asked.
 func TestResumedCallsAreAskedAboutAnew(t *testing.T) {
 	t.Parallel()
 	now := belay.Authorization{Decision: belay.ToolAsk, Reason: "it fetches", By: "zone 3"}

@@ -73,9 +73,9 @@ func pattern(text string) belay.ApprovalScope {
 
 var forSession = belay.ApprovalScope{Kind: belay.ScopeSession}
 
-// scopeOptions are options of an agent with the tools act and work, which note that
-// they ran, and an approver who says yes to everything, with a scope to the first
-// question, and notes who asked.
+// scopeOptions returns options of an agent with the tools act and work, which
+// record that they ran, and an approver that approves everything, with a scope for
+// the first question, and records who asked.
 func scopeOptions(d *diary, first belay.ApprovalScope) *belay.Options {
 	run := func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		d.notef("ran %s %s", call.Tool, call.Input)
@@ -99,8 +99,8 @@ func scopeOptions(d *diary, first belay.ApprovalScope) *belay.Options {
 // plainFloor is a ruleFloor that knows no patterns.
 type plainFloor struct{ belay.Authorizer }
 
-// A yes reaches as far as its scope and no further: to the calls it covers, of the
-// same asker, in the same session. It answers questions, and lifts no denial.
+// An approval covers exactly its scope: the calls it matches, of the same asker,
+// in the same session. It answers questions, and overrules no denial.
 //
 // SPEC P-09
 func TestScopes(t *testing.T) {
@@ -193,9 +193,9 @@ func gateFor(id, what string, verdict belay.ToolVerdict) hook.Subscription {
 	}, nil)
 }
 
-// When several ask, there is one question, in the name of the floor if it asks, with
-// what all of them say. Each wants an answer: a yes to one of them leaves the
-// questions of the others.
+// If several hooks and the floor ask, there is one question, in the name of the
+// floor if it asks, with all reasons. Each asker needs an approval: approving one
+// leaves the questions of the others.
 //
 // SPEC P-09
 func TestEveryAskerIsAnswered(t *testing.T) {
@@ -219,7 +219,7 @@ func TestEveryAskerIsAnswered(t *testing.T) {
 	}
 }
 
-// A hook cannot get a yes for the floor by asking under the name of one of its rules.
+// A hook cannot get an approval for the floor by using the name of one of its rules.
 //
 // SPEC P-09
 func TestHookDoesNotPassForTheFloor(t *testing.T) {
@@ -304,9 +304,8 @@ func TestGrantIsOnRecord(t *testing.T) {
 	}
 }
 
-// A decision that another process makes about a parked turn reaches as far. It holds
-// for the turns that follow, in whichever process, until it is taken back, and not in a
-// fork.
+// A decision of another process about a parked turn has the same scope. It applies to
+// later turns, in any process, until it is revoked, and not in a fork.
 //
 // SPEC P-08, P-09
 func TestGrantOfAParkedTurn(t *testing.T) {
@@ -350,7 +349,7 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 		t.Errorf("what was taken back still holds: %v", d.all())
 	}
 
-	// Looking at a parked session, and taking back, leaves it to those who resume it.
+	// Reading a parked session, and revoking a grant, do not resume it.
 	if grants, err := session.Grants(t.Context()); err != nil || len(grants) != 0 {
 		t.Errorf("after taking back the grants are %+v, %v", grants, err)
 	}
@@ -358,8 +357,8 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 	takeTurn(t, third.Session("s").Resume(t.Context()), belay.EndParked)
 }
 
-// An invalid scope is refused when the decision is made, with an error that says what to
-// write. The approval stays pending.
+// An invalid scope is rejected when the decision is made, with an error that says what
+// to write. The approval stays pending.
 //
 // SPEC P-09, P-18
 func TestScopeThatCannotStand(t *testing.T) {
@@ -436,7 +435,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			withdrawn <- struct{}{}
-			return belay.Decision{}, nil // nobody has said anything
+			return belay.Decision{}, nil // no decision was made
 		}
 	})
 	agent, _ := newAgent(t, opts, scripted.Step{Calls: []scripted.Call{
@@ -463,8 +462,8 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 	}
 }
 
-// A session has at most 64 grants. The oldest makes room, and is asked again; one that
-// covers the same as another is not kept beside it.
+// A session has at most 64 grants. The oldest is dropped, and its calls need approval
+// again; a grant that covers the same as another is not stored twice.
 //
 // SPEC P-09
 func TestGrantsAreBounded(t *testing.T) {
@@ -498,7 +497,7 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 }
 
-// Of two answers that reach as far, taking back the one on record takes back both.
+// If two grants cover the same calls, revoking the stored one revokes both.
 //
 // SPEC P-09
 func TestGrantsThatCoverTheSame(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The event of a question belongs to its consumer: deciding it does not write to
-// it. The race detector sees it if it does.
+// The event of a question belongs to its consumer: deciding the question does
+// not write to it. Otherwise the race detector reports it.
 //
 // SPEC L-08
 func TestTheEventOfAQuestionDoesNotChange(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAParkedToolKeepsItsNameWhenTheFloorAsks(t *testing.T) {
 	wantEqual(t, "how the tool was called", d.all(), []string{`called with ""`, `called with "child-7"`})
 }
 
-// SPEC T-01: the first decision counts, even while somebody else is asked.
+// SPEC T-01: the first decision counts, even while another person is asked.
 func TestADecisionMadeElsewhereStands(t *testing.T) {
 	t.Parallel()
 	for place, store := range stores() {
@@ -235,7 +235,7 @@ func (undecided) Decide(context.Context, belay.Decision) (belay.Approval, error)
 	return belay.Approval{}, errors.New("the disk is full")
 }
 
-// SPEC T-01: a yes that is not on record is none, and a no is one all the same.
+// SPEC T-01: an approval that is not stored does not count, but a denial does.
 func TestADecisionThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	for allow, want := range map[bool]string{
@@ -253,7 +253,7 @@ func TestADecisionThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// tampered is a store in which somebody changed what was asked.
+// tampered is a store in which the stored question was changed.
 type tampered struct{ belay.Store }
 
 func (s tampered) Open(ctx context.Context, session string) (*belay.Stored, error) {

@@ -119,7 +119,7 @@ func TestBadModels(t *testing.T) {
 
 func isUTF8(text string) bool { return strings.ToValidUTF8(text, "") == text }
 
-// A model that hangs is waited for until the turn is aborted.
+// A turn waits for a model that hangs until it is aborted.
 //
 // SPEC L-05
 func TestAModelThatHangsIsAborted(t *testing.T) {
@@ -150,7 +150,7 @@ func TestAModelThatHangsIsAborted(t *testing.T) {
 	})
 }
 
-// What is no message is refused before anything is asked or stored.
+// An invalid message is rejected before anything is sent or stored.
 func TestMessagesThatAreNone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -186,8 +186,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 	}
 }
 
-// A session takes one turn at a time. Those that come meanwhile wait their turn in
-// the order they came, or are refused, as asked.
+// A session runs one turn at a time. Other turns wait in order, or are rejected,
+// depending on the setting.
 //
 // SPEC L-02
 func TestTurnsAtTheSameTime(t *testing.T) {
@@ -268,7 +268,7 @@ func TestATurnThatWaitsIsAborted(t *testing.T) {
 	})
 }
 
-// A closed session takes no turn. The same name gives a new session value, which continues
+// A closed session runs no turn. The same name gives a new session value, which continues
 // from the store.
 func TestATurnAfterClose(t *testing.T) {
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A session may go on with another provider, and each has its own idea of an id.
-// What is stored is what all of them take back: no two calls of a conversation
-// have the same, and there is nothing in them but plain characters.
+// A session can continue with another provider, and each has its own form of
+// ids. The stored ids are accepted by all of them: they are unique in a
+// conversation, and have only plain characters.
 func TestCallIDsAreApartAndPlain(t *testing.T) {
 	t.Parallel()
 	plain := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

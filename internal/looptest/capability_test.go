@@ -114,8 +114,8 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 	}
 }
 
-// An answer is refused whole: what it says beside what it may not say is not
-// used either.
+// An answer that exceeds its capabilities is rejected as a whole: its other
+// parts are not used either.
 //
 // SPEC H-15
 func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
@@ -203,9 +203,9 @@ func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
 	}
 }
 
-// answerWith dispatches to one subscription that gives an answer and may do
-// what the capabilities say; none of them is the phase's default. It fails
-// open, so that what is left of its answer shows.
+// answerWith dispatches to one subscription with an answer and the given
+// capabilities; none means the phase's default. It fails open, so that the
+// rest of its answer is visible.
 func answerWith(t *testing.T, p phaseCase, in, answer any, capabilities hook.Capability) (hook.Run, anyOutcome, error) {
 	t.Helper()
 	journal := hook.NewMemoryJournal(16)
@@ -232,8 +232,8 @@ func answerWith(t *testing.T, p phaseCase, in, answer any, capabilities hook.Cap
 	return hook.Run{}, outcome, err
 }
 
-// A project's hook may not rewrite, answer or approve, even if it says so: the
-// operator grants that by name.
+// A project's hook must not rewrite, answer or approve, even if it declares
+// that: the operator grants these by name.
 //
 // SPEC H-15
 func TestOriginsLimitWhatMayBeDeclared(t *testing.T) {

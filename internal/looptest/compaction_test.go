@@ -34,7 +34,7 @@ func TestCompactionByWindow(t *testing.T) {
 		want    bool
 	}{
 		"below the share nothing happens":          {belay.Usage{In: 700, Out: 99}, belay.Compaction{}, false},
-		"at the share it is summed up":             {belay.Usage{In: 700, Out: 100}, belay.Compaction{}, true},
+		"at the share it is summarized":            {belay.Usage{In: 700, Out: 100}, belay.Compaction{}, true},
 		"tokens from a cache are tokens":           {belay.Usage{In: 1, Out: 1, CacheRead: 700, CacheWrite: 98}, belay.Compaction{}, true},
 		"the share is a setting":                   {belay.Usage{In: 500}, belay.Compaction{Share: 0.5}, true},
 		"the window is a setting":                  {belay.Usage{In: 799}, belay.Compaction{Window: 900}, true},
@@ -120,7 +120,8 @@ func TestCompactionInstructions(t *testing.T) {
 	wantExtends(t, requests) // so that the provider has the conversation in its cache
 }
 
-// SPEC L-06, L-04: what is too long is summed up and sent again, once.
+// SPEC L-06, L-04: a request that is too long is summarized and sent again,
+// once.
 func TestCompactionWhenTooLong(t *testing.T) {
 	t.Parallel()
 	tooLong := scripted.Step{Fault: &scripted.Fault{Kind: belay.ModelTooLong, Status: 400}}
@@ -162,7 +163,7 @@ func TestCompactionWhenTooLong(t *testing.T) {
 		}
 		wantOutline(t, transcript(t, s), "user: a", "assistant: one", "user: b")
 	})
-	t.Run("results that are too long themselves are summed up", func(t *testing.T) {
+	t.Run("results that are too long themselves are summarized", func(t *testing.T) {
 		t.Parallel()
 		big := anyTool("big", func(context.Context, *belay.Invocation) (belay.Result, error) {
 			return belay.Result{Text: strings.Repeat("x", 8000)}, nil
@@ -236,8 +237,8 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// SPEC L-06: what came after the model's last count is estimated, and counts before a
-// summary are ignored.
+// SPEC L-06: messages after the model's last count are estimated, and counts from
+// before a summary are ignored.
 func TestCompactionCountsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	big := anyTool("big", func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -413,7 +414,7 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 	t.Run("nothing to sum up", func(t *testing.T) {
 		t.Parallel()
 		if err := agentOf(t, scriptOf(), nil).Session("s").Compact(t.Context()); err == nil {
-			t.Error("an empty session was summed up")
+			t.Error("an empty session was summarized")
 		}
 	})
 }
@@ -454,7 +455,7 @@ func TestCompactionForever(t *testing.T) {
 					ids = append(ids, say(t, s, fmt.Sprintf("turn %d %s", i, strings.Repeat("u", 100))).ID)
 				}
 				if summaries < 10 {
-					t.Errorf("it was summed up %d times", summaries)
+					t.Errorf("it was summarized %d times", summaries)
 				}
 				for _, r := range model.Requests() {
 					for _, text := range remindersOf(r.Messages) {
@@ -483,7 +484,7 @@ func TestCompactionForever(t *testing.T) {
 }
 
 // wantAnswered asserts that in each request the calls of a message are answered
-// by the message behind it, which answers nothing else.
+// by the next message, and by nothing else.
 func wantAnswered(t testing.TB, requests []belay.Request) {
 	t.Helper()
 	for i, r := range requests {

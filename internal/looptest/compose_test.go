@@ -169,7 +169,7 @@ func TestTheEnvironmentIsOneLineEach(t *testing.T) {
 	}
 }
 
-// Without any of it the request is what it was.
+// Without extensions the request is the same as before.
 //
 // SPEC E-02
 func TestNothingLeavesNoTrace(t *testing.T) {
@@ -312,7 +312,7 @@ type stepping struct {
 func (s *stepping) Name() string                  { return s.name }
 func (s *stepping) StepTools(string) []belay.Tool { return s.tools }
 
-// What an agent may not use, its subagents may not use either, at any depth and from any
+// Subagents must not use what their agent must not use, at any depth and from any
 // source.
 //
 // SPEC E-06
@@ -384,7 +384,8 @@ func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {
 	}
 }
 
-// A tool that an agent has and may not use does not come back below it as another's.
+// A tool that an agent has but must not use does not come back in a subagent under
+// another owner.
 //
 // SPEC E-06
 func TestAChildDoesNotBringAToolBackUnderAnotherOwner(t *testing.T) {

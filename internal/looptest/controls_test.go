@@ -128,8 +128,8 @@ func TestControlsCompact(t *testing.T) {
 	}
 }
 
-// SPEC D-04, L-01: what a tool wishes for happens between steps, and what it adds is
-// stored behind the results.
+// SPEC D-04, L-01: what a tool requests happens between steps, and the messages that
+// it adds are stored after the results.
 func TestControlsOfTools(t *testing.T) {
 	t.Parallel()
 	other := namedScript("test/other", says("from the other"))
@@ -159,7 +159,8 @@ func TestControlsOfTools(t *testing.T) {
 	}
 }
 
-// SPEC D-04: what a tool added is kept while the turn is parked beside it.
+// SPEC D-04: messages that a tool added are kept while another call parks the
+// turn.
 func TestControlsAppendSurvivesParking(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -290,7 +291,8 @@ func (m pickyModel) CheckTools(tools []belay.ToolDeclaration) error {
 	return nil
 }
 
-// SPEC D-04: a model that cannot declare the agent's tools says so before it is asked.
+// SPEC D-04: a model that cannot declare the agent's tools returns an error before a
+// request is sent.
 func TestModelsThatRefuseTools(t *testing.T) {
 	t.Parallel()
 	picky := pickyModel{scripted.New([]scripted.Step{says("hm")}, nil), "long"}
@@ -307,8 +309,8 @@ func TestModelsThatRefuseTools(t *testing.T) {
 	}
 }
 
-// SPEC D-04: a model that is kept stays, whatever answers this turn, and whether the turn
-// parks beside it.
+// SPEC D-04: a model that is kept stays, whichever model answers this turn, and also if
+// the turn parks.
 func TestModelsAreKeptAsAsked(t *testing.T) {
 	t.Parallel()
 	a, b := namedScript("test/a", says("a")), namedScript("test/b", says("b"))

@@ -24,7 +24,7 @@ func scriptOf(steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{Pace: atOnce})
 }
 
-// say takes a turn that must end as the model wants it.
+// say runs a turn that must end normally.
 func say(t testing.TB, s *belay.Session, text string) *belay.Turn {
 	t.Helper()
 	turn, err := s.Turn(t.Context(), text)
@@ -37,8 +37,8 @@ func say(t testing.TB, s *belay.Session, text string) *belay.Turn {
 	return turn
 }
 
-// outline is a conversation with one line for each message: its kind, its texts,
-// calls and results.
+// outline returns a conversation with one line for each message: its kind, its
+// texts, calls and results.
 func outline(messages []*belay.Message) []string {
 	lines := make([]string, len(messages))
 	for i, m := range messages {
@@ -83,7 +83,7 @@ func last[T any](t testing.TB, all []T) T {
 	return all[len(all)-1]
 }
 
-// seen is what a model was sent last.
+// seen returns the last request of a model.
 func seen(t testing.TB, model *scripted.Model) []*belay.Message {
 	t.Helper()
 	return last(t, model.Requests()).Messages
@@ -117,8 +117,8 @@ func remindersOf(messages []*belay.Message) []string {
 // not sent to anyone.
 var plainMessages = cmp.Options{cmpopts.IgnoreUnexported(belay.Message{}), cmpopts.IgnoreFields(belay.Message{}, "Time")}
 
-// wantExtends asserts that each of some requests begins with the one before: the
-// same system prompt, the same tools, the same messages.
+// wantExtends asserts that each request begins with the previous one: the same
+// system prompt, the same tools, the same messages.
 func wantExtends(t testing.TB, requests []belay.Request) {
 	t.Helper()
 	for i := 1; i < len(requests); i++ {

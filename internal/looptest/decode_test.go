@@ -8,15 +8,15 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A gate must not judge one key while the tool uses another, so an input that
-// can be read in two ways does not decode, and at a gate an error denies.
+// A gate must not check one key while the tool uses another. So an input that
+// can be read in two ways is rejected, and at a gate an error denies.
 func TestDecodeRefusesTwoReadings(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, input, want string }{
 		{"one reading is fine", `{"path": "a", "more": [{"path": "b"}, {"path": "c"}]}`, ""},
-		{"a key twice", `{"path": "a", "path": "b"}`, `"path" is there twice`},
-		{"a key in another case", `{"path": "a", "PATH": "b"}`, `"PATH" is there twice`},
-		{"a key twice further in", `{"path": "a", "more": [{"x": 1, "x": 2}]}`, `"x" is there twice`},
+		{"a key twice", `{"path": "a", "path": "b"}`, `"path" occurs twice`},
+		{"a key in another case", `{"path": "a", "PATH": "b"}`, `"PATH" occurs twice`},
+		{"a key twice further in", `{"path": "a", "more": [{"x": 1, "x": 2}]}`, `"x" occurs twice`},
 		{"no input", `null`, "there is none"},
 		{"a wrong type", `{"path": 7}`, "Path"},
 	} {

@@ -18,8 +18,7 @@ func directive(name string, run func(use *belay.DirectiveUse) (belay.DirectiveOu
 	return belay.Directive{Name: name, Run: func(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) { return run(use) }}
 }
 
-// noted is a directive that writes down how it was used, and leaves the message
-// alone.
+// noted is a directive that records its use, and does not change the message.
 func noted(d *diary, name string) belay.Directive {
 	return directive(name, func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		d.notef("%s: %s | %s | %s", use.Name, use.Typed, use.Text, use.Rest)
@@ -96,7 +95,7 @@ func TestDirectivesRunBeforeSkills(t *testing.T) {
 	wantEqual(t, "what the model was sent", model.Requests()[0].Messages[0].Text(), text)
 }
 
-// SPEC D-02: every occurrence fires, and what is stored never fires again.
+// SPEC D-02: every occurrence fires, and stored text never fires again.
 func TestDirectivesFireOnceForEachOccurrence(t *testing.T) {
 	t.Parallel()
 	var d diary
@@ -128,7 +127,7 @@ func TestDirectivesRewrite(t *testing.T) {
 	s := agent.Session("s")
 	takeTurn(t, s.Run(t.Context(), "/once /a /s"), belay.EndTurn)
 	wantEqual(t, "what ran", d.all(), []string{
-		"a: /once /a /s | /a again | /s", // what a directive leaves is not looked through again
+		"a: /once /a /s | /a again | /s", // the text that a directive returns is not scanned again
 		"skill s: /once /a /s | /a again",
 	})
 	wantEqual(t, "the stored text", lastUser(t, s).Text(), "/a again")

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// Why a turn ended as it did is stored with its end, for those who were not there: who
-// blocked it, or what went wrong. The next turn that ends well clears it.
+// The reason of a turn's end is stored with it, for later readers: who blocked it, or
+// what went wrong. The next successful turn clears it.
 //
 // SPEC L-01
 func TestEndingIsStored(t *testing.T) {

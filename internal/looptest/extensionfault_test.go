@@ -79,7 +79,7 @@ func TestAnExtensionThatPanicsIsAnError(t *testing.T) {
 					t.Errorf("the other extension is closed %d times", other.times())
 				}
 			}
-			if at == "Watch" { // nobody waits for what it says
+			if at == "Watch" { // its answer is not used
 				want = nil
 			}
 			for _, want := range want {
@@ -268,8 +268,8 @@ func TestClosingWaitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-// What an extension is handed is its own: whatever it writes there, the caller's options
-// and other extensions have theirs.
+// Values that an extension gets are its own: changing them does not affect the caller's
+// options or other extensions.
 //
 // SPEC E-05
 func TestConfigsAreCopies(t *testing.T) {

@@ -65,7 +65,7 @@ func failing(err error) func(context.Context, any) (any, error) {
 	return func(context.Context, any) (any, error) { return nil, err }
 }
 
-// outcomeDenies reports whether an outcome stops what was about to happen.
+// outcomeDenies reports whether an outcome denies.
 func outcomeDenies(t *testing.T, p phaseCase, outcome anyOutcome) bool {
 	t.Helper()
 	answer := outcome.out.(hook.Output).Answer()
@@ -102,9 +102,9 @@ func TestAClosedGateSaysWho(t *testing.T) {
 	}
 }
 
-// A dispatch that was cancelled denies at every gate that fails closed, so that
-// a caller who drops the error still lets nothing through. At the two that fail
-// open a denial would do harm: it would force the model on, or speak for a
+// A cancelled dispatch denies at every gate that fails closed, so that nothing
+// passes even if the caller ignores the error. At the two gates that fail open
+// a denial would do harm: it would force the model to continue, or decide for a
 // person.
 //
 // SPEC H-10

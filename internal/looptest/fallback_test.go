@@ -25,8 +25,9 @@ func steady(name string, price float64, fault belay.ModelErrorKind) *scripted.Mo
 	return scripted.New([]scripted.Step{step}, &scripted.Options{Name: name, Repeat: true, Price: belay.Price{In: price}})
 }
 
-// The next model answers when one fails for good, or still fails after its attempts. It is
-// visible in the events and in the transcript, and its own price counts.
+// The next model answers when one fails permanently, or still fails after its attempts.
+// The change is visible in the events and in the transcript, and the price of the model
+// that answered counts.
 //
 // SPEC L-11
 func TestFallback(t *testing.T) {
@@ -84,8 +85,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// A gate that refuses a request refuses it, whatever models there are; and if no model is
-// left, the error is that of the last one.
+// A request that a gate denies is not sent to any model; and if no model is left, the
+// error is that of the last one.
 //
 // SPEC L-11
 func TestFallbackThatDoesNotHelp(t *testing.T) {
@@ -169,7 +170,7 @@ func TestAnswerOfAStructThatIsAString(t *testing.T) {
 	}
 }
 
-// Two keys that encoding/json takes for the same are refused, whatever their letters are.
+// Two keys that encoding/json treats as equal are rejected, whatever their letters are.
 //
 // SPEC T-02
 func TestKeysThatAreTheSameToTheDecoder(t *testing.T) {

@@ -140,7 +140,7 @@ func TestChildrenInheritHooks(t *testing.T) {
 		return belay.Result{Text: "written"}, nil
 	}, nil)
 	child, _ := newAgent(t, &belay.Options{Name: "child", Tools: []belay.Tool{write}, Hooks: []hook.Subscription{
-		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // a name that a parent's gate has gets nobody past it
+		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // a gate with the name of a parent's gate does not replace it
 	}}, calls("write"))
 	parent, _ := newAgent(t, &belay.Options{Name: "parent", Tools: []belay.Tool{childOf("child", child)}, Hooks: []hook.Subscription{
 		shared, saw("own", &hook.Options{NoInherit: true}, belay.Pass),
@@ -333,7 +333,7 @@ func TestChildrenThatDoNotEndWell(t *testing.T) {
 	}
 }
 
-// SPEC S-04: subagent.start denies, and everything is paired all the same.
+// SPEC S-04: subagent.start denies, and all events still come in pairs.
 func TestChildrenDenied(t *testing.T) {
 	t.Parallel()
 	began := false
@@ -453,7 +453,8 @@ func TestParkedChildrenParkTheParent(t *testing.T) {
 	wantEqual(t, "the child's answer", onlyResult(t, s).Text, "wrote it")
 }
 
-// SPEC S-10: what a child asks in words is asked where the parent asks.
+// SPEC S-10: a child's question with a text answer is asked where the parent
+// asks.
 func TestChildrenAskInWords(t *testing.T) {
 	t.Parallel()
 	ask := anyTool("ask", func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -471,7 +472,7 @@ func TestChildrenAskInWords(t *testing.T) {
 	wantEqual(t, "the answer", onlyResult(t, child.Session("s/child")).Text, "the left one, s/child, run-child at 1")
 }
 
-// SPEC S-10, P-07: a child's own hook does not say yes to what its parent asks about.
+// SPEC S-10, P-07: a child's own hook cannot approve what its parent asks about.
 func TestChildrenDoNotApproveForThemselves(t *testing.T) {
 	t.Parallel()
 	ran, asked := 0, 0
@@ -502,8 +503,8 @@ func TestChildrenDoNotApproveForThemselves(t *testing.T) {
 	}
 }
 
-// SPEC H-14, S-07: a gate that the parent gets while a child runs holds from the child's
-// next step on, once.
+// SPEC H-14, S-07: a gate that is installed in the parent while a child runs applies
+// from the child's next step, once.
 func TestChildrenInheritGatesThatComeLater(t *testing.T) {
 	t.Parallel()
 	var parent *belay.Agent
@@ -528,8 +529,8 @@ func TestChildrenInheritGatesThatComeLater(t *testing.T) {
 	}
 }
 
-// SPEC S-07, L-07: what the child of a directive takes counts, and so does what a child
-// takes that fails.
+// SPEC S-07, L-07: the usage of a directive's child counts, and so does that of a child
+// that fails.
 func TestChildrenAlwaysCost(t *testing.T) {
 	t.Parallel()
 	costs := func(reason belay.EndReason) func(context.Context) iter.Seq2[belay.Event, error] {

@@ -97,7 +97,7 @@ func succeeds(t testing.TB, err error) {
 	}
 }
 
-// A session that has settings is somebody's, be there a message in it or not.
+// A session with settings exists, even if it has no messages.
 //
 // SPEC L-10
 func TestForkLeavesASessionWithSettingsAlone(t *testing.T) {

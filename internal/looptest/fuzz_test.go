@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Any bytes are either refused or an input that its own schema takes, and that
-// comes back the same.
+// Any bytes are either rejected, or an input that its own schema accepts and
+// that round-trips.
 //
 // SPEC C-12, H-08
 func FuzzDecodeInput(f *testing.F) {

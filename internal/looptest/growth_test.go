@@ -45,8 +45,7 @@ func repeated(text string) func(n int) string {
 	return func(n int) string { return strings.Repeat(text, n) }
 }
 
-// What a turn does with what a user typed takes time in proportion to its length, whatever
-// it looks like.
+// Processing a user's text takes time in proportion to its length, whatever it looks like.
 //
 // SPEC D-01, D-03
 func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures

@@ -61,8 +61,8 @@ func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
 	})
 }
 
-// An event of a failure holds the end of what the hook said, and what the diagnostic does not say
-// already.
+// The event of a failure has the end of the hook's output, without the part that the diagnostic
+// already has.
 //
 // SPEC C-13
 func TestWhatIsShownOfAFailedHook(t *testing.T) {

@@ -68,7 +68,7 @@ func TestInputMethodsHaveValueReceivers(t *testing.T) {
 	}
 }
 
-// Whatever an accessor hands out, scribbling over it changes nothing.
+// Changing a value that an accessor returned changes nothing else.
 //
 // SPEC H-08
 func TestAccessorsCopy(t *testing.T) {
@@ -122,7 +122,7 @@ func scribble(v reflect.Value) bool {
 	return found
 }
 
-// Every accessor that a phase documents tells what the wire says.
+// Every accessor that a phase documents returns the value of the JSON form.
 //
 // SPEC H-08, C-12
 func TestAccessorsTellTheInput(t *testing.T) {
@@ -203,8 +203,8 @@ func TestHandlersCannotReachEachOther(t *testing.T) {
 	}
 }
 
-// A rewriter that keeps hold of what it answered cannot change it behind the
-// backs of the gates that judged it.
+// A rewriter that keeps its answer cannot change it after the gates have
+// checked it.
 //
 // SPEC H-08
 func TestRewrittenInputsAreCopied(t *testing.T) {

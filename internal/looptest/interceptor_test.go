@@ -156,7 +156,7 @@ func TestInterceptorAfter(t *testing.T) {
 	}
 }
 
-// What an interceptor wrote is judged as if the model had asked for it.
+// An input that an interceptor wrote is checked like an input of the model.
 //
 // SPEC T-06
 func TestInterceptorIsNoWayAroundTheFloor(t *testing.T) {

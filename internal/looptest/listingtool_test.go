@@ -17,7 +17,7 @@ type shortList struct {
 func (s *shortList) LeftOut() string { return s.leftOut() }
 
 // The user is informed once of what the list of each tool leaves out, however often the tool
-// changes. A tool that the agent may not use does not count.
+// changes. Tools that the agent must not use do not count.
 //
 // SPEC K-16
 func TestShortListsAreToldOnce(t *testing.T) {

@@ -65,7 +65,7 @@ func TestGatesInstalledMidTurn(t *testing.T) {
 	}
 }
 
-// A gate that is closed while a turn runs guards that turn to its end.
+// A gate that is closed while a turn runs applies to that turn until its end.
 //
 // SPEC H-14
 func TestGatesClosedMidTurn(t *testing.T) {
@@ -91,8 +91,8 @@ func TestGatesClosedMidTurn(t *testing.T) {
 	}
 }
 
-// Tools come and go from the next step on, in the list that the model sees and for
-// the calls it makes.
+// Tools are added and removed from the next step on, in the list for the model and
+// for its calls.
 //
 // SPEC T-12
 func TestToolsComeAndGoMidTurn(t *testing.T) {

@@ -153,7 +153,7 @@ func (m misbehaved[In, Out]) kills() bool {
 	return m.Code == codes.Goexit && m.execution == hook.Blocking && !slices.Contains(perCall, m.phase.Name())
 }
 
-// judge holds the turn against the failure mode.
+// judge compares the end of the turn with the failure mode.
 func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err error, returned bool) {
 	t.Helper()
 	if m.kills() == returned {
@@ -246,8 +246,8 @@ func (m misbehaved[In, Out]) journal(t *testing.T, r *rich) {
 	}
 }
 
-// A hook that may rewrite results and fails closed withholds them: what it should
-// have taken out does not reach the model.
+// A hook that may rewrite results and fails closed withholds them: content that
+// it should have removed does not reach the model.
 //
 // SPEC H-10
 func TestAFailingRewriterWithholdsResults(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// Who names a model for this time gets it, whatever the session keeps, until one is
-// chosen anew; and the session keeps what it kept.
+// A model that is named for one turn is used for it, whatever model the session
+// keeps, until another is chosen; the session keeps its model.
 //
 // SPEC D-04
 func TestOwnModelFirst(t *testing.T) {

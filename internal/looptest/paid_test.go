@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A response whose commit fails is paid for. If the same process resumes the turn, abandons
-// it, or fails to store it again, each response is counted once. A commit that was stored
-// although it returned an error is not counted twice.
+// A response whose commit fails still counts. If the same process resumes the turn,
+// abandons it, or fails to store it again, each response is counted once. A commit that was
+// stored although it returned an error is not counted twice.
 //
 // SPEC L-01, L-07
 func TestAResponseWhoseCommitFailsIsCounted(t *testing.T) {

@@ -67,7 +67,7 @@ func TestCallsOfOneMessageRunConcurrently(t *testing.T) {
 	})
 }
 
-// Hooks overlap as tools do: a slow gate of one call does not hold up another.
+// Hooks overlap like tools: a slow gate of one call does not delay another.
 //
 // SPEC T-03
 func TestCallsOfOneMessageAreJudgedConcurrently(t *testing.T) {
@@ -257,7 +257,7 @@ func TestAbortCancelsRunningTools(t *testing.T) {
 }
 
 // A call that finishes during an abort has finished: its result is kept, and the turn still
-// ends aborted.
+// ends as aborted.
 //
 // SPEC T-10, L-05
 func TestWhatFinishesDuringAnAbortIsKept(t *testing.T) {

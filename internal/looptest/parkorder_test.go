@@ -22,7 +22,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 	serial := &belay.ToolTraits{Serial: true}
 	for name, test := range map[string]struct {
 		calls         []string
-		first, second []string // what runs before it parks, and after it is resumed
+		first, second []string // calls that run before it parks, and after it is resumed
 	}{
 		"a serial call that is asked about holds up all behind it": {
 			[]string{"look", "shell?", "write", "look"}, []string{"look"}, []string{"shell?", "write", "look"},
@@ -111,7 +111,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 	}
 }
 
-// An answer that is cut off is not passed over in silence.
+// An answer that is cut off is reported.
 //
 // SPEC L-05
 func TestAnswerThatIsCutOff(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAnswerThatIsCutOff(t *testing.T) {
 	}
 }
 
-// What never was a turn does not end as one.
+// A request that never became a turn has no end event.
 //
 // SPEC L-08
 func TestNothingToResumeIsNoTurn(t *testing.T) {

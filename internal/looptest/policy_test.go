@@ -117,7 +117,7 @@ func TestPolicyKeysMergeByTheirRule(t *testing.T) {
 	}
 }
 
-// A diagnostic names the key and who came later, and quotes no value.
+// A diagnostic names the key and the later subscription, and quotes no value.
 //
 // SPEC H-17, H-16
 func TestPolicyConflictsQuoteNoValues(t *testing.T) {
@@ -146,7 +146,7 @@ func TestPolicyConflictsQuoteNoValues(t *testing.T) {
 	}
 }
 
-// What a key hands out is a copy: a handler cannot change the policy of others.
+// A key returns a copy: a handler cannot change the policy of others.
 //
 // SPEC H-08, H-17
 func TestPolicyValuesAreCopies(t *testing.T) {
@@ -172,8 +172,8 @@ func TestPolicyValuesAreCopies(t *testing.T) {
 	}
 }
 
-// Merging does not change what a handler answered: it may answer with a value
-// it shares between turns.
+// Merging does not change a handler's answer: a handler can share a value
+// between turns.
 //
 // SPEC H-17
 func TestMergingPolicyLeavesAnswersAlone(t *testing.T) {

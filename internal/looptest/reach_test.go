@@ -135,8 +135,8 @@ func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
 	}
 }
 
-// What an agent is restricted to holds for its tools, for what users type, for hooks and for
-// those below it, however the restriction comes about.
+// A restriction of an agent applies to its tools, to typed names, to hooks and to its
+// subagents, however it is made.
 //
 // SPEC E-10, E-06
 func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {

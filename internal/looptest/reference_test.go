@@ -75,8 +75,8 @@ func TestReferencesArePlain(t *testing.T) {
 	}
 }
 
-// Whatever happens more than once in a step has a reference of its own: jobs of
-// one reference are the same work, and only one of them is done.
+// Inputs that occur several times in a step have different references: jobs
+// with the same reference are the same work, and only one of them runs.
 //
 // SPEC H-09
 func TestReferencesWithinAStepDiffer(t *testing.T) {
@@ -106,7 +106,7 @@ func TestReferencesWithinAStepDiffer(t *testing.T) {
 	}
 }
 
-// A session cannot be called so that its work is taken for that of another.
+// No session name makes its work look like that of another session.
 //
 // SPEC H-09
 func TestReferencesCannotBeForged(t *testing.T) {

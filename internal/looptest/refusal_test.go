@@ -30,8 +30,8 @@ func TestCallsOfARefusedResponseDoNotRun(t *testing.T) {
 	say(t, session, "then something else")
 }
 
-// Render data says what the text says. It goes when the text is replaced, or else
-// what was taken out of the one would still be in the other.
+// Render data shows the same as the text. It is dropped when the text is
+// replaced: otherwise it would still contain what was removed from the text.
 //
 // SPEC T-04
 func TestRenderDataGoesWithARewrittenResult(t *testing.T) {
@@ -121,8 +121,8 @@ func TestHooksSeeTheResultOfAnInterruptedCall(t *testing.T) {
 	}
 }
 
-// Prompt context is what others wrote. None of it gets out of its element, or
-// looks like a reminder.
+// Prompt context is text of others. It cannot end its element or look like a
+// reminder.
 func TestTheContextElementCannotBeClosed(t *testing.T) {
 	t.Parallel()
 	markup := regexp.MustCompile(`(?i)<\s*/?\s*(context|system-reminder)`)

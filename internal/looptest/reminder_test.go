@@ -357,7 +357,7 @@ func TestReminderSettings(t *testing.T) {
 	)
 	tests := map[string]struct {
 		settings      belay.ReminderSettings
-		first, second []string // what the two requests of the turn end with
+		first, second []string // the last messages of the two requests
 	}{
 		"by default everything is told": {
 			belay.ReminderSettings{},

@@ -99,8 +99,8 @@ func TestResumeParked(t *testing.T) {
 	}
 }
 
-// SPEC L-01: what hooks contributed when the turn began holds for all of it. They
-// are not asked again.
+// SPEC L-01: contributions of hooks at the start of a turn apply to all of it.
+// The hooks do not run again.
 func TestResumeKeepsWhatHooksContributed(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -190,7 +190,8 @@ func TestResumeUndecided(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// SPEC L-01: a tool that parks its call is called again with what it waits for.
+// SPEC L-01: a tool that parked its call is called again with what it waits
+// for.
 func TestResumeToolThatParks(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -303,8 +304,8 @@ func TestInterruptedTurnIsEndedByTheNext(t *testing.T) {
 	<-p.turn
 }
 
-// SPEC L-01: a call that was approved and running when its process ended is a
-// call that was running, and not one that waits.
+// SPEC L-01: an approved call that was running when its process ended counts
+// as running, not as waiting.
 func TestResumeTwiceRunsOnce(t *testing.T) {
 	t.Parallel()
 	for name, park := range map[string]bool{"a call that was approved": false, "a call that its tool had parked": true} {
@@ -352,8 +353,8 @@ func TestResumeTwiceRunsOnce(t *testing.T) {
 	}
 }
 
-// SPEC L-01: an approval is for one call, also where a model uses the same
-// id in each of its messages.
+// SPEC L-01: an approval is for one call, even if a model uses the same id in
+// each of its messages.
 func TestApprovalWhereIdsRepeat(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]belay.Store{"in a store": memstore.New(nil), "in the agent's own memory": nil} {

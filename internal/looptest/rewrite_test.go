@@ -121,7 +121,7 @@ func TestRewritingAPrompt(t *testing.T) {
 	}
 }
 
-// Of several who answer in the model's place the first in plan order does.
+// If several hooks answer instead of the model, the first in plan order wins.
 //
 // SPEC H-17, H-05
 func TestTheFirstReplyStands(t *testing.T) {
@@ -138,8 +138,8 @@ func TestTheFirstReplyStands(t *testing.T) {
 
 const readResult = `{"id": "1", "tool": "read", "input": {}, "text": "token = hunter2"}`
 
-// A hook that should have redacted a result and failed leaves nothing to see,
-// for later handlers as little as for the model.
+// If a hook that should have redacted a result fails, the result is withheld
+// from later handlers and from the model.
 //
 // SPEC H-10
 func TestAFailedRewriterWithholdsTheResult(t *testing.T) {

@@ -87,7 +87,7 @@ func TestAnswersFollowTheirSchema(t *testing.T) {
 	}
 }
 
-// A misspelled key must not pass for no opinion.
+// A misspelled key must not count as no opinion.
 //
 // SPEC C-12
 func TestUnknownKeysAreRefused(t *testing.T) {

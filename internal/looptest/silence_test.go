@@ -34,8 +34,7 @@ func answers(yield func(belay.Chunk, error) bool, text string) {
 // quickly retries without a pause.
 var quickly = hook.Retry{Attempts: 3, Delay: time.Nanosecond}
 
-// A stream that falls silent is a failed attempt like one whose network failed: it is
-// tried again.
+// A silent stream is a failed attempt, like a network failure: it is retried.
 //
 // SPEC L-04
 func TestSilentStreamsAreTriedAgain(t *testing.T) {
@@ -128,7 +127,8 @@ func TestStreamsThatAreNotSilent(t *testing.T) {
 	}
 }
 
-// A consumer that takes its time with an event is not the model's silence.
+// A consumer that is slow with an event does not count as silence of the
+// model.
 //
 // SPEC L-04, L-03
 func TestASlowConsumerIsNoSilence(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSilentSummariesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A model that is always silent ends the turn, and not the session.
+// A model that is always silent ends the turn, but not the session.
 //
 // SPEC L-04, L-05
 func TestAModelThatIsAlwaysSilent(t *testing.T) {

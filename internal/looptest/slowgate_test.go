@@ -174,7 +174,7 @@ func TestASlowGateChangesNoOrder(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s = agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s") // what another process reads
+		s = agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s") // the messages that another process reads
 		for _, p := range log.all() {
 			phases = append(phases, p.name)
 		}
@@ -206,8 +206,8 @@ func contents(t *testing.T, m *belay.Message) string {
 	return string(data)
 }
 
-// SPEC L-01: quick gates take no commit more, and a slow gate none for tools that it is
-// not asked about.
+// SPEC L-01: fast gates take no additional commit, and a slow gate takes none for tools
+// that it does not match.
 func TestOnlyASlowGateThatIsAskedTakesACommit(t *testing.T) {
 	t.Parallel()
 	pass := func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }
@@ -282,7 +282,7 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 		calls  []string
 		after  time.Duration // from the start of the last call that begins to the kill
 		want   []string      // how the results begin
-		runs   []string      // what the second process runs
+		runs   []string      // the calls that the second process runs
 	}{
 		"side by side": {false, []string{"quick", "endless", "steady"}, 75 * time.Millisecond, []string{"quick is done", unknown, "steady is done"}, nil},
 		"one by one": {
@@ -366,7 +366,7 @@ func TestAStoreThatFailsWhileCallsRun(t *testing.T) {
 						t.Error("the turn ended without an error")
 					}
 				default:
-					if how != "Goexit" { // which ends the goroutine of the test's own turn
+					if how != "Goexit" { // this ends the goroutine of the test's own turn
 						t.Errorf("the turn has not ended after %s", time.Since(start))
 					}
 				}
@@ -558,7 +558,7 @@ func TestAFinishedCallLeavesItsRemindersOnce(t *testing.T) {
 	}
 }
 
-// SPEC L-01, L-07: a response that cannot be used is paid for and counted.
+// SPEC L-01, L-07: a response that cannot be used still counts.
 func TestEveryPaidResponseIsCounted(t *testing.T) {
 	t.Parallel()
 	paid := belay.Usage{In: 1000, Out: 10}

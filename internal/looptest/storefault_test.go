@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// Each commit of a rich turn is made to fail in turn: with nothing stored, and after
-// it was stored, as when the answer of a database is lost. The turn ends with an
-// error that says so, turn.post_turn is told of it once, the records of its hooks
-// are kept, and the next turn finds a whole transcript: calls that the failure left
-// open are answered.
+// Each commit of a rich turn fails once: with nothing stored, and after it was
+// stored, as if the answer of a database is lost. The turn ends with an error that
+// says so, turn.post_turn fires once with it, the records of its hooks are kept, and
+// the next turn finds a complete transcript: calls that the failure left open have
+// results.
 //
 // SPEC L-01, L-05, J-03
 func TestEveryCommitMayFail(t *testing.T) {

@@ -33,7 +33,7 @@ func (m *tapModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[bel
 	}
 }
 
-// SPEC L-03: an event that is not read holds up the turn.
+// SPEC L-03: an event that is not read blocks the turn.
 func TestStreamSetsThePace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestStreamSetsThePace(t *testing.T) {
 	})
 }
 
-// SPEC L-03: wherever the stream is left, the turn is aborted, its end phases
-// fire once, and the session can go on.
+// SPEC L-03: wherever the loop over the stream is left, the turn is aborted,
+// its end phases fire once, and the session can continue.
 func TestStreamIsLeft(t *testing.T) {
 	t.Parallel()
 	for at := 1; ; at++ {
@@ -109,7 +109,7 @@ func leaveAt(t *testing.T, at int) bool {
 	return left
 }
 
-// SPEC L-03: end phases of a stream that was left are bounded.
+// SPEC L-03: the end phases of an abandoned stream have a time limit.
 func TestEndPhasesOfALeftStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

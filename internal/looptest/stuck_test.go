@@ -82,7 +82,7 @@ func TestModelThatGoesInCircles(t *testing.T) {
 	}
 }
 
-// The same call is no circle if its results differ, in whatever way.
+// The same call is not a repetition if its results differ in any way.
 //
 // SPEC T-11
 func TestCallWithOtherResultsIsNoCircle(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCallWithOtherResultsIsNoCircle(t *testing.T) {
 	}
 }
 
-// Calls with other inputs are no circle, whatever they answer.
+// Calls with different inputs are not repetitions, whatever their results.
 //
 // SPEC T-11
 func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {

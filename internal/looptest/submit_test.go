@@ -29,7 +29,8 @@ func TestNewQueuedTurn(t *testing.T) {
 	}
 }
 
-// A store that keeps no messages which wait says so, and what to do.
+// A store that cannot keep queued messages returns an error that says what to
+// do.
 func TestSubmitNeedsATurnStore(t *testing.T) {
 	t.Parallel()
 	agent, err := belay.New(scripted.New(nil, nil), nil)

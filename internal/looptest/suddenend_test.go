@@ -13,9 +13,10 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// What a turn calls may panic or end its goroutine: a model, a planner, an
-// extension, a floor, an approver, an interceptor, a tool, a store. The turn is
-// ended in order all the same, the stream says why, and the session goes on.
+// Code that a turn calls can panic or end its goroutine: a model, a planner, an
+// extension, a floor, an approver, an interceptor, a tool, a store. The turn
+// still ends in order, the stream returns the reason, and the session
+// continues.
 //
 // SPEC H-12, L-05
 func TestSuddenEnds(t *testing.T) {

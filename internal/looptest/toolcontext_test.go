@@ -12,9 +12,9 @@ import (
 
 type contextKey struct{}
 
-// The context of a tool is made to be cheap, and is a whole context all the same:
-// it ends at the tool's bound, when the turn is aborted and when the tool has
-// returned, whichever way one asks.
+// The context of a tool is cheap, and still a complete context: it ends at the
+// tool's timeout, when the turn is aborted and when the tool has returned, in
+// every way to check it.
 //
 // SPEC T-08
 func TestToolContextIsAWholeContext(t *testing.T) {

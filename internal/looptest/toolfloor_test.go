@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Hooks tighten what the floor says and never loosen it.
+// Hooks can only make the floor's decision stricter.
 //
 // SPEC T-01
 func TestFloorAndHooks(t *testing.T) {
@@ -75,8 +75,8 @@ func TestFloorAndHooks(t *testing.T) {
 	}
 }
 
-// A resumed call is not judged by hooks again, but by the floor, with the rules
-// of today.
+// A resumed call is not checked by hooks again, but by the floor, with its
+// current rules.
 //
 // SPEC L-01
 func TestFloorIsAskedAgainOnResume(t *testing.T) {
@@ -133,8 +133,8 @@ func TestFloorIsAskedAgainOnResume(t *testing.T) {
 	}
 }
 
-// A halt on resume aborts the siblings that have not started, as it does when the
-// calls are first judged.
+// A halt on resume aborts the siblings that have not started, as in the first
+// check.
 //
 // SPEC L-01
 func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
@@ -169,8 +169,8 @@ func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
 	}
 }
 
-// Whatever a tool is and wherever its call comes from, the floor judges it, once, on the
-// input that would run; and what it denies does not run.
+// Whatever a tool is and wherever its call comes from, the floor checks it once, on the
+// input that would run; and a call that it denies does not run.
 //
 // SPEC P-07, T-01
 func TestEveryToolPassesTheFloor(t *testing.T) {
@@ -183,8 +183,8 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		opts func(ran func(*belay.Invocation)) *belay.Options
-		want []string // what the floor judges, one after the other
-		ran  string   // what runs if it passes all of that
+		want []string // the inputs that the floor checks, in order
+		ran  string   // the calls that run if all checks pass
 	}{
 		{"a tool made of a Go function", func(ran func(*belay.Invocation)) *belay.Options {
 			type in struct {
@@ -246,7 +246,7 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 			return opts
 		}, nil, ""},
 	} {
-		for denied := range len(test.want) + 1 { // which judgement denies; the last time none does
+		for denied := range len(test.want) + 1 { // which check denies; the last time none does
 			t.Run(fmt.Sprintf("%s, denied the time %d", test.rule, denied+1), func(t *testing.T) {
 				t.Parallel()
 				var d diary

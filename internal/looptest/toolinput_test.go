@@ -228,8 +228,8 @@ func TestInputsOfATypedTool(t *testing.T) {
 		{`{"items":[{"name":"a","count":"2"}]}`, refused + `/items/0/count: want an integer, got the string "2"`},
 		{`{"items":[{},{},{}]}`, refused + "/items: want at most 2 items, got 3"},
 		{`{"items":{}}`, refused + "/items: want an array or null, got an object"},
-		{`{"items":[],"wait":"soon"}`, refused + `/wait: "soon" is no duration: write it as 90s or 1h30m`},
-		{`{"items":[],"addr":"nowhere"}`, "The input of order cannot be read:\n- /addr: \"nowhere\" is refused: "},
+		{`{"items":[],"wait":"soon"}`, refused + `/wait: "soon" is not a duration: write it as 90s or 1h30m`},
+		{`{"items":[],"addr":"nowhere"}`, "The input of order cannot be read:\n- /addr: \"nowhere\" is rejected: "},
 	} {
 		t.Run(test.input, func(t *testing.T) {
 			t.Parallel()
@@ -313,7 +313,7 @@ func TestCallIDsAreMended(t *testing.T) {
 }
 
 // Whatever a model writes instead of a JSON object, its tool does not run, the model gets
-// an error result, and what is stored can be sent again.
+// an error result, and the stored call can be sent again.
 //
 // SPEC T-02
 func TestInputThatIsNoObject(t *testing.T) {
@@ -323,7 +323,7 @@ func TestInputThatIsNoObject(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		input json.RawMessage
-		bad   string // what the provider put aside as malformed
+		bad   string // the text that the provider kept as malformed
 		stop  belay.StopReason
 		want  string
 		kept  string

@@ -115,7 +115,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 	})
 }
 
-// What is for the screen is no part of any text that the model is sent.
+// Render data is not part of any text for the model.
 //
 // SPEC T-04
 func TestRenderDataIsNotInTheTextOfARequest(t *testing.T) {
@@ -409,8 +409,8 @@ func TestResultThatCannotBeKeptIsStillCut(t *testing.T) {
 	}
 }
 
-// Who cuts does not matter: an error, a reason and an answer in the tool's place
-// are held to the same limit and the same encoding.
+// Errors, reasons and replaced results have the same limit and the same encoding
+// as results.
 //
 // SPEC T-09
 func TestEveryResultIsHeldToTheLimit(t *testing.T) {

@@ -113,7 +113,7 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 	}
 }
 
-// A session without an id would be everybody's.
+// A session without an id would be shared by everyone.
 func TestSessionNeedsAnID(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil)

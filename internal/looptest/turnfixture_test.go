@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// rich is an agent whose turns have everything: each message that its session is
-// sent leads to another turn, as richStep says.
+// rich is an agent whose turns have everything: each message of its session
+// leads to another kind of turn, as richStep defines.
 type rich struct {
 	agent   *belay.Agent
 	session *belay.Session
@@ -67,7 +67,8 @@ func newRich(t testing.TB, change func(*belay.Options)) *rich {
 	return r
 }
 
-// richStep is what the model says next, which follows from the conversation.
+// richStep returns the model's next response, which depends on the
+// conversation.
 func richStep(_ context.Context, req *belay.Request) (scripted.Step, error) {
 	usage := belay.Usage{In: 100, Out: 5}
 	said, last := "", 0
@@ -112,7 +113,7 @@ func richStep(_ context.Context, req *belay.Request) (scripted.Step, error) {
 	}
 }
 
-// richHooks give every phase that takes something something.
+// richHooks contribute something at every phase.
 func richHooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("rich/prompt", func(_ context.Context, in belay.UserPrompt) (belay.PromptVerdict, error) {
@@ -303,8 +304,8 @@ func (m *strictModel) told(text string) bool {
 	})
 }
 
-// conversationFault says what is wrong with a conversation by the rules that all
-// providers share, or nothing: it begins on the user's side, each call has one
+// conversationFault returns what is wrong with a conversation by the rules that
+// all providers share, or "": it begins on the user's side, each call has one
 // result in the message behind it, no result is without its call, no message is
 // empty, and what is said is UTF-8.
 func conversationFault(messages []*belay.Message) string {
@@ -347,7 +348,7 @@ func conversationFault(messages []*belay.Message) string {
 	return ""
 }
 
-// sound fails the test if what the session stored is not a well-formed transcript.
+// sound fails the test if the stored transcript is not well-formed.
 func (r *rich) sound(t testing.TB) {
 	t.Helper()
 	var all []*belay.Message
@@ -374,7 +375,8 @@ func (r *rich) sound(t testing.TB) {
 	}
 }
 
-// goesOn takes another turn, which must end well and leave a sound transcript.
+// goesOn runs another turn, which must succeed and leave a well-formed
+// transcript.
 func (r *rich) goesOn(t testing.TB) {
 	t.Helper()
 	turn, err := r.session.Turn(context.Background(), richAgain)
@@ -384,7 +386,7 @@ func (r *rich) goesOn(t testing.TB) {
 	r.sound(t)
 }
 
-// recorded fails the test if a phase fired that the journal does not tell of.
+// recorded fails the test if a phase fired that is not in the journal.
 func (r *rich) recorded(t testing.TB) {
 	t.Helper()
 	r.phases.mu.Lock()

@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// An input with a key that is there twice reads one way to a gate and another way
-// to the tool: encoding/json merges structs and replaces the values of maps. Such
-// an input reaches neither.
+// An input with a duplicate key means one thing to a gate and another to the
+// tool: encoding/json merges structs and replaces the values of maps. Such an
+// input reaches neither.
 //
 // SPEC T-02
 func TestAnInputWithTwoReadingsReachesNoTool(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Hooks that have no opinion leave no trace in what the model is sent, and so does
-// the runtime itself: the requests are those of a loop that is written by hand.
+// Hooks without an opinion do not change the requests to the model, nor does the
+// runtime itself: the requests equal those of a loop written by hand.
 //
 // SPEC H-13
 func TestRequestsWithoutHooks(t *testing.T) {

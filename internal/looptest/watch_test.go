@@ -16,12 +16,13 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// wordy is a model that streams what it says, for ever.
+// wordy is a model that streams text without end.
 func wordy() *scripted.Model {
 	return scripted.New([]scripted.Step{says("one two three four five six seven eight nine ten")}, &scripted.Options{Repeat: true})
 }
 
-// watched is what a watcher saw: events, and how many it missed before each.
+// watched are the events that a watcher saw, and how many it missed before
+// each.
 type watched struct {
 	events []belay.Event
 	missed []int // by the index of the event that came next
@@ -74,7 +75,7 @@ func TestWatch(t *testing.T) {
 		say(t, agent.Session("b"), "hello")
 		say(t, agent.Session("b"), "again")
 		synctest.Wait()
-		cancel() // which is no error
+		cancel() // this is not an error
 		w, b := <-seenAll, <-seenOne
 		n := len(streamed)
 		if diff := cmp.Diff(streamed, w.events[:n], plainMessages, cmp.AllowUnexported(belay.Turn{})); diff != "" {
@@ -125,7 +126,7 @@ func TestSlowWatcher(t *testing.T) {
 						t.Fatalf("then comes event %d: %v", e.Seq, err)
 					}
 				}
-				say(t, s, "nobody reads again") // what it has seen is not missed
+				say(t, s, "nobody reads again") // events that it has seen are not missed
 				_, err, _ = next()
 				if missed, ok := errors.AsType[*belay.MissedError](err); !ok || uint64(missed.Missed) != total-uint64(buffer) {
 					t.Fatalf("the second time it is told %v", err)
@@ -173,8 +174,7 @@ func TestWatcherLeaves(t *testing.T) {
 	})
 }
 
-// A watcher that is cancelled ends with the event that it is handling, however many wait
-// for it.
+// A cancelled watcher ends with the event that it is handling, however many are waiting.
 //
 // SPEC L-03
 func TestCancelledWatchersEndWithTheirCurrentEvent(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 // errors.
 const longest = 128
 
-// Names returns up to n of the known names that are like the given one, the most
-// alike first. Case does not count; a name that is part of the other is like it.
+// Names returns up to n known names that are similar to the given one, the most
+// similar first. Case is ignored; a name that contains the other, or is part of
+// it, is similar.
 func Names(name string, known []string, n int) []string {
 	type candidate struct {
 		name  string
@@ -30,13 +31,13 @@ func Names(name string, known []string, n int) []string {
 		part := other != "" && (strings.Contains(other, lower) || strings.Contains(lower, other))
 		apart := max(len(lower)-len(other), len(other)-len(lower))
 		if !part && apart > bound {
-			continue // it cannot be near
+			continue // it cannot be similar
 		}
 		if d := edits(lower, other); part || d <= bound && d < max(len(lower), len(other)) {
 			like = append(like, candidate{k, d})
 		}
 	}
-	far := func(other string) int { // letters that are swapped are a likelier slip than one too many
+	far := func(other string) int { // swapped letters are more likely than an added letter
 		return max(len(name)-len(other), len(other)-len(name))
 	}
 	slices.SortFunc(like, func(a, b candidate) int {
@@ -49,8 +50,8 @@ func Names(name string, known []string, n int) []string {
 	return names
 }
 
-// Hint returns ` (did you mean "name"?)` for the most alike of the known names,
-// or nothing.
+// Hint returns ` (did you mean "name"?)` for the most similar known name, or
+// "".
 func Hint(name string, known []string) string {
 	if names := Names(name, known, 1); len(names) > 0 {
 		return fmt.Sprintf(" (did you mean %q?)", names[0])
@@ -70,9 +71,8 @@ func Slash(name string, known []string) string {
 	return ""
 }
 
-// Within returns the known name that takes the fewest edits to make of another: so many
-// at most, and at most one for every two letters. Case does not count. It returns nothing
-// if there is none.
+// Within returns the known name with the fewest edits to the given one: at most n, and at
+// most one for every two letters. Case is ignored. It returns "" if there is none.
 func Within(name string, known []string, most int) string {
 	found, fewest := "", most+1
 	lower := strings.ToLower(name)
@@ -87,8 +87,8 @@ func Within(name string, known []string, most int) string {
 	return found
 }
 
-// edits is how many letters have to be added, dropped, changed, or swapped with
-// their neighbours, to make one word of another.
+// edits returns how many letters must be added, removed, changed, or swapped
+// with their neighbours to turn one word into the other.
 func edits(a, b string) int {
 	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

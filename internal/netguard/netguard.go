@@ -23,15 +23,15 @@ import (
 
 // Options are the options of [Transport]. A nil *Options is valid.
 type Options struct {
-	// Private are host names that may lead to private addresses: names, or *.name for all
-	// below. Defaults to none.
+	// Private are host names that may resolve to private addresses: names, or *.name for
+	// all subdomains. Defaults to none.
 	Private []string
-	// Proxy uses the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. The proxy looks
-	// up names then, and what they lead to is not checked. Defaults to no proxy.
+	// Proxy uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY. The proxy then
+	// resolves names, and their addresses are not checked. Defaults to no proxy.
 	Proxy bool
 	// Resolver looks up names. Defaults to the resolver of the machine.
 	Resolver *net.Resolver
-	// connect is asked with each address that has passed the check, in tests.
+	// connect is called with each address that has passed the check, in tests.
 	connect func(address string) error
 }
 
@@ -77,7 +77,7 @@ func proxies(getenv func(string) string) []string {
 	return hosts
 }
 
-// plain is a host name in the form in which names are compared.
+// plain normalizes a host name for comparison.
 func plain(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -110,16 +110,16 @@ func (g *guard) check(host string, addr netip.Addr) error {
 	case slices.Contains(g.proxies, host):
 		return nil
 	case refused(addr):
-		return fmt.Errorf("%s leads to %s, which is link-local or no address of a machine: it is never connected to", host, addr)
+		return fmt.Errorf("%s resolves to %s, which is link-local or not the address of a machine: connections to it are never allowed", host, addr)
 	case host == "localhost":
 		if !addr.IsLoopback() {
-			return fmt.Errorf("localhost leads to %s, which is not this machine", addr)
+			return fmt.Errorf("localhost resolves to %s, which is not this machine", addr)
 		}
 		return nil
 	case literal, public(addr), g.mayBePrivate(host):
 		return nil
 	default:
-		return fmt.Errorf("%s leads to the private address %s: add the host to network.private_hosts if that is right", host, addr)
+		return fmt.Errorf("%s resolves to the private address %s: add the host to network.private_hosts if that is intended", host, addr)
 	}
 }
 
@@ -156,7 +156,7 @@ var prefix = netip.MustParsePrefix
 // metadata are addresses of metadata services that are not link-local.
 var metadata = []netip.Prefix{prefix("100.100.100.200/32"), prefix("192.0.0.192/32"), prefix("fd00:ec2::/32"), prefix("fd20:ce::254/128")}
 
-// refused reports whether an address is never connected to.
+// refused reports whether connections to an address are never allowed.
 func refused(addr netip.Addr) bool {
 	return addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || within(addr, metadata)
 }

@@ -149,7 +149,7 @@ func TestNamesThatMoveAreCheckedWhenConnecting(t *testing.T) {
 	if err := get(moving); !errors.Is(err, stopped) {
 		t.Errorf("the public address: %v", err)
 	}
-	if err := get(moving); err == nil || !strings.Contains(err.Error(), "leads to the private address 127.0.0.1") || served.Load() != 0 {
+	if err := get(moving); err == nil || !strings.Contains(err.Error(), "resolves to the private address 127.0.0.1") || served.Load() != 0 {
 		t.Errorf("the private address: %v, and the server was asked %d times", err, served.Load())
 	}
 	if err := get(&Options{Resolver: nameserver(t, "127.0.0.1"), Private: []string{"moves.example.com"}}); err != nil || served.Load() != 1 {

@@ -2,8 +2,8 @@
 //
 // # Usage
 //
-// One server serves a test process, and each test has a database of its own, made
-// from a template, which is quick:
+// A test process has one server, and each test has its own database, which is
+// quickly copied from a template:
 //
 //	func TestMain(m *testing.M) {
 //		server, err := pgtest.Start(nil)
@@ -16,14 +16,15 @@
 //	dsn := server.Database(t, "template0")
 //
 // The server has a temporary directory and a Unix socket in it; no one else can
-// reach it. It refuses to run as root, so root runs it as the user postgres, or
-// else nobody. It ends with [Server.Stop], and when the test process ends in any
-// other way, even by SIGKILL.
+// reach it. PostgreSQL does not run as root, so root starts it as the user
+// postgres, or else nobody. It ends with [Server.Stop], and when the test process
+// ends in any other way, even by SIGKILL.
 //
-// The programs initdb and postgres are looked for in PATH and where Debian has
-// them. Without them Start fails: a test that needs a database is never skipped.
+// The programs initdb and postgres are searched in PATH and in Debian's
+// directories. Without them Start fails: a test that needs a database is never
+// skipped.
 //
 // # Concurrency
 //
-// A Server is safe for concurrent use, but for Stop and Restart.
+// A Server is safe for concurrent use, except for Stop and Restart.
 package pgtest

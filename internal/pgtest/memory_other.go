@@ -2,5 +2,5 @@
 
 package pgtest
 
-// memory is a directory whose files are in memory alone: there is none.
+// memory returns a directory in memory: there is none here.
 func memory() string { return "" }

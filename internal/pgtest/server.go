@@ -22,26 +22,26 @@ import (
 
 // Options are a server's settings. A nil pointer is valid.
 type Options struct {
-	// Durable has the server wait for the disk, as servers do that are not for
-	// tests. Defaults to not waiting, which is quicker and survives all that tests
-	// do: what a killed process wrote, the system still has.
+	// Durable makes the server wait for the disk, like a server in production. By
+	// default it does not wait, which is faster and safe for all tests: the system
+	// keeps what a killed process has written.
 	Durable bool
 }
 
-// Server is a PostgreSQL server that is this process's own.
+// Server is a private PostgreSQL server of this process.
 type Server struct {
 	dir  string
 	opts Options
 
 	program string // postgres
 	running *exec.Cmd
-	alive   io.Closer     // the server ends when it is closed, or its holder gone
+	alive   io.Closer     // the server ends when this is closed, or when this process ends
 	ended   chan struct{} // closed when the server has ended
 
 	dropping sync.WaitGroup // databases whose test has ended
 }
 
-// owner is who owns the databases.
+// owner is the owner of the databases.
 const owner = "belay"
 
 // patience is the timeout of every operation. It ends a test that hangs.
@@ -75,8 +75,8 @@ func Start(opts *Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// parent is where the server's directory is made. A database is copied ten times as
-// quickly where files are in memory alone.
+// parent returns the directory for the server's directory. In memory, databases are
+// copied ten times as fast.
 func (s *Server) parent() string {
 	if s.opts.Durable {
 		return ""
@@ -84,7 +84,8 @@ func (s *Server) parent() string {
 	return memory()
 }
 
-// program finds a program of PostgreSQL, the newest where Debian has several.
+// program finds a program of PostgreSQL. If Debian has several versions, it
+// returns the newest.
 func program(name string) (string, error) {
 	if found, err := exec.LookPath(name); err == nil {
 		return found, nil
@@ -112,8 +113,9 @@ func (s *Server) initialize(initdb string) error {
 	return nil
 }
 
-// keeper starts the server and ends it when its own input ends: so the server
-// ends with the process that holds the other end, however that ends.
+// keeper starts the server and ends it when its own input ends. So the server
+// ends with the process that holds the other end of the pipe, however that
+// process ends.
 const keeper = `"$@" & server=$!
 (read -r line; kill -INT $server 2>/dev/null) <&3 &
 wait $server`
@@ -157,14 +159,13 @@ func (s *Server) start() error {
 	s.running, s.alive, s.ended = cmd, ours, make(chan struct{})
 	go attend(cmd, s.ended) // ends with the server
 	if err := s.answers(); err != nil {
-		words, _ := os.ReadFile(said.Name()) // it is the best that is known
+		words, _ := os.ReadFile(said.Name()) // no better error is known
 		return errors.Join(fmt.Errorf("postgres: %w\n%s", err, words), s.halt())
 	}
 	return nil
 }
 
-// attend waits for the end of the server. How it ended does not matter: that it has
-// is the news.
+// attend waits for the end of the server. Its exit status does not matter.
 func attend(cmd *exec.Cmd, ended chan<- struct{}) {
 	_ = cmd.Wait()
 	close(ended)
@@ -228,11 +229,11 @@ func (s *Server) Restart(meanwhile func()) error {
 	return nil
 }
 
-// Data is the directory with all that the server stores: databases in base, its log
-// in pg_wal.
+// Data returns the directory of the server's data: databases in base, its log in
+// pg_wal.
 func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
 
-// DSN names a database of the server.
+// DSN returns the data source name of a database of the server.
 func (s *Server) DSN(database string) string {
 	return "postgres:///" + url.PathEscape(database) + "?" + url.Values{"host": {s.dir}, "user": {owner}}.Encode()
 }
@@ -275,10 +276,10 @@ func (s *Server) Database(t testing.TB, template string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.dropping.Go(func() { // ends before Stop; nobody waits for the last connections to be cut
+		s.dropping.Go(func() { // ends before Stop; the test does not wait until the last connections are closed
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_ = s.Drop(ctx, name) // what is left goes with the server
+			_ = s.Drop(ctx, name) // the rest is removed with the server
 		})
 	})
 	return dsn

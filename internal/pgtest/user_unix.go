@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// servant is the user that root has the server run as.
+// servant is the user that runs the server if this process is root's.
 func servant() (*syscall.Credential, error) {
 	found, err := user.Lookup("postgres")
 	if err != nil {

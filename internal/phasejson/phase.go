@@ -30,7 +30,7 @@ type Phase struct {
 	fields   map[string]inputField // of the input, by wire name
 }
 
-// placed is what every input says about its place in a conversation.
+// placed returns the place of an input in a conversation.
 type placed interface {
 	Session() string
 	Turn() string

@@ -104,7 +104,7 @@ func (c *canvas) middle(x, y int, class, text string) {
 	c.addf(`<text class="%s" x="%d" y="%d" text-anchor="middle">%s</text>`, class, x, y, html.EscapeString(text))
 }
 
-// x is the middle of a column. Each step has room for one column more than it has, for its name.
+// x returns the middle of a column. Each step has space for one additional column, for its name.
 func (c *canvas) x(column int) int {
 	at, all := 0, len(c.columns)+len(c.steps)
 	for _, s := range c.steps {
@@ -115,7 +115,7 @@ func (c *canvas) x(column int) int {
 	return gridFrom + (column+at)*(gridTo-gridFrom)/all
 }
 
-// edges are the left and the right side of a step.
+// edges returns the left and the right side of a step.
 func (c *canvas) edges(s step) (left, right int) {
 	room := (gridTo - gridFrom) / (len(c.columns) + len(c.steps))
 	return c.x(s.from) - room, c.x(s.to-1) + room
@@ -131,7 +131,7 @@ func (c *canvas) phases() int {
 	return n
 }
 
-// bands draws the steps, every second one on a ground of its own.
+// bands draws the steps, every second one with a background.
 func (c *canvas) bands() {
 	for i, s := range c.steps {
 		left, right := c.edges(s)

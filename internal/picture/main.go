@@ -1,5 +1,5 @@
-// Command picture draws the picture of the README: it takes the turn of the demo, with its processes, its
-// kill and its store, and draws the records that the hooks left.
+// Command picture draws the picture of the README: it runs the turn of the demo, with its processes, its
+// kill and its store, and draws the records of the hooks.
 package main
 
 import (

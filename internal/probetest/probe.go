@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Probe is a test that may fail. It keeps what it reports to itself; everything
-// else, such as Cleanup and TempDir, is the real test's.
+// Probe is a test that may fail. It keeps its failures to itself; everything
+// else, such as Cleanup and TempDir, belongs to the real test.
 type Probe struct {
 	testing.TB
 
@@ -21,12 +21,12 @@ type Probe struct {
 	skipped  bool
 }
 
-// Run runs f as a test of its own and returns what it reported.
+// Run runs f as a separate test and returns its reports.
 func Run(t testing.TB, f func(t testing.TB)) *Probe {
 	t.Helper()
 	p := &Probe{TB: t}
 	ended := make(chan struct{})
-	go func() { // ends with f, or when f gives up
+	go func() { // ends with f, or when f calls FailNow
 		defer close(ended)
 		f(p)
 	}()
@@ -34,7 +34,7 @@ func Run(t testing.TB, f func(t testing.TB)) *Probe {
 	return p
 }
 
-// Failures are the failures that were reported.
+// Failures returns the reported failures.
 func (p *Probe) Failures() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *Probe) report(text string) {
 	p.failures = append(p.failures, text)
 }
 
-// What follows is testing.TB's.
+// The following methods implement testing.TB.
 
 // Error keeps a failure.
 func (p *Probe) Error(args ...any) { p.report(fmt.Sprint(args...)) }

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// TooMuchError is what a [Cap] answers to more than it takes.
+// TooMuchError is the error of a [Cap] that is full.
 type TooMuchError struct {
-	// Max is how many bytes it takes.
+	// Max is its size in bytes.
 	Max int
 }
 
 func (e *TooMuchError) Error() string { return fmt.Sprintf("it wrote more than %d bytes", e.Max) }
 
-// Cap keeps what is written to it up to a bound and refuses the rest, which ends
-// the child. It is safe for concurrent use.
+// Cap keeps written bytes up to a limit and rejects the rest, which ends the
+// child. It is safe for concurrent use.
 type Cap struct {
 	mu   sync.Mutex
 	data []byte
@@ -24,7 +24,7 @@ type Cap struct {
 // NewCap makes a Cap of that many bytes.
 func NewCap(most int) *Cap { return &Cap{max: most} }
 
-// Write keeps p, or as much of it as there is room for.
+// Write keeps p, or as much of it as fits.
 func (c *Cap) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,16 +37,17 @@ func (c *Cap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes is what was kept. It is the caller's once the child has ended.
+// Bytes returns the kept bytes. They belong to the caller once the child has
+// ended.
 func (c *Cap) Bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.data
 }
 
-// Window keeps the beginning and the end of what is written to it, and forgets
-// the middle. It takes any amount, in memory of about three times its size at
-// most, and is safe for concurrent use.
+// Window keeps the beginning and the end of the written bytes, and drops the
+// middle. It accepts any amount, needs memory of at most about three times its
+// size, and is safe for concurrent use.
 type Window struct {
 	mu         sync.Mutex
 	head, tail []byte
@@ -70,13 +71,13 @@ func (w *Window) Write(p []byte) (int, error) {
 		p = p[len(p)-w.size:]
 	}
 	w.tail = append(w.tail, p...)
-	if len(w.tail) >= 2*w.size { // seldom, so that each byte is moved about once
+	if len(w.tail) >= 2*w.size { // rarely, so that each byte is moved about once
 		w.trim()
 	}
 	return n, nil
 }
 
-// trim forgets what is before the end.
+// trim drops bytes before the end.
 func (w *Window) trim() {
 	if over := len(w.tail) - w.size; over > 0 {
 		w.forgotten += int64(over)
@@ -84,8 +85,8 @@ func (w *Window) trim() {
 	}
 }
 
-// Ends returns the beginning, how many bytes after it were forgotten, and the
-// end. The slices are the caller's once the child has ended.
+// Ends returns the beginning, the number of dropped bytes, and the end. The
+// slices belong to the caller once the child has ended.
 func (w *Window) Ends() (head []byte, forgotten int64, tail []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,7 +49,7 @@ func TestRunTakesStdinFromAFile(t *testing.T) {
 	}
 }
 
-// What a child leaves in its group goes with it, if that is asked for.
+// With Whole, background processes in the child's group end with it.
 func TestRunEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	command := sh("sleep 3600 & echo $!")
@@ -94,7 +94,7 @@ func TestOfferNeverWaits(t *testing.T) {
 	}
 }
 
-// What does not fit a pipe is fed while the child reads.
+// Input that does not fit into a pipe is written while the child reads.
 func TestRunFeedsMoreThanAPipeTakes(t *testing.T) {
 	t.Parallel()
 	command := sh("wc -c")

@@ -9,7 +9,7 @@ import (
 
 func ownSession() *syscall.SysProcAttr { return nil }
 
-func askToEnd(p *os.Process) { _ = p.Kill() } // gone already is fine
+func askToEnd(p *os.Process) { _ = p.Kill() } // it has possibly ended already
 
 func forceToEnd(p *os.Process) { _ = p.Kill() } // likewise
 

@@ -17,7 +17,7 @@ func ownSession() *syscall.SysProcAttr {
 	return attr
 }
 
-func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // gone already is fine
+func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // it has possibly ended already
 
 func forceToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // likewise
 
@@ -31,8 +31,8 @@ func groupAlive(pid int) bool {
 // interrupt makes a running read return.
 func interrupt(f *os.File) bool { return f.SetReadDeadline(time.Unix(1, 0)) == nil }
 
-// Offer writes what a pipe takes without waiting, and returns the rest. Where that is
-// not possible, the rest is all of it.
+// Offer writes what fits into a pipe without blocking, and returns the rest. If that
+// is not possible, it returns everything.
 func Offer(f *os.File, data []byte) (rest []byte) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -40,7 +40,7 @@ func Offer(f *os.File, data []byte) (rest []byte) {
 	}
 	n := 0
 	err = conn.Write(func(fd uintptr) bool {
-		n, _ = syscall.Write(int(fd), data) // what is not written is the rest
+		n, _ = syscall.Write(int(fd), data) // the caller gets the rest
 		return true                         // never wait
 	})
 	if err != nil || n <= 0 {
@@ -51,7 +51,7 @@ func Offer(f *os.File, data []byte) (rest []byte) {
 
 func closePipe(f *os.File) { _ = f.Close() } // nothing was written through it
 
-// mostPiped is the most that a pipe holds, unless an administrator says otherwise.
+// mostPiped is the capacity of a pipe, unless an administrator has changed it.
 const mostPiped = 1 << 20
 
 // drain passes on the content of a pipe without waiting for more. It stops
@@ -77,7 +77,7 @@ func drain(f *os.File, put func([]byte) bool) (ended bool) {
 		switch {
 		case errors.Is(readErr, syscall.EINTR):
 			continue
-		case err != nil || readErr != nil: // empty, and held open
+		case err != nil || readErr != nil: // empty, and another process holds it open
 			return false
 		case n <= 0 || !put(buf[:n]):
 			return true

@@ -14,8 +14,9 @@ import (
 const (
 	// DefaultGrace is how long a group has between SIGTERM and SIGKILL.
 	DefaultGrace = 2 * time.Second
-	// linger is how long output is waited for when the child has ended and
-	// something else still holds it open: `make > >(tee log)` ends its tee last.
+	// linger is how long Run waits for output after the child has ended while
+	// another process still holds the pipe open: in `make > >(tee log)`, tee ends
+	// last.
 	linger = 100 * time.Millisecond
 	// poll is how often a group that was told to end is checked.
 	poll = 10 * time.Millisecond
@@ -30,16 +31,15 @@ type Command struct {
 	Dir string
 	// Env is the whole environment, as KEY=value. Defaults to an empty one.
 	Env []string
-	// Stdin is what the child may read, before the end of file. A child that does
-	// not read it does not block Run. Defaults to nothing.
+	// Stdin is the child's whole input. A child that does not read it does not
+	// block Run. Defaults to nothing.
 	Stdin []byte
 	// StdinFrom is the child's standard input itself, in place of Stdin, such as the
-	// end of a pipe that is written to while the child runs. It is closed here once
-	// the child has it, or when there is no child. Defaults to Stdin.
+	// end of a pipe that is written to while the child runs. Run closes it once the
+	// child has it, or if the child does not start. Defaults to Stdin.
 	StdinFrom *os.File
-	// Stdout gets what the child writes. If it returns an error, the child is
-	// ended. It is not used any more once Run has returned. Defaults to
-	// discarding it.
+	// Stdout gets the child's output. If it returns an error, the child is ended.
+	// It is not used after Run has returned. Defaults to discarding the output.
 	Stdout io.Writer
 	// Stderr is the same for standard error.
 	Stderr io.Writer
@@ -54,14 +54,14 @@ type Command struct {
 	Whole bool
 }
 
-// Exit is how a child ended.
+// Exit describes how a child ended.
 type Exit struct {
 	// Code is its exit code, or -1 if a signal ended it.
 	Code int
 	// Signal is the signal that ended it, if one did.
 	Signal os.Signal
 	// Stopped is why Run ended it: the cause of the context, or the error of the
-	// writer that refused its output. It is nil if the child ended by itself.
+	// writer that rejected its output. It is nil if the child ended by itself.
 	Stopped error
 	// Held means that a background process of the child still held its output open.
 	// Its later output is lost.
@@ -72,8 +72,8 @@ type Exit struct {
 // not start: check errors.Is for exec.ErrNotFound, fs.ErrNotExist and
 // fs.ErrPermission.
 //
-// When ctx ends, or a writer refuses output, the process group gets SIGTERM and,
-// if anything of it is left after the grace, SIGKILL. A process that made a
+// When ctx ends, or a writer rejects output, the process group gets SIGTERM and,
+// if a process is left after the grace period, SIGKILL. A process that made a
 // session of its own (setsid) is out of reach. Windows has no such groups: there
 // the child alone is ended, at once.
 //
@@ -81,7 +81,7 @@ type Exit struct {
 // command says otherwise.
 func Run(ctx context.Context, command *Command) (Exit, error) {
 	if command.StdinFrom != nil {
-		defer func() { _ = command.StdinFrom.Close() }() // it was only read from; start is quicker
+		defer func() { _ = command.StdinFrom.Close() }() // it was only read from; starting is faster
 	}
 	if len(command.Argv) == 0 {
 		return Exit{}, errors.New("run: there is no command")
@@ -104,9 +104,9 @@ func Run(ctx context.Context, command *Command) (Exit, error) {
 type child struct {
 	cmd     *exec.Cmd
 	stdin   *os.File
-	unfed   []byte // what of its input is not in the pipe yet
+	unfed   []byte // the part of its input that is not in the pipe yet
 	streams []*stream
-	refused chan error // what a writer said; one for each stream
+	refused chan error // errors of writers; one for each stream
 	exited  chan struct{}
 	grace   time.Duration
 	whole   bool
@@ -171,7 +171,7 @@ func (c *child) start(command *Command) (err error) {
 	return nil
 }
 
-// launch starts the child and a goroutine that waits for it. Where a child is tied
+// launch starts the child and a goroutine that waits for it. If the child is tied
 // to the thread that started it, that goroutine holds the thread.
 func (c *child) launch() error {
 	c.exited = make(chan struct{})
@@ -197,7 +197,7 @@ func (c *child) follow() {
 	switch {
 	case c.stdin != nil && len(c.unfed) > 0:
 		go func() { // ends when all is read, or when release closes the pipe
-			_, _ = c.stdin.Write(c.unfed) // not to read all of it is the child's right
+			_, _ = c.stdin.Write(c.unfed) // a child does not have to read all of its input
 			_ = c.stdin.Close()
 		}()
 	case c.stdin != nil:
@@ -205,7 +205,7 @@ func (c *child) follow() {
 	}
 }
 
-// wait returns when the child has ended, by itself or because it was made to.
+// wait returns when the child has ended, by itself or because it was stopped.
 func (c *child) wait(ctx context.Context) Exit {
 	exit := Exit{Code: -1}
 	select {
@@ -219,7 +219,7 @@ func (c *child) wait(ctx context.Context) Exit {
 	}
 	exit.Held = c.settle()
 	c.release()
-	if exit.Stopped == nil { // the last of the output may have been too much
+	if exit.Stopped == nil { // the end of the output can have exceeded the limit
 		select {
 		case exit.Stopped = <-c.refused:
 		default:
@@ -231,13 +231,13 @@ func (c *child) wait(ctx context.Context) Exit {
 		if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			exit.Signal = status.Signal()
 		}
-	default: // not even SIGKILL ended it: the kernel holds it
+	default: // even SIGKILL did not end it: the kernel blocks it
 	}
 	return exit
 }
 
-// end makes the group end, and returns when it has or when nothing more can be
-// done about it.
+// end ends the group, and returns when it has ended or nothing more can be
+// done.
 func (c *child) end() {
 	pid := c.cmd.Process.Pid
 	askToEnd(c.cmd.Process)
@@ -274,8 +274,8 @@ func (c *child) hasExited() bool {
 	}
 }
 
-// settle gives the streams time to end by themselves, and then ends them with
-// what they hold. It reports whether something else holds any of them open.
+// settle gives the streams time to end, and then closes them after reading
+// their content. It reports whether another process holds one of them open.
 func (c *child) settle() (held bool) {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
@@ -303,6 +303,6 @@ func (c *child) release() {
 		s.close()
 	}
 	if c.stdin != nil {
-		_ = c.stdin.Close() // the feeding goroutine may have been quicker
+		_ = c.stdin.Close() // the feeding goroutine can have closed it already
 	}
 }

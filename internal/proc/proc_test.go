@@ -237,8 +237,8 @@ func TestRunEndsAGroupThatIgnoresSIGTERM(t *testing.T) {
 	}
 }
 
-// ended reports whether a process is gone, or dead and not yet reaped by whoever inherited it. SIGKILL works
-// at once for the caller's purposes and takes the kernel a moment.
+// ended reports whether a process has ended, or is dead and not yet reaped. After SIGKILL the kernel needs a
+// moment.
 func ended(pid int) bool {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
@@ -254,7 +254,8 @@ func ended(pid int) bool {
 
 func TestRunDoesNotWaitForAGrandchildThatHoldsTheOutput(t *testing.T) {
 	t.Parallel()
-	// What the child wrote just before it ended is not lost, though the pipe never ends.
+	// Output that the child wrote just before it ended is not lost, although the pipe
+	// never ends.
 	exit, stdout, _ := run(t, sh("sleep 3600 & echo $!; head -c 60000 /dev/zero | tr '\\0' x"))
 	pid, rest, _ := strings.Cut(stdout, "\n")
 	endLater(t, pid)

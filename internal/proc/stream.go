@@ -7,13 +7,13 @@ import (
 )
 
 // chunk is how much is read at a time, and firstChunk how much at first: most
-// children say little.
+// children write little.
 const (
 	chunk      = 32 << 10
 	firstChunk = 2 << 10
 )
 
-// stream is what a child writes, on its way to a writer.
+// stream copies the output of a child to a writer.
 type stream struct {
 	from    *os.File
 	refused chan<- error
@@ -27,7 +27,7 @@ func newStream(from *os.File, to io.Writer, refused chan<- error) *stream {
 	return &stream{from: from, to: to, refused: refused, done: make(chan struct{})}
 }
 
-// copy hands on what comes, until it ends or the writer refuses it.
+// copy copies output until it ends or the writer rejects it.
 func (s *stream) copy() {
 	defer close(s.done)
 	buf := make([]byte, firstChunk)
@@ -45,7 +45,8 @@ func (s *stream) copy() {
 	}
 }
 
-// put hands bytes to the writer. It reports false if they were not wanted.
+// put passes bytes to the writer. It reports false if the writer rejected
+// them.
 func (s *stream) put(p []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,15 +55,16 @@ func (s *stream) put(p []byte) bool {
 	}
 	if _, err := s.to.Write(p); err != nil {
 		s.to = nil
-		s.refused <- err // has room for one of each stream
+		s.refused <- err // it has room for one error of each stream
 		return false
 	}
 	return true
 }
 
-// finish ends a stream that did not end in time: something else holds it open, or the
-// writer is slow. What the child wrote before it ended is in the pipe, and is not
-// lost. It reports whether it is held open, and true if that is unknown.
+// finish ends a stream that did not end in time: another process holds it open, or
+// the writer is slow. Output that the child wrote before it ended is in the pipe, and
+// is not lost. It reports whether the stream is held open, and true if that is
+// unknown.
 func (s *stream) finish() (held bool) {
 	if !interrupt(s.from) {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// A process that is killed cannot end its children: the kernel does.
+// A killed process cannot end its children: the kernel does.
 func TestAChildDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
 	parent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -42,8 +42,8 @@ func TestAChildDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	}
 }
 
-// A child is tied to a thread, and threads end while their process goes on: none of
-// those that do may take a child along.
+// A child is tied to a thread, and threads can end while their process continues:
+// that must not kill a child.
 func TestAChildOutlivesOtherThreads(t *testing.T) {
 	t.Parallel()
 	stop := make(chan struct{})

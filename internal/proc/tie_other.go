@@ -2,5 +2,5 @@
 
 package proc
 
-// holdThread has nothing to hold: no child is tied to a thread here.
+// holdThread does nothing: no child is tied to a thread here.
 func holdThread() (letGo func()) { return func() {} }

@@ -4,5 +4,5 @@ package proc
 
 import "syscall"
 
-// tie can do nothing here: a child outlives a process that is killed.
+// tie does nothing here: a child continues when this process is killed.
 func tie(*syscall.SysProcAttr) {}

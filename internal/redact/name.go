@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Name reports whether a variable, a flag or a field is called like a secret: API_KEY,
-// --token, dbPassword.
+// Name reports whether the name of a variable, a flag or a field looks like that of a
+// secret: API_KEY, --token, dbPassword.
 func Name(name string) bool {
 	name = strings.Trim(name, "-_.")
 	if slices.Contains(notSecret, strings.ToUpper(name)) {
@@ -19,13 +19,13 @@ func Name(name string) bool {
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// notSecret are variables whose names look like secrets and that say where something
-// is. The name of an ssh agent's socket is worth nothing in a log, since it gives the
-// use of keys on this machine only and no key, and git needs it.
+// notSecret are variables whose names look like secrets but whose values are
+// locations. The socket of an ssh agent gives access to keys only on this machine, so
+// its path is harmless in a log, and git needs it.
 var notSecret = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
 
-// secretWord reports whether a part of a name stands for a secret, be it in the
-// plural or numbered: TOKENS, TOKEN2. ASKPASS is a program.
+// secretWord reports whether a part of a name means a secret, also in the
+// plural or with a number: TOKENS, TOKEN2. ASKPASS is a program.
 func secretWord(word string) bool {
 	if word == "ASKPASS" {
 		return false
@@ -39,8 +39,8 @@ func secretWord(word string) bool {
 	return false
 }
 
-// secretEnds are what words for secrets end in. PAT, a personal access token, must be
-// the whole word: COMPAT is none.
+// secretEnds are the ends of words for secrets. PAT, a personal access token, must be
+// the whole word: COMPAT is not a secret.
 var secretEnds = []string{
 	"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD",
 	"CREDENTIAL", "CRED", "AUTH", "AUTHORIZATION", "COOKIE", "DSN",

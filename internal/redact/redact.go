@@ -1,10 +1,10 @@
-// Package redact takes secrets out of texts that are kept: approvals quote commands,
-// and commands hold passwords.
+// Package redact removes secrets from texts that are stored: approvals quote commands,
+// and commands can contain passwords.
 //
 // Secrets are found by their shape and by their name: authorization headers, passwords
 // in URLs, the keys of well-known services, and the values of flags, variables and
-// fields that are called token, password, secret, key or the like. A secret that has
-// neither stays.
+// fields that are called token, password, secret, key or the like. Other secrets are
+// not found.
 package redact
 
 import (
@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// Mark stands where a secret was.
+// Mark replaces a secret.
 const Mark = "[REDACTED]"
 
-// Text returns a text without the secrets in it. It may take out more than secrets.
-// A second Text changes nothing.
+// Text returns a text without its secrets. It can remove more than secrets. A
+// second call changes nothing.
 func Text(text string) string {
 	for i := range rules {
 		text = rules[i].apply(text)
@@ -26,11 +26,11 @@ func Text(text string) string {
 	return namedValues(text)
 }
 
-// rule finds secrets of one shape. Its groups are what stands before a secret, and the
+// rule finds secrets of one shape. Its groups are the text before a secret, and the
 // secret.
 type rule struct {
 	find *regexp.Regexp
-	// is reports whether it is a secret; nil for yes.
+	// is reports whether it is a secret; nil means always.
 	is func(before, secret string) bool
 }
 
@@ -38,27 +38,27 @@ func shape(pattern string, is func(before, secret string) bool) rule {
 	return rule{regexp.MustCompile(pattern), is}
 }
 
-// edge is where a word may begin. In JSON the letter of an escape stands before it: \n.
+// edge is where a word can begin. In JSON it can follow the letter of an escape: \n.
 const edge = `(?:^|[^A-Za-z0-9_]|\\[abfnrtv])`
 
-// quote is a quote, be it escaped, or nothing.
+// quote is a quote, possibly escaped, or nothing.
 const quote = `(?:\\*["'])?`
 
 var rules = []rule{
 	shape(`()(-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$))`, nil),
-	// Headers. Behind a scheme that we know comes one word; else everything up to a quote
-	// is the secret.
+	// Headers. After a known scheme comes one word; otherwise everything up to a quote is
+	// the secret.
 	shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`(?:bearer|basic|token|digest|negotiate|ntlm|apikey)\s+)([^\s"'\\]+)`, isLiteral),
 	shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`)([^\r\n"'\\]+)`, isHeader),
 	shape(`(?i)(`+edge+`cookie`+quote+`\s*:\s*`+quote+`)([^\r\n"'\\]+)`, isLiteral),
 	shape(`(?i)(`+edge+`bearer(?:[\s_-]+token)?(?:\s*[:=]\s*|\s+|%20)`+quote+`)([^\s"'\\]+)`, isLiteral),
-	shape(`(?i)(`+edge+`basic(?:\s+|%20))([A-Za-z0-9+/_-]{4,}={0,2})`, isLogin), // it is a common word, too
-	// Of a URL the user is a key if it is long or if there is no password. The password
+	shape(`(?i)(`+edge+`basic(?:\s+|%20))([A-Za-z0-9+/_-]{4,}={0,2})`, isLogin), // it is also a common word
+	// The user of a URL is a key if it is long or if there is no password. The password
 	// ends at the last @ before the path.
 	shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]{20,})(?::[^\s/?#"'\\]*)?@`, nil),
 	shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]+):(?:x-oauth-basic)?@`, nil),
 	shape(`([A-Za-z][A-Za-z0-9+.-]*://[^\s/?#"'\\:@]*:)([^\s/?#"'\\]+)@`, nil),
-	// -u USER:PASSWORD, as curl takes it.
+	// -u USER:PASSWORD, as for curl.
 	shape(`(`+edge+`(?:--(?:proxy-)?user(?:=|`+quote+`[\s,]+)|-[uU](?:`+quote+`[\s,]+)?)`+quote+`[^\s:"'@/\\]+:)([^\s"'\\]+)`, notGroup),
 	shape(`(`+edge+`)(`+strings.Join([]string{
 		`sk-[A-Za-z0-9_-]{8,}`, `[rsp]k_(?:live|test)_[A-Za-z0-9]{8,}`,
@@ -70,7 +70,7 @@ var rules = []rule{
 	}, "|")+`)`, nil),
 }
 
-// apply replaces what the rule finds.
+// apply replaces the matches of the rule.
 func (r *rule) apply(text string) string {
 	found := r.find.FindAllStringSubmatchIndex(text, -1)
 	if len(found) == 0 {

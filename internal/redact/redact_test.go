@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// planted is a secret that no rule knows by its shape.
+// planted is a secret without a known shape.
 const planted = "hunter2-planted"
 
 // Each place is one where a secret is written, with § for it.
@@ -92,7 +92,8 @@ func TestSecretsGo(t *testing.T) {
 	}
 }
 
-// What is around a secret can still be read, and texts without secrets stay.
+// The text around a secret stays readable, and texts without secrets are not
+// changed.
 func TestTheRestStays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -124,8 +125,8 @@ func TestTheRestStays(t *testing.T) {
 	}
 }
 
-// Whatever stands around a secret, and however often it is wrapped in JSON, the secret
-// goes, and what is left needs no second look.
+// Whatever is around a secret, and however often it is wrapped in JSON, the secret is
+// removed, and a second call changes nothing.
 func FuzzText(f *testing.F) {
 	for i := range places {
 		f.Add("so ", " on", uint8(i), uint8(i%4))

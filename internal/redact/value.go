@@ -10,10 +10,10 @@ import (
 // --token x, "--token", "x".
 var named = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.-]*)(\\*["'` + "`" + `]?(?:\s*(?:=>|:=|[=:])\s*|\s*,\s*|\s+))`)
 
-// namedValues takes out the values of what is called like a secret.
+// namedValues removes the values of names that look like secrets.
 func namedValues(text string) string {
 	var b strings.Builder
-	done := 0 // so much of the text is written
+	done := 0 // the text up to here is written
 	for at := 0; at < len(text); {
 		found := named.FindStringSubmatchIndex(text[at:])
 		if found == nil {
@@ -27,7 +27,7 @@ func namedValues(text string) string {
 			continue
 		}
 		from, to := value(text, valueAt)
-		expands := from == valueAt || text[from-1] != '\'' // a shell does not look into single quotes
+		expands := from == valueAt || text[from-1] != '\'' // a shell does not expand single quotes
 		if from == to || keeps(name, text[from:to], flag, expands) {
 			continue
 		}
@@ -42,8 +42,8 @@ func namedValues(text string) string {
 	return b.String()
 }
 
-// value returns where the value is that begins at a place: what is between quotes, be
-// they escaped, or a word as a shell reads it.
+// value returns the position of the value that begins at an index: the text between
+// quotes, possibly escaped, or a word as a shell reads it.
 func value(text string, at int) (from, to int) {
 	escapes := 0
 	for at+escapes < len(text) && text[at+escapes] == '\\' {
@@ -72,14 +72,14 @@ func value(text string, at int) (from, to int) {
 // escapesBefore counts the backslashes at the end of a text.
 func escapesBefore(text string) int { return len(text) - len(strings.TrimRight(text, `\`)) }
 
-// reference finds what a shell replaces as a whole: the name of a variable or a command
-// is no secret, and whoever reads has to see it.
+// reference matches what a shell replaces as a whole: the name of a variable or a
+// command is not a secret, and the reader needs it.
 var reference = regexp.MustCompile(`^(?:\$[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*\}$|\$\()`)
 
-// plain are values that say what kind of secret there is, or that there is none.
+// plain are values that name the kind of a secret, or that there is none.
 var plain = []string{"true", "false", "null", "none", "bearer", "basic", "token", "digest"}
 
-// keeps reports whether a value is no secret for all its name.
+// keeps reports whether a value is not a secret in spite of its name.
 func keeps(name, value string, flag, expands bool) bool {
 	switch {
 	case value == Mark, slices.Contains(plain, strings.ToLower(value)):
@@ -89,6 +89,6 @@ func keeps(name, value string, flag, expands bool) bool {
 	case flag && strings.HasPrefix(value, "-"): // the next flag
 		return true
 	default:
-		return strings.HasSuffix(strings.ToUpper(name), "TOKENS") && digits(value) // a number of them
+		return strings.HasSuffix(strings.ToUpper(name), "TOKENS") && digits(value) // a number of tokens
 	}
 }

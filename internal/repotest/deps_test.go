@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// A level is a floor of the house. A package imports from the levels below its own, never from above, and never from
-// another room on the same level: what two rooms share moves down.
+// A level is a layer of the repository. A package imports only packages of lower levels, never of higher ones, and
+// never another package of its own level: shared code moves down.
 type level int
 
 const (
-	levelWords    level = iota // what even the hook runtime says
+	levelWords    level = iota // shared by the hook runtime
 	levelHook                  // the hook runtime
 	levelBelay                 // the runtime of agents: types, interfaces and the loop
 	levelShared                // internal packages that several rooms use
-	levelRooms                 // what an agent can be built from: each room usable without the others
-	levelHosts                 // what puts rooms together
-	levelAssembly              // what makes agents of settings and of all the rooms
-	levelEmbed                 // what programs get that embed all of it
+	levelRooms                 // the parts of an agent: each usable without the others
+	levelHosts                 // packages that combine parts
+	levelAssembly              // makes agents from settings and all parts
+	levelEmbed                 // for programs that embed all of it
 	levelPrograms              // commands, generators and examples: may import everything
 )
 
@@ -34,8 +34,8 @@ type room struct {
 	why        string   // printed when the rule is broken
 }
 
-// rooms grows with the repository: a package that no line covers is refused. The longest pattern that covers a package
-// counts.
+// rooms grows with the repository: a package that no line covers is rejected. The longest pattern that covers a
+// package counts.
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
@@ -106,7 +106,7 @@ var rooms = []room{
 // benchmark is the program that measures the speed promises, with the means of package testing.
 const benchmark = "internal/bench"
 
-// testLibraries may be imported by the tests of any room. The programs of embedders do not carry them.
+// testLibraries may be imported by tests of any package. They are not part of embedding programs.
 var testLibraries = []string{
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
@@ -155,7 +155,7 @@ func TestDepsImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// importProblem says what is wrong with a package in directory dir importing a path, or nothing.
+// importProblem returns what is wrong with an import of a package in directory dir, or "".
 func importProblem(dir, imported string, isTest bool) string {
 	for _, prefix := range slices.Sorted(maps.Keys(forbidden)) {
 		// In the standard library math/rand/v2 is another package than math/rand; elsewhere a prefix is a module.
@@ -228,7 +228,7 @@ func inModule(imported string) (string, bool) {
 	return strings.CutPrefix(imported, modulePath+"/")
 }
 
-// spoken returns a directory as a message names it.
+// spoken returns a directory in the form for messages.
 func spoken(dir string) string {
 	if dir == "." {
 		return "the root package"

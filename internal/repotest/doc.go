@@ -1,5 +1,5 @@
-// Package repotest holds the rules of the repository, as tests: imports go one
-// way, packages are documented, files stay small, names follow the style, the
-// snippets and links of the docs are true, every promise that is kept is cited
-// by a test. It has no code besides its tests.
+// Package repotest contains the rules of the repository, as tests: allowed
+// imports, documented packages, small files, names in the style guide, valid
+// snippets and links in the docs, and a test for every kept promise. It has no
+// code besides its tests.
 package repotest

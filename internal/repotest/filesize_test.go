@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A file is a topic that can be read in one sitting.
+// A file is one topic, short enough to read at once.
 const (
 	fileMedian = 120 // what to aim for; reported
 	fileP95    = 500 // 95 of 100 files are shorter

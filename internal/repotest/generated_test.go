@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The page and the schemas are made from the code, and this holds them to it
-// without the generator: a table that nobody generated is stale.
+// The page and the schemas are generated from the code. This test compares
+// them without the generator, so that a stale table is found.
 //
 // SPEC C-12
 func TestHooksPageIsTheCode(t *testing.T) {

@@ -53,7 +53,8 @@ func nameProblems(file *goFile) []string {
 	return problems
 }
 
-// nameProblem says what is wrong with an exported name, or nothing. It looks at whole words: Database contains no Base.
+// nameProblem returns what is wrong with an exported name, or "". It compares whole words: Database does not contain
+// Base.
 func nameProblem(name string) string {
 	all := words(name)
 	for _, word := range all {

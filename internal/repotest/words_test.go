@@ -23,6 +23,13 @@ var oddPhrases = []struct{ odd, plain string }{
 	{"came to" + " nothing", "failed"},
 	{"come to" + " pass", "happen"},
 	{"sums the" + " context up", "summarizes the context"},
+	{"let go" + " of", "released, settled, or closed"},
+	{"lets go" + " of", "releases, settles, or closes"},
+	{"stands or" + " falls", "succeeds or fails"},
+	{"seen" + " through", "completed"},
+	{"kept" + " waiting", "blocked, or delayed"},
+	{"at the" + " mercy", "the plain fact"},
+	{"comes" + " where", "is in the place of"},
 }
 
 // oddPhrase finds them, also where a line breaks in them.

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 // jobs is the queue under test.
 type jobs = riverjobs.Queue[*sql.Tx]
 
-// database is a store as small as a backend can be: records and keys in a file,
-// and one connection that River and the writes share.
+// database is a minimal store: records and keys in a file, and one connection
+// that River and the writes share.
 type database struct {
 	*sql.DB
 	file string
@@ -204,7 +204,7 @@ func (db *database) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, 
 	return done, err
 }
 
-// EndKey keeps a key for good or lets it go.
+// EndKey keeps a key permanently or frees it.
 func (db *database) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
 	if done {
 		_, err := tx.ExecContext(ctx, "UPDATE keys SET done = 1 WHERE key = ?", key)
@@ -252,7 +252,7 @@ func (db *database) texts(ctx context.Context, query string) (texts []string) {
 	return texts
 }
 
-// runs are all records, "id state" each.
+// runs returns all records, "id state" each.
 func (db *database) runs(t testing.TB) (runs []string) {
 	t.Helper()
 	for run, err := range db.List(context.Background(), hook.Filter{}) {
@@ -264,7 +264,7 @@ func (db *database) runs(t testing.TB) (runs []string) {
 	return runs
 }
 
-// rows are the states of River's rows, the oldest first.
+// rows returns the states of River's rows, the oldest first.
 func (db *database) rows() []string {
 	return db.texts(context.Background(), "SELECT state FROM river_job ORDER BY id")
 }

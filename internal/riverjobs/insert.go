@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Enqueue stores jobs and the record of the run that asked for them in one
+// Enqueue stores jobs and the record of the run that scheduled them in one
 // transaction.
 func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	err := q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
@@ -27,9 +27,9 @@ func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Jo
 	return nil
 }
 
-// Insert stores jobs in a transaction that the caller has. Jobs whose key is
-// already queued, running or done are left out silently. A queue that is full
-// refuses with [hook.ErrQueueFull]. After an error the caller rolls back.
+// Insert stores jobs in a transaction of the caller. Jobs whose key is
+// already queued, running or done are skipped silently. A full queue returns
+// [hook.ErrQueueFull]. After an error the caller rolls back.
 func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 		return nil
 	}
 	fresh := make([]hook.Job, 0, len(taken))
-	for _, key := range keys { // in the order they came
+	for _, key := range keys { // in their original order
 		if slices.Contains(taken, key) {
 			fresh = append(fresh, byKey[key])
 		}
@@ -65,18 +65,18 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 		return fmt.Errorf("insert: %w", err)
 	}
 	if waiting+len(fresh) > q.opts.Capacity {
-		return fmt.Errorf("insert: %d jobs wait, %d is the bound: %w", waiting, q.opts.Capacity, hook.ErrQueueFull)
+		return fmt.Errorf("insert: %d jobs wait, and the limit is %d: %w", waiting, q.opts.Capacity, hook.ErrQueueFull)
 	}
 	return q.insertRows(ctx, exec, fresh)
 }
 
-// crowd is how many jobs are taken to be in transactions that nobody sees yet, at
-// most.
+// crowd is the assumed maximum number of jobs in transactions that are not
+// visible yet.
 const crowd = 512
 
-// room counts the jobs that wait, for somebody who wants to add more. Where several
-// write at once it takes the lock and counts again, unless there is so much room that
-// what others are adding cannot fill it: then nobody waits.
+// room counts the waiting jobs for a caller that wants to add more. If several
+// transactions write at once, it takes the lock and counts again, unless there is so
+// much space that concurrent writers cannot fill it: then no one waits.
 func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor, more int) (int, error) {
 	waiting, err := q.waiting(ctx, exec)
 	backend, several := q.backend.(LockBackend[TTx])
@@ -89,19 +89,19 @@ func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor
 	return q.waiting(ctx, exec)
 }
 
-// waiting counts the jobs that wait, up to one beyond the capacity. It reads
-// the index that River fetches by and no row.
+// waiting counts the waiting jobs, up to one more than the capacity. It reads
+// only the index that River uses, and no row.
 func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (int, error) {
 	const from = "SELECT count(*) FROM (SELECT 1 FROM river_job WHERE queue = '" + queue + "' AND state IN (" + waitingStates + ") LIMIT "
 	var n int
 	if err := exec.QueryRow(ctx, from+strconv.Itoa(q.opts.Capacity+1)+") AS waiting").Scan(&n); err != nil {
-		return 0, fmt.Errorf("count the jobs that wait: %w", err)
+		return 0, fmt.Errorf("count the waiting jobs: %w", err)
 	}
 	return n, nil
 }
 
-// Stats tells how much waits and since when. It is not to be called inside a
-// Write.
+// Stats returns the number of waiting jobs and the age of the oldest. Do not
+// call it inside a Write.
 func (q *Queue[TTx]) Stats(ctx context.Context) (hook.QueueStats, error) {
 	const where = " FROM river_job WHERE queue = '" + queue + "' AND state "
 	stats := hook.QueueStats{Capacity: q.opts.Capacity}

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/riverjobs"
 )
 
-// The environment of a victim: a process that works and is killed.
+// The environment of a victim: a process that runs jobs and is killed.
 const (
 	victimFile  = "RIVERJOBS_VICTIM_FILE"  // the database
 	victimDeath = "RIVERJOBS_VICTIM_DEATH" // where it dies
@@ -60,7 +60,7 @@ func beVictim(file string) {
 	os.Exit(3)
 }
 
-// kill ends this process as if the machine had: nothing deferred runs.
+// kill ends this process like a power failure: no deferred function runs.
 func kill() {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {
@@ -70,7 +70,7 @@ func kill() {
 	select {} // until the signal is there
 }
 
-// dieAt stores a job and works it, or recovers one, and dies on the way.
+// dieAt stores a job and runs it, or recovers one, and is killed on the way.
 func dieAt(file string, at death) error {
 	db, err := openFile(file)
 	if err != nil {
@@ -118,7 +118,7 @@ func dieAt(file string, at death) error {
 	})
 }
 
-// dieRecovering recovers what another victim left, and dies on the way.
+// dieRecovering recovers the job of another victim, and is killed on the way.
 func dieRecovering(ctx context.Context, db *database, queue *jobs, at death) error {
 	db.inside = func(context.Context, *sql.Tx) error {
 		if at == insideRecover {
@@ -137,7 +137,7 @@ func askedRun() hook.Run {
 	return hook.Run{ID: "asked", Subscription: "sub", Phase: "test.phase", State: hook.Backgrounded, Started: time.Now(), Ended: time.Now()}
 }
 
-// killJob is a job that is tried again soon, if at all.
+// killJob is a job that is retried soon, if at all.
 func killJob(idempotent bool) hook.Job {
 	job := hook.Job{ID: "job", Key: "key", Handler: "work", Subscription: "sub", Phase: "test.phase", Run: "asked", Idempotent: idempotent}
 	if idempotent {
@@ -153,7 +153,7 @@ func ended(job hook.Job, state hook.State) hook.Run {
 	return run
 }
 
-// leaveMark is the work: a line in a file beside the database, for good.
+// leaveMark is the work: it writes a line to a file beside the database.
 func leaveMark(file string, job hook.Job) error {
 	marks, err := os.OpenFile(file+".marks", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -163,7 +163,7 @@ func leaveMark(file string, job hook.Job) error {
 	return errors.Join(err, marks.Sync(), marks.Close())
 }
 
-// marks are the attempts that did the work.
+// marks returns the attempts that did the work.
 func marks(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file + ".marks")
@@ -238,7 +238,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// resurrect does what a new process does, and asserts what comes of it.
+// resurrect does what a new process does, and checks the result.
 func resurrect(t *testing.T, file, state string, again death, after, redone []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -287,7 +287,7 @@ func resurrect(t *testing.T, file, state string, again death, after, redone []st
 	}
 }
 
-// wantRecovered asserts what Recover said of the one job.
+// wantRecovered asserts the result of Recover for the only job.
 func wantRecovered(t *testing.T, got riverjobs.Recovered, after []string) {
 	t.Helper()
 	var again, over int

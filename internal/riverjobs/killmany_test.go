@@ -17,8 +17,8 @@ import (
 // victimName is the id of a victim that works until it is killed from outside.
 const victimName = "RIVERJOBS_VICTIM_NAME"
 
-// workUntilKilled is what such a victim does: it recovers what its predecessors
-// left and works. It says when an attempt does its work.
+// workUntilKilled is such a victim: it recovers the jobs of its predecessors
+// and works. It reports when an attempt does its work.
 func workUntilKilled(file, name string) error {
 	db, err := openFile(file)
 	if err != nil {
@@ -37,8 +37,8 @@ func workUntilKilled(file, name string) error {
 	})
 }
 
-// A process with several workers is killed again and again, at instants that
-// nobody chose, which may lie inside a claim of River's.
+// A process with several workers is killed repeatedly at random instants,
+// which can be inside a claim of River.
 //
 // SPEC J-04, J-05
 func TestKillManyTimes(t *testing.T) {
@@ -88,7 +88,7 @@ func TestKillManyTimes(t *testing.T) {
 	}
 }
 
-// checkSurvivor asserts what became of a job, whatever happened.
+// checkSurvivor checks the final state of a job.
 func checkSurvivor(t *testing.T, job hook.Job, performed int, states []string) {
 	t.Helper()
 	successes := strings.Count(strings.Join(states, " "), "completed")
@@ -107,8 +107,8 @@ func checkSurvivor(t *testing.T, job hook.Job, performed int, states []string) {
 	}
 }
 
-// liveUntil runs a victim until so many attempts did their work, kills it, and
-// returns whose they were.
+// liveUntil runs a victim until n attempts did their work, kills it, and
+// returns their jobs.
 func liveUntil(t *testing.T, file, name string, attempts int) (ids []string) {
 	t.Helper()
 	victim := exec.CommandContext(t.Context(), os.Args[0])

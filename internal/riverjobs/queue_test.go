@@ -38,7 +38,7 @@ func enqueue(t *testing.T, queue *jobs, jobs ...hook.Job) {
 	}
 }
 
-// perform is what Work is given.
+// perform is the argument of Work.
 type perform func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
 // succeed is an attempt that succeeds at once.
@@ -205,8 +205,7 @@ func TestASettleThatNeverSucceedsIsForRecovery(t *testing.T) {
 	wantTexts(t, "records", got, "again.1 interrupted", "again.2 completed", "asked backgrounded", "once.1 interrupted")
 }
 
-// A record that says more than Recover knows stands, and keeps nobody from
-// working.
+// A record that is already final is kept, and does not prevent further work.
 func TestRecoverLeavesAFinalRecord(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -261,8 +260,8 @@ func TestAKeyThatSucceededMeanwhileIsNotPerformed(t *testing.T) {
 	wantTexts(t, "rows", db.rows(), "cancelled")
 }
 
-// A worker that was thought dead does not settle what was recovered, nor does it
-// touch the next attempt, which another makes.
+// A worker that counted as dead does not settle a recovered attempt, and does
+// not touch the next attempt of another worker.
 //
 // SPEC J-04, J-05
 func TestAWorkerThoughtDeadCannotSettle(t *testing.T) {
@@ -383,8 +382,8 @@ func TestARowThatCannotBeReadFails(t *testing.T) {
 	}
 }
 
-// Work that panics, or ends its goroutine, fails by its contract, and what it
-// said is not stored.
+// Work that panics, or ends its goroutine, fails by its contract, and its
+// message is not stored.
 //
 // SPEC J-02, J-05
 func TestWorkThatBreaksOut(t *testing.T) {
@@ -421,7 +420,7 @@ func TestWorkThatBreaksOut(t *testing.T) {
 	}
 }
 
-// dump is the database as it lies on the disk.
+// dump returns the bytes of the database file.
 func (db *database) dump() ([]byte, error) {
 	data, err := os.ReadFile(db.file)
 	if err != nil {

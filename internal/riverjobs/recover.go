@@ -13,21 +13,21 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Recovered is what Recover did: the attempts that were cut off, as they are
+// Recovered is the result of Recover: the interrupted attempts, as they are
 // recorded now.
 type Recovered struct {
-	Again []hook.Run // of idempotent jobs, which are due again
-	Over  []hook.Run // of the others, which are not run again
+	Again []hook.Run // of idempotent jobs, which are retried
+	Over  []hook.Run // of other jobs, which are not retried
 }
 
 // recoverPage is how many rows Recover reads at a time.
 const recoverPage = 200
 
-// Recover settles the attempts of clients that are gone: their records become
+// Recover settles the attempts of dead clients: their records become
 // interrupted, idempotent jobs are due again after their pause, and the others
-// are over. gone is asked once for each client that has claimed a job which is
-// not settled. Recover may be interrupted and called again. It is not to be
-// called inside a Write.
+// have ended. gone is called once for each client that has claimed an
+// unsettled job. Recover can be interrupted and called again. Do not call it
+// inside a Write.
 func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error) {
 	var did Recovered
 	var problems []error
@@ -59,7 +59,7 @@ func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) boo
 	}
 }
 
-// interrupt settles an attempt that nobody makes any more.
+// interrupt settles an attempt whose worker has ended.
 func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *Recovered) error {
 	job, err := jobOf(row)
 	if err != nil {
@@ -76,7 +76,7 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 		again = now.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
 	}
 	err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error { return q.settle(ctx, tx, row, job, run, again) })
-	if errors.Is(err, hook.ErrSettled) { // the record says more than we know, and stands
+	if errors.Is(err, hook.ErrSettled) { // the record is already final, and is kept
 		q.warn(ctx, job, "an attempt was cut off and is recorded as something else: its job is over", err)
 		again = time.Time{}
 		err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
@@ -88,7 +88,7 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 	}
 	switch {
 	case errors.Is(err, errLost):
-		return nil // somebody else has settled it
+		return nil // another process has settled it
 	case err != nil:
 		return err
 	case again.IsZero():

@@ -19,25 +19,24 @@ import (
 // Backend is the store that the jobs belong to. TTx is its transaction, the one
 // that River's driver takes.
 type Backend[TTx any] interface {
-	// Write runs f in a transaction; what it wrote is durable when Write returns
-	// nil. The transaction may be shared with others' writes, each of which
-	// stands or falls alone.
+	// Write runs f in a transaction; its writes are durable when Write returns
+	// nil. The transaction can contain other writes, each of which succeeds or
+	// fails alone.
 	Write(ctx context.Context, f func(ctx context.Context, tx TTx) error) error
-	// AppendRuns stores records in the transaction, as hook.Journal's Append
-	// says.
+	// AppendRuns stores records in the transaction, by the rules of hook.Journal.
 	AppendRuns(ctx context.Context, tx TTx, runs []hook.Run) error
 	// TakeKeys marks keys as queued and returns those that were neither queued
 	// nor done.
 	TakeKeys(ctx context.Context, tx TTx, keys []string) ([]string, error)
 	// KeyDone reports whether a job of that key has succeeded.
 	KeyDone(ctx context.Context, tx TTx, key string) (bool, error)
-	// EndKey says that the job of a key is over: done keeps it for good,
-	// otherwise the key is free again.
+	// EndKey ends the job of a key: done keeps the key permanently, otherwise it
+	// is free again.
 	EndKey(ctx context.Context, tx TTx, key string, done bool) error
 }
 
-// LockBackend is a Backend where several transactions write at once, so that none
-// sees what the others are adding. Without it writes come one after the other.
+// LockBackend is a Backend with concurrent transactions, which do not see each
+// other's writes. Without it writes are serialized.
 type LockBackend[TTx any] interface {
 	Backend[TTx]
 	// LockQueue waits until no other transaction holds this lock, and holds it until
@@ -47,21 +46,21 @@ type LockBackend[TTx any] interface {
 
 // Options are a queue's settings. A nil pointer is valid.
 type Options struct {
-	// ID names the process that works, River's client id: at most 100
-	// characters, and no other living process has it. Defaults to a random one.
+	// ID names the process that works, River's client id: at most 100 characters,
+	// and unique among living processes. Defaults to a random one.
 	ID string
-	// Capacity is how many jobs may wait. Defaults to 1,024.
+	// Capacity is how many jobs can wait. Defaults to 1,024.
 	Capacity int
 	// Workers is how many jobs run at once. Defaults to 4.
 	Workers int
 	// Poll is how often the queue looks for jobs that are due. Defaults to
 	// 100 ms.
 	Poll time.Duration
-	// Grace is how long jobs under way may go on when work is told to stop,
-	// before they are cancelled. Defaults to 10 s.
+	// Grace is how long running jobs may continue when Work is stopped, before
+	// they are cancelled. Defaults to 10 s.
 	Grace time.Duration
-	// Logger gets what River and the queue have to say, from warnings on.
-	// Defaults to slog.Default.
+	// Logger gets warnings and errors of River and of the queue. Defaults to
+	// slog.Default.
 	Logger *slog.Logger
 }
 
@@ -75,7 +74,7 @@ type Queue[TTx any] struct {
 	working atomic.Bool
 }
 
-// New makes a queue on a driver and the store that its transactions are of.
+// New makes a queue on a driver and the store of its transactions.
 func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (*Queue[TTx], error) {
 	if driver == nil || !driver.PoolIsSet() {
 		return nil, errors.New("riverjobs: there is no River driver with a database")
@@ -88,10 +87,10 @@ func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Op
 		o = *opts
 	}
 	if o.Capacity < 0 || o.Workers < 0 || o.Poll < 0 || o.Grace < 0 {
-		return nil, fmt.Errorf("riverjobs: capacity %d, workers %d, poll %s, grace %s: none may be negative", o.Capacity, o.Workers, o.Poll, o.Grace)
+		return nil, fmt.Errorf("riverjobs: capacity %d, workers %d, poll %s, grace %s: none of them can be negative", o.Capacity, o.Workers, o.Poll, o.Grace)
 	}
 	if len(o.ID) > 100 {
-		return nil, fmt.Errorf("riverjobs: the id has %d characters, 100 is the bound", len(o.ID))
+		return nil, fmt.Errorf("riverjobs: the id has %d characters, and the limit is 100", len(o.ID))
 	}
 	if o.ID == "" {
 		o.ID = "belay-" + rand.Text()
@@ -109,8 +108,7 @@ func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Op
 // ID returns the id under which this queue claims jobs.
 func (q *Queue[TTx]) ID() string { return q.opts.ID }
 
-// Migrate brings River's tables up to date. It is not to be called inside a
-// Write.
+// Migrate brings River's tables up to date. Do not call it inside a Write.
 func (q *Queue[TTx]) Migrate(ctx context.Context) error {
 	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
 	if err != nil {
@@ -126,27 +124,28 @@ func (q *Queue[TTx]) Migrate(ctx context.Context) error {
 func (q *Queue[TTx]) Current(ctx context.Context) (bool, error) {
 	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
 	if err != nil {
-		return false, fmt.Errorf("look at the job tables: %w", err)
+		return false, fmt.Errorf("check the job tables: %w", err)
 	}
 	found, err := migrator.Validate(ctx, nil)
 	if err != nil {
-		return false, fmt.Errorf("look at the job tables: %w", err)
+		return false, fmt.Errorf("check the job tables: %w", err)
 	}
 	return found.OK, nil
 }
 
-// warnings is a log that begins at warnings: River is talkative below that.
+// warnings is a log handler that drops levels below warnings: River logs a
+// lot there.
 type warnings struct{ slog.Handler }
 
-// Enabled reports whether the level is worth a line.
+// Enabled reports whether the level is logged.
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// WithAttrs keeps the bound.
+// WithAttrs keeps the minimum level.
 func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return warnings{w.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup keeps the bound.
+// WithGroup keeps the minimum level.
 func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

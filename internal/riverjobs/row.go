@@ -17,24 +17,25 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// How Belay's jobs are told from others in River's tables.
+// The kind and the queue of Belay's jobs in River's tables.
 const (
 	kind  = "belay_job"
 	queue = "belay"
 )
 
-// maxAttempts is River's bound on attempts at a row. It is out of reach: a row
-// is claimed once, and more often only if somebody retries it by River's means.
+// maxAttempts is River's limit of attempts at a row. It is never reached: a row
+// is claimed once, and more often only if someone retries it with River's own
+// tools.
 const maxAttempts = 1000
 
 // waitingStates are River's states of a row that waits, as SQL.
 const waitingStates = "'available', 'scheduled', 'retryable', 'pending'"
 
-// rowArgs is a job as a row keeps it. River need not understand it, so that
+// rowArgs is a job in the form of a row. River does not decode it, so that
 // decoding cannot fail outside of an attempt.
 type rowArgs struct{ json.RawMessage }
 
-// Kind tells River who works the row.
+// Kind tells River which worker runs the row.
 func (rowArgs) Kind() string { return kind }
 
 // UnmarshalJSON takes the text as it is.
@@ -58,9 +59,9 @@ func jobOf(row *rivertype.JobRow) (hook.Job, error) {
 	}
 }
 
-// insertRows adds a row for each job, due at the job's time or now. They are
-// available from the beginning, with a time to come: River fetches none before
-// its time, and no leader need be elected to make it available.
+// insertRows adds a row for each job, due at the job's time or now. Rows are
+// available at once, with a time in the future: River does not fetch them
+// before their time, and no leader must be elected to make them available.
 func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, jobs []hook.Job) error {
 	now := time.Now()
 	rows := make([]*riverdriver.JobInsertFastParams, len(jobs))
@@ -84,7 +85,7 @@ func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, 
 	return nil
 }
 
-// holdsNUL reports whether a text in JSON holds a NUL, which JSON spells so.
+// holdsNUL reports whether a JSON text contains a NUL in its escaped form.
 func holdsNUL(text []byte) bool {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(`\u0000`))
@@ -97,16 +98,16 @@ func holdsNUL(text []byte) bool {
 			escapes++
 		}
 		if escapes%2 == 0 {
-			return true // the backslash is not itself escaped
+			return true // the backslash itself is not escaped
 		}
 	}
 }
 
-// endOfTime is the last year that SQLite's times can spell.
+// endOfTime is the last year that SQLite's times can represent.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// due is the later of now and at, no earlier than the database can spell: a
-// time that was rounded down would come too soon.
+// due returns the later of now and at, rounded up to what the database can
+// represent: rounding down would make the job due too early.
 func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 	if at.Before(now) {
 		at = now
@@ -121,14 +122,13 @@ func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 	return at.UTC()
 }
 
-// errLost says that a row is no longer this claim's: somebody else has settled
-// it.
+// errLost means that another process has settled the row of this claim.
 var errLost = errors.New("riverjobs: the attempt is no longer this worker's")
 
 // hold locks the row of an attempt in the transaction, or returns errLost.
 func (q *Queue[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow) error {
 	id := strconv.FormatInt(row.ID, 10)
-	// a write that changes nothing holds the row on every database
+	// an update that changes nothing locks the row on every database
 	if err := exec.Exec(ctx, "UPDATE river_job SET attempt = attempt WHERE id = "+id); err != nil {
 		return fmt.Errorf("hold row %d: %w", row.ID, err)
 	}
@@ -153,7 +153,7 @@ func holder(row *rivertype.JobRow) string {
 	return ""
 }
 
-// end gives a row that is held its last state.
+// end sets the final state of a held row.
 func end(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, state rivertype.JobState) error {
 	now := time.Now()
 	_, err := exec.JobSetStateIfRunningMany(ctx, &riverdriver.JobSetStateIfRunningManyParams{
@@ -167,8 +167,8 @@ func end(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, 
 	return nil
 }
 
-// settle stores in one transaction how an attempt ended, that its row is over,
-// and what becomes of its job: due again, or over with its key.
+// settle stores in one transaction how an attempt ended, the end of its row,
+// and the state of its job: due again, or ended with its key.
 func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
 	exec := q.driver.UnwrapExecutor(tx)
 	if err := q.hold(ctx, exec, row); err != nil {
@@ -180,12 +180,12 @@ func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, 
 		}
 	}
 	if run.State == hook.Interrupted && run.Class == codes.HandlerGone && job.Retry.Attempts > 0 {
-		job.Retry.Attempts++ // nobody tried: the worker did not have the handler
+		job.Retry.Attempts++ // no attempt was made: the worker did not have the handler
 	}
 	return q.leave(ctx, tx, row, job, run.State, again)
 }
 
-// leave ends a row that is held, and its job or the attempt.
+// leave ends a held row, and its job or the attempt.
 func (q *Queue[TTx]) leave(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, state hook.State, again time.Time) error {
 	exec := q.driver.UnwrapExecutor(tx)
 	last := rivertype.JobStateDiscarded

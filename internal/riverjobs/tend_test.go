@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/riverjobs"
 )
 
-// Whoever owns the queue is asked to tend it before work begins and while it lasts. Work
-// stops when the owner is closed.
+// The queue's owner is called before work begins and while it runs. Work stops when the
+// owner is closed.
 func TestWorkIsTended(t *testing.T) {
 	t.Parallel()
 	queue := newQueue(t, newDatabase(t), nil)
@@ -49,7 +49,7 @@ func TestWorkIsTended(t *testing.T) {
 	}
 }
 
-// Work that fails ends although nobody has told it to, and nobody is tending then.
+// Work that fails ends without a stop, and the maintenance ends with it.
 func TestWorkThatIsTendedFails(t *testing.T) {
 	t.Parallel()
 	queue := newQueue(t, newDatabase(t), nil)

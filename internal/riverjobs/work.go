@@ -17,23 +17,23 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// never is a time that no process lives to see.
+// never is a time far in the future.
 const never = 100 * 365 * 24 * time.Hour
 
-// Work performs the jobs that are due until ctx is done. Then it takes no more,
-// gives those under way the grace period, cancels what is left of them, and
-// returns when all are settled. It begins with what an earlier Work of this
-// queue could not settle.
+// Work runs due jobs until ctx is done. Then it claims no more, gives running
+// jobs the grace period, cancels the remaining ones, and returns when all are
+// settled. It starts with attempts that an earlier Work of this queue could not
+// settle.
 func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.working.CompareAndSwap(false, true) {
-		return errors.New("work: this queue is worked already")
+		return errors.New("work: another Work of this queue is running")
 	}
 	defer q.working.Store(false)
 	w := &worker[TTx]{q: q, perform: perform}
 	err := w.run(ctx)
 	switch {
 	case ctx.Err() != nil && err != nil && len(w.unsettled) == 0:
-		return nil // being told to stop is how work ends
+		return nil // a stop is the normal end
 	case err != nil:
 		return fmt.Errorf("work: %w", err)
 	default:
@@ -41,17 +41,19 @@ func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hoo
 	}
 }
 
-// Tending is what a queue's owner does while its jobs are worked.
+// Tending is the maintenance that a queue's owner does while its jobs run.
 type Tending struct {
-	// Tend is called before work begins, and every so often until it ends.
+	// Tend is called before work begins, and from time to time until it ends.
 	Tend  func(context.Context)
 	Every time.Duration
-	// Closed, when it is closed, stops the work as if ctx was cancelled for Why.
+	// Closed, when it is closed, stops the work as if ctx was cancelled with the
+	// cause Why.
 	Closed <-chan struct{}
 	Why    error
 }
 
-// WorkTended is Work, tended to. When it returns nobody is tending any more.
+// WorkTended is Work with maintenance. When it returns, the maintenance has
+// ended.
 func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time), t Tending) error {
 	var tending sync.WaitGroup
 	defer tending.Wait()
@@ -113,7 +115,7 @@ func (w *worker[TTx]) run(ctx context.Context) error {
 		Logger:               q.log,
 	}
 	if q.driver.DatabaseName() == riverdriver.DatabaseNameSQLite {
-		config.ReindexerIndexNames = []string{} // it would hold the writer, and SQLite's indexes do not bloat
+		config.ReindexerIndexNames = []string{} // it would block the writer, and SQLite's indexes do not bloat
 	}
 	client, err := river.NewClient(q.driver, config)
 	if err != nil {
@@ -122,17 +124,17 @@ func (w *worker[TTx]) run(ctx context.Context) error {
 	if err := client.Start(ctx); err != nil {
 		return fmt.Errorf("start River: %w", err)
 	}
-	<-client.Stopped() // as ctx being done leads to
+	<-client.Stopped() // which also happens when ctx is done
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return errors.Join(w.unsettled...)
 }
 
-// Timeout tells River that attempts end by themselves. Its rescuer leaves such
-// jobs alone, however old they are.
+// Timeout tells River that attempts have no timeout. Its rescuer ignores such
+// jobs, whatever their age.
 func (w *worker[TTx]) Timeout(*river.Job[rowArgs]) time.Duration { return -1 }
 
-// Work makes one attempt. Its error is for River: leave the row alone.
+// Work makes one attempt. Its error tells River not to change the row.
 func (w *worker[TTx]) Work(ctx context.Context, row *river.Job[rowArgs]) error {
 	job, err := jobOf(row.JobRow)
 	if err != nil {
@@ -149,16 +151,16 @@ func (w *worker[TTx]) Work(ctx context.Context, row *river.Job[rowArgs]) error {
 	return handled{}
 }
 
-// handled is the error by which a worker tells River that it has no result to
-// report. River knows errors of several jobs, each with a result of its own;
-// this is one of no job.
+// handled is the error that tells River that there is no result to store.
+// River supports an error for several jobs, each with its own result; this is
+// one without any job.
 type handled struct{}
 
 func (handled) Error() string               { return "settled by belay" }
 func (handled) ErrorsByID() map[int64]error { return nil }
 func (handled) Jobs() []*rivertype.JobRow   { return nil }
 
-// settled notes how settling went.
+// settled records whether settling succeeded.
 func (w *worker[TTx]) settled(ctx context.Context, job hook.Job, err error) {
 	if err == nil {
 		return
@@ -172,8 +174,8 @@ func (w *worker[TTx]) settled(ctx context.Context, job hook.Job, err error) {
 	w.unsettled = append(w.unsettled, fmt.Errorf("job %q, attempt %d: %w", job.ID, job.Attempt, err))
 }
 
-// begin stores that an attempt begins. It reports false if it need not: a job of
-// that key has succeeded.
+// begin stores that an attempt begins. It reports false if that is not needed: a
+// job of that key has succeeded.
 func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook.Job) (begun bool, err error) {
 	q := w.q
 	err = w.write(ctx, job, func(ctx context.Context, tx TTx) error {
@@ -193,8 +195,8 @@ func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook
 	return begun, err
 }
 
-// attempt performs a job on a goroutine of its own, so that neither a panic nor
-// a Goexit takes River's goroutine along.
+// attempt runs a job on its own goroutine, so that a panic or a Goexit does not
+// end River's goroutine.
 func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	run = job.Begun(time.Now())
 	class, message := codes.Goexit, "the work ended its goroutine"
@@ -223,12 +225,12 @@ func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, 
 	return run, again
 }
 
-// settle stores how an attempt ended, and what becomes of its job.
+// settle stores how an attempt ended, and the state of its job.
 func (w *worker[TTx]) settle(ctx context.Context, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
 	return w.write(ctx, job, func(ctx context.Context, tx TTx) error { return w.q.settle(ctx, tx, row, job, run, again) })
 }
 
-// discard ends a row that cannot be read. If it says whose it is, that is
+// discard ends a row that cannot be read. If its job is known, that is
 // recorded.
 func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job hook.Job, cause error) error {
 	w.q.warn(ctx, job, "a job cannot be read", cause)
@@ -239,10 +241,10 @@ func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job ho
 	return w.settle(ctx, row, job, run, time.Time{})
 }
 
-// writePause is how long a worker waits before it tries to write again.
+// writePause is the pause before a worker retries a write.
 const writePause = 200 * time.Millisecond
 
-// write tries to write until it can, or until the grace period is over: the
+// write retries a write until it succeeds or the grace period is over: the
 // work is done, and its record must not be lost.
 func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Context, TTx) error) error {
 	for {
@@ -251,7 +253,7 @@ func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Co
 		if err == nil || last || errors.Is(err, errLost) || errors.Is(err, hook.ErrSettled) {
 			return err
 		}
-		w.q.warn(ctx, job, "a job's record cannot be written, trying again", err)
+		w.q.warn(ctx, job, "cannot write a job's record: retrying", err)
 		pause := time.NewTimer(writePause)
 		select {
 		case <-pause.C:
@@ -262,7 +264,7 @@ func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Co
 }
 
 func (q *Queue[TTx]) warn(ctx context.Context, job hook.Job, problem string, err error) {
-	q.log.WarnContext(ctx, "background job in trouble", slog.String("problem", problem), slog.String("job", job.ID), slog.Int("attempt", job.Attempt), slog.String("phase", job.Phase),
+	q.log.WarnContext(ctx, "a background job has a problem", slog.String("problem", problem), slog.String("job", job.ID), slog.Int("attempt", job.Attempt), slog.String("phase", job.Phase),
 		slog.String("subscription", job.Subscription), slog.String("session", job.Scope.Session), slog.String("turn", job.Scope.Turn),
 		slog.String("error", err.Error()))
 }

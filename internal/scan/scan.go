@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Token is a name with a slash in front, and where it is: text[Start] is the
+// Token is a name with a slash in front, and its position: text[Start] is the
 // slash, text[Start:End] the token.
 type Token struct {
 	Name       string
@@ -17,9 +17,9 @@ type Token struct {
 }
 
 // Tokens returns the tokens of a text in order. A token begins at the start of the
-// text or behind a space, with a slash and an ASCII letter; letters, digits, _ and
-// - may follow, and then a space or the end of the text. A space is what
-// unicode.IsSpace says it is. Nothing is allocated for a text without tokens.
+// text or after a space, with a slash and an ASCII letter; letters, digits, _ and
+// - may follow, and then a space or the end of the text. A space is a character
+// for which unicode.IsSpace is true. A text without tokens allocates nothing.
 func Tokens(text string) []Token {
 	var tokens []Token
 	for at := 0; ; {
@@ -27,8 +27,8 @@ func Tokens(text string) []Token {
 		if slash < 0 {
 			return tokens
 		}
-		// Where there is a slash another is often near, in a path or an address: a few
-		// bytes are looked at before the search that is made for long texts goes on.
+		// After a slash another one is often near, in a path or an address: a few
+		// bytes are checked before the search for long texts continues.
 		for near := slash; near >= 0; near = nearSlash(text, at) {
 			at += near + 1
 			if before := at - 2; before >= 0 && text[before]-'!' < utf8.RuneSelf-'!' {
@@ -42,8 +42,7 @@ func Tokens(text string) []Token {
 	}
 }
 
-// nearSlash returns how far the next slash is, if it is one of the next 16 bytes, or
-// -1.
+// nearSlash returns the distance to the next slash, if it is within 16 bytes, or -1.
 func nearSlash(text string, at int) int {
 	if len(text)-at < 16 {
 		return -1
@@ -57,16 +56,17 @@ func nearSlash(text string, at int) int {
 	return -1
 }
 
-// slashes has a bit in the first of eight bytes that is a slash, and none if no byte
-// is.
+// slashes returns a value with a bit set in the first of eight bytes that is a
+// slash, and 0 if there is none.
 func slashes(s string) uint64 {
 	const ones, slash = 0x0101010101010101, 0x2f2f2f2f2f2f2f2f
 	word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	zero := word ^ slash // whose bytes that are zero are sought
+	zero := word ^ slash // the slashes are zero bytes now
 	return (zero - ones) &^ zero & (ones << 7)
 }
 
-// tokenAt returns the token whose slash is in front of a place, if it is one.
+// tokenAt returns the token whose slash is before a position, if there is
+// one.
 func tokenAt(text string, at int) (Token, bool) {
 	if at > 1 && !spaceBefore(text[:at-1]) {
 		return Token{}, false
@@ -93,8 +93,7 @@ func NameLength(text string) int {
 	return end
 }
 
-// Replace puts other texts in the place of tokens, which are those of the text, or
-// some of them, in order.
+// Replace replaces tokens of a text, given in order.
 func Replace(text string, tokens []Token, with func(Token) string) string {
 	if len(tokens) == 0 {
 		return text
@@ -132,7 +131,7 @@ func spaceAfter(text string) bool {
 	return unicode.IsSpace(r)
 }
 
-// Leading is the name at the very beginning of a text, or nothing.
+// Leading returns the name at the very beginning of a text, or "".
 func Leading(text string) string {
 	if tokens := Tokens(text); len(tokens) > 0 && tokens[0].Start == 0 {
 		return tokens[0].Name

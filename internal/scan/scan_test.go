@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// texts are what users type, with the names that are tokens in it.
+// texts are typed texts, with the names that are tokens.
 var texts = []struct {
 	rule, text string
 	want       []string

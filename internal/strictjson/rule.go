@@ -16,9 +16,9 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// brokenRule says which rule of a schema a value breaks, and what was sent, in words that a
-// model can act on. It looks at the value itself, not at what is inside it. It returns nothing
-// if the value keeps the rules that it knows.
+// brokenRule describes which rule of a schema a value breaks, and the value, in words that a
+// model can act on. It checks the value itself, not its parts. It returns "" if the value
+// breaks none of the known rules.
 func brokenRule(s *jsonschema.Schema, value any) string {
 	if want := typesOf(s); len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return isA(t, value) }) {
 		return fmt.Sprintf("want %s, got %s", withArticle(want), described(value))
@@ -69,7 +69,7 @@ func brokenText(s *jsonschema.Schema, v string) string {
 	if s.Pattern != "" {
 		if re, err := regexp.Compile(s.Pattern); err == nil && !re.MatchString(v) {
 			if s.Pattern == typeschema.DurationPattern {
-				return text(v) + " is no duration: write it as 90s or 1h30m"
+				return text(v) + " is not a duration: write it as 90s or 1h30m"
 			}
 			return fmt.Sprintf("%s does not match the pattern %s", text(v), s.Pattern)
 		}
@@ -144,7 +144,7 @@ func described(value any) string {
 	}
 }
 
-// longestText is how much of a value a message quotes.
+// longestText is the maximum length of a quoted value.
 const longestText = 60
 
 func text(value any) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Decode decodes one JSON value. An unknown key, and anything behind the value, is
+// Decode decodes one JSON value. An unknown key, or anything after the value, is
 // an error.
 func Decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -28,13 +28,13 @@ func Decode(data []byte, into any) error {
 		return fmt.Errorf("decode: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something behind the JSON value")
+		return errors.New("there is text after the JSON value")
 	}
 	return nil
 }
 
-// CheckKeys returns an error if an object has a key twice, or two keys that differ
-// only in case: Go's decoder takes them for the same, and others do not.
+// CheckKeys returns an error if an object has a duplicate key, or two keys that
+// differ only in case: Go's decoder treats them as equal, and others do not.
 func CheckKeys(data []byte) error {
 	return checkKeys(json.NewDecoder(bytes.NewReader(data)))
 }
@@ -58,7 +58,7 @@ func checkKeys(d *json.Decoder) error {
 			name, _ := key.(string)
 			folded := fold(name)
 			if seen[folded] {
-				return fmt.Errorf("the key %q is there twice", name)
+				return fmt.Errorf("the key %q occurs twice", name)
 			}
 			seen[folded] = true
 		}
@@ -70,8 +70,7 @@ func checkKeys(d *json.Decoder) error {
 	return err //nolint:wrapcheck // the caller does
 }
 
-// Ambiguous reports what CheckKeys reports, for a value that is decoded already. It
-// is faster.
+// Ambiguous is CheckKeys for a decoded value. It is faster.
 func Ambiguous(input json.RawMessage, value any) bool {
 	keys, inString := 0, false
 	for i := 0; i < len(input); i++ {
@@ -88,8 +87,8 @@ func Ambiguous(input json.RawMessage, value any) bool {
 	return clash || kept != keys
 }
 
-// fold returns a key as encoding/json compares keys: each letter by the smallest one that
-// Unicode takes for the same, so that the long s is an s.
+// fold returns the form of a key that encoding/json compares: each letter is replaced by
+// the smallest equivalent one in Unicode, so that the long s is an s.
 func fold(key string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -109,7 +108,7 @@ func countKeys(value any) (n int, clash bool) {
 		var folded map[string]bool
 		for key, inner := range v {
 			if low := fold(key); low != key || folded != nil {
-				if folded == nil { // from here on it matters how keys are spelled
+				if folded == nil { // from here on the spelling of keys matters
 					folded = make(map[string]bool, len(v))
 					for other := range v {
 						if f := fold(other); folded[f] {
@@ -132,9 +131,9 @@ func countKeys(value any) (n int, clash bool) {
 	return n, clash
 }
 
-// Violations returns what a value violates in a schema, each with a JSON pointer to
-// its place. It walks objects and arrays, so that one fault does not hide another.
-// What only the whole schema can check is not in the list.
+// Violations returns what a value violates in a schema, each with a JSON pointer.
+// It walks objects and arrays, so that one mistake does not hide another. Rules
+// that only the whole schema can check are not in the list.
 func Violations(s *jsonschema.Schema, value any) []string {
 	v := &violations{root: s}
 	v.walk(s, value, "")
@@ -153,9 +152,10 @@ func (v *violations) report(at, message string) {
 	v.found = append(v.found, at+": "+message)
 }
 
-// follow returns what a schema refers to, as far as that is a definition of the root.
+// follow returns the target of a schema's reference, if it is a definition of the
+// root.
 func (v *violations) follow(s *jsonschema.Schema) *jsonschema.Schema {
-	for range 10 { // a schema that refers to itself says nothing
+	for range 10 { // a schema that only refers to itself has no rules
 		if s != nil && s.Ref == "" && len(s.AllOf) == 1 && s.Type == "" && s.Types == nil {
 			s = s.AllOf[0]
 		}
@@ -193,7 +193,7 @@ func (v *violations) walk(s *jsonschema.Schema, value any, at string) {
 	}
 	resolved, err := s.CloneSchemas().Resolve(nil)
 	if err != nil {
-		return // it refers to its surroundings: the whole schema speaks for it
+		return // it refers to its surroundings: only the whole schema can check it
 	}
 	if err := resolved.Validate(value); err != nil {
 		v.report(at, lastOf(err.Error()))
@@ -220,8 +220,8 @@ func (v *violations) walkObject(s *jsonschema.Schema, object map[string]any, at 
 	}
 }
 
-// lastOf cuts the places that the validator puts in front of what is wrong: a
-// pointer says it shorter.
+// lastOf removes the positions in a message of the validator: a pointer is
+// shorter.
 func lastOf(message string) string {
 	for strings.HasPrefix(message, "validating ") {
 		_, rest, ok := strings.Cut(message, ": ")

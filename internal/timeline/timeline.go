@@ -21,14 +21,15 @@ var marks = map[hook.State]string{
 	hook.Backgrounded: "→", hook.Started: "░", hook.Interrupted: "▓",
 }
 
-// Mark is something that happened between runs, and is told by a line of its own.
+// Mark is an event between runs, drawn as a line.
 type Mark struct {
 	At   time.Time
 	Text string
 }
 
-// Write draws runs in the order they started, with a heading for each stretch
-// of one phase, and marks, in their order, before the first run that started later.
+// Write draws runs in the order in which they started, with a heading for
+// consecutive runs of one phase. Marks are drawn, in order, before the first run
+// that started later.
 func Write(w io.Writer, runs []hook.Run, marks ...Mark) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(w, "  nothing ran")
@@ -50,7 +51,7 @@ func Write(w io.Writer, runs []hook.Run, marks ...Mark) error {
 	for _, r := range runs {
 		for ; len(marks) > 0 && marks[0].At.Before(r.Started); marks = marks[1:] {
 			fmt.Fprintf(&b, "  ---- %s ----\n", marks[0].Text)
-			phase = "" // it has a heading again
+			phase = "" // the next run has a heading again
 		}
 		if r.Phase != phase {
 			phase = r.Phase
@@ -80,12 +81,12 @@ func latency(r hook.Run) string {
 	}
 	took, digit := time.Duration(r.Latency), 100*time.Nanosecond
 	if took >= 10*time.Millisecond {
-		digit = 10 * time.Microsecond // or it would not fit its column
+		digit = 10 * time.Microsecond // otherwise it would not fit its column
 	}
 	return took.Round(digit).String()
 }
 
-// remark says how the run ended and what it contributed.
+// remark returns how the run ended and what it contributed.
 func remark(r hook.Run) string {
 	words := []string{r.State.String()}
 	for _, d := range r.Contributed {
@@ -111,14 +112,14 @@ type scale struct {
 
 func newScale(first, last time.Time) scale { return scale{first, max(last.Sub(first), 1)} }
 
-// bar is Width columns wide. It fills one column at least.
+// bar returns a bar of Width columns. At least one of them is filled.
 func (s scale) bar(r hook.Run) string {
 	from := min(s.column(r.Started), Width-1)
 	to := max(s.column(r.Started.Add(time.Duration(r.Latency))), from+1)
 	return strings.Repeat(" ", from) + strings.Repeat(marks[r.State], to-from) + strings.Repeat(" ", Width-to)
 }
 
-// column is from 0 to Width-1 for a time within the span, and Width for its end.
+// column returns 0 to Width-1 for a time within the span, and Width for its end.
 func (s scale) column(t time.Time) int {
 	c := int(int64(t.Sub(s.first)) * Width / int64(s.span))
 	return min(max(c, 0), Width)

@@ -125,8 +125,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// A mark stands between the runs before it and those behind it, whose phase has a
-// heading again. One that no run follows is not drawn: nothing was cut in two.
+// A mark is drawn between the runs before and after it, and the phase after it
+// has a heading again. A mark without later runs is not drawn.
 func TestTimelineMarks(t *testing.T) {
 	t.Parallel()
 	runs := []hook.Run{ran("p", "after", hook.Completed, 2, 0), ran("p", "before", hook.Completed, 0, 0)}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// field is a field of a struct as encoding/json sees it.
+// field is a field of a struct, as encoding/json decodes it.
 type field struct {
 	reflect.StructField
 
@@ -25,8 +25,9 @@ type field struct {
 	depth    int
 }
 
-// fieldsOf returns the fields that encoding/json decodes, those of embedded structs too. Where
-// two have one name the less deep one wins, then the one whose tag names it; else none does.
+// fieldsOf returns the fields that encoding/json decodes, including those of embedded structs.
+// If two have the same name, the less deep one wins, then the one whose tag names it;
+// otherwise both are dropped.
 func fieldsOf(t reflect.Type) ([]field, error) {
 	var all []field
 	if err := collect(t, field{}, make(map[reflect.Type]bool), &all); err != nil {
@@ -47,8 +48,8 @@ func fieldsOf(t reflect.Type) ([]field, error) {
 	return kept, nil
 }
 
-// collect adds the fields of a struct. Within is the field that it is embedded in: those behind a
-// pointer may all be absent.
+// collect adds the fields of a struct. within is the field that embeds it: fields behind a
+// pointer can all be absent.
 func collect(t reflect.Type, within field, above map[reflect.Type]bool, all *[]field) error {
 	if above[t] {
 		return nil
@@ -119,7 +120,7 @@ func quotable(k reflect.Kind) bool {
 	return k == reflect.Bool || k == reflect.String || k >= reflect.Int && k <= reflect.Float64
 }
 
-// property describes a field, with what its tags say.
+// property returns the schema of a field, with the rules of its tags.
 func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error) {
 	t := f.Type
 	if f.optional && t.Kind() == reflect.Pointer {
@@ -135,7 +136,7 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 	if f.optional {
 		s = withoutNull(s)
 	}
-	if s.Ref != "" && f.Tag != "" { // a reference stands alone
+	if s.Ref != "" && f.Tag != "" { // a reference has no other keywords
 		s = &jsonschema.Schema{AllOf: []*jsonschema.Schema{s}}
 	}
 	if text := f.Tag.Get("jsonschema"); text != "" {
@@ -152,7 +153,7 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 	return s, n, nil
 }
 
-// decodes returns an error if a default is not a value of its field.
+// decodes returns an error if a default cannot be decoded into its field.
 func decodes(n *node, value json.RawMessage, t reflect.Type) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
@@ -169,7 +170,7 @@ func decodes(n *node, value json.RawMessage, t reflect.Type) error {
 		return fmt.Errorf("it has no JSON form: %w", err)
 	}
 	if err := json.Unmarshal(data, reflect.New(t).Interface()); err != nil {
-		return fmt.Errorf("it is no %s: %w", t, err)
+		return fmt.Errorf("it is not a %s: %w", t, err)
 	}
 	return nil
 }
@@ -190,7 +191,7 @@ func quotedSchema(t reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// withoutNull takes null away where it means absent.
+// withoutNull removes null where it means absent.
 func withoutNull(s *jsonschema.Schema) *jsonschema.Schema {
 	if i := slices.Index(s.Types, "null"); i >= 0 {
 		s.Types = slices.Delete(slices.Clone(s.Types), i, i+1)
@@ -201,9 +202,9 @@ func withoutNull(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// tags puts the rules of a field's tags into its schema.
+// tags adds the rules of a field's tags to its schema.
 func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
-	rules := s // of one value: the items of a list
+	rules := s // for one value: the items of a list
 	if s.Items != nil {
 		rules = s.Items
 	}
@@ -216,7 +217,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		}
 	}
 	take("enum", func(text string) error {
-		rules.Enum = nil // it takes the place of the type's own
+		rules.Enum = nil // it replaces that of the type
 		for word := range strings.SplitSeq(text, ",") {
 			v, err := valueOf(rules, strings.TrimSpace(word))
 			if err != nil {
@@ -235,7 +236,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 	text := func(to *string) func(string) error {
 		return func(text string) error {
 			if !hasType(rules, "string") {
-				return errors.New("the field is no string")
+				return errors.New("the field is not a string")
 			}
 			*to = text
 			return nil
@@ -249,7 +250,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 			return err
 		}
 		if _, ok := v.(string); !ok {
-			s.Default = json.RawMessage(text) // a large number stays as it is
+			s.Default = json.RawMessage(text) // large numbers are not changed
 			return nil
 		}
 		s.Default, err = json.Marshal(v)
@@ -265,7 +266,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 	return func(text string) error {
 		if hasType(of, "string") || !hasType(of, "integer") && !hasType(of, "number") {
-			return errors.New("the field is no number: check such a rule in the function")
+			return errors.New("the field is not a number: check such a rule in the function")
 		}
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -280,7 +281,7 @@ func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 func count(to **int, kind string, of *jsonschema.Schema) func(text string) error {
 	return func(text string) error {
 		if !hasType(of, kind) {
-			return fmt.Errorf("the field is no %s", kind)
+			return fmt.Errorf("the field is not a %s", kind)
 		}
 		v, err := strconv.Atoi(text)
 		if err != nil || v < 0 {
@@ -295,14 +296,14 @@ func hasType(s *jsonschema.Schema, name string) bool {
 	return s.Type == name || slices.Contains(s.Types, name)
 }
 
-// valueOf reads a value from a tag: a string as it is, anything else as JSON.
+// valueOf reads a value from a tag: a string unchanged, other types as JSON.
 func valueOf(s *jsonschema.Schema, text string) (any, error) {
 	if hasType(s, "string") {
 		return text, nil
 	}
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return nil, errors.New("it must be JSON, as the field is no string")
+		return nil, errors.New("it must be JSON, because the field is not a string")
 	}
 	return v, nil
 }

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Decode decodes an input that the schema accepts. Defaults fill what is absent or null,
-// durations may be written as 1h30m, and whole numbers as 5.0. An error says where the fault
-// is, as a JSON pointer.
+// Decode decodes an input that the schema accepts. Defaults replace absent and null values.
+// Durations can be written as 1h30m, and whole numbers as 5.0. An error has the position as
+// a JSON pointer.
 func (t *Type) Decode(input []byte, into any) error {
-	if !t.root.prepares && !bytes.Contains(input, []byte("null")) { // null is absent, whatever a type would make of it
+	if !t.root.prepares && !bytes.Contains(input, []byte("null")) { // null means absent, for every type
 		err := json.Unmarshal(input, into)
 		if err == nil {
 			return nil
@@ -51,7 +51,8 @@ func (t *Type) Decode(input []byte, into any) error {
 	return fmt.Errorf("it does not fit: %w", err)
 }
 
-// DropNulls takes properties away that are null and not required: they are absent.
+// DropNulls removes properties that are null and not required: they count as
+// absent.
 func (t *Type) DropNulls(value any) { t.root.dropNulls(value) }
 
 func (n *node) dropNulls(value any) {
@@ -74,7 +75,8 @@ func (n *node) dropNulls(value any) {
 	}
 }
 
-// prepare rewrites a value as encoding/json reads it. At is where it is.
+// prepare rewrites a value so that encoding/json can decode it. at is its
+// position.
 func (n *node) prepare(value any, at string) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -94,7 +96,7 @@ func (n *node) prepare(value any, at string) (any, error) {
 		if n.duration {
 			took, err := time.ParseDuration(v)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %q is no duration: write it as 90s or 1h30m", at, v)
+				return nil, fmt.Errorf("%s: %q is not a duration: write it as 90s or 1h30m", at, v)
 			}
 			return int64(took), nil
 		}
@@ -134,7 +136,7 @@ func (n *node) prepareObject(v map[string]any, at string) error {
 	return nil
 }
 
-// below is the type of a property.
+// below returns the type of a property.
 func (n *node) below(name string) *node {
 	if f := n.fields[name]; f != nil {
 		return f
@@ -142,7 +144,7 @@ func (n *node) below(name string) *node {
 	return n.elem
 }
 
-// refuses finds the first value that its type does not decode.
+// refuses finds the first value that its type rejects.
 func (n *node) refuses(value any, at string) error {
 	if n == nil || value == nil {
 		return nil
@@ -153,7 +155,7 @@ func (n *node) refuses(value any, at string) error {
 			err = json.Unmarshal(data, reflect.New(n.decodes).Interface())
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %s is refused: %w", at, data, err)
+			return fmt.Errorf("%s: %s is rejected: %w", at, data, err)
 		}
 		return nil
 	}

@@ -26,15 +26,15 @@ type Type struct {
 	root   *node
 }
 
-// node is what Prepare has to know about a type.
+// node is the information that Prepare needs about a type.
 type node struct {
 	duration, integer bool
-	decodes           reflect.Type     // it decodes its JSON itself, and may refuse it
+	decodes           reflect.Type     // it decodes its JSON itself, and can reject it
 	fields            map[string]*node // of an object
 	required          map[string]bool
 	defaults          map[string]json.RawMessage
 	elem              *node // of the items of a list, or of the values of a map
-	prepares          bool  // something below must be prepared
+	prepares          bool  // something below it must be prepared
 }
 
 // For describes a type.
@@ -44,7 +44,7 @@ func For(t reflect.Type) (*Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Ref != "" { // the type is recursive: models want to see an object at the top
+	if s.Ref != "" { // the type is recursive, but models need an object at the top
 		s = b.defs[t].schema.CloneSchemas()
 	}
 	for _, d := range b.defs {
@@ -79,10 +79,10 @@ var (
 	textDecoder = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// describer is a type that says more about itself than its Go type does.
+// describer is a type that provides its own schema.
 type describer interface{ JSONSchema() map[string]any }
 
-// DurationPattern is that of durations as Go writes them.
+// DurationPattern matches durations in Go's form.
 const DurationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 
 // known are the types whose JSON form is not that of their kind.
@@ -103,7 +103,7 @@ func known(t reflect.Type) (*jsonschema.Schema, bool) {
 	}
 }
 
-// describe returns the schema of a type. At says where it is, for errors.
+// describe returns the schema of a type. at is its position, for errors.
 func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
 	if t.Kind() == reflect.Pointer {
 		s, n, err := b.describe(t.Elem(), at)
@@ -136,7 +136,7 @@ func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node
 	return s, n, nil
 }
 
-// own asks a type what it says about itself.
+// own calls a type's JSONSchema method.
 func own(t reflect.Type) (more map[string]any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -154,7 +154,7 @@ func own(t reflect.Type) (more map[string]any, err error) {
 	return d.JSONSchema(), nil
 }
 
-// extend puts keywords into a schema.
+// extend adds keywords to a schema.
 func extend(s *jsonschema.Schema, more map[string]any) (*jsonschema.Schema, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -178,7 +178,7 @@ func extend(s *jsonschema.Schema, more map[string]any) (*jsonschema.Schema, erro
 	return out, nil
 }
 
-// orNull lets a schema accept null too.
+// orNull makes a schema accept null, too.
 func orNull(s *jsonschema.Schema) *jsonschema.Schema {
 	switch {
 	case s.Type != "" && s.Enum == nil && s.Ref == "":
@@ -243,7 +243,8 @@ func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, e
 	}
 }
 
-// integer bounds a number to what fits. Bounds that a float64 does not hold are left out.
+// integer sets the bounds of an integer type. Bounds that a float64 cannot represent are
+// left out.
 func integer(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "integer"}
 	bits := t.Bits()
@@ -353,7 +354,8 @@ func (d *definition) reference() *jsonschema.Schema {
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// name is a name for the definition of a type. Generic types have paths in theirs.
+// name returns a name for the definition of a type. Names of generic types contain
+// paths.
 func (b *builder) name(t reflect.Type) string {
 	base := t.Name()
 	if i := strings.LastIndexByte(base, '/'); i >= 0 {
@@ -371,7 +373,7 @@ func (b *builder) name(t reflect.Type) string {
 	return name
 }
 
-// settle notes which nodes have something below them that must be prepared.
+// settle marks nodes with something below them that must be prepared.
 func (n *node) settle(seen map[*node]bool) bool {
 	if n == nil {
 		return false

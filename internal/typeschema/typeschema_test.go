@@ -129,7 +129,7 @@ func compile(t testing.TB, typ reflect.Type) (*typeschema.Type, *jsonschema.Reso
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(described.Schema) // what a model is sent
+	data, err := json.Marshal(described.Schema) // the schema for the model
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestInputsThatModelsSend(t *testing.T) {
 		{`{}`, in{}, "required"},
 		{`{"needed":[1],"more":1}`, in{}, "additional"},
 		{`{"needed":[1],"inner":{"name":"a"}}`, in{}, "required"},
-		{`{"needed":[1],"at":"tomorrow"}`, in{}, `/at: "tomorrow" is refused`},
+		{`{"needed":[1],"at":"tomorrow"}`, in{}, `/at: "tomorrow" is rejected`},
 	} {
 		err := accepts(typ, schema, test.input)
 		var got in
@@ -512,7 +512,7 @@ func TestRandomTypes(t *testing.T) {
 		if accepts(typ, schema, string(changed)) != nil {
 			return
 		}
-		if err := typ.Decode(changed, reflect.New(s.typ).Interface()); err != nil && !strings.Contains(err.Error(), "is refused") {
+		if err := typ.Decode(changed, reflect.New(s.typ).Interface()); err != nil && !strings.Contains(err.Error(), "is rejected") {
 			t.Fatalf("%s: the schema accepts %s, which does not decode: %v", s.typ, changed, err)
 		}
 	})

@@ -2,11 +2,12 @@ package visible
 
 import "strings"
 
-// mostLines is how many lines are shown of what a failed hook said. The end says most.
+// mostLines is how many lines of a failed hook's output are shown. The last lines are
+// the most useful.
 const mostLines = 40
 
-// HookFailure says that a hook failed: who, at which phase, what happened, and below that
-// what the hook said, if it is more than a line. Either of the two may be empty.
+// HookFailure describes a failed hook: its name, the phase, what happened, and below that
+// the hook's output, if it has more than one line. Both happened and said can be empty.
 func HookFailure(hook, phase, happened, said string) string {
 	lines := strings.Split(strings.TrimSpace(Clean(said)), "\n")
 	text := "hook " + OneLine(hook) + " failed at " + OneLine(phase)

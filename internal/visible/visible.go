@@ -1,5 +1,5 @@
-// Package visible makes text that came from elsewhere, from a model, a tool or a file,
-// fit for a terminal. What people decide by is shown with nothing left out.
+// Package visible makes text of a model, a tool or a file safe to show on a terminal.
+// Text on which people base a decision is shown completely.
 package visible
 
 import (
@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// colours are the sequences by which programs colour what they print, and the
-// titles and links they set. They are left out; everything else that a terminal
-// would heed is made visible.
+// colours matches the sequences with which programs set colours, titles and
+// links. They are removed; all other characters that a terminal would interpret
+// are made visible.
 var colours = regexp.MustCompile(`\x1b\[[0-9;:?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)`)
 
-// Clean makes text of a model or a tool fit to be shown: colours go, tabs become
-// spaces, and what is left of control characters is made visible.
+// Clean makes text of a model or a tool safe to show: colours are removed, tabs
+// become spaces, and other control characters are made visible.
 func Clean(text string) string {
 	if plain(text) {
 		return text
@@ -22,9 +22,9 @@ func Clean(text string) string {
 	return All(colours.ReplaceAllString(text, ""))
 }
 
-// All makes every character of a text visible that a terminal would heed, or
-// that would make it show something else than there is. It leaves nothing out: a
-// person decides by what it shows.
+// All makes every character visible that a terminal would interpret, or that
+// would make it show something different. It removes nothing, because a person
+// decides by this text.
 func All(text string) string {
 	if plain(text) {
 		return text
@@ -50,13 +50,12 @@ func All(text string) string {
 	return b.String()
 }
 
-// bidi reports whether a character makes text run in another direction than it
-// is written.
+// bidi reports whether a character changes the direction of text.
 func bidi(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x061c
 }
 
-// plain reports whether there is nothing in a text to clean.
+// plain reports whether a text needs no cleaning.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' || c >= 0x7f {

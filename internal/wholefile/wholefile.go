@@ -1,5 +1,5 @@
-// Package wholefile writes files that are there as a whole or not at all: what was
-// there before stays until all of the new text is on the disk.
+// Package wholefile writes files completely or not at all: the old file stays
+// until all of the new text is on the disk.
 package wholefile
 
 import (
@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Write puts a text in the place of a file. Only the user may read the file; its
-// directory exists.
+// Write replaces the content of a file. Only the user can read the file; its
+// directory must exist.
 func Write(file string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone by then if all went well
+	defer func() { _ = os.Remove(f.Name()) }() // after a success it no longer exists
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()

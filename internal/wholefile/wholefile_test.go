@@ -23,7 +23,8 @@ func TestWrite(t *testing.T) {
 	alone(t, dir, "a.json")
 }
 
-// What cannot be put in its place leaves what was there, and nothing beside it.
+// If the new file cannot replace the old one, the old one stays, and no other
+// file is left.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

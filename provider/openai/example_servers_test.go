@@ -19,7 +19,7 @@ func ExampleOptions() {
 	})
 	vllm := openai.New("Qwen/Qwen3-8B", &openai.Options{
 		URL: "http://localhost:8000/v1", Provider: "vllm", Window: 40_960,
-		Extra: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":false}}`), // what only this server knows
+		Extra: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":false}}`), // fields that only this server has
 	})
 	openRouter := openai.New("anthropic/claude-sonnet-4.6", &openai.Options{
 		URL: "https://openrouter.ai/api/v1", Provider: "openrouter", Key: os.Getenv("OPENROUTER_API_KEY"),

@@ -199,7 +199,7 @@ func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err
 	return item, kind, err
 }
 
-// added starts an item. It may not be complete yet.
+// added starts an item. It is possibly not complete yet.
 func (r *responsesAssembly) added(index int, raw json.RawMessage) error {
 	item, kind, err := readItem(raw)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestThinkingIsForModelsThatThink(t *testing.T) {
 		{"gpt-5.2", "openai", true},
 		{"gpt-4.1", "openai", false},
 		{"gpt-of-tomorrow", "openai", true},
-		{"gpt-5.2", "openai", true}, // what was encoded for another is not sent
+		{"gpt-5.2", "openai", true}, // the encoding for another model is not sent
 		{"gpt-4.1", "elsewhere", true},
 	} {
 		req := conversations[test.provider]

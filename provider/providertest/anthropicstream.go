@@ -43,7 +43,7 @@ func isRedacted(data string) bool {
 func (w anthropicWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
 	early := usage
-	early.Out = 1 // what comes out is counted as it comes
+	early.Out = 1 // output tokens are counted as they are sent
 	frames := []frame{
 		newFrame("message_start", map[string]any{"message": w.message([]any{}, nil, anthropicUsage(early))}),
 		newFrame("ping", nil),

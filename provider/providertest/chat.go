@@ -99,7 +99,7 @@ type chatWire struct {
 	thinking string
 
 	mu       sync.Mutex
-	thoughts map[string]bool // what it has thought
+	thoughts map[string]bool // thinking that it has sent
 }
 
 func (w *chatWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {

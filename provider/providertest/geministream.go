@@ -24,7 +24,7 @@ func geminiChunk(parts []any, stop string, usage map[string]any) map[string]any 
 // signed, and so are thinking and text at their ends.
 func (geminiWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
-	early := geminiUsage(belay.Usage{In: usage.In, CacheRead: usage.CacheRead}) // what comes out is counted at the end
+	early := geminiUsage(belay.Usage{In: usage.In, CacheRead: usage.CacheRead}) // output tokens are counted at the end
 	var frames []frame
 	said, calls := "", 0
 	for _, p := range reply.Parts {

@@ -174,7 +174,7 @@ func shownOutcomes(t testing.TB, outcomes []recordedOutcome) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plain []recordedOutcome // what was written and read is spelled alike
+	var plain []recordedOutcome // so that written and read values have the same form
 	if err := json.Unmarshal([]byte(scrub(string(data), "")), &plain); err != nil {
 		t.Fatal(err)
 	}

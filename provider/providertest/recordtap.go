@@ -54,7 +54,7 @@ func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	onward.Header = r.Header.Clone()
-	onward.Header.Del("Accept-Encoding") // what is kept must be readable
+	onward.Header.Del("Accept-Encoding") // the recorded text must be readable
 	onward.Header.Del("Connection")
 	answer, err := http.DefaultTransport.RoundTrip(onward)
 	if err != nil {

@@ -70,7 +70,7 @@ var streamRules = []rule{
 				if text += chunk.Text; chunk != (belay.Chunk{}) {
 					continue
 				}
-				if signs++; signs == 10 { // what stands in front of the first piece may be one too
+				if signs++; signs == 10 { // events before the first piece can be pings, too
 					close(on)
 				}
 			}

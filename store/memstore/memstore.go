@@ -54,7 +54,7 @@ type session struct {
 
 // besides holds the fields that most sessions do not need.
 type besides struct {
-	visible   []*belay.Message   // what the model sees; nil: all messages
+	visible   []*belay.Message   // messages that the model sees; nil: all messages
 	calls     []belay.CallRecord // calls of the last response, by index
 	approvals []*approval        // in the order in which they were asked
 	asked     int                // index of the first approval of the last response

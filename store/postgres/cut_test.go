@@ -203,11 +203,11 @@ func TestReleaseWhileDown(t *testing.T) {
 		if err == nil {
 			return
 		}
-		wantError(t, "Open of what is to be let go of", err, belay.ErrHeld)
+		wantError(t, "Open of a session that is not released yet", err, belay.ErrHeld)
 		select {
 		case <-often.C:
 		case <-over:
-			t.Fatal("it is never let go of")
+			t.Fatal("it is never released")
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestSilentWhileListening(t *testing.T) {
 	got := claims(ctx, s)
 	waits(ctx, t, dsn)
 	p.silence()
-	submit(t, openDSN(t, dsn, nil), "a") // nobody polls, and the notification is lost
+	submit(t, openDSN(t, dsn, nil), "a") // without polling, and the notification is lost
 	wantClaim(t, got, "a")
 }
 
@@ -218,7 +218,7 @@ func TestLivesWhileThePoolIsBusy(t *testing.T) {
 		select {
 		case <-often.C:
 		case <-over:
-			t.Fatal("what is owed is never let go of")
+			t.Fatal("the session is never released")
 		}
 	}
 }

@@ -98,7 +98,7 @@ var approvalFaults = []fault{
 		d.Allow = true
 		return f.inner.Decide(ctx, d)
 	}), []string{"a denial is a decision"}},
-	{"lets go of a session that is decided about", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+	{"releases a session when an approval is decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		session := f.asked(d.Approval).Session
 		return must(f.inner.Decide(ctx, d))(f.inner.Release(ctx, session, f.known()[session]))
 	}), []string{"an approval of a held session can be decided, and the session stays held"}},

@@ -98,7 +98,7 @@ func (s putsOffBlindly) Settle(ctx context.Context, due belay.DueTurn, again tim
 	}
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
-	if next, err := s.TurnStore.Claim(short, belay.TurnFilter{}); err == nil { // what came meanwhile does not count
+	if next, err := s.TurnStore.Claim(short, belay.TurnFilter{}); err == nil { // later messages do not count
 		return s.TurnStore.Settle(ctx, next, belay.Never)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (s neverWorks) Load(ctx context.Context) (belay.Load, error) {
 type forgetsWaking struct{ belay.TurnStore }
 
 func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
-	for again.IsZero() && due.Mark < 5 { // whatever has come since
+	for again.IsZero() && due.Mark < 5 { // whatever was submitted since
 		due.Mark++
 		if err := s.TurnStore.Settle(ctx, due, again); err != nil {
 			return err

@@ -27,7 +27,7 @@ import (
 // The tests start their own binary again, as workers.
 const childPart = "BELAY_FLEET_TEST"
 
-// part is what a child is told to do.
+// part is the task of a child.
 type part struct {
 	DSN string `json:"dsn"`
 	// Dir is where effects are noted.
@@ -43,13 +43,13 @@ type part struct {
 	Hanging int `json:"hanging"`
 	// Pause is how long a tool takes.
 	Pause time.Duration `json:"pause"`
-	// Sample is how often it tells how large it is; 0 for never.
+	// Sample is how often it reports its size; 0 for never.
 	Sample time.Duration `json:"sample"`
 
-	done chan struct{} // is told of a turn that has ended, and of a job
+	done chan struct{} // called for an ended turn, and for a job
 }
 
-// line is what a child says.
+// line is a line of a child's output.
 type line struct {
 	Ready   bool            `json:"ready,omitempty"`
 	Point   string          `json:"point,omitempty"`
@@ -100,7 +100,7 @@ func child() {
 func (p *part) play() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	go func() { // a child does not outlive the test
+	go func() { // a child ends with the test
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
@@ -163,7 +163,7 @@ func (p *part) open(ctx context.Context) (shared, error) {
 	return postgres.Open(ctx, p.DSN, &postgres.Options{Takeover: p.Takeover, JobPoll: 20 * time.Millisecond, TurnPoll: 500 * time.Millisecond, MaxConns: 6, Logger: log})
 }
 
-// note tells that a turn or a job is done, if somebody wants to know.
+// note reports that a turn or a job is done, if that is wanted.
 func (p *part) note() {
 	select {
 	case p.done <- struct{}{}:
@@ -171,7 +171,7 @@ func (p *part) note() {
 	}
 }
 
-// effect notes what was done in the world: one line for each time, written at once.
+// effect records an effect: one line each, written in one call.
 func (p *part) effect(what string) error {
 	f, err := os.OpenFile(filepath.Join(p.Dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -181,7 +181,8 @@ func (p *part) effect(what string) error {
 	return errors.Join(err, f.Close())
 }
 
-// agent is that of all workers. A message "call a, b" has its tools called, one a step.
+// agent returns the agent of all workers. A message "call a, b" makes it call these
+// tools, one per step.
 func (p *part) agent(s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	tool := func(name string, traits belay.ToolTraits) belay.Tool {
 		return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -229,7 +230,7 @@ func (p *part) agent(s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	})
 }
 
-// misbehave fails or hangs now and then.
+// misbehave fails or hangs from time to time.
 func (p *part) misbehave(ctx context.Context) error {
 	switch n := rand.IntN(100); {
 	case n < p.Failing:
@@ -242,7 +243,7 @@ func (p *part) misbehave(ctx context.Context) error {
 	}
 }
 
-// stand waits until there is a file "go".
+// stand waits until the file "go" exists.
 func (p *part) stand(ctx context.Context) error {
 	often := time.NewTicker(5 * time.Millisecond)
 	defer often.Stop()
@@ -258,8 +259,8 @@ func (p *part) stand(ctx context.Context) error {
 	}
 }
 
-// tripwire counts the points that a process passes, and ends the process at one of
-// them.
+// tripwire counts the points that a process passes, and kills the process at one
+// of them.
 type tripwire struct {
 	kill string
 
@@ -326,7 +327,7 @@ func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	return err
 }
 
-// effects reads what was done in the world.
+// effects reads the recorded effects.
 func effects(dir string) (map[string]int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "effects"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(withServer(m))
 }
 
-// server is the tests' own. It has a template with an empty store.
+// server is the server of the tests. It has a template with an empty store.
 var server *pgtest.Server
 
 const template = "belay_template"
@@ -60,14 +60,14 @@ func failed(err error) int {
 }
 
 const (
-	// patience ends a test that hangs.
+	// patience is the timeout of a test.
 	patience = time.Minute
 	// takeover is what the tests wait for.
 	takeover = 1500 * time.Millisecond
 )
 
-// model answers by the transcript alone: whoever asks it for a step gets the same
-// answer. The last user message says which tools are called, one a step: "call a, b".
+// model answers from the transcript alone: every process gets the same answer for a
+// step. The last user message names the tools to call, one per step: "call a, b".
 type model struct{}
 
 func (model) Info() belay.ModelInfo { return belay.ModelInfo{Name: "fleet"} }
@@ -148,7 +148,7 @@ func begin(t testing.TB, p part) *process {
 	return w
 }
 
-// kill ends the worker as a power cut would.
+// kill kills the worker, like a power failure.
 func (w *process) kill() {
 	w.once.Do(func() {
 		_ = w.Process.Kill()
@@ -168,7 +168,7 @@ func (w *process) end() {
 	})
 }
 
-// until is the next line that is asked for.
+// until returns the next line that matches.
 func (w *process) until(what string, is func(line) bool) line {
 	w.t.Helper()
 	over := time.After(patience)
@@ -203,7 +203,7 @@ func open(t testing.TB, dsn string, opts *postgres.Options) *postgres.Store {
 	return s
 }
 
-// submit submits what must be accepted.
+// submit submits a turn and fails the test on an error.
 func submit(t testing.TB, s belay.TurnStore, session, text string) {
 	t.Helper()
 	turn, err := belay.NewQueuedTurn(session, "main", text)
@@ -244,7 +244,7 @@ func atRest(ctx context.Context, t testing.TB, s *postgres.Store) {
 	}
 }
 
-// read is what a session says, as "kind: text".
+// read returns the messages of a session, as "kind: text".
 func read(t testing.TB, s belay.Store, session string) (all []string) {
 	t.Helper()
 	for m, err := range s.Read(context.Background(), session, 0) {
@@ -265,12 +265,12 @@ func read(t testing.TB, s belay.Store, session string) (all []string) {
 	return all
 }
 
-// interruption is how the result of a call begins that was under way.
+// interruption is the beginning of the result of an interrupted call.
 const interruption = "result: The process ended before this call was answered"
 
-// check asserts that a session's one turn, with these tools, was told to its end: each
-// call has its result, or the model was told that it is lost, and what is not
-// idempotent ran once at most.
+// check asserts that the only turn of a session, with these tools, has ended: each
+// call has its result, or an interruption, and tools that are not idempotent ran at
+// most once.
 func check(t testing.TB, s belay.Store, done map[string]int, session string, tools ...string) {
 	t.Helper()
 	task := "call " + strings.Join(tools, ", ")

@@ -20,7 +20,7 @@ import (
 )
 
 // endLeases ends the leases of processes that have ended: waiting for each would take
-// the matrix a long time. The other tests wait.
+// too long. The other tests wait.
 func endLeases(t testing.TB, dsn string) {
 	t.Helper()
 	ctx := context.Background()
@@ -49,8 +49,9 @@ func endLeases(t testing.TB, dsn string) {
 	}
 }
 
-// A worker may be killed at any point of a turn, and another one ends it: nothing is
-// lost, nothing is done twice, and the list of due turns is empty in the end.
+// A worker can be killed at any point of a turn, and another one ends the turn:
+// nothing is lost, nothing is done twice, and the list of due turns is empty at the
+// end.
 //
 // SPEC L-01, L-02, J-03, J-04
 func TestKillMatrix(t *testing.T) {
@@ -99,7 +100,8 @@ func TestKillMatrix(t *testing.T) {
 	}
 }
 
-// On a file the system tells that a worker is gone: another one ends its turn at once.
+// On a file the system shows that a worker has ended: another one ends its turn at
+// once.
 //
 // SPEC L-01, L-02
 func TestKilledOnAFile(t *testing.T) {
@@ -131,7 +133,8 @@ func TestKilledOnAFile(t *testing.T) {
 	check(t, s, done, "a", "send", "stand", "send")
 }
 
-// A turn that one worker parked is decided in another process and ended by a third.
+// A turn that one worker parked is decided in another process and ended by a third
+// one.
 //
 // SPEC P-08
 func TestApprovalAcrossProcesses(t *testing.T) {
@@ -164,8 +167,8 @@ func TestApprovalAcrossProcesses(t *testing.T) {
 	check(t, s, done, "a", "send", "deploy")
 }
 
-// A worker that is told to end ends what it can and hands over the rest, and others go
-// on at once: nobody waits for a lease.
+// A worker that is stopped ends what it can and hands over the rest, and others
+// continue at once, without waiting for a lease.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	dsn, dir := server.Database(t, template), t.TempDir()

@@ -10,8 +10,8 @@ import (
 )
 
 // A thousand sessions, four workers, a kill every few seconds, the server restarted
-// once, hooks that fail and hang: all turns end, nothing is done twice, nothing is left
-// behind, and a worker that lives through all of it does not grow.
+// once, hooks that fail and hang: all turns end, nothing is done twice, nothing is
+// left, and a worker that survives all of it does not grow.
 //
 // SPEC L-01, L-02, J-04, J-05, P-08
 func TestSoakStorm(t *testing.T) {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// sample is how large a worker is at a moment: what is left on its heap when garbage is
-// collected, in bytes, and its goroutines.
+// sample is the size of a worker at a moment: its heap after a garbage collection, in
+// bytes, and its goroutines.
 type sample struct {
 	Heap       uint64 `json:"heap"`
 	Goroutines int    `json:"goroutines"`
 }
 
-// sampling tells from time to time how large this process is, until ctx is done. The
-// channel is closed when it has ended.
+// sampling reports the size of this process from time to time, until ctx is done.
+// The channel is closed when it has ended.
 func (p *part) sampling(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if p.Sample == 0 {
@@ -43,8 +43,7 @@ func (p *part) sampling(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// What a worker may grow by: the work differs from moment to moment, and a leak does not
-// stop at this.
+// How much a worker may grow: the work varies, but a leak would exceed this.
 const (
 	growth       = 2
 	someHeap     = 4 << 20
@@ -52,8 +51,8 @@ const (
 	fewestKnown  = 9
 )
 
-// flat says what grows over the samples of a process: the last third is held against the
-// first, each by its median.
+// flat returns what grows over the samples of a process: it compares the medians of the
+// last and the first third.
 func flat(samples []sample) error {
 	if len(samples) < fewestKnown {
 		return fmt.Errorf("there are %d samples, want at least %d", len(samples), fewestKnown)
@@ -82,7 +81,7 @@ func flat(samples []sample) error {
 	return nil
 }
 
-// Growth is found, in what is stored and in what runs.
+// Growth of memory and of goroutines is found.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 	grows := func(heap uint64, goroutines int) (all []sample) {

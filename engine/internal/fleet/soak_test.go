@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// storm is how many sessions are taken by how many workers, and what happens to them.
+// storm defines how many sessions and workers there are, and which failures occur.
 type storm struct {
 	sessions, workers, turns int
 	takeover                 time.Duration
@@ -30,16 +30,16 @@ type storm struct {
 	tool     time.Duration // how long a tool takes
 	failing  int
 	hanging  int
-	// sample is how often the first worker tells how large it is. It is killed by nobody
-	// then, so that it can grow, and must not.
+	// sample is how often the first worker reports its size. That worker is not killed,
+	// so that a leak would show.
 	sample time.Duration
 }
 
-// stories are what is asked of sessions.
+// stories are the tasks of sessions.
 var stories = [][]string{{"send", "look"}, {"look", "send", "send"}, {"send"}, {"send", "deploy"}}
 
-// weather has sessions taken while workers are killed and connections cut. All turns
-// end, nothing is done twice, and the counts add up.
+// weather runs sessions while workers are killed and connections are cut. All turns
+// must end, nothing must be done twice, and the counts must match.
 func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*patience)
@@ -121,7 +121,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	}
 }
 
-// settle decides what is asked until nothing is left.
+// settle decides pending approvals until nothing is left.
 func (st *storm) settle(ctx context.Context, t *testing.T, s *postgres.Store) {
 	often := time.NewTicker(50 * time.Millisecond)
 	defer often.Stop()
@@ -139,7 +139,8 @@ func (st *storm) settle(ctx context.Context, t *testing.T, s *postgres.Store) {
 	}
 }
 
-// left decides what is asked, and counts what is left. The server may be away.
+// left decides pending approvals, and counts what is left. The server can be
+// unreachable.
 func (st *storm) left(ctx context.Context, s *postgres.Store) (int, error) {
 	for a, err := range s.Approvals(ctx, belay.ApprovalFilter{Pending: true}) {
 		if err == nil {
@@ -177,7 +178,7 @@ func cut(ctx context.Context, t testing.TB, dsn string) {
 	}
 }
 
-// checkAll holds all sessions against what must be.
+// checkAll checks all sessions.
 func (st *storm) checkAll(ctx context.Context, t *testing.T, s *postgres.Store, dir string) {
 	t.Helper()
 	done, err := effects(dir)
@@ -220,8 +221,8 @@ func (st *storm) checkAll(ctx context.Context, t *testing.T, s *postgres.Store, 
 	}
 }
 
-// Many sessions are taken to their ends by workers that are killed, that are cut off
-// from the server, and whose hooks fail.
+// Many sessions reach their ends although workers are killed and disconnected, and
+// hooks fail.
 //
 // SPEC L-01, L-02, J-04, J-05, P-08
 func TestStorm(t *testing.T) {

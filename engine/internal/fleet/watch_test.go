@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A session is watched from another process than the one that takes its turns. While
-// connections are cut no message is left out, and none comes twice.
+// A session is watched from another process than the one that runs its turns. While
+// connections are cut, no message is skipped or repeated.
 //
 // SPEC L-03
 func TestWatchWhileCut(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWatchWhileCut(t *testing.T) {
 			continue
 		}
 		if after++; update.Message.Seq != after {
-			t.Fatalf("message %d comes where %d is the next", update.Message.Seq, after)
+			t.Fatalf("got message %d, want %d", update.Message.Seq, after)
 		}
 		if after == turns*each {
 			return

@@ -14,7 +14,7 @@ import (
 )
 
 // A worker that is stopped for longer than its lease loses its turn to another, which
-// ends it. When it goes on, nothing it wants to store is stored, and no tool that is not
+// ends it. When it continues, none of its writes is stored, and no tool that is not
 // idempotent has run twice.
 //
 // SPEC L-01, L-02
@@ -55,7 +55,7 @@ func TestZombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, s, done, "a", "send", "stand", "send")
-	// It takes part again.
+	// It registers again.
 	other.kill()
 	submit(t, s, "b", "call send")
 	if l := zombie.until("that it takes another turn", func(l line) bool { return l.Session == "b" }); l.End != belay.EndTurn {

@@ -1,4 +1,4 @@
-// Command go is a hook as a worker: it keeps writers out of production.
+// Command go is a hook as a worker: it denies writes to production.
 package main
 
 import (

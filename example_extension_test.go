@@ -10,8 +10,6 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// docs:begin extension
-
 // House is a subsystem: it brings a tool, a hook and a line of the system prompt,
 // and looks at what users type.
 type House struct{ Rules []string }
@@ -53,8 +51,6 @@ func (h House) Directives() []belay.Directive {
 		},
 	}}
 }
-
-// docs:end extension
 
 // A subsystem is a Go value with a name and any of a few interfaces.
 func ExampleExtension() {

@@ -8,15 +8,11 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// docs:begin triage
-
 // Triage is the answer that the turn must give.
 type Triage struct {
 	Severity string   `json:"severity" jsonschema:"low, medium or high"`
 	Files    []string `json:"files" jsonschema:"the files that are to blame"`
 }
-
-// docs:end triage
 
 // A turn can return a Go value. If the model gives something else, it gets the errors and
 // tries again.
@@ -29,12 +25,10 @@ func ExampleAnswer() {
 	}, nil)
 	agent := must(belay.New(model, nil))
 
-	// docs:begin typed-answer
 	triage, turn, err := belay.Answer[Triage](ctx, agent.Session("demo"), "Triage the crash report.")
 	check(err)
 	fmt.Println(triage.Severity, triage.Files)
 	fmt.Println(turn.Reason, "after", turn.Steps, "steps")
-	// docs:end typed-answer
 
 	// The messages to the model on the way:
 	for message, err := range agent.Session("demo").Messages(ctx) {

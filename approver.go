@@ -13,9 +13,13 @@ type Approver interface {
 	Approve(ctx context.Context, question Question) (Decision, error)
 }
 
-// Question is an approval with the input of the call.
+// Question is an approval with the input of the call. It can also be a call that its tool
+// parked: then Wait is set, and ID and Hash are empty.
 type Question struct {
 	Approval
+	// Wait is the name that the tool gave to [Park]. Nobody can decide such a call: it
+	// continues with [Session.Resume] when what it waits for has happened.
+	Wait string `json:"wait,omitempty"`
 	// Input is the final input of the call.
 	Input json.RawMessage `json:"input"`
 	// Agent is the name of the agent that makes the call.

@@ -37,15 +37,18 @@ const (
 
 // Event reports what happens in a turn. Its kind determines which fields are set.
 type Event struct {
-	// Seq counts the events of a session since it was opened. A watcher that misses events
-	// gets a [MissedError].
-	Seq     uint64    `json:"seq"`
-	Kind    EventKind `json:"type"`
-	Time    time.Time `json:"time"`
-	Session string    `json:"session"`
-	Turn    string    `json:"turn"`
-	Step    int       `json:"step,omitempty"`
-	Agent   string    `json:"agent"`
+	// Seq counts the events of a session since it was opened. It is 0 for an event of what
+	// is stored. A watcher that misses events gets a [MissedError].
+	Seq uint64 `json:"seq,omitempty"`
+	// Position is where to continue after this event, also in another process: see
+	// WatchOptions.After. Only a watcher that was given a position gets it.
+	Position string    `json:"position,omitempty"`
+	Kind     EventKind `json:"type"`
+	Time     time.Time `json:"time"`
+	Session  string    `json:"session"`
+	Turn     string    `json:"turn"`
+	Step     int       `json:"step,omitempty"`
+	Agent    string    `json:"agent"`
 	// Run, Parent and Depth identify the run of a subagent. They are empty for the main
 	// agent.
 	Run    string `json:"run,omitempty"`
@@ -72,8 +75,8 @@ type Event struct {
 	Call *CallPart `json:"call,omitempty"`
 	// Result is the result of the call.
 	Result *Result `json:"result,omitempty"`
-	// Message is the stored response of a model_response, or the summary of a
-	// compaction_end.
+	// Message is the stored response of a model_response, the summary of a compaction_end,
+	// or the user's message of a turn_start that comes from the store.
 	Message *Message `json:"message,omitempty"`
 	// Usage is the usage of the step, in a token_consumption.
 	Usage *Usage `json:"usage,omitempty"`
@@ -87,6 +90,9 @@ type Event struct {
 	Retry bool `json:"retry,omitempty"`
 	// End is the result of the turn, in a turn_end.
 	End *Turn `json:"end,omitempty"`
+
+	stored int64 // the last message that was stored when it happened
+	turns  int   // the number of the turn, in a turn_end
 }
 
 // Sources of an invocation.

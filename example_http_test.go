@@ -2,6 +2,7 @@ package belay_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,6 +41,10 @@ func newServer(agent *belay.Agent) http.Handler {
 		}
 		stream(w, agent.Session(r.PathValue("id")).Resume(r.Context()))
 	})
+	mux.HandleFunc("GET /sessions/{id}/events", func(w http.ResponseWriter, r *http.Request) {
+		after := cmp.Or(r.Header.Get("Last-Event-ID"), "0") // a client that comes back says what it got last
+		stream(w, agent.Watch(r.Context(), &belay.WatchOptions{Session: r.PathValue("id"), After: after}))
+	})
 	return mux
 }
 
@@ -64,7 +69,10 @@ func stream(w http.ResponseWriter, events iter.Seq2[belay.Event, error]) {
 		if err != nil {
 			return
 		}
-		_, _ = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", event.Seq, event.Kind, data)
+		if event.Position != "" {
+			_, _ = fmt.Fprintf(w, "id: %s\n", event.Position)
+		}
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event.Kind, data)
 		if http.NewResponseController(w).Flush() != nil {
 			return // the client has left: leaving the loop cancels the turn
 		}

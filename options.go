@@ -86,6 +86,11 @@ type Options struct {
 	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts,
 	// with a pause from 1 s, doubling up to 30 s, minus up to half of it at random.
 	Retry hook.Retry
+	// ReleaseIdle releases each session at the end of a turn, so that another process can
+	// use it at once. The next turn reads the session from the store again. Set it if
+	// several processes serve the same sessions. Defaults to false: a session that was used
+	// stays open until [Session.Close], and other processes get ErrHeld.
+	ReleaseIdle bool
 	// SpillDir is where the full text of results is kept that are too long for the model.
 	// Defaults to a directory in the system's temporary directory.
 	SpillDir string

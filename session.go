@@ -49,7 +49,8 @@ type Session struct {
 	started  bool        // session.start has fired
 
 	closed atomic.Bool
-	view   sync.Mutex // guards writes of state.Usage, for readers that do not hold the slot
+	stored atomic.Int64 // the last message that will not change, for those who do not hold the slot
+	view   sync.Mutex   // guards writes of state.Usage, for readers that do not hold the slot
 }
 
 // openTurn is the stored state of the calls of a running turn.
@@ -153,8 +154,8 @@ func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.agent.store.Read(ctx, s.id, 0)
 }
 
-// Fork makes a new session that begins with this one's messages up to number at. Calls
-// without results get aborted ones.
+// Fork makes a new session that begins with this one's messages up to number at, and has its
+// labels. Calls without results get aborted ones.
 func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
 	var copied []*Message
 	for m, err := range s.agent.store.Read(ctx, s.id, 0) {
@@ -188,7 +189,10 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 			Session: id, Epoch: stored.Epoch, Messages: copied, State: &SessionState{ForkedFrom: &ForkPoint{s.id, at}},
 		})
 	}
-	if err = errors.Join(err, s.agent.store.Release(ctx, id, stored.Epoch)); err != nil {
+	if err = errors.Join(err, s.agent.store.Release(ctx, id, stored.Epoch)); err == nil {
+		err = s.copyLabels(ctx, id)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("fork %q to %q: %w", s.id, id, err)
 	}
 	return s.agent.Session(id), nil
@@ -299,6 +303,7 @@ func (s *Session) open(ctx context.Context) error {
 	s.held = true
 	s.ids = callIDs{}
 	s.epoch, s.last, s.messages = stored.Epoch, stored.Last, stored.Messages
+	s.stored.Store(settledUntil(&stored.State, s.last))
 	s.underway = nil
 	if stored.State.Turn != nil {
 		s.underway = &openTurn{stored.Calls, stored.Approvals}

@@ -72,6 +72,13 @@ type SessionFilter struct {
 	Prefix string
 	// Open selects sessions with a running or parked turn.
 	Open bool
+	// Labels selects sessions that have all of these labels with these values. No session
+	// has a label with an empty value.
+	Labels map[string]string
+	// After is the [SessionInfo.Cursor] of the last session of the previous page: the
+	// listing continues after it. Sessions that are created or changed between two pages
+	// come first in a new listing, and do not shift the pages. Defaults to the first page.
+	After string
 	// Limit is the maximum number. Defaults to all.
 	Limit int
 }
@@ -85,8 +92,11 @@ type SessionInfo struct {
 	// Last is the number of the last message, 0 if there is none.
 	Last int64 `json:"last"`
 	// Held says that a process has it open.
-	Held  bool         `json:"held,omitempty"`
-	State SessionState `json:"state"`
+	Held bool `json:"held,omitempty"`
+	// Title and Labels are set with [Session.Describe].
+	Title  string            `json:"title,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	State  SessionState      `json:"state"`
 }
 
 // ApprovalFilter selects approvals. Every field that is set must match.
@@ -204,6 +214,9 @@ type TurnState struct {
 	// Parked says that the turn waits for someone. Otherwise it is running, or was running
 	// when its process ended.
 	Parked bool `json:"parked,omitempty"`
+	// Waits are the calls of a parked turn that their tools parked. Calls that wait for an
+	// approval are not among them: see [Questions].
+	Waits []ParkedCall `json:"waits,omitempty"`
 	// Policy, Context, Sections and Bundles are the contributions of hooks at the beginning
 	// of the turn.
 	Policy   policy.Settings `json:"policy,omitempty"`
@@ -229,6 +242,15 @@ type TurnState struct {
 	// Children is the part of Usage that the turns of subagents have used in the open step, by
 	// their ids. When a process was killed, what a child used and nobody counted is added.
 	Children map[string]Usage `json:"children,omitempty"`
+}
+
+// ParkedCall is a call that its tool parked.
+type ParkedCall struct {
+	// Call is the call's id.
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	// Wait is the name that the tool gave to [Park].
+	Wait string `json:"wait"`
 }
 
 // CallState is the state of a call.

@@ -15,7 +15,8 @@ type Turn struct {
 	// By and Why say who blocked the turn, or what went wrong.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
-	// Waits are the approvals that a parked turn waits for, with their inputs.
+	// Waits are what a parked turn waits for, with the inputs of the calls: approvals, and
+	// calls that their tools parked.
 	Waits []Question `json:"waits,omitempty"`
 	// Diagnostics report failures of hooks, and what was cut or left out.
 	Diagnostics []hook.Diagnostic `json:"diagnostics,omitempty"`

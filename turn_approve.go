@@ -192,7 +192,12 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 
 // question returns a call's approval with its input.
 func (t *turn) question(c *call) Question {
-	q := Question{Approval: *c.approval, Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
+	q := Question{Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
+	if c.approval != nil && c.approval.Decided == nil {
+		q.Approval = *c.approval
+	} else { // its tool parked it
+		q.Approval, q.Wait = Approval{Session: t.scope.Session, Turn: t.state.ID, Call: c.ID, Tool: c.Tool}, c.Wait
+	}
 	if t.lineage != nil {
 		q.Run, q.Depth = t.lineage.run, t.lineage.depth
 	}

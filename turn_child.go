@@ -64,7 +64,9 @@ func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context
 		status, message = failure.Status, failure.Message
 	case turn.Reason == EndParked:
 		status = ChildParked
-		c.wish(func(w *wishes) { w.waits = append(w.waits, turn.Waits...) })
+		if len(turn.Waits) > 0 {
+			c.wish(func(w *wishes) { w.waits, w.askedBelow = append(w.waits, turn.Waits...), append(w.askedBelow, c.call) })
+		}
 	}
 	if turn != nil && !l.counted.Load() {
 		l.charge("", turn.Usage)

@@ -67,6 +67,10 @@ func (t *turn) store() (err error) {
 		t.write.usage = c.State.Turn.Usage
 	}
 	s.last += int64(len(messages))
+	if now := settledUntil(c.State, s.last); now != s.stored.Load() {
+		s.stored.Store(now)
+		t.agent.watchers.tellStored(s.id, now)
+	}
 	if c.Amended != nil { // a copy, because others may read the old slice
 		s.messages = slices.Clone(s.messages)
 		s.messages[len(s.messages)-1] = c.Amended

@@ -23,6 +23,9 @@ func (t *turn) emit(e Event) {
 	e.Time = time.Now()
 	e.Session, e.Turn, e.Agent = t.scope.Session, t.state.ID, t.scope.Agent
 	orDefault(&e.Step, t.state.Step)
+	if e.stored = t.session.stored.Load(); e.Kind == EventTurnEnd {
+		e.turns = t.session.state.Turns
+	}
 	if t.lineage != nil && e.Run == "" {
 		e.Run, e.Parent, e.Depth = t.lineage.run, t.lineage.parent.runID(), t.lineage.depth
 	}

@@ -79,6 +79,9 @@ func (t *turn) finish(end EndReason) {
 			end = EndError
 		}
 	}
+	if t.agent.opts.ReleaseIdle {
+		t.session.release(t.base)
+	}
 	t.report(end)
 }
 

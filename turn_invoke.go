@@ -78,8 +78,13 @@ func (t *turn) endAfter(b *batch) EndReason {
 func (t *turn) park(b *batch) EndReason {
 	t.state.Parked = true
 	for _, c := range b.calls {
-		if c.result == nil && c.approval != nil && c.approval.Decided == nil {
+		switch {
+		case c.result != nil:
+		case c.approval != nil && c.approval.Decided == nil:
 			t.waits = append(t.waits, t.question(c))
+		case c.state == CallParked && !slices.Contains(t.askedBelow, c.ID):
+			t.waits = append(t.waits, t.question(c))
+			t.state.Waits = append(t.state.Waits, ParkedCall{Call: c.ID, Tool: c.Tool, Wait: c.Wait})
 		}
 	}
 	if err := t.commit(nil, b.records(false), b.approvals()); err != nil {

@@ -41,6 +41,7 @@ type turn struct {
 	text        string // the model's last text
 	recent      []fingerprint
 	waits       []Question
+	askedBelow  []string      // the calls whose subagents wait for something
 	missing     func() string // what the model still has to give, in words for the model; nil if nothing is missing
 }
 
@@ -95,7 +96,7 @@ func (t *turn) resume() EndReason {
 		t.quiet = true // it does not continue
 		return EndParked
 	}
-	open.Parked = false
+	open.Parked, open.Waits = false, nil
 	t.session.told = "" // it continues, and will end again
 	t.request.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})

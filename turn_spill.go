@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/spill"
 )
 
 // fit makes a result acceptable for the model and the store: a failure has a class, render
@@ -60,24 +61,15 @@ func (t *turn) resultLimit(c *call) int {
 	return t.agent.opts.Limits.ResultCharacters
 }
 
-// spill writes a text to a file that only this user can read. The file's name is made from
-// the place of the call, and cannot lead out of the directory.
+// spill writes a text to a file of the session that only this user can read. The file's
+// name is made from the place of the call.
 func (t *turn) spill(c *call, text string) (string, error) {
 	dir, err := t.agent.spillDir()
 	if err != nil {
 		return "", err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = root.Close() }() // there was nothing left to write
-	name := strings.ReplaceAll(reference(t.scope.Session, t.scope.Turn, fmt.Sprint(c.Step), c.ID), "/", "_") + ".txt"
-	name = strings.ReplaceAll(name, ":", "-")
-	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("spill: %w", err)
-	}
-	return filepath.Join(dir, name), nil
+	name := strings.NewReplacer("/", "_", ":", "-").Replace(reference(t.scope.Turn, fmt.Sprint(c.Step), c.ID))
+	return spill.Write(dir, t.scope.Session, name+".txt", text)
 }
 
 // spillDir makes the directory for long results on first use.
@@ -91,5 +83,5 @@ func (a *Agent) spillDir() (string, error) {
 		}
 		a.opts.SpillDir = dir
 	}
-	return a.opts.SpillDir, os.MkdirAll(a.opts.SpillDir, 0o700)
+	return a.opts.SpillDir, nil
 }

@@ -21,7 +21,8 @@ type wishes struct {
 	children    map[string]Usage // what is counted of each child's turn, in this step
 	ahead       map[string]Usage // the part of children that the child itself has not counted yet
 	waits       []Question
-	missing     error // of a child that could not be resumed
+	askedBelow  []string // the calls whose children wait for something
+	missing     error    // of a child that could not be resumed
 	pending     []wishedReminder
 	diagnostics []hook.Diagnostic
 }
@@ -84,11 +85,12 @@ func (t *turn) gatherWishes() {
 	}
 	t.state.Usage, t.state.Children = t.state.Usage.add(w.spent), maps.Clone(w.children)
 	t.waits = append(t.waits, w.waits...)
+	t.askedBelow = append(t.askedBelow, w.askedBelow...)
 	for _, p := range w.pending {
 		t.session.state.Pending = append(t.session.state.Pending, p.PendingReminder)
 	}
 	t.diagnostics = append(t.diagnostics, w.diagnostics...)
-	w.injected, w.spent, w.waits, w.pending, w.diagnostics = nil, Usage{}, nil, nil, nil
+	w.injected, w.spent, w.waits, w.askedBelow, w.pending, w.diagnostics = nil, Usage{}, nil, nil, nil, nil
 }
 
 // compactIfAsked compacts the context if a tool asked for it or if the context is full.

@@ -15,6 +15,11 @@ type WatchOptions struct {
 	Session string
 	// Buffer is how many events may wait for the watcher. Defaults to 256.
 	Buffer int
+	// After is the [Event.Position] of the last event that the watcher got, or the number
+	// of the last message that it knows: "0" for none. It needs a Session. The watcher
+	// then gets the events of what was stored after that, and continues with what
+	// happens, as Watch says. Defaults to what happens from now on.
+	After string
 }
 
 // MissedError tells a watcher that it missed events.
@@ -32,19 +37,26 @@ func (e *MissedError) Error() string {
 // is closed, they are yielded first. Watch never slows down a turn: if a watcher is too
 // slow, the oldest waiting events are dropped, it gets a *MissedError, and it continues.
 // Watching begins when Watch returns.
+//
+// With WatchOptions.After, a position, events have positions, and a watcher can continue
+// where it left off, also in another process. The events of messages then come from the
+// store, in the order of the messages, without gaps and without repetition: turn_start with
+// the user's message, model_response and its tool_use, tool_use_result when the results of
+// the step are stored, and compaction_end. If the last turn has ended or is parked, its
+// turn_end follows, without Text, Steps and Usage. Nothing else is stored, and so not
+// repeated: deltas, progress, output of hooks, errors, the events of subagents, and those of
+// approvals, for which there is [Questions]. They come as they happen, in turns that this
+// agent runs. ErrCursor: the position is invalid.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
 	return a.watch(ctx, a.done, opts)
 }
 
 // watch is Watch with a channel that is closed when no more events will come.
 func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
-	w := &watcher{wake: make(chan struct{}, 1), size: 256}
-	if opts != nil {
-		w.session = opts.Session
-		if opts.Buffer != 0 {
-			w.size = max(opts.Buffer, 1)
-		}
+	if opts != nil && opts.After != "" {
+		return a.watchStored(ctx, last, opts)
 	}
+	w := newWatcher(opts)
 	a.watchers.add(w)
 	stop := context.AfterFunc(ctx, func() { a.watchers.remove(w) })
 	return func(yield func(Event, error) bool) {
@@ -74,6 +86,18 @@ func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOpti
 			}
 		}
 	}
+}
+
+// newWatcher makes a watcher with its settings.
+func newWatcher(opts *WatchOptions) *watcher {
+	w := &watcher{wake: make(chan struct{}, 1), size: 256}
+	if opts != nil {
+		w.session = opts.Session
+		if opts.Buffer != 0 {
+			w.size = max(opts.Buffer, 1)
+		}
+	}
+	return w
 }
 
 // watchers are the watchers of an agent.
@@ -116,11 +140,28 @@ func (w *watchers) publish(session string, e *Event) {
 	}
 }
 
+// tellStored tells those who watch a session which message was stored last.
+func (w *watchers) tellStored(session string, message int64) {
+	if w.count.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	all := w.all
+	w.mu.Unlock()
+	for _, o := range all {
+		if o.session == session {
+			o.stored.Store(message)
+			o.rouse()
+		}
+	}
+}
+
 // watcher is a ring buffer of the events that wait for one watcher.
 type watcher struct {
 	session string
 	size    int
 	wake    chan struct{}
+	stored  atomic.Int64 // the last message that was stored while it watches
 
 	mu      sync.Mutex
 	waiting []Event
@@ -135,6 +176,11 @@ func (w *watcher) put(e *Event) {
 	}
 	w.waiting = append(w.waiting, *e)
 	w.mu.Unlock()
+	w.rouse()
+}
+
+// rouse wakes the watcher.
+func (w *watcher) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -61,10 +61,11 @@ func (turn *Turn) read(stream iter.Seq2[belay.Event, error]) {
 // [Agent.Resume] then continues.
 func (turn *Turn) Decide(answer belay.Decision) {
 	turn.t.Helper()
-	if len(turn.Waits) == 0 {
+	asked := slices.DeleteFunc(slices.Clone(turn.Waits), func(wait belay.Question) bool { return wait.Wait != "" })
+	if len(asked) == 0 {
 		turn.failf("want a turn that waits for a decision, but it %s", turn.ending())
 	}
-	for _, wait := range turn.Waits {
+	for _, wait := range asked {
 		answer.Approval, answer.Hash = wait.ID, wait.Hash
 		if _, err := turn.agent.Agent.Decide(turn.t.Context(), answer); err != nil {
 			turn.failf("the call of %s cannot be decided: %v", wait.Tool, err)

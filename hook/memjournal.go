@@ -183,6 +183,49 @@ func (j *MemoryJournal) newest() []Run {
 	return runs[max(len(runs)-j.capacity, 0):]
 }
 
+// Remove removes the runs that match. They do not count as dropped.
+func (j *MemoryJournal) Remove(match func(Run) bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	kept := make([]segment, 0, len(j.segments)-j.first)
+	j.count = 0
+	for _, s := range j.segments[j.first:] {
+		if s = j.without(s, match); s.n > 0 {
+			kept, j.count = append(kept, s), j.count+s.n
+		}
+	}
+	j.segments, j.first = kept, 0
+}
+
+// without returns a segment without the runs that match. j.mu is held.
+func (j *MemoryJournal) without(s segment, match func(Run) bool) segment {
+	if s.run != nil {
+		if !match(*s.run) {
+			return s
+		}
+		delete(j.byID, s.run.ID)
+		return segment{}
+	}
+	var kept []record
+	keep := func(records []record) {
+		for i := range records {
+			if !match(s.rt.run(&records[i])) {
+				kept = append(kept, records[i])
+			}
+		}
+	}
+	keep(s.records)
+	if s.chunk != nil {
+		for _, sp := range s.chunk.spans {
+			keep(s.chunk.records[sp.from:sp.to])
+		}
+	}
+	if len(kept) == s.n {
+		return s
+	}
+	return segment{rt: s.rt, records: kept, n: len(kept)}
+}
+
 // Dropped returns how many runs the journal dropped to make room.
 func (j *MemoryJournal) Dropped() uint64 {
 	j.mu.Lock()

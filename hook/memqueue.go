@@ -216,6 +216,26 @@ func (q *MemoryQueue) remember(key string) {
 	}
 }
 
+// Remove removes the waiting jobs that match, and frees their keys. It returns false, and
+// removes nothing, if a job that matches is running.
+func (q *MemoryQueue) Remove(match func(Job) bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, job := range q.running {
+		if match(job) {
+			return false
+		}
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(job memoryJob) bool {
+		if !match(job.Job) {
+			return false
+		}
+		delete(q.keys, job.Key)
+		return true
+	})
+	return true
+}
+
 // Stats returns the number of waiting jobs and the age of the oldest.
 func (q *MemoryQueue) Stats(context.Context) (QueueStats, error) {
 	q.mu.Lock()

@@ -16,7 +16,7 @@ import (
 // A Store keeps sessions, in a file on one machine or in a database that several machines share.
 type Store interface {
 	belay.JournalStore
-	belay.ListStore
+	belay.ManageStore
 	belay.TurnStore
 	Export(ctx context.Context, to io.Writer, session string) error
 	Migrated() (from, to int64)

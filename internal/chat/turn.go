@@ -325,6 +325,10 @@ func (m *model) ended(end *belay.Turn) {
 		if q.Depth > 0 {
 			who = fmt.Sprintf("%s of %s", q.Tool, subagentNamed(q.Agent, q.Depth))
 		}
+		if q.Wait != "" {
+			m.note(m.look.warn.Render("?"), fmt.Sprintf("%s waits for %s", who, q.Wait))
+			continue
+		}
 		m.note(m.look.warn.Render("?"), fmt.Sprintf("%s waits for a decision: %s", who, q.Reason))
 	}
 }

@@ -162,7 +162,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 			if isChild(info.ID) && !isChild(word) {
 				continue
 			}
-			words = append(words, info.ID+"\t"+short(oneLine(titleOf(ctx, store, info.ID)), 60))
+			words = append(words, info.ID+"\t"+short(oneLine(titleOf(ctx, store, info)), 60))
 		}
 		return nil
 	})

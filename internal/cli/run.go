@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -415,19 +416,26 @@ func waitsFor(end *ended) string {
 	if len(end.Waits) == 0 {
 		return "a tool waits for something"
 	}
-	questions := 0
+	questions, approvals := 0, 0
+	var names []string
 	for _, q := range end.Waits {
-		if _, words := toolbox.ReadQuestion(q); words {
+		switch _, words := toolbox.ReadQuestion(q); {
+		case q.Wait != "":
+			names = append(names, oneLine(q.Wait))
+		case words:
 			questions++
+		default:
+			approvals++
 		}
 	}
 	var parts []string
-	if n := len(end.Waits) - questions; n > 0 {
-		parts = append(parts, visible.Counted(n, "approval"))
+	if approvals > 0 {
+		parts = append(parts, visible.Counted(approvals, "approval"))
 	}
 	if questions > 0 {
 		parts = append(parts, visible.Counted(questions, "answer"))
 	}
+	parts = append(parts, names...)
 	return "it waits for " + strings.Join(parts, " and ")
 }
 
@@ -436,12 +444,11 @@ func (a *app) afterwards(end *ended) []string {
 	switch end.Reason {
 	case belay.EndParked:
 		var lines []string
-		for _, q := range end.Waits {
+		asked := slices.DeleteFunc(slices.Clone(end.Waits), func(q belay.Question) bool { return q.Wait != "" })
+		for _, q := range asked {
 			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
 		}
-		if len(end.Waits) > 0 {
-			lines = append(lines, toDecide(end.Waits)...)
-		}
+		lines = append(lines, toDecide(asked)...)
 		return append(lines, "go on:   belay resume "+end.session+a.mcpFlags())
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
 		switch end.left {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -22,6 +23,10 @@ type listed struct {
 	Created time.Time   `json:"created"`
 	Changed time.Time   `json:"changed"`
 	Usage   belay.Usage `json:"usage"`
+	// Labels are the session's labels.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Cursor is what --after takes to list what follows.
+	Cursor string `json:"cursor"`
 	// ForkedFrom is the session that it was forked from.
 	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
 	// Ending is why the last turn ended.
@@ -29,48 +34,76 @@ type listed struct {
 }
 
 func (a *app) sessionsCommand() *cobra.Command {
-	var asJSON, open bool
-	var limit int
-	var children bool
-	cmd := &cobra.Command{
+	var asJSON bool
+	var shown sessionsShown
+	var labels []string
+	cmd := parent(&cobra.Command{
 		Use:   "sessions",
-		Short: "List the sessions, the last changed first",
-		Long: `Lists the sessions of the project's store: id, state, turns, cost, when it changed, and its first words.
+		Short: "List, rename, label and delete sessions",
+		Long: `Lists the sessions of the project's store, the last changed first: id, state, turns, cost, when it changed, and its title.
+A session without a title has its first words there.
 The state is running, parked or interrupted while a turn is open, waiting if the first turn has not begun, and otherwise how the
-last one ended.`,
+last one ended. If there are more sessions than --limit, the command to list the next page is printed.`,
 		Example: `  belay sessions
   belay sessions --open
-  belay sessions --json --limit 1`,
-		Args: arguments(0, 0, "sessions takes none"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.sessions(cmd.Context(), store, &sessionsShown{open, children, limit}, asJSON)
-			})
-			if none := (*noStoreError)(nil); errors.As(err, &none) {
-				a.remarkf("%s", none)
-				return nil
-			}
+  belay sessions --label user=ann --limit 50
+  belay sessions --json --limit 1
+  belay sessions rename 20261115-k3f9x "The refund"
+  belay sessions delete 20261115-k3f9x`,
+	})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var err error
+		if shown.labels, err = labelsOf("--label: ", labels, false); err != nil {
 			return err
-		},
+		}
+		err = a.look(cmd.Context(), func(store assembly.Store) error {
+			return a.sessions(cmd.Context(), store, &shown, asJSON)
+		})
+		if none := (*noStoreError)(nil); errors.As(err, &none) {
+			a.remarkf("%s", none)
+			return nil
+		}
+		if errors.Is(err, belay.ErrCursor) {
+			return usage("--after: the cursor is invalid: use one that `belay sessions` printed")
+		}
+		return err
 	}
-	cmd.Flags().BoolVar(&open, "open", false, "only those with a turn that is running, parked or interrupted")
-	cmd.Flags().BoolVar(&children, "children", false, "include those of subagents")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "list so many; 0 for all")
+	cmd.Flags().BoolVar(&shown.open, "open", false, "only those with a turn that is running, parked or interrupted")
+	cmd.Flags().BoolVar(&shown.children, "children", false, "include those of subagents")
+	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only those with this label, as NAME=VALUE; repeat it for several")
+	cmd.Flags().IntVarP(&shown.limit, "limit", "n", 20, "list so many; 0 for all")
+	cmd.Flags().StringVar(&shown.after, "after", "", "list those after this cursor, which the previous page printed")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	cmd.AddCommand(a.renameSessionCommand(), a.labelSessionCommand(), a.deleteSessionCommand())
 	return cmd
+}
+
+// labelsOf reads labels that were given as NAME=VALUE. where begins the messages about wrong ones.
+func labelsOf(where string, words []string, canRemove bool) (map[string]string, error) {
+	labels := make(map[string]string, len(words))
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" || value == "" && !canRemove {
+			return nil, usage("%s%q is not NAME=VALUE", where, word)
+		}
+		labels[name] = value
+	}
+	return labels, nil
 }
 
 // sessionsShown selects what is listed.
 type sessionsShown struct {
 	open, children bool
+	labels         map[string]string
 	limit          int
+	after          string
 }
 
 func (a *app) sessions(ctx context.Context, store assembly.Store, shown *sessionsShown, asJSON bool) error {
 	out := a.newList(asJSON, "SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()
-	count := 0
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: shown.open}) {
+	count, last := 0, ""
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: shown.open, Labels: shown.labels, After: shown.after}) {
 		if err != nil {
 			return err
 		}
@@ -78,19 +111,23 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 			continue
 		}
 		if count++; shown.limit > 0 && count > shown.limit {
+			if !asJSON {
+				a.remarkf("there are more: add --after %s", last)
+			}
 			break
 		}
 		l := listed{
-			ID: info.ID, Title: titleOf(ctx, store, info.ID), State: stateOf(info), Turns: info.State.Turns, Last: info.Last,
+			ID: info.ID, Title: titleOf(ctx, store, info), State: stateOf(info), Turns: info.State.Turns, Last: info.Last, Labels: info.Labels, Cursor: info.Cursor(),
 			Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom, Ending: info.State.Ending,
 		}
+		last = l.Cursor
 		if info.Last == 0 && info.State.Turn == nil {
 			queued, err := store.Queued(ctx, info.ID)
 			if err != nil {
 				return err
 			}
 			if len(queued) > 0 {
-				l.State, l.Title = "waiting", queued[0].Text
+				l.State, l.Title = "waiting", cmp.Or(info.Title, queued[0].Text)
 			}
 		}
 		out.add(l, l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
@@ -98,8 +135,16 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 	return out.end("no sessions")
 }
 
-// titleOf returns the user's first text in a session.
-func titleOf(ctx context.Context, store belay.Store, id string) string {
+// titleOf returns the title of a session, or its first words.
+func titleOf(ctx context.Context, store belay.Store, info belay.SessionInfo) string {
+	if info.Title != "" {
+		return info.Title
+	}
+	return firstWords(ctx, store, info.ID)
+}
+
+// firstWords returns the first message of the user in a session.
+func firstWords(ctx context.Context, store belay.Store, id string) string {
 	for m, err := range store.Read(ctx, id, 0) {
 		if err != nil {
 			return ""

@@ -70,6 +70,9 @@ func play(ctx context.Context, open Open, dir, role string) error {
 		return fmt.Errorf("the turn: %w", err)
 	}
 	for i := range turn.Waits {
+		if turn.Waits[i].Wait != "" {
+			continue // nobody decides it
+		}
 		say(line{Asked: &turn.Waits[i].Approval})
 	}
 	say(line{End: turn.Reason})

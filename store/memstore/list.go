@@ -3,7 +3,9 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +16,14 @@ import (
 // Sessions yields the matching sessions in their state when the iteration
 // begins, the last changed first.
 func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
-	return func(yield func(belay.SessionInfo, error) bool) { each(ctx, s.list(filter), yield) }
+	return func(yield func(belay.SessionInfo, error) bool) {
+		found, err := s.list(filter)
+		if err != nil {
+			yield(belay.SessionInfo{}, fmt.Errorf("list sessions: %w", err))
+			return
+		}
+		each(ctx, found, yield)
+	}
 }
 
 // Approvals yields the matching approvals in their state when the iteration
@@ -38,7 +47,11 @@ func each[T any](ctx context.Context, all []T, yield func(T, error) bool) {
 }
 
 // list finds sessions.
-func (s *Store) list(filter belay.SessionFilter) []belay.SessionInfo {
+func (s *Store) list(filter belay.SessionFilter) ([]belay.SessionInfo, error) {
+	after, id, err := filter.Start()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller adds context
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type named struct {
@@ -47,21 +60,37 @@ func (s *Store) list(filter belay.SessionFilter) []belay.SessionInfo {
 	}
 	var found []named
 	for name, se := range s.sessions {
-		if strings.HasPrefix(name, filter.Prefix) && (!filter.Open || se.state.Turn != nil) {
+		if se.matches(name, &filter) && (id == "" || se.changed < after.UnixNano()) { // no two have one time
 			found = append(found, named{name, se})
 		}
 	}
-	slices.SortFunc(found, func(a, b named) int { return cmp.Compare(b.change, a.change) })
+	slices.SortFunc(found, func(a, b named) int { return cmp.Compare(b.changed, a.changed) })
 	found = first(found, filter.Limit)
 	infos := make([]belay.SessionInfo, len(found))
 	for i, se := range found {
 		infos[i] = belay.SessionInfo{
 			ID: se.name, Created: time.Unix(0, se.created), Changed: time.Unix(0, se.changed), Last: int64(len(se.messages)),
-			Held: se.held && !se.expired, State: se.remembered(),
+			Held: se.isHeld(), Title: se.title, Labels: maps.Clone(se.labels), State: se.remembered(),
 		}
 	}
-	return infos
+	return infos, nil
 }
+
+// matches reports whether a filter selects the session, apart from its place in the list.
+func (se *session) matches(name string, filter *belay.SessionFilter) bool {
+	if !strings.HasPrefix(name, filter.Prefix) || filter.Open && se.state.Turn == nil {
+		return false
+	}
+	for label, value := range filter.Labels {
+		if have, ok := se.labels[label]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// isHeld reports whether a living holder has the session.
+func (se *session) isHeld() bool { return se.held && !se.expired }
 
 // inbox finds approvals.
 func (s *Store) inbox(filter belay.ApprovalFilter) []belay.Approval {
@@ -90,12 +119,12 @@ func first[T any](all []T, limit int) []T {
 	return all
 }
 
-// touch records that a session was changed. The store's lock is held.
+// touch notes that a session was changed. No two changes have the same time, so that the
+// time alone is a session's place in a listing. The store's lock is held.
 func (s *Store) touch(se *session) {
-	now := s.now().UnixNano()
-	if se.change == 0 {
-		se.created = now
+	s.changed = max(s.now().UnixNano(), s.changed+1)
+	if se.changed == 0 {
+		se.created = s.changed
 	}
-	s.changes++
-	se.change, se.changed = s.changes, now
+	se.changed = s.changed
 }

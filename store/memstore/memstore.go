@@ -29,8 +29,8 @@ type Store struct {
 	queue   *hook.MemoryQueue
 
 	mu        sync.Mutex
-	epoch     int64 // epoch of the newest hold on any session
-	changes   int64 // of all sessions
+	epoch     int64 // of the newest hold on any session
+	changed   int64 // the time of the last change of any session
 	sessions  map[string]*session
 	approvals map[string]*approval // by id, of all sessions
 	asked     int                  // number of approvals ever stored
@@ -43,7 +43,9 @@ type session struct {
 	expired bool  // the holder counts as gone
 
 	created, changed int64 // in nanoseconds since 1970
-	change           int64 // number of its last change; several changes can have the same time
+
+	title  string
+	labels map[string]string // never changed in place
 
 	messages []*belay.Message // all messages; only appended to, never changed
 	response int64            // number of the last response, 0 if there is none
@@ -107,9 +109,9 @@ func (s *Store) Journal() hook.Journal { return s.journal } //nolint:ireturn // 
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
 // Forget removes a session with its messages, calls and approvals. The records
-// of its hooks and its jobs stay: they have their own limits. It returns
-// belay.ErrNotFound if there is no such session, and belay.ErrHeld if it is
-// held.
+// of its hooks and its jobs stay: they have their own limits. Delete also removes
+// those. Forget returns belay.ErrNotFound if there is no such session, and
+// belay.ErrHeld if it is held.
 func (s *Store) Forget(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +119,7 @@ func (s *Store) Forget(name string) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("forget session %q: %w", name, belay.ErrNotFound)
-	case se.held && !se.expired:
+	case se.isHeld():
 		return fmt.Errorf("forget session %q: %w", name, belay.ErrHeld)
 	}
 	for _, a := range se.has().approvals {
@@ -152,5 +154,5 @@ func (j commitJournal) Append(ctx context.Context, runs []hook.Run) error {
 
 var (
 	_ belay.JournalStore = (*Store)(nil)
-	_ belay.ListStore    = (*Store)(nil)
+	_ belay.ManageStore  = (*Store)(nil)
 )

@@ -11,6 +11,7 @@ import (
 )
 
 // SPEC J-03: jobs and records are stored together with the transcript.
+// SPEC L-13
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Test(t, func(testing.TB) belay.Store { return memstore.New(&memstore.Options{MaxJobs: 8}) }, &storetest.Options{

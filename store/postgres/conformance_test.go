@@ -2,7 +2,7 @@ package postgres_test
 
 import "testing"
 
-// SPEC L-01, L-02, J-03
+// SPEC L-01, L-02, J-03, L-13
 func TestStore(t *testing.T) {
 	t.Parallel()
 	backend.Sessions(t)

@@ -139,7 +139,7 @@ func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	}
 	defer done()
 	err = s.ask(ctx, &before, databaseSize)
-	for _, name := range []string{"sessions", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "job_keys", "job_inputs", "holders", "river_job"} {
+	for _, name := range []string{"sessions", "session_labels", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "job_keys", "job_inputs", "holders", "river_job"} {
 		if err == nil {
 			_, err = conn.Exec(ctx, "VACUUM (ANALYZE) "+name)
 		}

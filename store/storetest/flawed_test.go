@@ -29,6 +29,9 @@ type flawed struct {
 	list    func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error]
 	inbox   func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error]
 	reopen  func()
+
+	describe func(ctx context.Context, session string, update belay.SessionUpdate) error
+	delete   func(ctx context.Context, session string) error
 	// take makes the store's own copy of what it is given.
 	take func(c *belay.Commit) belay.Commit
 
@@ -47,6 +50,7 @@ func newFlawed() *flawed {
 	}
 	f.open, f.commit, f.release, f.read, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Read, f.inner.Decide
 	f.journal, f.list, f.inbox = f.inner.Journal, f.inner.Sessions, f.inner.Approvals
+	f.describe, f.delete = f.inner.Describe, f.inner.Delete
 	f.take = func(c *belay.Commit) belay.Commit {
 		own := *c
 		own.Messages, own.Calls, own.Approvals, own.State = ownCopy(c.Messages), ownCopy(c.Calls), ownCopy(c.Approvals), ownCopy(c.State)
@@ -105,6 +109,12 @@ func (f *flawed) Commit(ctx context.Context, c *belay.Commit) error {
 	}
 	return err
 }
+
+func (f *flawed) Describe(ctx context.Context, session string, update belay.SessionUpdate) error {
+	return f.describe(ctx, session, update)
+}
+
+func (f *flawed) Delete(ctx context.Context, session string) error { return f.delete(ctx, session) }
 
 func (f *flawed) Release(ctx context.Context, session string, epoch int64) error {
 	return f.release(ctx, session, epoch)

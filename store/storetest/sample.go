@@ -121,6 +121,7 @@ func fullState() belay.SessionState {
 			Policy:   belay.SetPolicy(policy.And("test.writes").Set(true), policy.Min[int]("test.steps").Set(4)).Policy,
 			Context:  []belay.ContextEntry{{ID: "fact", Text: foreign, From: "hook"}},
 			Sections: []belay.PromptSection{{ID: "rules", Title: "Rules", Body: foreign, Order: 2, Budget: 100, From: []string{"hook", "other"}}},
+			Waits:    []belay.ParkedCall{{Call: "call-1", Tool: "deploy", Wait: "ticket-7"}},
 			Bundles: []belay.ToolBundle{{ID: "bundle", Route: "route", From: "hook", Tools: []belay.ToolDeclaration{
 				{Name: "tool", Description: foreign, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
 			}}},

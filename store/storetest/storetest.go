@@ -61,5 +61,5 @@ type rule struct {
 // rules is every rule of the suite.
 func rules() []rule {
 	return slices.Concat(holdRules, fenceRules, commitRules, refusalRules, messageRules, windowRules, callRules, stateRules,
-		readRules, approvalRules, decideRules, sessionListRules, sessionInfoRules, listingRules, inboxRules, journalRules, parallelRules, reopenRules)
+		readRules, approvalRules, decideRules, sessionListRules, sessionInfoRules, listingRules, describeRules, pageRules, deleteRules, inboxRules, journalRules, parallelRules, reopenRules)
 }

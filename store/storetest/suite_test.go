@@ -23,7 +23,7 @@ func TestSuiteCatches(t *testing.T) {
 	t.Parallel()
 	caught := make(map[string]bool)
 	for _, broken := range slices.Concat(
-		holdFaults, commitFaults, contentFaults, readFaults, approvalFaults, listFaults, infoFaults, inboxFaults, journalFaults,
+		holdFaults, commitFaults, contentFaults, readFaults, approvalFaults, listFaults, infoFaults, manageFaults, inboxFaults, journalFaults,
 	) {
 		for _, rule := range broken.rules {
 			caught[rule] = true
@@ -70,7 +70,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 			"CallRecord.Message", "CallRecord.Index",
 		}},
 		{[]string{"every field of a state comes back", "a listing has every field of a state"}, []reflect.Type{
-			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),
+			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ParkedCall](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),
 			reflect.TypeFor[belay.PendingReminder](), reflect.TypeFor[belay.Reminder](), reflect.TypeFor[belay.ReminderSettings](),
 			reflect.TypeFor[belay.Grant](), reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),
 		}, nil},

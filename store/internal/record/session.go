@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -112,7 +114,7 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 
 // Sessions reads the matching sessions, the last changed first.
 func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]table.Session, error) {
-	query := "SELECT id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state FROM sessions WHERE 1 = 1"
+	query := "SELECT id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state, title, labels FROM sessions WHERE 1 = 1"
 	var args []any
 	if filter.Prefix != "" {
 		query += " AND substr(id, 1, ?) = ?"
@@ -121,17 +123,32 @@ func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]t
 	if filter.Open {
 		query += " AND turn_state <> ''"
 	}
+	for _, name := range slices.Sorted(maps.Keys(filter.Labels)) {
+		query += " AND EXISTS (SELECT 1 FROM session_labels l WHERE l.session = sessions.id AND l.name = ? AND l.value = ?)"
+		args = append(args, name, filter.Labels[name])
+	}
+	changed, id, err := filter.Start()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the store adds context
+	}
+	if id != "" {
+		query += " AND (changed < ? OR changed = ? AND id < ?)"
+		args = append(args, Nanos(changed), Nanos(changed), id)
+	}
 	query += " ORDER BY changed DESC, id DESC" + limit(filter.Limit)
 	return Collect(ctx, db, query, args, func(rows *sql.Rows, r *table.Session) error {
-		return rows.Scan(&r.ID, &r.Epoch, &r.Holder, &r.Created, &r.Changed, &r.Last, &r.Response, &r.Compaction, &r.Keep, &r.TurnState, &r.State)
+		return rows.Scan(&r.ID, &r.Epoch, &r.Holder, &r.Created, &r.Changed, &r.Last, &r.Response, &r.Compaction, &r.Keep, &r.TurnState, &r.State, &r.Title, &r.Labels)
 	})
 }
 
 // InfoOf returns the listing entry of a session. Only the store knows whether
 // the session is held.
 func InfoOf(row table.Session, held bool) (belay.SessionInfo, error) {
-	info := belay.SessionInfo{ID: row.ID, Created: Moment(row.Created), Changed: Moment(row.Changed), Last: row.Last, Held: held}
+	info := belay.SessionInfo{ID: row.ID, Created: Moment(row.Created), Changed: Moment(row.Changed), Last: row.Last, Held: held, Title: row.Title}
 	if err := Decode(row.State, &info.State); err != nil {
+		return info, fmt.Errorf("list sessions: %q: %w", row.ID, err)
+	}
+	if err := Decode(row.Labels, &info.Labels); err != nil {
 		return info, fmt.Errorf("list sessions: %q: %w", row.ID, err)
 	}
 	return info, nil

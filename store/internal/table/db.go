@@ -30,6 +30,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.addHolderStmt, err = db.PrepareContext(ctx, addHolder); err != nil {
 		return nil, fmt.Errorf("error preparing query AddHolder: %w", err)
 	}
+	if q.addLabelStmt, err = db.PrepareContext(ctx, addLabel); err != nil {
+		return nil, fmt.Errorf("error preparing query AddLabel: %w", err)
+	}
 	if q.addMessageStmt, err = db.PrepareContext(ctx, addMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query AddMessage: %w", err)
 	}
@@ -50,6 +53,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.approvalsSinceStmt, err = db.PrepareContext(ctx, approvalsSince); err != nil {
 		return nil, fmt.Errorf("error preparing query ApprovalsSince: %w", err)
+	}
+	if q.busyWithStmt, err = db.PrepareContext(ctx, busyWith); err != nil {
+		return nil, fmt.Errorf("error preparing query BusyWith: %w", err)
 	}
 	if q.callsOfStmt, err = db.PrepareContext(ctx, callsOf); err != nil {
 		return nil, fmt.Errorf("error preparing query CallsOf: %w", err)
@@ -78,6 +84,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteJobInputStmt, err = db.PrepareContext(ctx, deleteJobInput); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteJobInput: %w", err)
 	}
+	if q.deleteJobInputsOfStmt, err = db.PrepareContext(ctx, deleteJobInputsOf); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteJobInputsOf: %w", err)
+	}
+	if q.deleteLabelsStmt, err = db.PrepareContext(ctx, deleteLabels); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteLabels: %w", err)
+	}
 	if q.deleteOldestOrphanRunsStmt, err = db.PrepareContext(ctx, deleteOldestOrphanRuns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteOldestOrphanRuns: %w", err)
 	}
@@ -90,6 +102,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
 	}
+	if q.describeSessionStmt, err = db.PrepareContext(ctx, describeSession); err != nil {
+		return nil, fmt.Errorf("error preparing query DescribeSession: %w", err)
+	}
 	if q.dropTurnStmt, err = db.PrepareContext(ctx, dropTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query DropTurn: %w", err)
 	}
@@ -99,11 +114,20 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.ensureSessionStmt, err = db.PrepareContext(ctx, ensureSession); err != nil {
 		return nil, fmt.Errorf("error preparing query EnsureSession: %w", err)
 	}
+	if q.familyOfStmt, err = db.PrepareContext(ctx, familyOf); err != nil {
+		return nil, fmt.Errorf("error preparing query FamilyOf: %w", err)
+	}
 	if q.firstParkedStmt, err = db.PrepareContext(ctx, firstParked); err != nil {
 		return nil, fmt.Errorf("error preparing query FirstParked: %w", err)
 	}
+	if q.forgetSessionOfKeysStmt, err = db.PrepareContext(ctx, forgetSessionOfKeys); err != nil {
+		return nil, fmt.Errorf("error preparing query ForgetSessionOfKeys: %w", err)
+	}
 	if q.freeKeyStmt, err = db.PrepareContext(ctx, freeKey); err != nil {
 		return nil, fmt.Errorf("error preparing query FreeKey: %w", err)
+	}
+	if q.freeKeysOfStmt, err = db.PrepareContext(ctx, freeKeysOf); err != nil {
+		return nil, fmt.Errorf("error preparing query FreeKeysOf: %w", err)
 	}
 	if q.heldCountsStmt, err = db.PrepareContext(ctx, heldCounts); err != nil {
 		return nil, fmt.Errorf("error preparing query HeldCounts: %w", err)
@@ -131,6 +155,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.keyDoneStmt, err = db.PrepareContext(ctx, keyDone); err != nil {
 		return nil, fmt.Errorf("error preparing query KeyDone: %w", err)
+	}
+	if q.lockFamilyStmt, err = db.PrepareContext(ctx, lockFamily); err != nil {
+		return nil, fmt.Errorf("error preparing query LockFamily: %w", err)
+	}
+	if q.lockSessionStmt, err = db.PrepareContext(ctx, lockSession); err != nil {
+		return nil, fmt.Errorf("error preparing query LockSession: %w", err)
 	}
 	if q.markWorkerStmt, err = db.PrepareContext(ctx, markWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query MarkWorker: %w", err)
@@ -246,6 +276,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing addHolderStmt: %w", cerr)
 		}
 	}
+	if q.addLabelStmt != nil {
+		if cerr := q.addLabelStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addLabelStmt: %w", cerr)
+		}
+	}
 	if q.addMessageStmt != nil {
 		if cerr := q.addMessageStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addMessageStmt: %w", cerr)
@@ -279,6 +314,11 @@ func (q *Queries) Close() error {
 	if q.approvalsSinceStmt != nil {
 		if cerr := q.approvalsSinceStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing approvalsSinceStmt: %w", cerr)
+		}
+	}
+	if q.busyWithStmt != nil {
+		if cerr := q.busyWithStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing busyWithStmt: %w", cerr)
 		}
 	}
 	if q.callsOfStmt != nil {
@@ -326,6 +366,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteJobInputStmt: %w", cerr)
 		}
 	}
+	if q.deleteJobInputsOfStmt != nil {
+		if cerr := q.deleteJobInputsOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteJobInputsOfStmt: %w", cerr)
+		}
+	}
+	if q.deleteLabelsStmt != nil {
+		if cerr := q.deleteLabelsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteLabelsStmt: %w", cerr)
+		}
+	}
 	if q.deleteOldestOrphanRunsStmt != nil {
 		if cerr := q.deleteOldestOrphanRunsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteOldestOrphanRunsStmt: %w", cerr)
@@ -346,6 +396,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteSessionStmt: %w", cerr)
 		}
 	}
+	if q.describeSessionStmt != nil {
+		if cerr := q.describeSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing describeSessionStmt: %w", cerr)
+		}
+	}
 	if q.dropTurnStmt != nil {
 		if cerr := q.dropTurnStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropTurnStmt: %w", cerr)
@@ -361,14 +416,29 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing ensureSessionStmt: %w", cerr)
 		}
 	}
+	if q.familyOfStmt != nil {
+		if cerr := q.familyOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing familyOfStmt: %w", cerr)
+		}
+	}
 	if q.firstParkedStmt != nil {
 		if cerr := q.firstParkedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing firstParkedStmt: %w", cerr)
 		}
 	}
+	if q.forgetSessionOfKeysStmt != nil {
+		if cerr := q.forgetSessionOfKeysStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing forgetSessionOfKeysStmt: %w", cerr)
+		}
+	}
 	if q.freeKeyStmt != nil {
 		if cerr := q.freeKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing freeKeyStmt: %w", cerr)
+		}
+	}
+	if q.freeKeysOfStmt != nil {
+		if cerr := q.freeKeysOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing freeKeysOfStmt: %w", cerr)
 		}
 	}
 	if q.heldCountsStmt != nil {
@@ -414,6 +484,16 @@ func (q *Queries) Close() error {
 	if q.keyDoneStmt != nil {
 		if cerr := q.keyDoneStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing keyDoneStmt: %w", cerr)
+		}
+	}
+	if q.lockFamilyStmt != nil {
+		if cerr := q.lockFamilyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing lockFamilyStmt: %w", cerr)
+		}
+	}
+	if q.lockSessionStmt != nil {
+		if cerr := q.lockSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing lockSessionStmt: %w", cerr)
 		}
 	}
 	if q.markWorkerStmt != nil {
@@ -622,6 +702,7 @@ type Queries struct {
 	tx                         *sql.Tx
 	addDueTurnStmt             *sql.Stmt
 	addHolderStmt              *sql.Stmt
+	addLabelStmt               *sql.Stmt
 	addMessageStmt             *sql.Stmt
 	addQueuedTurnStmt          *sql.Stmt
 	addSessionStmt             *sql.Stmt
@@ -629,6 +710,7 @@ type Queries struct {
 	approvalStmt               *sql.Stmt
 	approvalsOfSessionStmt     *sql.Stmt
 	approvalsSinceStmt         *sql.Stmt
+	busyWithStmt               *sql.Stmt
 	callsOfStmt                *sql.Stmt
 	callsOfSessionStmt         *sql.Stmt
 	countOrphanRunsStmt        *sql.Stmt
@@ -638,15 +720,21 @@ type Queries struct {
 	decideWordsStmt            *sql.Stmt
 	deleteHolderStmt           *sql.Stmt
 	deleteJobInputStmt         *sql.Stmt
+	deleteJobInputsOfStmt      *sql.Stmt
+	deleteLabelsStmt           *sql.Stmt
 	deleteOldestOrphanRunsStmt *sql.Stmt
 	deleteOrphanRunsStmt       *sql.Stmt
 	deleteRunsStmt             *sql.Stmt
 	deleteSessionStmt          *sql.Stmt
+	describeSessionStmt        *sql.Stmt
 	dropTurnStmt               *sql.Stmt
 	endKeyStmt                 *sql.Stmt
 	ensureSessionStmt          *sql.Stmt
+	familyOfStmt               *sql.Stmt
 	firstParkedStmt            *sql.Stmt
+	forgetSessionOfKeysStmt    *sql.Stmt
 	freeKeyStmt                *sql.Stmt
+	freeKeysOfStmt             *sql.Stmt
 	heldCountsStmt             *sql.Stmt
 	heldSessionsStmt           *sql.Stmt
 	holdSessionStmt            *sql.Stmt
@@ -656,6 +744,8 @@ type Queries struct {
 	interruptRunStmt           *sql.Stmt
 	jobInputStmt               *sql.Stmt
 	keyDoneStmt                *sql.Stmt
+	lockFamilyStmt             *sql.Stmt
+	lockSessionStmt            *sql.Stmt
 	markWorkerStmt             *sql.Stmt
 	messagesBetweenStmt        *sql.Stmt
 	messagesFromStmt           *sql.Stmt
@@ -697,6 +787,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		tx:                         tx,
 		addDueTurnStmt:             q.addDueTurnStmt,
 		addHolderStmt:              q.addHolderStmt,
+		addLabelStmt:               q.addLabelStmt,
 		addMessageStmt:             q.addMessageStmt,
 		addQueuedTurnStmt:          q.addQueuedTurnStmt,
 		addSessionStmt:             q.addSessionStmt,
@@ -704,6 +795,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		approvalStmt:               q.approvalStmt,
 		approvalsOfSessionStmt:     q.approvalsOfSessionStmt,
 		approvalsSinceStmt:         q.approvalsSinceStmt,
+		busyWithStmt:               q.busyWithStmt,
 		callsOfStmt:                q.callsOfStmt,
 		callsOfSessionStmt:         q.callsOfSessionStmt,
 		countOrphanRunsStmt:        q.countOrphanRunsStmt,
@@ -713,15 +805,21 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		decideWordsStmt:            q.decideWordsStmt,
 		deleteHolderStmt:           q.deleteHolderStmt,
 		deleteJobInputStmt:         q.deleteJobInputStmt,
+		deleteJobInputsOfStmt:      q.deleteJobInputsOfStmt,
+		deleteLabelsStmt:           q.deleteLabelsStmt,
 		deleteOldestOrphanRunsStmt: q.deleteOldestOrphanRunsStmt,
 		deleteOrphanRunsStmt:       q.deleteOrphanRunsStmt,
 		deleteRunsStmt:             q.deleteRunsStmt,
 		deleteSessionStmt:          q.deleteSessionStmt,
+		describeSessionStmt:        q.describeSessionStmt,
 		dropTurnStmt:               q.dropTurnStmt,
 		endKeyStmt:                 q.endKeyStmt,
 		ensureSessionStmt:          q.ensureSessionStmt,
+		familyOfStmt:               q.familyOfStmt,
 		firstParkedStmt:            q.firstParkedStmt,
+		forgetSessionOfKeysStmt:    q.forgetSessionOfKeysStmt,
 		freeKeyStmt:                q.freeKeyStmt,
+		freeKeysOfStmt:             q.freeKeysOfStmt,
 		heldCountsStmt:             q.heldCountsStmt,
 		heldSessionsStmt:           q.heldSessionsStmt,
 		holdSessionStmt:            q.holdSessionStmt,
@@ -731,6 +829,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		interruptRunStmt:           q.interruptRunStmt,
 		jobInputStmt:               q.jobInputStmt,
 		keyDoneStmt:                q.keyDoneStmt,
+		lockFamilyStmt:             q.lockFamilyStmt,
+		lockSessionStmt:            q.lockSessionStmt,
 		markWorkerStmt:             q.markWorkerStmt,
 		messagesBetweenStmt:        q.messagesBetweenStmt,
 		messagesFromStmt:           q.messagesFromStmt,

@@ -18,6 +18,15 @@ func (q *Queries) DeleteJobInput(ctx context.Context, id string) error {
 	return err
 }
 
+const deleteJobInputsOf = `-- name: DeleteJobInputsOf :exec
+DELETE FROM job_inputs WHERE id IN (SELECT k.id FROM job_keys k WHERE k.session = ?1 AND NOT k.done)
+`
+
+func (q *Queries) DeleteJobInputsOf(ctx context.Context, session string) error {
+	_, err := q.exec(ctx, q.deleteJobInputsOfStmt, deleteJobInputsOf, session)
+	return err
+}
+
 const jobInput = `-- name: JobInput :one
 SELECT body FROM job_inputs WHERE id = ?1
 `

@@ -24,12 +24,32 @@ func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 	return err
 }
 
+const forgetSessionOfKeys = `-- name: ForgetSessionOfKeys :exec
+UPDATE job_keys SET session = '' WHERE session = ?1
+`
+
+func (q *Queries) ForgetSessionOfKeys(ctx context.Context, session string) error {
+	_, err := q.exec(ctx, q.forgetSessionOfKeysStmt, forgetSessionOfKeys, session)
+	return err
+}
+
 const freeKey = `-- name: FreeKey :exec
 DELETE FROM job_keys WHERE id = ?1 AND NOT done
 `
 
 func (q *Queries) FreeKey(ctx context.Context, id string) error {
 	_, err := q.exec(ctx, q.freeKeyStmt, freeKey, id)
+	return err
+}
+
+const freeKeysOf = `-- name: FreeKeysOf :exec
+
+DELETE FROM job_keys WHERE session = ?1 AND NOT done
+`
+
+// The keys of jobs that have succeeded stay, so that no job runs twice, but no longer name the session.
+func (q *Queries) FreeKeysOf(ctx context.Context, session string) error {
+	_, err := q.exec(ctx, q.freeKeysOfStmt, freeKeysOf, session)
 	return err
 }
 

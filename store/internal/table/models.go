@@ -97,4 +97,6 @@ type Session struct {
 	TurnState  string
 	State      string
 	Watched    int64
+	Title      string
+	Labels     string
 }

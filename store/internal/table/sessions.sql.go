@@ -9,6 +9,21 @@ import (
 	"context"
 )
 
+const addLabel = `-- name: AddLabel :exec
+INSERT INTO session_labels (session, name, value) VALUES (?1, ?2, ?3)
+`
+
+type AddLabelParams struct {
+	Session string
+	Name    string
+	Value   string
+}
+
+func (q *Queries) AddLabel(ctx context.Context, arg AddLabelParams) error {
+	_, err := q.exec(ctx, q.addLabelStmt, addLabel, arg.Session, arg.Name, arg.Value)
+	return err
+}
+
 const addMessage = `-- name: AddMessage :exec
 INSERT INTO messages (session, seq, body) VALUES (?1, ?2, ?3)
 `
@@ -61,6 +76,37 @@ type AmendMessageParams struct {
 func (q *Queries) AmendMessage(ctx context.Context, arg AmendMessageParams) error {
 	_, err := q.exec(ctx, q.amendMessageStmt, amendMessage, arg.Body, arg.Session, arg.Seq)
 	return err
+}
+
+const busyWith = `-- name: BusyWith :many
+
+SELECT d.holder FROM due_turns d WHERE d.session = ?1 AND d.holder <> ''
+UNION
+SELECT r.holder FROM runs r WHERE r.session = ?1 AND r.state = 'started'
+`
+
+// Who works for a session besides its holder: claims its turn, or runs one of its hooks.
+func (q *Queries) BusyWith(ctx context.Context, session string) ([]string, error) {
+	rows, err := q.query(ctx, q.busyWithStmt, busyWith, session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var holder string
+		if err := rows.Scan(&holder); err != nil {
+			return nil, err
+		}
+		items = append(items, holder)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const callsOf = `-- name: CallsOf :many
@@ -155,6 +201,15 @@ func (q *Queries) Counter(ctx context.Context, name string) (int64, error) {
 	return value, err
 }
 
+const deleteLabels = `-- name: DeleteLabels :exec
+DELETE FROM session_labels WHERE session = ?1
+`
+
+func (q *Queries) DeleteLabels(ctx context.Context, session string) error {
+	_, err := q.exec(ctx, q.deleteLabelsStmt, deleteLabels, session)
+	return err
+}
+
 const deleteSession = `-- name: DeleteSession :exec
 DELETE FROM sessions WHERE id = ?1
 `
@@ -162,6 +217,58 @@ DELETE FROM sessions WHERE id = ?1
 func (q *Queries) DeleteSession(ctx context.Context, id string) error {
 	_, err := q.exec(ctx, q.deleteSessionStmt, deleteSession, id)
 	return err
+}
+
+const describeSession = `-- name: DescribeSession :exec
+UPDATE sessions SET title = ?1, labels = ?2 WHERE id = ?3
+`
+
+type DescribeSessionParams struct {
+	Title  string
+	Labels string
+	ID     string
+}
+
+func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams) error {
+	_, err := q.exec(ctx, q.describeSessionStmt, describeSession, arg.Title, arg.Labels, arg.ID)
+	return err
+}
+
+const familyOf = `-- name: FamilyOf :many
+SELECT id, holder FROM sessions WHERE id = ?1 OR substr(id, 1, length(CAST(?2 AS TEXT))) = CAST(?2 AS TEXT) ORDER BY id
+`
+
+type FamilyOfParams struct {
+	ID       string
+	Children string
+}
+
+type FamilyOfRow struct {
+	ID     string
+	Holder string
+}
+
+func (q *Queries) FamilyOf(ctx context.Context, arg FamilyOfParams) ([]FamilyOfRow, error) {
+	rows, err := q.query(ctx, q.familyOfStmt, familyOf, arg.ID, arg.Children)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FamilyOfRow
+	for rows.Next() {
+		var i FamilyOfRow
+		if err := rows.Scan(&i.ID, &i.Holder); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const heldSessions = `-- name: HeldSessions :many
@@ -256,6 +363,39 @@ func (q *Queries) IdleSessions(ctx context.Context) ([]IdleSessionsRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const lockFamily = `-- name: LockFamily :execrows
+
+UPDATE sessions SET title = title WHERE id = ?1 OR substr(id, 1, length(CAST(?2 AS TEXT))) = CAST(?2 AS TEXT)
+`
+
+type LockFamilyParams struct {
+	ID       string
+	Children string
+}
+
+// The session and those of its subagents.
+func (q *Queries) LockFamily(ctx context.Context, arg LockFamilyParams) (int64, error) {
+	result, err := q.exec(ctx, q.lockFamilyStmt, lockFamily, arg.ID, arg.Children)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const lockSession = `-- name: LockSession :execrows
+
+UPDATE sessions SET title = title WHERE id = ?1
+`
+
+// A write that changes nothing locks the row on every database.
+func (q *Queries) LockSession(ctx context.Context, id string) (int64, error) {
+	result, err := q.exec(ctx, q.lockSessionStmt, lockSession, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const messagesBetween = `-- name: MessagesBetween :many
@@ -525,7 +665,7 @@ func (q *Queries) SessionIdle(ctx context.Context, arg SessionIdleParams) (int64
 }
 
 const sessionRow = `-- name: SessionRow :one
-SELECT id, epoch, holder, created, changed, "last", response, compaction, keep, turn_state, state, watched FROM sessions WHERE id = ?1
+SELECT id, epoch, holder, created, changed, "last", response, compaction, keep, turn_state, state, watched, title, labels FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) SessionRow(ctx context.Context, id string) (Session, error) {
@@ -544,6 +684,8 @@ func (q *Queries) SessionRow(ctx context.Context, id string) (Session, error) {
 		&i.TurnState,
 		&i.State,
 		&i.Watched,
+		&i.Title,
+		&i.Labels,
 	)
 	return i, err
 }

@@ -8,3 +8,6 @@ SELECT body FROM job_inputs WHERE id = @id;
 
 -- name: DeleteJobInput :exec
 DELETE FROM job_inputs WHERE id = @id;
+
+-- name: DeleteJobInputsOf :exec
+DELETE FROM job_inputs WHERE id IN (SELECT k.id FROM job_keys k WHERE k.session = @session AND NOT k.done);

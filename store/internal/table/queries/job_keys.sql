@@ -10,3 +10,11 @@ ON CONFLICT (id) DO UPDATE SET done = TRUE, changed = excluded.changed;
 
 -- name: FreeKey :exec
 DELETE FROM job_keys WHERE id = @id AND NOT done;
+
+-- The keys of jobs that have succeeded stay, so that no job runs twice, but no longer name the session.
+
+-- name: FreeKeysOf :exec
+DELETE FROM job_keys WHERE session = @session AND NOT done;
+
+-- name: ForgetSessionOfKeys :exec
+UPDATE job_keys SET session = '' WHERE session = @session;

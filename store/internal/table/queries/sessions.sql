@@ -65,6 +65,35 @@ SELECT * FROM calls WHERE session = @session AND message = @message ORDER BY idx
 -- name: CallsOfSession :many
 SELECT * FROM calls WHERE session = @session ORDER BY message, idx;
 
+-- A write that changes nothing locks the row on every database.
+
+-- name: LockSession :execrows
+UPDATE sessions SET title = title WHERE id = @id;
+
+-- name: DescribeSession :exec
+UPDATE sessions SET title = @title, labels = @labels WHERE id = @id;
+
+-- name: DeleteLabels :exec
+DELETE FROM session_labels WHERE session = @session;
+
+-- name: AddLabel :exec
+INSERT INTO session_labels (session, name, value) VALUES (@session, @name, @value);
+
+-- The session and those of its subagents.
+
+-- name: LockFamily :execrows
+UPDATE sessions SET title = title WHERE id = @id OR substr(id, 1, length(CAST(@children AS TEXT))) = CAST(@children AS TEXT);
+
+-- name: FamilyOf :many
+SELECT id, holder FROM sessions WHERE id = @id OR substr(id, 1, length(CAST(@children AS TEXT))) = CAST(@children AS TEXT) ORDER BY id;
+
+-- Who works for a session besides its holder: claims its turn, or runs one of its hooks.
+
+-- name: BusyWith :many
+SELECT d.holder FROM due_turns d WHERE d.session = @session AND d.holder <> ''
+UNION
+SELECT r.holder FROM runs r WHERE r.session = @session AND r.state = 'started';
+
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE id = @id;
 

@@ -1,0 +1,132 @@
+package belay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Questions yields what the open turns in a store wait for, with the inputs of the calls,
+// oldest first: approvals that nobody has decided, which includes the questions of ask_user,
+// and then calls that their tools parked, which have a Wait and no ID. It needs no agent and
+// no hold, so that it works from any process and after a restart. Answer an approval with
+// [Agent.Decide] or the store's Decide.
+//
+// The filter selects by Session, which includes the sessions of its subagents, and Limit.
+// Approvals that have expired are left out. Input is nil if the transcript does not hold the
+// input that the approval is about. Run and Depth are not set.
+func Questions(ctx context.Context, store ListStore, filter ApprovalFilter) iter.Seq2[Question, error] {
+	return func(yield func(Question, error) bool) {
+		q := questionList{store: store, filter: filter, sessions: make(map[string]SessionInfo), yield: yield}
+		if err := q.list(ctx); err != nil {
+			yield(Question{}, fmt.Errorf("list questions: %w", err))
+		}
+	}
+}
+
+// questionList is one listing of questions.
+type questionList struct {
+	store    ListStore
+	filter   ApprovalFilter
+	sessions map[string]SessionInfo // those with an open turn
+	parked   []string               // their ids, those changed last first
+	yield    func(Question, error) bool
+	count    int
+}
+
+// list yields the questions.
+func (q *questionList) list(ctx context.Context) error {
+	for info, err := range q.store.Sessions(ctx, SessionFilter{Prefix: q.filter.Session, Open: true}) {
+		if err != nil {
+			return err
+		}
+		if of := q.filter.Session; of == "" || info.ID == of || strings.HasPrefix(info.ID, of+"/") {
+			q.sessions[info.ID] = info
+			q.parked = append(q.parked, info.ID)
+		}
+	}
+	more, err := q.approvals(ctx)
+	if err != nil || !more {
+		return err
+	}
+	for _, id := range slices.Backward(q.parked) {
+		info := q.sessions[id]
+		for _, wait := range info.State.Turn.Waits {
+			asked := Approval{Session: id, Turn: info.State.Turn.ID, Call: wait.Call, Tool: wait.Tool}
+			if more, err := q.add(ctx, &asked, wait.Wait); err != nil || !more {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// approvals yields the pending approvals. It reports whether the caller wants more.
+func (q *questionList) approvals(ctx context.Context) (bool, error) {
+	filters := []ApprovalFilter{{Pending: true}}
+	if q.filter.Session != "" {
+		filters = nil
+		for _, id := range slices.Backward(q.parked) {
+			filters = append(filters, ApprovalFilter{Session: id, Pending: true})
+		}
+	}
+	for _, filter := range filters {
+		for a, err := range q.store.Approvals(ctx, filter) {
+			if err != nil {
+				return false, err
+			}
+			if info, open := q.sessions[a.Session]; !open || info.State.Turn.ID != a.Turn || a.expired(time.Now()) {
+				continue
+			}
+			if more, err := q.add(ctx, &a, ""); err != nil || !more {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// add yields a question with its input. It reports whether the caller wants more.
+func (q *questionList) add(ctx context.Context, a *Approval, wait string) (bool, error) {
+	info := q.sessions[a.Session]
+	input, err := q.input(ctx, &info, a.Call)
+	if err != nil {
+		return false, err
+	}
+	if a.ID != "" && !a.isAbout(input) {
+		input = nil
+	}
+	q.count++
+	return q.yield(Question{Approval: *a, Input: input, Agent: info.State.Agent, Wait: wait}, nil) && q.count != q.filter.Limit, nil
+}
+
+// input finds the input of a call of the open turn. It reads the transcript from its end,
+// where the call normally is.
+func (q *questionList) input(ctx context.Context, info *SessionInfo, call string) (input json.RawMessage, err error) {
+	for back := int64(2); ; back *= 8 {
+		after := max(info.Last-back, 0)
+		for m, err := range q.store.Read(ctx, info.ID, after) {
+			if err != nil {
+				return nil, err
+			}
+			if m.Turn != info.State.Turn.ID {
+				continue
+			}
+			for _, c := range m.Calls() {
+				if c.ID != call {
+					continue
+				}
+				if input = c.Input; c.Final != nil {
+					input = c.Final
+				}
+			}
+		}
+		if input != nil || after == 0 {
+			return input, nil
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Describe stores the title and the labels of a session. It creates the session if there
+// is none.
+func Describe(ctx context.Context, q *table.Queries, session string, update belay.SessionUpdate, now time.Time) error {
+	if err := q.EnsureSession(ctx, table.EnsureSessionParams{ID: session, Now: Nanos(now)}); err != nil {
+		return err
+	}
+	if _, err := q.LockSession(ctx, session); err != nil { // of two updates, one waits for the other
+		return err
+	}
+	row, err := q.SessionRow(ctx, session)
+	if err != nil {
+		return err
+	}
+	info, err := InfoOf(row, false)
+	if err != nil {
+		return err
+	}
+	title, labels, err := update.Apply(info.Title, info.Labels)
+	if err != nil {
+		return err
+	}
+	text := ""
+	if len(labels) > 0 {
+		if text, err = encode(labels); err != nil {
+			return err
+		}
+	}
+	if err := q.DescribeSession(ctx, table.DescribeSessionParams{ID: session, Title: title, Labels: text}); err != nil {
+		return err
+	}
+	if maps.Equal(labels, info.Labels) {
+		return nil
+	}
+	if err := q.DeleteLabels(ctx, session); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if err := q.AddLabel(ctx, table.AddLabelParams{Session: session, Name: name, Value: labels[name]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Deletion removes a session with those of its subagents. The store fills it in.
+type Deletion struct {
+	// Alive returns an error that is belay.ErrHeld if a holder lives, and nil if it is
+	// gone.
+	Alive func(ctx context.Context, holder string) error
+	// Jobs removes the jobs of a session from the queue. It returns false if one of them
+	// is running. Delete then returns an error, which undoes the transaction.
+	Jobs func(ctx context.Context, session string) (bool, error)
+}
+
+// Delete removes a session. If a dead holder must be cleaned up first, it returns that
+// holder and has removed nothing.
+func (d *Deletion) Delete(ctx context.Context, q *table.Queries, session string) (left string, err error) {
+	found, err := q.LockFamily(ctx, table.LockFamilyParams{ID: session, Children: session + "/"})
+	switch {
+	case err != nil:
+		return "", err
+	case found == 0:
+		return "", belay.ErrNotFound
+	}
+	family, err := q.FamilyOf(ctx, table.FamilyOfParams{ID: session, Children: session + "/"})
+	if err != nil {
+		return "", err
+	}
+	for _, member := range family {
+		holders, err := q.BusyWith(ctx, member.ID)
+		if err != nil {
+			return "", err
+		}
+		for _, holder := range append(holders, member.Holder) {
+			if holder == "" {
+				continue
+			}
+			if err := d.Alive(ctx, holder); err != nil {
+				return "", fmt.Errorf("session %q: %w", member.ID, err)
+			}
+			return holder, nil
+		}
+	}
+	for _, member := range family {
+		if err := d.remove(ctx, q, member.ID); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// remove removes one session.
+func (d *Deletion) remove(ctx context.Context, q *table.Queries, session string) error {
+	removed, err := d.Jobs(ctx, session)
+	switch {
+	case err != nil:
+		return err
+	case !removed:
+		return fmt.Errorf("session %q: %w: one of its background jobs is running", session, belay.ErrHeld)
+	}
+	if err := q.DeleteJobInputsOf(ctx, session); err != nil {
+		return err
+	}
+	if err := q.FreeKeysOf(ctx, session); err != nil {
+		return err
+	}
+	if err := q.ForgetSessionOfKeys(ctx, session); err != nil {
+		return err
+	}
+	if _, err := q.DeleteRuns(ctx, session); err != nil {
+		return err
+	}
+	return q.DeleteSession(ctx, session) // and, by reference, all that belongs to it
+}

@@ -1,0 +1,71 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Describe changes the title and the labels of a session, and creates the session if
+// there is none.
+func (s *Store) Describe(ctx context.Context, name string, update belay.SessionUpdate) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	se, ok := s.sessions[name]
+	if !ok {
+		se = &session{}
+	}
+	title, labels, err := update.Apply(se.title, se.labels)
+	if err != nil {
+		return fmt.Errorf("describe session %q: %w", name, err)
+	}
+	if !ok {
+		s.sessions[name] = se
+		s.touch(se)
+	}
+	se.title, se.labels = title, labels
+	return nil
+}
+
+// Delete removes a session and those of its subagents, with everything that belongs to
+// them. The keys of successful jobs stay, so that no job runs twice.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	belongs := func(id string) bool { return id == name || strings.HasPrefix(id, name+"/") }
+	found := false
+	for id, se := range s.sessions {
+		if !belongs(id) {
+			continue
+		}
+		if found = true; se.isHeld() {
+			return fmt.Errorf("delete session %q: session %q: %w: it is open in this process", name, id, belay.ErrHeld)
+		}
+	}
+	if !found {
+		return fmt.Errorf("delete session %q: %w", name, belay.ErrNotFound)
+	}
+	if !s.queue.Remove(func(job hook.Job) bool { return belongs(job.Scope.Session) }) {
+		return fmt.Errorf("delete session %q: %w: one of its background jobs is running", name, belay.ErrHeld)
+	}
+	s.journal.Remove(func(run hook.Run) bool { return belongs(run.Scope.Session) })
+	for id, se := range s.sessions {
+		if !belongs(id) {
+			continue
+		}
+		for _, a := range se.has().approvals {
+			delete(s.approvals, a.ID)
+		}
+		delete(s.sessions, id)
+	}
+	return nil
+}

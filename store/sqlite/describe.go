@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// Describe changes the title and the labels of a session, and creates the session if
+// there is none.
+func (s *Store) Describe(ctx context.Context, session string, update belay.SessionUpdate) error {
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return record.Describe(ctx, w.Queries, session, update, s.now())
+	})
+	if err != nil {
+		return fmt.Errorf("describe session %q: %w", session, err)
+	}
+	return nil
+}
+
+// Delete removes a session and those of its subagents, with everything that belongs to
+// them. The keys of successful jobs stay, so that no job runs twice.
+func (s *Store) Delete(ctx context.Context, session string) error {
+	for {
+		left, err := s.remove(ctx, session)
+		if err != nil {
+			return fmt.Errorf("delete session %q: %w", session, err)
+		}
+		if left == "" {
+			return nil
+		}
+		if err := s.settle(ctx, left); err != nil {
+			return fmt.Errorf("delete session %q: settle what %s left: %w", session, left, err)
+		}
+	}
+}
+
+// remove removes a session. If a dead holder must be cleaned up first, it returns that
+// holder.
+func (s *Store) remove(ctx context.Context, session string) (left string, err error) {
+	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		deletion := record.Deletion{
+			Alive: func(ctx context.Context, holder string) error {
+				if s.gone(ctx, w.Queries, holder) {
+					return nil
+				}
+				return s.held(ctx, w, holder)
+			},
+			Jobs: func(ctx context.Context, session string) (bool, error) { return s.queue.Remove(ctx, w.tx, session) },
+		}
+		left, err = deletion.Delete(ctx, w.Queries, session)
+		return err
+	})
+	return left, err
+}
+
+var _ belay.ManageStore = (*Store)(nil)

@@ -1,0 +1,315 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// position is a place in the events of a session, as text: see [Event.Position].
+type position struct {
+	// message is the last message whose events were all yielded.
+	message int64
+	// part is how many events of the next message were yielded.
+	part int
+	// ended is the end of a turn that was yielded after that, empty if none was.
+	ended string
+}
+
+func (p position) String() string {
+	text := strconv.FormatInt(p.message, 10)
+	switch {
+	case p.ended != "":
+		text += "-end-" + p.ended
+	case p.part > 0:
+		text += "-" + strconv.Itoa(p.part)
+	}
+	return text
+}
+
+// parsePosition reads the text of a position.
+func parsePosition(text string) (p position, err error) {
+	number, rest, more := strings.Cut(text, "-")
+	if p.message, err = strconv.ParseInt(number, 10, 64); err != nil || p.message < 0 {
+		return p, ErrCursor
+	}
+	if ended, ok := strings.CutPrefix(rest, "end-"); ok && ended != "" {
+		p.ended = ended
+		return p, nil
+	}
+	if more {
+		if p.part, err = strconv.Atoi(rest); err != nil || p.part < 1 {
+			return p, ErrCursor
+		}
+	}
+	return p, nil
+}
+
+// endMark identifies the end of a turn: which turn of the session it was, and how it ended.
+func endMark(turns int, reason EndReason) string { return strconv.Itoa(turns) + "-" + string(reason) }
+
+// watchStored yields the events of one session after a position: those of what is stored,
+// and then those that happen. It takes the events of messages from the store, so that it
+// skips none and repeats none, and only the others from the turns as they run.
+func (a *Agent) watchStored(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
+	at, err := parsePosition(opts.After)
+	if err == nil && opts.Session == "" {
+		err = errors.New("a position needs a session: set WatchOptions.Session")
+	}
+	if err != nil {
+		return func(yield func(Event, error) bool) { yield(Event{}, fmt.Errorf("watch after %q: %w", opts.After, err)) }
+	}
+	w := newWatcher(opts)
+	a.watchers.add(w)
+	stop := context.AfterFunc(ctx, func() { a.watchers.remove(w) })
+	return func(yield func(Event, error) bool) {
+		defer stop()
+		defer a.watchers.remove(w)
+		s := &storedWatch{agent: a, session: opts.Session, at: at, ctx: ctx, yield: yield}
+		if err := s.run(w, last); err != nil && ctx.Err() == nil {
+			yield(Event{}, fmt.Errorf("watch session %q after %q: %w", s.session, s.at, err))
+		}
+	}
+}
+
+// storedWatch is one call of watchStored.
+type storedWatch struct {
+	agent   *Agent
+	session string
+	at      position
+	ctx     context.Context //nolint:containedctx // it lives as long as the call
+	yield   func(Event, error) bool
+	left    bool   // the consumer has left, or ctx is done
+	turn    string // of the last message
+}
+
+// run yields events until the consumer leaves, ctx is done or the agent is closed.
+func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
+	if err := s.catchUp(); err != nil || s.left {
+		return err
+	}
+	for {
+		events, missed := w.take()
+		if missed > 0 {
+			if err := s.catchUp(); err != nil || s.left {
+				return err
+			}
+			if s.left = s.ctx.Err() != nil || !s.yield(Event{}, &MissedError{missed}); s.left {
+				return nil
+			}
+		}
+		for i := range events {
+			if err := s.pass(&events[i]); err != nil || s.left {
+				return err
+			}
+		}
+		if stored := w.stored.Load(); stored > s.at.message {
+			if err := s.fill(stored); err != nil || s.left {
+				return err
+			}
+			continue
+		}
+		if len(events) > 0 {
+			continue
+		}
+		select {
+		case <-w.wake:
+		case <-s.ctx.Done():
+			return nil
+		case <-last:
+			if !w.waits() {
+				return nil
+			}
+		}
+	}
+}
+
+// send yields an event at the current position.
+func (s *storedWatch) send(e Event) {
+	e.Position = s.at.String()
+	s.left = s.ctx.Err() != nil || !s.yield(e, nil)
+}
+
+// pass yields an event of a running turn, unless it is yielded from the store or belongs to
+// a message that was yielded already.
+func (s *storedWatch) pass(e *Event) error {
+	if e.Session != s.session { // of a subagent
+		s.send(*e)
+		return nil
+	}
+	if e.stored > s.at.message {
+		if err := s.fill(e.stored); err != nil || s.left {
+			return err
+		}
+	}
+	if e.stored < s.at.message || s.at.ended != "" && e.Turn == s.turn && e.Kind != EventTurnStart {
+		return nil // what came of it is yielded already
+	}
+	switch e.Kind {
+	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd:
+		return nil
+	case EventTurnStart:
+		if e.Turn != s.turn { // it is yielded with its message
+			return nil
+		}
+		s.at.ended = "" // a turn that was parked continues
+	case EventTurnEnd:
+		s.at.ended = endMark(e.turns, e.End.Reason)
+	default:
+		s.at.ended = ""
+	}
+	s.send(*e)
+	return nil
+}
+
+// catchUp yields what is stored, and the end of the last turn if it has ended.
+func (s *storedWatch) catchUp() error {
+	info, err := s.info()
+	if err != nil {
+		return err
+	}
+	until := int64(math.MaxInt64)
+	if info != nil {
+		if s.at.message > info.Last { // of another session, or of one that was deleted
+			return fmt.Errorf("%w: the session has only %d messages", ErrCursor, info.Last)
+		}
+		until = settledUntil(&info.State, info.Last)
+	}
+	if err := s.fill(until); err != nil || s.left || info == nil {
+		return err
+	}
+	reason := info.State.Last
+	if turn := info.State.Turn; turn != nil {
+		if reason = ""; turn.Parked {
+			reason = EndParked
+		}
+	}
+	mark := endMark(info.State.Turns, reason)
+	if reason == "" || s.at.ended == mark {
+		return nil
+	}
+	end := &Turn{ID: s.turn, Reason: reason}
+	if e := info.State.Ending; e != nil && reason != EndParked {
+		end.By, end.Why = e.By, e.Why
+	}
+	if store, ok := s.agent.store.(ListStore); ok && reason == EndParked {
+		end.ID = info.State.Turn.ID
+		for q, err := range Questions(s.ctx, store, ApprovalFilter{Session: s.session}) {
+			if err != nil {
+				return err
+			}
+			end.Waits = append(end.Waits, q)
+		}
+	}
+	s.at.ended = mark
+	s.send(Event{Kind: EventTurnEnd, Time: info.Changed, Session: s.session, Turn: end.ID, Agent: info.State.Agent, End: end})
+	return nil
+}
+
+// info returns the listing entry of the session, or nil if there is none or the store
+// cannot list.
+func (s *storedWatch) info() (*SessionInfo, error) {
+	store, ok := s.agent.store.(ListStore)
+	if !ok {
+		return nil, nil
+	}
+	for info, err := range store.Sessions(s.ctx, SessionFilter{Prefix: s.session}) {
+		if err != nil {
+			return nil, err
+		}
+		if info.ID == s.session {
+			return &info, nil
+		}
+	}
+	return nil, nil
+}
+
+// settledUntil returns the number of the last message that will not change. A response
+// whose gates have not answered may still get other inputs.
+func settledUntil(state *SessionState, last int64) int64 {
+	if state.Turn != nil && state.Turn.Unjudged {
+		return last - 1
+	}
+	return last
+}
+
+// fill yields the events of messages that follow, up to the one with that number.
+func (s *storedWatch) fill(until int64) error {
+	var calls map[string]*CallPart // of the last response
+	for m, err := range s.agent.store.Read(s.ctx, s.session, max(s.at.message-1, 0)) {
+		if errors.Is(err, ErrNotFound) {
+			return nil // its first turn has not begun
+		}
+		if err != nil {
+			return err
+		}
+		if m.Seq > until {
+			return nil
+		}
+		s.turn = m.Turn
+		events := s.events(m, calls)
+		calls = callsByID(m)
+		if m.Seq <= s.at.message {
+			continue
+		}
+		for i := s.at.part; i < len(events); i++ {
+			if s.at = (position{message: m.Seq - 1, part: i + 1}); i == len(events)-1 {
+				s.at = position{message: m.Seq}
+			}
+			if s.send(events[i]); s.left {
+				return nil
+			}
+		}
+		s.at = position{message: m.Seq}
+	}
+	return nil
+}
+
+// events returns the events of a stored message. calls are those of the message before it.
+func (s *storedWatch) events(m *Message, calls map[string]*CallPart) []Event {
+	of := Event{Time: m.Time, Session: s.session, Turn: m.Turn, Step: m.Step, Agent: s.agent.opts.Name}
+	with := func(kind EventKind, set func(e *Event)) Event {
+		e := of
+		e.Kind = kind
+		set(&e)
+		return e
+	}
+	var events []Event
+	switch {
+	case m.IsCompaction:
+		events = append(events, with(EventCompactionEnd, func(e *Event) { e.Message = m }))
+	case m.Kind == KindUser:
+		events = append(events, with(EventTurnStart, func(e *Event) { e.Message = m }))
+	case m.Kind == KindAssistant:
+		events = append(events, with(EventModelResponse, func(e *Event) { e.Message = m }))
+		for _, c := range m.Calls() {
+			events = append(events, with(EventToolUse, func(e *Event) { e.Call = c }))
+		}
+	case m.Kind == KindResults:
+		for i := range m.Parts {
+			r := m.Parts[i].Result
+			if r == nil {
+				continue
+			}
+			call := calls[r.Call]
+			if call == nil {
+				call = &CallPart{ID: r.Call, Tool: r.Tool}
+			}
+			events = append(events, with(EventToolUseResult, func(e *Event) { e.Call, e.Result = call, &r.Result }))
+		}
+	}
+	return events
+}
+
+// callsByID returns the calls of a response.
+func callsByID(m *Message) map[string]*CallPart {
+	calls := make(map[string]*CallPart)
+	for _, c := range m.Calls() {
+		calls[c.ID] = c
+	}
+	return calls
+}

@@ -35,3 +35,15 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 	}
 	return found
 }
+
+// fill returns a valid input with the defaults of the tool's type.
+func (t *boundTool) fill(input json.RawMessage) json.RawMessage {
+	if t.input == nil {
+		return input
+	}
+	filled, err := t.input.Fill(input)
+	if err != nil { // it is not valid, and will be refused
+		return input
+	}
+	return filled
+}

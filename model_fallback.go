@@ -37,6 +37,7 @@ var (
 	_ InfoModel      = (*fallbackModel)(nil)
 	_ ToolCheckModel = (*fallbackModel)(nil)
 	_ ReachModel     = (*fallbackModel)(nil)
+	_ SettingsModel  = (*fallbackModel)(nil)
 )
 
 // Stream asks the models in turn until one begins to answer. An agent asks them one by one
@@ -85,6 +86,15 @@ func (f *fallbackModel) CheckTools(tools []ToolDeclaration) error {
 	var problems []error
 	for _, m := range f.models {
 		problems = append(problems, named(m).check(tools))
+	}
+	return errors.Join(problems...)
+}
+
+// CheckSettings asks each model.
+func (f *fallbackModel) CheckSettings(req *Request) error {
+	var problems []error
+	for _, m := range f.models {
+		problems = append(problems, named(m).checkSettings(req))
 	}
 	return errors.Join(problems...)
 }

@@ -107,7 +107,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	}
 	d := deliver(pending, t.session.state.Reminders, t.agent.opts.Limits.ReminderCharacters)
 	messages, delivered := t.withReminders(d)
-	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
+	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages, Settings: t.settings()}})
 	if err != nil {
 		if answer != nil { // it is paid for, even if it cannot be used
 			t.spend(answer.Usage)

@@ -41,7 +41,7 @@ type turn struct {
 	text        string // the model's last text
 	recent      []fingerprint
 	waits       []Question
-	missing     func() string // what the model still has to give, in words for the model; nil if nothing is missing
+	wanted      *wanted // the answer that the turn must give, if it must give one
 }
 
 // user runs the turn of a user message.

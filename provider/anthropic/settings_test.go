@@ -19,7 +19,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		options anthropic.Options
 		want    []string
 	}{
-		"by default":         {anthropic.Options{}, []string{"effort low", "format", "thinking 500"}},
+		"by default":          {anthropic.Options{}, []string{"effort low", "format", "thinking 500"}},
 		"a model that thinks": {anthropic.Options{Thinking: 4096}, []string{"effort low", "format", "temperature", "thinking 500", "tool_choice", "top_p"}},
 	} {
 		test.options.Key = "k"

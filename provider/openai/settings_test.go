@@ -21,11 +21,11 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		options openai.Options
 		want    []string
 	}{
-		"a model that thinks":      {"gpt-5.2", openai.Options{}, append([]string{"cache off", "stop", "temperature"}, append(budget, "top_p")...)},
-		"one that is told not to":  {"gpt-5.2", openai.Options{Effort: "none", API: openai.Chat}, append([]string{"cache off", "effort low"}, budget...)},
-		"a model that does not":    {"gpt-4.1", openai.Options{}, append([]string{"cache off", "effort low", "stop"}, budget...)},
-		"Chat":                     {"gpt-4.1", openai.Options{API: openai.Chat}, append([]string{"cache off", "effort low"}, budget...)},
-		"another service":          {"m", openai.Options{URL: "http://127.0.0.1:1/v1"}, append([]string{"cache long", "cache off", "format"}, budget...)},
+		"a model that thinks":     {"gpt-5.2", openai.Options{}, append([]string{"cache off", "stop", "temperature"}, append(budget, "top_p")...)},
+		"one that is told not to": {"gpt-5.2", openai.Options{Effort: "none", API: openai.Chat}, append([]string{"cache off", "effort low"}, budget...)},
+		"a model that does not":   {"gpt-4.1", openai.Options{}, append([]string{"cache off", "effort low", "stop"}, budget...)},
+		"Chat":                    {"gpt-4.1", openai.Options{API: openai.Chat}, append([]string{"cache off", "effort low"}, budget...)},
+		"another service":         {"m", openai.Options{URL: "http://127.0.0.1:1/v1"}, append([]string{"cache long", "cache off", "format"}, budget...)},
 	} {
 		test.options.Key = "k"
 		got := refused(openai.New(test.model, &test.options), look)
@@ -59,9 +59,9 @@ func TestSettingsOfOpenAI(t *testing.T) {
 		t.Errorf("the temperature is set twice: %v", err)
 	}
 	for schema, strict := range map[string]bool{
-		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`: true,
-		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`:                  false,
-		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`:                              false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`:               true,
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`:                                false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`:                                            false,
 		`{"type":"object","properties":{"a":{"type":"string","minLength":2}},"required":["a"],"additionalProperties":false}`: false,
 	} {
 		if err := ask(belay.Settings{Format: json.RawMessage(schema)}); err != nil {

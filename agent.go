@@ -129,6 +129,9 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if _, err := a.addTools(c, append(owned("", a.opts.Tools), brought.tools...)); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
+	if err := a.checkSettings(a.model.Model); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
 	if err := a.checkStepTools(c); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}

@@ -29,6 +29,7 @@ type boundTool struct {
 	name    string
 	traits  ToolTraits
 	schema  *jsonschema.Resolved // nil accepts any object
+	checker *typeschema.Checker  // accepts ordinary inputs without asking the schema
 	input   *typeschema.Type     // of a typed tool
 	inScope bool
 	owner   string // the extension that provides it; empty for the agent's own
@@ -77,6 +78,10 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 	if len(d.InputSchema) == 0 {
 		return b, nil
 	}
+	if b.input != nil && b.input.Schema.Type == "object" { // compiled with the tool
+		b.schema, b.checker = b.input.Resolved, b.input.Checker
+		return b, nil
+	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
 		return nil, fmt.Errorf("tool %q: input schema: %w", d.Name, err)
@@ -88,7 +93,7 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: input schema: %w", d.Name, err)
 	}
-	b.schema = resolved
+	b.schema, b.checker = resolved, typeschema.Compile(d.InputSchema, false)
 	return b, nil
 }
 

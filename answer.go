@@ -2,9 +2,12 @@ package belay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/belay-run/belay/internal/typeschema"
 )
@@ -17,68 +20,204 @@ var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was 
 
 // Answer runs a turn and returns its final answer as a T (structured output). The schema is
 // made from T as for [NewTool], and the answer is validated against it: if it is invalid,
-// the model gets the errors and may try again. It works with every model that can call
-// tools: the answer is the input of a tool, final_answer. If T is not a struct, it is the
-// property "answer" of that input. If the turn parks, resuming it gives no answer.
+// the model gets the errors and may try again. If T is not a struct, it is the property
+// "answer" of an object.
+//
+// A model that can bind its response to a schema does that: see [Settings].Format. Any other
+// model gives the answer as the input of a tool, final_answer, and must call it if it has no
+// other tools.
+//
+// If the turn parks, the error is ErrNoAnswer. Continue it with [ResumeAnswer], in any process
+// that has the store.
 //
 // The error is ErrNoAnswer if the turn ended in another way. The returned turn says how.
 func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
+	return typedAnswer[T](ctx, s, func(t *turn) EndReason { return t.user(text, parts) })
+}
+
+// ResumeAnswer resumes a turn of [Answer] that is parked, or that was running when its process
+// ended, and returns its final answer. [Session.Resume] resumes such a turn too: the answer is
+// then [Turn].Answer. T must be the type that Answer was called with.
+func ResumeAnswer[T any](ctx context.Context, s *Session) (T, *Turn, error) {
+	return typedAnswer[T](ctx, s, (*turn).resume)
+}
+
+func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReason) (T, *Turn, error) {
+	var value T
+	wanted, decode, err := wantedAnswer[T]()
+	if err != nil {
+		return value, nil, fmt.Errorf("answer: %w", err)
+	}
+	if s.agent.tools.Load().byName[finalAnswer] != nil {
+		return value, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
+	}
+	turn, err := s.take(ctx, func(t *turn) EndReason {
+		t.wanted = wanted
+		return how(t)
+	})
+	if err != nil {
+		return value, turn, err
+	}
+	if len(turn.Answer) == 0 {
+		return value, turn, fmt.Errorf("%w: it ended %s", ErrNoAnswer, turn.Reason)
+	}
+	if value, err = decode(turn.Answer); err != nil {
+		return value, turn, fmt.Errorf("answer: %w", err)
+	}
+	return value, turn, nil
+}
+
+// wanted is the answer that a turn must give.
+type wanted struct {
+	schema json.RawMessage
+	input  *typeschema.Type   // nil if only the schema is known
+	check  func([]byte) error // nil likewise
+}
+
+// wantedAnswer describes answers of a type, and returns the function that decodes them.
+func wantedAnswer[T any]() (*wanted, func([]byte) (T, error), error) {
 	type wrapped struct {
 		Answer T `json:"answer" jsonschema:"the answer" required:"true"`
 	}
-	var answer T
-	given := false
-	take := func(value T) Result {
-		answer, given = value, true
-		return Result{Text: "The answer was accepted.", Final: true}
+	w := new(wanted)
+	plain := false
+	if described, err := typeschema.For(reflect.TypeFor[T]()); err == nil && described.Schema.Type == "object" && reflect.TypeFor[T]().Kind() == reflect.Struct {
+		w.input, plain = described, true
+	} else if w.input, err = typeschema.For(reflect.TypeFor[wrapped]()); err != nil {
+		return nil, nil, fmt.Errorf("schema: %w", err)
 	}
-	const description = "Gives the final answer. Call it once, when the work is done; it ends the turn."
-	serial := &ToolTraits{Serial: true} // the last of several answers is used
-	var tool Tool
+	decode := func(data []byte) (T, error) {
+		var outer wrapped
+		var err error
+		if plain {
+			err = w.input.Decode(data, &outer.Answer)
+		} else {
+			err = w.input.Decode(data, &outer)
+		}
+		return outer.Answer, err
+	}
+	w.check = func(data []byte) error {
+		_, err := decode(data)
+		return err
+	}
 	var err error
-	if described, derr := typeschema.For(reflect.TypeFor[T]()); derr == nil && described.Schema.Type == "object" {
-		tool, err = newTool(finalAnswer, description, func(_ context.Context, in T) (Result, error) { return take(in), nil }, serial)
-	} else {
-		tool, err = newTool(finalAnswer, description, func(_ context.Context, in wrapped) (Result, error) { return take(in.Answer), nil }, serial)
+	if w.schema, err = json.Marshal(w.input.Schema); err != nil {
+		return nil, nil, fmt.Errorf("schema: %w", err)
 	}
-	if err != nil {
-		return answer, nil, fmt.Errorf("answer: %w", err)
+	return w, decode, nil
+}
+
+// bindAnswer gives the turn the tool for its answer, if it must give one.
+func (t *turn) bindAnswer() {
+	if t.state.Answer == nil {
+		return
 	}
-	if s.agent.tools.Load().byName[finalAnswer] != nil {
-		return answer, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
+	if t.wanted == nil { // the turn was resumed by a caller that does not know the type
+		t.wanted = &wanted{schema: t.state.Answer}
 	}
-	turn, err := s.take(ctx, func(t *turn) EndReason {
-		bound, err := t.agent.bind(t.agent.composed.Load(), tool, "")
-		if err != nil {
-			return t.fail(err)
-		}
-		bound.inScope = true
-		t.request.extra = append(t.request.extra, bound)
-		t.seeTools()
-		t.missing = func() string {
-			if given {
-				return ""
+	check := t.wanted.check
+	tool := &functionTool{
+		declaration: ToolDeclaration{Name: finalAnswer, Description: "Gives the final answer. Call it once, when the work is done; it ends the turn.", InputSchema: t.state.Answer},
+		traits:      ToolTraits{Serial: true}, // the last of several answers is used
+		input:       t.wanted.input,
+		run: func(_ context.Context, call *Invocation) (Result, error) {
+			if check != nil {
+				if err := check(call.Input); err != nil {
+					return Failed(ClassInvalid, "The input of "+finalAnswer+" cannot be read:\n- "+err.Error()), nil //nolint:nilerr // the result tells
+				}
 			}
-			return "Give your final answer by calling the tool " + finalAnswer + ", and not as text."
-		}
-		return t.user(text, parts)
-	})
-	if err == nil && !given {
-		err = fmt.Errorf("%w: it ended %s", ErrNoAnswer, turn.Reason)
+			return Result{Text: "The answer was accepted.", Final: true}, nil
+		},
 	}
-	return answer, turn, err
+	bound, err := t.agent.bind(t.agent.composed.Load(), tool, "")
+	if err != nil { // cannot happen: the schema was made from a type
+		t.agent.opts.Logger.WarnContext(t.base, "the tool for the answer cannot be used", "session", t.scope.Session, "error", err)
+		return
+	}
+	bound.inScope = true
+	t.request.answer = bound
+	t.request.extra = append(t.request.extra, bound)
+}
+
+// shapeAnswer makes a request ask for the answer: by its format, if the model can do that, and
+// by the tool otherwise. The model must call the tool if there is no other one, or if it has
+// answered in text before.
+func (t *turn) shapeAnswer(req *Request) {
+	if t.request.answer == nil {
+		return
+	}
+	native := *req
+	native.Settings.Format = t.state.Answer
+	native.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(d ToolDeclaration) bool { return d.Name == finalAnswer })
+	if native.Settings.ToolChoice == "" && t.model.checkSettings(&native) == nil {
+		*req = native
+		return
+	}
+	if len(req.Tools) == 1 || t.state.Missed > 0 {
+		forced := *req
+		forced.Settings.ToolChoice = finalAnswer
+		if t.model.checkSettings(&forced) == nil {
+			*req = forced
+		}
+	}
+}
+
+// faultsOf returns what is wrong with a text as the answer.
+func (t *turn) faultsOf(text string) []string {
+	faults := t.request.answer.validate(json.RawMessage(text))
+	if len(faults) == 0 && t.wanted.check != nil {
+		if err := t.wanted.check([]byte(text)); err != nil {
+			faults = append(faults, err.Error())
+		}
+	}
+	return faults
+}
+
+// answered returns the answer that the turn has given, or nil: the input of the last call of
+// final_answer that succeeded, or else the last text, if it is an answer.
+func (t *turn) answered() json.RawMessage {
+	if t.request.answer == nil {
+		t.bindAnswer() // a turn that has only its end phases left
+	}
+	if t.request.answer == nil || t.state.Parked {
+		return nil
+	}
+	accepted := make(map[string]bool)
+	for _, m := range slices.Backward(t.session.messages) {
+		if m.Turn != t.state.ID {
+			break
+		}
+		for i := range slices.Backward(m.Parts) {
+			switch p := &m.Parts[i]; {
+			case p.Result != nil && p.Result.Tool == finalAnswer && !p.Result.IsError:
+				accepted[p.Result.Call] = true
+			case p.Call != nil && accepted[p.Call.ID] && p.Call.Final != nil:
+				return p.Call.Final
+			case p.Call != nil && accepted[p.Call.ID]:
+				return p.Call.Input
+			}
+		}
+	}
+	if text := strings.TrimSpace(t.text); strings.HasPrefix(text, "{") && len(t.faultsOf(text)) == 0 {
+		return json.RawMessage(text)
+	}
+	return nil
 }
 
 // askForMissing makes the turn continue if the model has not given the answer it must
 // give. It reports false after a few attempts.
 func (t *turn) askForMissing() bool {
 	const tries = 3
-	if t.missing == nil || t.state.Missed >= tries {
+	if t.request.answer == nil || t.state.Missed >= tries {
 		return false
 	}
-	text := t.missing()
-	if text == "" {
-		return false
+	text := "Give your final answer by calling the tool " + finalAnswer + ", and not as text."
+	if said := strings.TrimSpace(t.text); strings.HasPrefix(said, "{") { // it was asked for JSON, or wrote some
+		faults := t.faultsOf(said)
+		if len(faults) == 0 {
+			return false
+		}
+		text = "Your answer does not match its schema:\n- " + strings.Join(faults, "\n- ") + "\nGive the whole answer again."
 	}
 	t.state.Missed++
 	t.addReminder(reminderRuntime, "belay", text)

@@ -170,8 +170,8 @@ type CallPart struct {
 	Input json.RawMessage `json:"input"`
 	// Malformed is what the model sent if it was not a JSON object.
 	Malformed string `json:"malformed,omitempty"`
-	// Final is the input that was checked and run, if it was rewritten, and RewrittenBy are
-	// those who rewrote it, in order.
+	// Final is the input that was checked and run, if it is another one: it was rewritten, or
+	// it got defaults. RewrittenBy are those who rewrote it, in order.
 	Final       json.RawMessage `json:"final,omitempty"`
 	RewrittenBy []string        `json:"rewritten_by,omitempty"`
 }

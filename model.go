@@ -73,6 +73,9 @@ type Request struct {
 	Tools []ToolDeclaration
 	// MaxTokens limits the response. 0 means the provider's default.
 	MaxTokens int
+	// Settings are further settings. A model that cannot use one of them must not ignore it:
+	// it yields a [ModelError] of kind [ModelInvalid] and sends nothing.
+	Settings Settings
 }
 
 // Chunk is a piece of a response: a delta or, in the last chunk, the whole response. An

@@ -9,7 +9,8 @@ import (
 
 // Fallback makes one model of several. In an agent the first one answers. If it fails for
 // good, or still fails after the attempts of [Options].Retry, the next one answers for the rest
-// of the turn; the next turn begins with the first again. Usage, price and name of a response
+// of the turn. The next turn begins with the first again, and so does a turn that is resumed:
+// hours may have passed, and the first model may be back. Usage, price and name of a response
 // are those of the model that gave it. The change is an error event with Retry set.
 //
 // The window of the model is the smallest one of all, so that a conversation fits each.
@@ -37,6 +38,7 @@ var (
 	_ InfoModel      = (*fallbackModel)(nil)
 	_ ToolCheckModel = (*fallbackModel)(nil)
 	_ ReachModel     = (*fallbackModel)(nil)
+	_ SettingsModel  = (*fallbackModel)(nil)
 )
 
 // Stream asks the models in turn until one begins to answer. An agent asks them one by one
@@ -85,6 +87,15 @@ func (f *fallbackModel) CheckTools(tools []ToolDeclaration) error {
 	var problems []error
 	for _, m := range f.models {
 		problems = append(problems, named(m).check(tools))
+	}
+	return errors.Join(problems...)
+}
+
+// CheckSettings asks each model.
+func (f *fallbackModel) CheckSettings(req *Request) error {
+	var problems []error
+	for _, m := range f.models {
+		problems = append(problems, named(m).checkSettings(req))
 	}
 	return errors.Join(problems...)
 }

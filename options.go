@@ -76,6 +76,9 @@ type Options struct {
 	RefuseBusy bool
 	// MaxTokens limits each response. Defaults to the provider's own limit.
 	MaxTokens int
+	// Settings are further settings of the requests to the model, such as the temperature.
+	// Defaults to those of the provider.
+	Settings Settings
 	// Limits limit a turn. Defaults to the defaults of Limits.
 	Limits Limits
 	// Budget ends a turn that costs too much. Defaults to none.

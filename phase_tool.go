@@ -19,7 +19,7 @@ type toolCall struct {
 	ID       string  `json:"id" jsonschema:"the call's id"`
 	Tool     string  `json:"tool" jsonschema:"the tool's name"`
 	Input    rawJSON `json:"input" jsonschema:"the tool's input"`
-	Original rawJSON `json:"original,omitempty" jsonschema:"the input that the model sent, if it was rewritten"`
+	Original rawJSON `json:"original,omitempty" jsonschema:"the input that the model sent, if it was rewritten or got defaults"`
 	soFar
 
 	tool *boundTool // nil outside a turn
@@ -58,6 +58,9 @@ func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
 		d.Original = cmp.Or(d.Input, "null")
 	}
 	d.Input = rawJSON(v.Input)
+	if d.tool != nil {
+		d.Input = rawJSON(d.tool.fill(v.Input))
+	}
 	return ToolCall{newInput(c.scope(), d)}, nil
 }
 

@@ -211,7 +211,8 @@ func TestQuestions(t *testing.T) {
 	}, &hook.Options{Match: hook.Match{Tools: []string{"refund"}}, Capabilities: hook.CanAsk})
 	refund := belay.NewTool("refund", "Refunds.", func(context.Context, struct {
 		Cents int `json:"cents"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "refunded", nil
 	}, nil)
 	wait := belay.NewRawTool(belay.ToolDeclaration{Name: "wait", Description: "Waits."}, func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -221,7 +222,8 @@ func TestQuestions(t *testing.T) {
 	agent := scriptedAgent(t, belay.Options{
 		Name: "support", Store: store, OnAsk: belay.AskPark, Tools: []belay.Tool{refund, wait}, Hooks: []hook.Subscription{ask}, Extensions: []belay.Extension{toolbox.AskUser()},
 	}, scripted.Step{Calls: []scripted.Call{
-		{ID: "c1", Tool: "refund", Input: `{"cents": 1200}`}, {ID: "c2", Tool: toolbox.AskUserTool, Input: `{"question": "Which order?", "options": ["first", "second"]}`},
+		{ID: "c1", Tool: "refund", Input: `{"cents": 1200}`},
+		{ID: "c2", Tool: toolbox.AskUserTool, Input: `{"question": "Which order?", "options": ["first", "second"]}`},
 		{ID: "c3", Tool: "wait", Input: `{"for": "them"}`},
 	}}, scripted.Step{Text: "done"})
 	turn := wantTurn(t, agent.Session("a"), belay.EndParked)

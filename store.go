@@ -235,6 +235,8 @@ type TurnState struct {
 	Continuations int `json:"continuations,omitempty"`
 	// Ended is how the turn ended, while its end phases have not fired.
 	Ended EndReason `json:"ended,omitempty"`
+	// Answer is the schema of the final answer that the turn must give, if it must give one.
+	Answer json.RawMessage `json:"answer,omitempty"`
 	// Missed counts how many times the model was asked for its missing final answer.
 	Missed int `json:"missed,omitempty"`
 	// Warned says that the model was warned about repeating calls.

@@ -9,6 +9,9 @@ import (
 // validate checks an input against the tool's schema. It returns every
 // violation, each with a JSON pointer to its place.
 func (t *boundTool) validate(input json.RawMessage) []string {
+	if t.checker.Accepts(input) { // the schema was compiled when the tool was made
+		return nil
+	}
 	var value any
 	if err := json.Unmarshal(input, &value); err != nil {
 		return []string{"(root): it is not JSON: " + err.Error()}
@@ -31,4 +34,16 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 		found = append(found, "(root): "+t.schema.Validate(object).Error())
 	}
 	return found
+}
+
+// fill returns a valid input with the defaults of the tool's type.
+func (t *boundTool) fill(input json.RawMessage) json.RawMessage {
+	if t.input == nil {
+		return input
+	}
+	filled, err := t.input.Fill(input)
+	if err != nil { // it is not valid, and will be refused
+		return input
+	}
+	return filled
 }

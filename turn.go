@@ -1,6 +1,8 @@
 package belay
 
 import (
+	"encoding/json"
+
 	"github.com/belay-run/belay/hook"
 )
 
@@ -9,9 +11,11 @@ type Turn struct {
 	ID     string    `json:"id"`
 	Reason EndReason `json:"reason"`
 	// Text is the model's last text.
-	Text  string `json:"text"`
-	Steps int    `json:"steps"`
-	Usage Usage  `json:"usage"`
+	Text string `json:"text"`
+	// Answer is the final answer, as JSON, of a turn that [Answer] began.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Steps  int             `json:"steps"`
+	Usage  Usage           `json:"usage"`
 	// By and Why say who blocked the turn, or what went wrong.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`

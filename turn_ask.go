@@ -21,6 +21,7 @@ type turnRequest struct {
 	tools   *toolset      // of this step
 	stepped *steppedTools // the tools that extensions offered for this step
 	extra   []*boundTool  // of this turn only
+	answer  *boundTool    // one of them: the tool for the answer that the turn must give
 	system  string
 	placed  []*Message // the conversation with the reminders of the request in their places
 	tooFull bool       // the context is too long, and compaction failed
@@ -107,7 +108,9 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	}
 	d := deliver(pending, t.session.state.Reminders, t.agent.opts.Limits.ReminderCharacters)
 	messages, delivered := t.withReminders(d)
-	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
+	req := &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages, Settings: t.settings()}}
+	t.shapeAnswer(&req.Request)
+	answer, err := t.stream(t.model, req)
 	if err != nil {
 		if answer != nil { // it is paid for, even if it cannot be used
 			t.spend(answer.Usage)

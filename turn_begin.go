@@ -151,6 +151,9 @@ func (t *turn) begin() {
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
 	t.own = TurnState{ID: string(id)}
+	if t.wanted != nil {
+		t.own.Answer = t.wanted.schema
+	}
 	s.state.Turn = &t.own
 	t.useState(&t.own)
 	t.write.clean = false

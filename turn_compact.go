@@ -171,7 +171,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	whole := trigger != "too_long" && t.unanswered() == nil
 	var response *Response
 	for attempt := 1; ; attempt++ {
-		req := &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens}}
+		req := &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Settings: t.agent.summarySettings()}}
 		if whole {
 			req.Messages = append(slices.Clip(t.session.messages), &Message{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(instructions)}})
 		} else {

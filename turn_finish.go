@@ -132,6 +132,9 @@ func (t *turn) report(end EndReason) {
 		ID: t.state.ID, Reason: end, Text: t.text, Steps: t.state.Step, Usage: t.state.Usage,
 		By: t.end.by, Why: t.end.why, Waits: t.waits, Diagnostics: t.diagnostics,
 	}
+	if end == EndTurn {
+		result.Answer = t.answered()
+	}
 	if _, stays := errors.AsType[*MissingToolError](t.end.err); stays || end == EndError || end == EndAborted {
 		result.err = t.end.err
 	}

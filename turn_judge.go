@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -31,7 +32,7 @@ type call struct {
 	cutOff bool
 	tool   *boundTool
 	state  CallState
-	// original is the input that the model sent, if it was rewritten.
+	// original is the input that the model sent, if it was rewritten or got defaults.
 	original  json.RawMessage
 	rewriters []string
 	result    *Result
@@ -86,7 +87,7 @@ func (t *turn) judge(response *Message) *batch {
 		return b
 	}
 	t.forEach(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
-		c.refuse("belay", fmt.Sprintf("panic while checking the call: %v", sudden))
+		t.deny(c, "belay", fmt.Sprintf("panic while checking the call: %v", sudden))
 	})
 	t.gather(b)
 	if t.state.Unjudged && slices.ContainsFunc(b.calls, func(c *call) bool { return c.original != nil }) {
@@ -165,13 +166,15 @@ func (t *turn) judgeOne(c *call) {
 		t.reportDenied(c, "belay", c.result.Text)
 		return
 	}
+	c.fill()
 	if !t.intercept(c) || c.result != nil {
 		return
 	}
-	if c.original != nil && !c.checkRewritten() {
+	if len(c.rewriters) > 0 && !c.checkRewritten() {
 		t.reportDenied(c, "belay", c.result.Text)
 		return
 	}
+	c.fill()
 	if verdict, ok := t.askHooks(c); ok {
 		t.decide(c, t.askFloor(c, verdict))
 	}
@@ -244,6 +247,16 @@ func (c *call) refuse(by, why string) {
 	c.by, c.why = by, why
 	c.answer(Failed(ClassDenied, fmt.Sprintf(
 		"Denied by %q: %s\nDo not make the same call again: reach the goal in another way, or tell the user what is needed.", by, cmp.Or(strings.TrimSpace(why), "no reason was given"))))
+}
+
+// fill puts the defaults of a typed tool into a valid input, so that gates, the floor and the
+// person who approves see what the tool gets.
+func (c *call) fill() {
+	filled := c.tool.fill(c.Input)
+	if c.original == nil && !bytes.Equal(filled, c.Input) {
+		c.original = c.part.Input
+	}
+	c.Input = filled
 }
 
 // rewrite replaces the input.

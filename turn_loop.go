@@ -41,8 +41,8 @@ type turn struct {
 	text        string // the model's last text
 	recent      []fingerprint
 	waits       []Question
-	askedBelow  []string      // the calls whose subagents wait for something
-	missing     func() string // what the model still has to give, in words for the model; nil if nothing is missing
+	askedBelow  []string // the calls whose subagents wait for something
+	wanted      *wanted  // the answer that the turn must give, if it must give one
 }
 
 // user runs the turn of a user message.

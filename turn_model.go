@@ -30,6 +30,9 @@ func (a *Agent) usable(model Model) (*namedModel, error) {
 	if err := n.check(a.tools.Load().declared); err != nil {
 		return nil, err
 	}
+	if err := a.checkSettings(model); err != nil {
+		return nil, err
+	}
 	return n, nil
 }
 

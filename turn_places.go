@@ -130,7 +130,7 @@ func (t *turn) reconsider(b *batch) bool {
 				t.decide(c, c.askAgain(floor))
 			}
 		}, func(c *call, value any) {
-			c.refuse("belay", fmt.Sprintf("panic while checking the call again: %v", value))
+			t.deny(c, "belay", fmt.Sprintf("panic while checking the call again: %v", value))
 		})
 		again = again || c.state == CallParked
 	}

@@ -212,6 +212,7 @@ func (t *turn) bindBundles() {
 			t.request.extra = append(t.request.extra, bound...)
 		}
 	}
+	t.bindAnswer()
 	t.seeTools()
 }
 

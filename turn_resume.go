@@ -58,7 +58,7 @@ func (t *turn) openCalls() *batch {
 		return nil
 	}
 	t.forEach(b.calls, (*turn).resumeCall, func(c *call, sudden any) {
-		c.refuse("belay", fmt.Sprintf("panic while checking the call again: %v", sudden))
+		t.deny(c, "belay", fmt.Sprintf("panic while checking the call again: %v", sudden))
 	})
 	t.applyHalt(b)
 	t.abandonCalls(b)
@@ -157,7 +157,11 @@ func (t *turn) resumeCall(c *call) {
 		return
 	}
 	here := t.request.tools.byName[c.Tool] != nil
-	if c.result != nil || here && !t.resolve(c) {
+	if c.result != nil {
+		return
+	}
+	if here && !t.resolve(c) {
+		t.reportDenied(c, "belay", c.result.Text)
 		return
 	}
 	if c.state == CallStarted && !(here && c.tool.traits.Idempotent) {
@@ -175,7 +179,11 @@ func (t *turn) resumeCall(c *call) {
 	case d != nil:
 		t.decided(c, *d)
 	}
-	if d != nil && !d.Allow || !here && !t.resolve(c) {
+	if d != nil && !d.Allow {
+		return
+	}
+	if !here && !t.resolve(c) {
+		t.reportDenied(c, "belay", c.result.Text)
 		return
 	}
 	switch a := t.askFloor(c, Authorization{}); {

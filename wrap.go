@@ -87,6 +87,7 @@ var (
 	_ InfoModel      = (*wrappedModel)(nil)
 	_ ToolCheckModel = (*wrappedModel)(nil)
 	_ ReachModel     = (*wrappedModel)(nil)
+	_ SettingsModel  = (*wrappedModel)(nil)
 )
 
 // Stream runs the function around the model.
@@ -112,3 +113,6 @@ func (w *wrappedModel) Reach(ctx context.Context) error {
 	}
 	return nil
 }
+
+// CheckSettings asks the model.
+func (w *wrappedModel) CheckSettings(req *Request) error { return named(w.Model).checkSettings(req) }

@@ -175,8 +175,11 @@ func (p *printer) called(c *belay.CallPart, at time.Time) {
 
 // ran describes a call by the input that it runs with, which hooks can have changed.
 func ran(c *belay.CallPart) string {
-	if c.Final == nil {
+	switch {
+	case c.Final == nil:
 		return about(c.Input)
+	case len(c.RewrittenBy) == 0: // it got defaults
+		return about(c.Final)
 	}
 	return about(c.Final) + " (rewritten by " + oneLine(strings.Join(c.RewrittenBy, ", ")) + ")"
 }

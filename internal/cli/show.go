@@ -262,7 +262,7 @@ func (t *transcript) call(c *belay.CallPart) {
 		text = short(text, max(t.a.width-12-len(c.Tool), 20))
 	}
 	t.linef("     %s%s", line, text)
-	if c.Final != nil {
+	if len(c.RewrittenBy) > 0 {
 		t.linef("       %s %s", t.s.yellow("rewritten by "+strings.Join(c.RewrittenBy, ", ")+"; asked for:"), t.s.dim(short(oneLine(plainJSON(c.Input)), max(t.a.width-30, 20))))
 	}
 }

@@ -133,7 +133,7 @@ func gist(m *belay.Message) string {
 	var words []string
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Call != nil && p.Call.Final != nil:
+		case p.Call != nil && len(p.Call.RewrittenBy) > 0:
 			words = append(words, fmt.Sprintf("[calls %s, rewritten by %s]", p.Call.Tool, strings.Join(p.Call.RewrittenBy, ", ")))
 		case p.Call != nil:
 			words = append(words, fmt.Sprintf("[calls %s]", p.Call.Tool))

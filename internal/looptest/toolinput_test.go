@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/memstore"
 )
 
 // SPEC T-02
@@ -193,6 +194,52 @@ func TestEveryRefusedCallIsAudited(t *testing.T) {
 				t.Errorf("the audit sees %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// An audit also sees calls that are refused because a check panics, or because the scope became
+// narrower while the turn was parked.
+//
+// SPEC T-13
+func TestRefusalsAfterAPanicOrAResumeAreAudited(t *testing.T) {
+	t.Parallel()
+	var d diary
+	store := memstore.New(nil)
+	audit := belay.ToolDenied.On("audit", func(_ context.Context, c belay.DeniedCall) (belay.Note, error) {
+		d.notef("%s %s by %s", c.Tool(), c.Class(), c.By())
+		return belay.Note{}, nil
+	}, nil)
+	panics := floorFunc(func(belay.ToolCall) (belay.Authorization, error) { panic("no rules") })
+	parked := func(session string) {
+		agent, _ := newAgent(t, &belay.Options{Store: store, OnAsk: belay.AskPark, Tools: []belay.Tool{echoTool("act")}, Hooks: []hook.Subscription{gateOf("gate", belay.Ask("it acts"))}}, callWith("act", "{}"))
+		waits := takeTurn(t, agent.Session(session).Run(t.Context(), "go"), belay.EndParked).Waits
+		settleApproval(t, agent, waits[0].Approval, true)
+		if err := agent.Session(session).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		rule string
+		opts belay.Options
+		want string
+	}{
+		{"a panic of the floor", belay.Options{Authorizer: panics}, "act denied by belay"},
+		{"a panic of the floor after a resume", belay.Options{Store: store, Authorizer: panics}, "act denied by belay"},
+		{"out of scope after a resume", belay.Options{Store: store, Scope: []string{}}, "act scope by belay"},
+	} {
+		before := len(d.all())
+		test.opts.Tools, test.opts.Hooks = []belay.Tool{echoTool("act")}, []hook.Subscription{audit}
+		if test.opts.Store == nil {
+			agent, _ := newAgent(t, &test.opts, callWith("act", "{}"))
+			takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+		} else {
+			parked(test.rule)
+			agent, _ := newAgent(t, &test.opts)
+			takeTurn(t, agent.Session(test.rule).Resume(t.Context()), belay.EndTurn)
+		}
+		if got := strings.Join(d.all()[before:], "; "); got != test.want {
+			t.Errorf("%s: the audit sees %q, want %q", test.rule, got, test.want)
+		}
 	}
 }
 

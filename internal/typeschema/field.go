@@ -1,7 +1,6 @@
 package typeschema
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,19 +154,9 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 
 // decodes returns an error if a default cannot be decoded into its field.
 func decodes(n *node, value json.RawMessage, t reflect.Type) error {
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return fmt.Errorf("it is not JSON: %w", err)
-	}
-	v, err := n.prepare(v, "")
+	data, err := n.rewrite(value, false, 0)
 	if err != nil {
 		return err
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("it has no JSON form: %w", err)
 	}
 	if err := json.Unmarshal(data, reflect.New(t).Interface()); err != nil {
 		return fmt.Errorf("it is not a %s: %w", t, err)

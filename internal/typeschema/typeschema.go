@@ -5,6 +5,7 @@ package typeschema
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -23,18 +24,22 @@ import (
 type Type struct {
 	// Schema describes the type. It must not be changed.
 	Schema *jsonschema.Schema
-	root   *node
+	// Resolved validates against the schema, and Checker accepts ordinary inputs faster.
+	Resolved *jsonschema.Resolved
+	Checker  *Checker
+	root     *node
 }
 
-// node is the information that Prepare needs about a type.
+// node is the information that decoding needs about a type.
 type node struct {
 	duration, integer bool
 	decodes           reflect.Type     // it decodes its JSON itself, and can reject it
 	fields            map[string]*node // of an object
 	required          map[string]bool
-	defaults          map[string]json.RawMessage
-	elem              *node // of the items of a list, or of the values of a map
-	prepares          bool  // something below it must be prepared
+	defaults          []filled // in the order of the fields
+	elem              *node    // of the items of a list, or of the values of a map
+	prepares          bool     // something below must be rewritten before it is decoded
+	fills             bool     // something below has a default
 }
 
 // For describes a type.
@@ -53,11 +58,38 @@ func For(t reflect.Type) (*Type, error) {
 		}
 		s.Defs[d.name] = d.schema
 	}
-	n.settle(make(map[*node]bool))
-	if _, err := s.CloneSchemas().Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+	n.settle()
+	if err := n.endless(make(map[*node]bool)); err != nil {
 		return nil, fmt.Errorf("%s: %w", t, err)
 	}
-	return &Type{s, n}, nil
+	resolved, err := s.CloneSchemas().Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t, err)
+	}
+	sent, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t, err)
+	}
+	return &Type{Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n}, nil
+}
+
+// endless returns an error if a default below the type has itself inside, without end.
+func (n *node) endless(seen map[*node]bool) error {
+	if n == nil || seen[n] {
+		return nil
+	}
+	seen[n] = true
+	for _, d := range n.defaults {
+		if _, err := n.fields[d.name].rewrite(d.value, true, 0); errors.Is(err, errTooDeep) {
+			return fmt.Errorf("%s: its default has itself inside, without end: take the default of the inner field away", d.name)
+		}
+	}
+	for _, inner := range append(slices.Collect(maps.Values(n.fields)), n.elem) {
+		if err := inner.endless(seen); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // builder describes the types below one type.
@@ -331,10 +363,11 @@ func (b *builder) object(t reflect.Type, at string) (*jsonschema.Schema, *node, 
 		d.node.fields[f.name] = n
 		switch {
 		case property.Default != nil:
-			if d.node.defaults == nil {
-				d.node.defaults = make(map[string]json.RawMessage)
+			key, err := json.Marshal(f.name)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", where, err)
 			}
-			d.node.defaults[f.name] = property.Default
+			d.node.defaults = append(d.node.defaults, filled{f.name, key, property.Default})
 		case !f.optional:
 			s.Required = append(s.Required, f.name)
 			d.node.required[f.name] = true
@@ -373,19 +406,27 @@ func (b *builder) name(t reflect.Type) string {
 	return name
 }
 
-// settle marks nodes with something below them that must be prepared.
-func (n *node) settle(seen map[*node]bool) bool {
-	if n == nil {
+// settle notes which nodes have something below them that must be rewritten.
+func (n *node) settle() {
+	for changed := true; changed; { // types may refer to each other
+		changed = n.settleOnce(make(map[*node]bool))
+	}
+}
+
+func (n *node) settleOnce(seen map[*node]bool) (changed bool) {
+	if n == nil || seen[n] {
 		return false
 	}
-	if n.prepares || seen[n] {
-		return n.prepares
-	}
 	seen[n] = true
-	n.prepares = n.duration || len(n.defaults) > 0
-	for _, f := range n.fields {
-		n.prepares = f.settle(seen) || n.prepares
+	fills, prepares := len(n.defaults) > 0, n.duration
+	for _, inner := range append(slices.Collect(maps.Values(n.fields)), n.elem) {
+		if inner != nil {
+			changed = inner.settleOnce(seen) || changed
+			fills, prepares = fills || inner.fills, prepares || inner.prepares
+		}
 	}
-	n.prepares = n.elem.settle(seen) || n.prepares
-	return n.prepares
+	prepares = prepares || fills
+	changed = changed || fills != n.fills || prepares != n.prepares
+	n.fills, n.prepares = fills, prepares
+	return changed
 }

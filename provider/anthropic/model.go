@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -91,6 +92,9 @@ func New(model string, opts *Options) *Model {
 	if o.URL != "" {
 		_, m.broken = wire.ParseURL(o.URL, "https://host")
 		settings = append(settings, option.WithBaseURL(o.URL))
+	}
+	if o.Thinking < leastThinking && o.Thinking != 0 && o.Thinking != Adaptive {
+		m.broken = fmt.Errorf("Options.Thinking: %d tokens are too few: set %d or more, or anthropic.Adaptive", o.Thinking, leastThinking)
 	}
 	if o.Key == "" {
 		m.broken = wire.NoKey("ANTHROPIC_API_KEY")

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -10,8 +11,12 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mark makes the service cache the request up to the end of the block that contains it.
-var mark = []byte(`,"cache_control":{"type":"ephemeral"}`)
+// mark makes the service cache the request up to the end of the block that contains it, and
+// longMark for an hour.
+var (
+	mark     = []byte(`,"cache_control":{"type":"ephemeral"}`)
+	longMark = []byte(`,"cache_control":{"type":"ephemeral","ttl":"1h"}`)
+)
 
 // place is the position of a block: the indexes of its message and of the block in it.
 type place struct{ message, block int }
@@ -41,11 +46,19 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 			contents = append(contents, c)
 		}
 	}
-	head, err := m.head(req, m.thinking > 0 && begunWithoutThinking(contents))
+	head, err := m.head(req, (m.thinking > 0 || req.Settings.Thinking > 0) && begunWithoutThinking(contents))
 	if err != nil {
 		return nil, nil, err
 	}
-	marks := places(contents)
+	var marks []place
+	sign := mark
+	switch req.Settings.Cache {
+	case belay.CacheOff:
+	case belay.CacheLong:
+		marks, sign = places(contents), longMark
+	default:
+		marks = places(contents)
+	}
 	b := wire.NewBody(2*len(contents) + 2*len(marks) + 2)
 	b.Add(head.JSON)
 	for i, c := range contents {
@@ -62,7 +75,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 		default:
 			b.Add(nextUser)
 		}
-		addMarked(b, c, i, marks)
+		addMarked(b, c, i, marks, sign)
 	}
 	if len(contents) > 0 {
 		b.Add(endAll)
@@ -73,13 +86,13 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 }
 
 // addMarked adds the blocks of message i, with the marks that belong in it.
-func addMarked(b *wire.Body, c *content, i int, marks []place) {
+func addMarked(b *wire.Body, c *content, i int, marks []place, sign []byte) {
 	from := 0
 	for _, p := range marks {
 		if p.message == i {
 			inside := c.blocks[p.block].end - 1 // before the closing brace
 			b.Add(c.json[from:inside])
-			b.Add(mark)
+			b.Add(sign)
 			from = inside
 		}
 	}
@@ -152,24 +165,23 @@ func begunWithoutThinking(contents []*content) bool {
 
 // head returns the beginning of a request.
 func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
-	bound := req.MaxTokens
-	if bound <= 0 {
-		bound = m.bound()
-	}
+	bound := m.boundOf(req)
 	return m.heads.For(req, bound, quiet, func() ([]byte, map[string]string, error) {
 		declared, names, err := wire.Declare(req.Tools, wireName, fitSchema)
 		if err != nil {
 			return nil, nil, err
 		}
-		data, err := m.encodeHead(req.System, declared, bound, quiet)
+		data, err := m.encodeHead(req, declared, bound, quiet)
 		return data, names, err
 	})
 }
 
 // encodeHead encodes the beginning of a request. The mark after the system prompt covers the
 // tools too, since the service puts them before it.
-func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
-	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound, quiet)}
+func (m *Model) encodeHead(req *belay.Request, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
+	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(cmp.Or(req.Settings.Thinking, m.thinking), bound, quiet)}
+	choose(&params, &req.Settings)
+	control := cacheControl(req.Settings.Cache)
 	for i := range tools {
 		t := &tools[i]
 		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.InputSchema)}
@@ -179,14 +191,17 @@ func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound i
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
 	switch {
-	case !wire.IsBlank(system):
-		params.System = []sdk.TextBlockParam{{Text: system, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	case !wire.IsBlank(req.System):
+		params.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: control}}
 	case len(params.Tools) > 0:
-		params.Tools[len(params.Tools)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+		params.Tools[len(params.Tools)-1].OfTool.CacheControl = control
 	}
 	data, err := params.MarshalJSON()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
-	return append(data[:len(data)-1], `,"stream":true,"messages":[`...), nil
+	if data, err = wire.AddExtra(data[:len(data)-1], req.Settings.Extra, "stream", "messages"); err != nil {
+		return nil, err //nolint:wrapcheck // likewise
+	}
+	return append(data, `,"stream":true,"messages":[`...), nil
 }

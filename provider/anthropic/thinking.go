@@ -10,12 +10,12 @@ import (
 // leastThinking is the smallest budget for thinking that the service accepts.
 const leastThinking = 1024
 
-// thinkingFor returns the settings for thinking in a response of at most bound tokens. If
-// quiet is set the model gets no budget.
-func (m *Model) thinkingFor(bound int, quiet bool) sdk.ThinkingConfigParamUnion {
-	budget := min(m.thinking, bound-1)
+// thinkingFor returns the settings for thinking of so many tokens in a response of at most
+// bound tokens. If quiet is set the model gets no budget.
+func (m *Model) thinkingFor(thinking, bound int, quiet bool) sdk.ThinkingConfigParamUnion {
+	budget := min(thinking, bound-1)
 	switch {
-	case m.thinking == Adaptive:
+	case thinking == Adaptive:
 		return m.adaptive(sdk.ThinkingConfigAdaptiveDisplaySummarized)
 	case !quiet && budget >= leastThinking:
 		enabled := &sdk.ThinkingConfigEnabledParam{BudgetTokens: int64(budget)}

@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	sdk "google.golang.org/genai"
 
@@ -64,10 +65,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, *wire.Head, error) {
 
 // head returns the beginning of a request.
 func (m *Model) head(req *belay.Request) (*wire.Head, error) {
-	bound := req.MaxTokens
-	if bound <= 0 {
-		bound = m.maxOut
-	}
+	bound := m.boundOf(req)
 	return m.heads.For(req, bound, false, func() ([]byte, map[string]string, error) {
 		return m.encodeHead(req, bound)
 	})
@@ -78,6 +76,7 @@ func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]st
 	var body struct {
 		SystemInstruction *sdk.Content          `json:"systemInstruction,omitempty"` //nolint:tagliatelle // the service's name
 		Tools             []*sdk.Tool           `json:"tools,omitempty"`
+		ToolConfig        *sdk.ToolConfig       `json:"toolConfig,omitempty"`       //nolint:tagliatelle // the service's name
 		GenerationConfig  *sdk.GenerationConfig `json:"generationConfig,omitempty"` //nolint:tagliatelle // the service's name
 	}
 	if !wire.IsBlank(req.System) {
@@ -90,15 +89,18 @@ func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]st
 	if len(declarations) > 0 {
 		body.Tools = []*sdk.Tool{{FunctionDeclarations: declarations}}
 	}
-	thinking := m.thinkingFor(bound)
-	if bound > 0 || thinking != nil {
-		body.GenerationConfig = &sdk.GenerationConfig{MaxOutputTokens: int32(min(bound, 1<<30)), ThinkingConfig: thinking}
+	body.ToolConfig = toolConfig(req.Settings.ToolChoice)
+	config := m.generation(&req.Settings, bound)
+	if !reflect.ValueOf(config).IsZero() {
+		body.GenerationConfig = &config
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, nil, err
 	}
-	data = data[:len(data)-1]
+	if data, err = wire.AddExtra(data[:len(data)-1], req.Settings.Extra, "contents"); err != nil {
+		return nil, nil, err
+	}
 	if len(data) > len(`{`) {
 		data = append(data, ',')
 	}
@@ -136,17 +138,17 @@ func declare(tools []belay.ToolDeclaration) ([]*sdk.FunctionDeclaration, map[str
 // leastThinking is the smallest budget for thinking that all models accept.
 const leastThinking = 512
 
-// thinkingFor returns the settings for thinking in a response of at most bound tokens.
-func (m *Model) thinkingFor(bound int) *sdk.ThinkingConfig {
+// thinkingFor returns the settings for thinking of so many tokens in a response of at most
+// bound tokens.
+func (m *Model) thinkingFor(budget, bound int) *sdk.ThinkingConfig {
 	switch {
-	case m.thinking == Adaptive && m.newer:
+	case budget == Adaptive && m.newer:
 		return &sdk.ThinkingConfig{IncludeThoughts: true}
-	case m.thinking == Adaptive:
+	case budget == Adaptive:
 		return &sdk.ThinkingConfig{IncludeThoughts: true, ThinkingBudget: new(int32(-1))}
-	case m.thinking <= 0:
+	case budget <= 0:
 		return nil
 	}
-	budget := m.thinking
 	if bound > 0 && budget >= bound {
 		if budget = bound - 1; budget < leastThinking {
 			return &sdk.ThinkingConfig{IncludeThoughts: true} // the model decides how much room there is

@@ -36,7 +36,7 @@ const (
 )
 
 // head encodes the beginning of a request.
-func (chatProtocol) head(h *heading) []byte {
+func (chatProtocol) head(h *heading) ([]byte, error) {
 	fields := object{{"model", quoted(h.model)}}
 	if len(h.tools) > 0 {
 		list := make([]json.RawMessage, len(h.tools))
@@ -63,12 +63,27 @@ func (chatProtocol) head(h *heading) []byte {
 	if h.effort != "" {
 		fields.set("reasoning_effort", quoted(h.effort))
 	}
+	h.chat = true
+	h.choose(&fields)
+	if len(h.chosen.Stop) > 0 {
+		stop := make([]json.RawMessage, len(h.chosen.Stop))
+		for i, text := range h.chosen.Stop {
+			stop[i] = quoted(text)
+		}
+		fields.set("stop", writeList(stop))
+	}
+	if len(h.chosen.Format) > 0 {
+		fields.set("response_format", object{{"type", quoted("json_schema")}, {"json_schema", h.format().append(nil)}}.append(nil))
+	}
 	fields.set("stream_options", json.RawMessage(`{"include_usage":true}`))
-	out := begin(h, fields, "messages")
+	out, err := begin(h, fields, "messages")
+	if err != nil {
+		return nil, err
+	}
 	if !wire.IsBlank(h.system) {
 		out = object{{"role", quoted("system")}, {"content", quoted(h.system)}}.append(out)
 	}
-	return out
+	return out, nil
 }
 
 // shortened moves the end of a description that is too long into the description of the

@@ -12,7 +12,7 @@ type protocol interface {
 	// path is the path that requests are sent to.
 	path() string
 	// head encodes the beginning of a request, up to its messages.
-	head(h *heading) []byte
+	head(h *heading) ([]byte, error)
 	// encode encodes a message. The result depends only on the message and the protocol,
 	// which is the key under which the message keeps it.
 	encode(m *belay.Message) (any, error)
@@ -29,6 +29,8 @@ type heading struct {
 	model    string
 	system   string
 	tools    []belay.ToolDeclaration
+	chosen   belay.Settings
+	chat     bool        // the protocol is Chat Completions
 	bound    int         // 0 for none
 	thinking func() bool // whether the model thinks
 }
@@ -95,21 +97,21 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return m.protocol.head(&heading{
-			settings: m.settings, model: m.name, system: req.System, tools: declared, bound: bound, thinking: m.reason,
-		}), names, nil
+		h := &heading{settings: m.settings, model: m.name, system: req.System, tools: declared, chosen: req.Settings, bound: bound, thinking: m.reason}
+		h.effort = m.effort(req)
+		data, err := m.protocol.head(h)
+		return data, names, err
 	})
 }
 
 // begin returns the fields of a request, up to the opening bracket of the list of messages.
-func begin(h *heading, fields object, list string) []byte {
+func begin(h *heading, fields object, list string) ([]byte, error) {
 	out := fields.append(nil)
-	out = out[:len(out)-1]
-	if len(h.extra) > 0 {
-		out = append(out, ',')
-		out = append(out, h.extra...)
+	out, err := h.addExtra(out[:len(out)-1])
+	if err != nil {
+		return nil, err
 	}
 	out = append(out, `,"stream":true,"`...)
 	out = append(out, list...)
-	return append(out, `":[`...)
+	return append(out, `":[`...), nil
 }

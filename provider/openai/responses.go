@@ -22,7 +22,7 @@ const leastOutput = 16
 
 // head encodes the beginning of a request. It asks the service to store nothing, and to return
 // its thinking encrypted.
-func (responsesProtocol) head(h *heading) []byte {
+func (responsesProtocol) head(h *heading) ([]byte, error) {
 	fields := object{{"model", quoted(h.model)}}
 	if !wire.IsBlank(h.system) {
 		fields.set("instructions", quoted(h.system))
@@ -55,6 +55,11 @@ func (responsesProtocol) head(h *heading) []byte {
 	}
 	if h.thinking() {
 		fields.set("include", json.RawMessage(`["reasoning.encrypted_content"]`))
+	}
+	h.choose(&fields)
+	if len(h.chosen.Format) > 0 {
+		format := append(object{{"type", quoted("json_schema")}}, h.format()...)
+		fields.set("text", object{{"format", format.append(nil)}}.append(nil))
 	}
 	fields.set("store", json.RawMessage(`false`))
 	return begin(h, fields, "input")

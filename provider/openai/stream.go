@@ -94,6 +94,9 @@ func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener)
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)
 	}
+	if err := m.CheckSettings(req); err != nil {
+		return nil, nil, err
+	}
 	body, names, err := m.body(req)
 	if err != nil {
 		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))

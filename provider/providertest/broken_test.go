@@ -172,6 +172,10 @@ var faults = []fault{
 	{"puts calls first", responding(func(r *belay.Response) {
 		slices.SortStableFunc(r.Parts, func(a, b belay.Part) int { return len(b.Type) - len(a.Type) })
 	}), []string{"thinking, text and calls keep their order", "text between calls keeps its place"}},
+	{"ignores settings", asking(func(req *belay.Request) { req.Settings = belay.Settings{} }), []string{
+		"a setting is sent as the protocol has it, or refused before anything is sent", "a setting that no service accepts is refused before anything is sent",
+		"extra fields are added to the request", "requests with different settings do not share what is kept",
+	}},
 	{"leaves a missing input missing", calls(func(c *belay.CallPart) {
 		if string(c.Input) == "{}" {
 			c.Input = nil

@@ -22,7 +22,7 @@ func rules() []rule { return slices.Concat(wholeRules(), streamRules) }
 
 // wholeRules returns the rules that need no stream.
 func wholeRules() []rule {
-	return slices.Concat(contentRules, requestRules, carryRules, failureRules, leaveRules)
+	return slices.Concat(contentRules, requestRules, settingRules, carryRules, failureRules, leaveRules)
 }
 
 // Test runs the conformance suite: everything that a provider must do, each rule in its own

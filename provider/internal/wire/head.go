@@ -16,6 +16,7 @@ type Head struct {
 
 	system string
 	tools  []belay.ToolDeclaration
+	chosen belay.Settings
 	bound  int
 	quiet  bool
 }
@@ -45,7 +46,7 @@ func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]
 	if err != nil {
 		return nil, err
 	}
-	head := &Head{JSON: data, Names: names, system: req.System, tools: slices.Clone(req.Tools), bound: bound, quiet: quiet}
+	head := &Head{JSON: data, Names: names, system: req.System, tools: slices.Clone(req.Tools), chosen: req.Settings, bound: bound, quiet: quiet}
 	for i := range head.tools {
 		head.tools[i].InputSchema = bytes.Clone(head.tools[i].InputSchema) // the caller may change it
 	}
@@ -56,7 +57,7 @@ func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]
 
 // fits reports whether a request begins with this head.
 func (h *Head) fits(req *belay.Request, bound int) bool {
-	return h.bound == bound && h.system == req.System &&
+	return h.bound == bound && h.system == req.System && sameSettings(&h.chosen, &req.Settings) &&
 		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
 			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
 		})

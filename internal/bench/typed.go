@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/belay-run/belay/internal/typeschema"
+)
+
+// typedPromises are those of typed tools.
+func typedPromises() []promise {
+	return []promise{{"typed-input", 2, typedInput}}
+}
+
+// orderInput is an ordinary input of a tool: six fields, one nested, one enum.
+type orderInput struct {
+	Order    string `json:"order" jsonschema:"the order" pattern:"^ord_[0-9]+$"`
+	Amount   int    `json:"amount" jsonschema:"in cents" minimum:"1" maximum:"1000000"`
+	Reason   string `json:"reason" enum:"damaged,late,lost"`
+	Note     string `json:"note,omitempty" jsonschema:"what the customer wrote" maxLength:"500"`
+	Notify   bool   `json:"notify"`
+	Customer struct {
+		ID    int      `json:"id"`
+		Email string   `json:"email"`
+		Tags  []string `json:"tags,omitempty"`
+	} `json:"customer"`
+}
+
+var orderBytes = []byte(`{"order":"ord_184467","amount":4200,"reason":"damaged","note":"The box arrived open, and one of the cups was broken.",` +
+	`"notify":true,"customer":{"id":99127,"email":"ada@example.com","tags":["gold","returns"]}}`)
+
+// typedInput is what it costs to validate and decode an input, against decoding it with
+// encoding/json alone.
+func typedInput() (float64, error) {
+	typ, err := typeschema.For(reflect.TypeFor[orderInput]())
+	if err != nil {
+		return 0, fmt.Errorf("describe the input: %w", err)
+	}
+	if !typ.Checker.Accepts(orderBytes) { // as an agent asks first
+		return 0, fmt.Errorf("%s is refused", orderBytes)
+	}
+	return ratio(func(n int) {
+		for range n {
+			var in orderInput
+			if !typ.Checker.Accepts(orderBytes) {
+				panic("refused")
+			}
+			must(typ.Decode(orderBytes, &in))
+		}
+	}, func(n int) {
+		for range n {
+			var in orderInput
+			must(json.Unmarshal(orderBytes, &in))
+		}
+	}), nil
+}

@@ -1,0 +1,81 @@
+package anthropic
+
+import (
+	"math"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
+)
+
+var _ belay.SettingsModel = (*Model)(nil)
+
+// abilities are the settings that the model can use in a request. A model that thinks has no
+// other choice of words, and cannot be made to call a tool.
+func (m *Model) abilities(req *belay.Request) wire.Abilities {
+	a := wire.Abilities{
+		MostTemperature: 1, TopP: req.Settings.Temperature == nil, MostStops: math.MaxInt, LeastThinking: leastThinking, MostThinking: m.boundOf(req),
+		Caches: []string{belay.CacheOff, belay.CacheLong},
+		Instead: map[string]string{
+			"effort": "set Thinking instead",
+			"top_p":  "set either the temperature or top_p",
+		},
+	}
+	if m.binds || m.thinking != 0 || req.Settings.Thinking != 0 {
+		a.MostTemperature, a.TopP, a.Unforced = 0, false, true
+		a.Instead["temperature"], a.Instead["top_p"] = "a model that thinks has none: leave it out, or set no thinking", "a model that thinks has none: leave it out, or set no thinking"
+	}
+	return a
+}
+
+// CheckSettings returns an error that names the settings which the model cannot use. A request
+// with such settings fails with the same error before it is sent.
+func (m *Model) CheckSettings(req *belay.Request) error {
+	a := m.abilities(req)
+	if err := a.Check(req); err != nil {
+		return m.failures.New(belay.ModelInvalid, err)
+	}
+	return nil
+}
+
+// boundOf returns the limit on the response.
+func (m *Model) boundOf(req *belay.Request) int {
+	if req.MaxTokens > 0 {
+		return req.MaxTokens
+	}
+	return m.bound()
+}
+
+// choose puts settings into a request.
+func choose(params *sdk.MessageNewParams, s *belay.Settings) {
+	if s.Temperature != nil {
+		params.Temperature = param.NewOpt(*s.Temperature)
+	}
+	if s.TopP != nil {
+		params.TopP = param.NewOpt(*s.TopP)
+	}
+	params.StopSequences = s.Stop
+	switch s.ToolChoice {
+	case "":
+	case belay.ToolChoiceNone:
+		params.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: new(sdk.NewToolChoiceNoneParam())}
+	case belay.ToolChoiceRequired:
+		params.ToolChoice = sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}
+	default:
+		params.ToolChoice = sdk.ToolChoiceUnionParam{OfTool: &sdk.ToolChoiceToolParam{Name: wireName(s.ToolChoice)}}
+	}
+}
+
+// cacheControl returns the mark for the end of the system prompt or of the tools.
+func cacheControl(cache string) sdk.CacheControlEphemeralParam {
+	control := sdk.NewCacheControlEphemeralParam()
+	switch cache {
+	case belay.CacheOff:
+		return sdk.CacheControlEphemeralParam{}
+	case belay.CacheLong:
+		control.TTL = sdk.CacheControlEphemeralTTLTTL1h
+	}
+	return control
+}

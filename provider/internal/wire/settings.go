@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Abilities are the settings that a model can use. The zero value can use none.
+type Abilities struct {
+	// MostTemperature is the highest temperature; 0 if there is no such setting.
+	MostTemperature float64
+	TopP            bool
+	// MostStops is how many texts may end a response.
+	MostStops int
+	// Efforts are the words for how much the model thinks.
+	Efforts []string
+	// LeastThinking is the smallest budget for thinking; 0 if there is no such setting. The
+	// budget must be below MostThinking, if that is not 0.
+	LeastThinking, MostThinking int
+	// Caches are the values of the cache policy.
+	Caches []string
+	Format bool
+	// Unforced says that the model cannot be made to call a tool.
+	Unforced bool
+	// Instead says what to do about a setting that the model cannot use, by its name.
+	Instead map[string]string
+}
+
+// Check returns an error that names the settings of a request that the model cannot use, and
+// says what to do.
+func (a *Abilities) Check(req *belay.Request) error {
+	s := &req.Settings
+	var problems []error
+	refuse := func(setting, format string, args ...any) {
+		text := "setting " + setting + ": " + fmt.Sprintf(format, args...)
+		if instead := a.Instead[setting]; instead != "" {
+			text += ": " + instead
+		}
+		problems = append(problems, errors.New(text))
+	}
+	cannot := func(setting string) {
+		if a.Instead[setting] == "" {
+			refuse(setting, "this model does not have it: leave it out")
+		} else {
+			refuse(setting, "this model does not have it")
+		}
+	}
+	switch v := s.Temperature; {
+	case v == nil:
+	case a.MostTemperature == 0:
+		cannot("temperature")
+	case !(*v >= 0 && *v <= a.MostTemperature):
+		refuse("temperature", "%v is not between 0 and %v", *v, a.MostTemperature)
+	}
+	switch v := s.TopP; {
+	case v == nil:
+	case !a.TopP:
+		cannot("top_p")
+	case !(*v > 0 && *v <= 1):
+		refuse("top_p", "%v is not above 0 and at most 1", *v)
+	}
+	switch n := len(s.Stop); {
+	case n == 0:
+	case a.MostStops == 0:
+		cannot("stop")
+	case n > a.MostStops:
+		refuse("stop", "there are %d texts, and the service accepts %d", n, a.MostStops)
+	case slices.ContainsFunc(s.Stop, IsBlank):
+		refuse("stop", "a text is blank, which the service refuses")
+	}
+	switch {
+	case s.Effort == "":
+	case len(a.Efforts) == 0:
+		cannot("effort")
+	case !slices.Contains(a.Efforts, s.Effort):
+		refuse("effort", "%q is none of %s", s.Effort, strings.Join(a.Efforts, ", "))
+	}
+	switch {
+	case s.Thinking == 0:
+	case a.LeastThinking == 0:
+		cannot("thinking")
+	case s.Thinking < a.LeastThinking:
+		refuse("thinking", "%d tokens are too few: the service accepts %d or more", s.Thinking, a.LeastThinking)
+	case a.MostThinking > 0 && s.Thinking >= a.MostThinking:
+		refuse("thinking", "%d tokens leave no room for an answer of at most %d: raise MaxTokens", s.Thinking, a.MostThinking)
+	}
+	if s.Effort != "" && s.Thinking != 0 {
+		refuse("thinking", "effort is set too: choose one of the two")
+	}
+	if s.Cache != "" && !slices.Contains(a.Caches, s.Cache) {
+		refuse("cache", "this model has no policy %q: leave it out", s.Cache)
+	}
+	if len(s.Format) > 0 && !a.Format {
+		refuse("format", "the service cannot bind this request to a schema: use belay.Answer, which asks by a tool")
+	}
+	a.checkChoice(req, refuse)
+	if _, err := Extra(s.Extra); err != nil {
+		refuse("extra", "%v", err)
+	}
+	return errors.Join(problems...)
+}
+
+func (a *Abilities) checkChoice(req *belay.Request, refuse func(setting, format string, args ...any)) {
+	choice := req.Settings.ToolChoice
+	switch {
+	case choice == "" || choice == belay.ToolChoiceNone:
+	case a.Unforced:
+		refuse("tool_choice", "a model that thinks cannot be made to call a tool")
+	case len(req.Tools) == 0:
+		refuse("tool_choice", "there is no tool to call")
+	case choice != belay.ToolChoiceRequired && !slices.ContainsFunc(req.Tools, func(t belay.ToolDeclaration) bool { return t.Name == choice }):
+		refuse("tool_choice", "there is no tool %q", choice)
+	}
+}
+
+// Extra decodes the extra fields of a request.
+func Extra(extra json.RawMessage) (map[string]json.RawMessage, error) {
+	if len(extra) == 0 {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(extra, &fields); err != nil || fields == nil {
+		return nil, errors.New("it is not a JSON object")
+	}
+	return fields, nil
+}
+
+// AddExtra adds the extra fields to a request of which the first fields are encoded, up to but
+// without the closing brace. Own are further fields that the provider sets. A field that is
+// there already is an error.
+func AddExtra(head []byte, extra json.RawMessage, own ...string) ([]byte, error) {
+	fields, err := Extra(extra)
+	if err != nil || len(fields) == 0 {
+		return head, err
+	}
+	var set map[string]json.RawMessage
+	if err := json.Unmarshal(append(bytes.Clone(head), '}'), &set); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if _, taken := set[name]; taken || slices.Contains(own, name) {
+			return nil, fmt.Errorf("setting extra: the field %q is set by Belay in this request: use the setting for it, or leave it out", name)
+		}
+		key, err := json.Marshal(name)
+		if err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		if head[len(head)-1] != '{' {
+			head = append(head, ',')
+		}
+		head = append(append(append(head, key...), ':'), fields[name]...)
+	}
+	return head, nil
+}
+
+// sameSettings reports whether two requests have the same settings.
+func sameSettings(a, b *belay.Settings) bool {
+	same := func(x, y *float64) bool { return x == y || x != nil && y != nil && *x == *y }
+	return same(a.Temperature, b.Temperature) && same(a.TopP, b.TopP) && slices.Equal(a.Stop, b.Stop) && a.ToolChoice == b.ToolChoice &&
+		a.Effort == b.Effort && a.Thinking == b.Thinking && a.Cache == b.Cache && bytes.Equal(a.Format, b.Format) && bytes.Equal(a.Extra, b.Extra)
+}

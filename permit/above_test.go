@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Whoever moves or removes a directory moves or removes what is in it. A directory above
-// a protected path, above the home directory or above the project is judged like the path
-// itself, whatever command takes it away.
+// Moving or removing a directory also moves or removes its contents. So a directory above a
+// protected path, the home directory or the project is judged like that path itself, for
+// every command.
 //
 // SPEC P-06
 func TestDirectoriesAboveWhatIsProtected(t *testing.T) {

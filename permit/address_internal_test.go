@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// What an address is told to be, in one word.
+// The kinds of addresses, one word each.
 const (
 	isPublic   = "public"
 	isSafe     = "safe"

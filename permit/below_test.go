@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Paths that a guard names are the only ones, also for what needs no path to be told:
-// it works on the directory it is in.
+// A guard allows only its paths. A command without a path works on the current directory,
+// so the guard checks that.
 //
 // SPEC P-01
 func TestLeavingThePathOutIsNoWayAroundAGuard(t *testing.T) {

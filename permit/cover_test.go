@@ -118,7 +118,7 @@ func TestSuggestedPatternsCoverTheCall(t *testing.T) {
 	}
 }
 
-// Whoever takes a suggested pattern has approved what was shown. It covers no other host,
+// A suggested pattern covers only what the question shows. It covers no other host,
 // remote, registry, directory or file, and not the same words in another directory.
 //
 // SPEC P-17

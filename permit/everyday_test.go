@@ -134,7 +134,7 @@ func TestTheDefaultModeFollowsTheSandbox(t *testing.T) {
 	}
 }
 
-// Whoever is asked reads why, and what would make the call not ask.
+// A question says why it asks, and how to stop it from asking.
 //
 // SPEC P-18
 func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {

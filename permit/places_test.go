@@ -140,8 +140,8 @@ func (s *mover) asks(q *belay.Question) {
 	}
 }
 
-// A path that leads elsewhere when the call runs than when it was approved is asked about
-// again, or denied if it is denied there. Here the person decides while the process lives,
+// If a path leads elsewhere when the approved call runs, the call needs approval again, or
+// is denied if the new place is denied. Here the person decides while the process lives,
 // and the change happens while the person thinks.
 //
 // SPEC P-16

@@ -140,7 +140,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 				turn.Emitted(belay.EventTurnStart, belay.EventToolUse, belay.EventToolUseResult, belay.EventTurnEnd)
 			},
 			func(turn *belaytest.Turn) { turn.Emitted(belay.EventTurnEnd, belay.EventTurnStart) },
-			[]string{"want the events [turn_end turn_start] in this order, but turn_start does not come when it should"},
+			[]string{"want the events [turn_end turn_start] in this order, but turn_start is missing at its place"},
 		},
 		{
 			"HookRan wants the state",

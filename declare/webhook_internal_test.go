@@ -72,7 +72,7 @@ func TestWebhookConnectionsAreGuarded(t *testing.T) {
 	if err == nil {
 		_ = response.Body.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "it is never connected to") {
+	if err == nil || !strings.Contains(err.Error(), "connections to it are never allowed") {
 		t.Errorf("the error is %v", err)
 	}
 }

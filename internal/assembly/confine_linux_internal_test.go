@@ -319,7 +319,7 @@ func TestPrivateCacheIsPrivate(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = os.Chmod(dir, 0o777)
-			if _, err := privateCache("/project"); err == nil || !strings.Contains(err.Error(), "is not a directory of this user's alone") {
+			if _, err := privateCache("/project"); err == nil || !strings.Contains(err.Error(), "is not a private directory of this user") {
 				t.Errorf("it is used: %v", err)
 			}
 		})

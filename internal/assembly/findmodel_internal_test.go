@@ -123,7 +123,7 @@ func TestKeyFilesHoldKeys(t *testing.T) {
 		{"a variable for a shell", "export OPENAI_API_KEY=\"" + testKey + "\"", assigned},
 		{"a file of variables", "OPENAI_API_KEY=" + testKey + "\nOTHER=" + testKey, assigned},
 		{"a key between quotation marks", `"` + testKey + `"`, "key has quotation marks around the key"},
-		{"more than a key", testKey + " " + testKey, "there is white space in it"},
+		{"more than a key", testKey + " " + testKey, "it contains white space"},
 		{"nothing", "\n", "key is empty"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

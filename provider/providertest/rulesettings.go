@@ -38,8 +38,10 @@ var allSettings = []setting{
 		{"tool_choice", `"required"`}, {"tool_choice", `{"type":"any"}`}, {"toolConfig.functionCallingConfig", `{"mode":"ANY"}`},
 	}},
 	{"tool_choice", func(s *belay.Settings) { s.ToolChoice = "look" }, [][2]string{
-		{"tool_choice", `{"type":"function","name":"look"}`}, {"tool_choice", `{"type":"function","function":{"name":"look"}}`},
-		{"tool_choice", `{"type":"tool","name":"look"}`}, {"toolConfig.functionCallingConfig", `{"mode":"ANY","allowedFunctionNames":["look"]}`},
+		{"tool_choice", `{"type":"function","name":"look"}`},
+		{"tool_choice", `{"type":"function","function":{"name":"look"}}`},
+		{"tool_choice", `{"type":"tool","name":"look"}`},
+		{"toolConfig.functionCallingConfig", `{"mode":"ANY","allowedFunctionNames":["look"]}`},
 	}},
 	{"effort", func(s *belay.Settings) { s.Effort = "low" }, [][2]string{
 		{"reasoning.effort", `"low"`}, {"reasoning_effort", `"low"`}, {"generationConfig.thinkingConfig.thinkingLevel", `"LOW"`}, {"output_config.effort", `"low"`},

@@ -127,10 +127,10 @@ func TestSettingsReachTheModel(t *testing.T) {
 	}
 }
 
-// unsettledModel refuses all settings.
-type unsettledModel struct{ *scripted.Model }
+// plainModel refuses all settings.
+type plainModel struct{ *scripted.Model }
 
-func (unsettledModel) CheckSettings(req *belay.Request) error {
+func (plainModel) CheckSettings(req *belay.Request) error {
 	if req.Settings.Temperature != nil {
 		return errors.New("setting temperature: it has none")
 	}
@@ -144,7 +144,7 @@ func (unsettledModel) CheckSettings(req *belay.Request) error {
 func TestNewRefusesSettings(t *testing.T) {
 	t.Parallel()
 	opts := &belay.Options{Settings: belay.Settings{Temperature: new(0.5)}}
-	picky := unsettledModel{scriptOf(says("done"))}
+	picky := plainModel{scriptOf(says("done"))}
 	for rule, model := range map[string]belay.Model{"the model": picky, "a fallback": belay.Fallback(scriptOf(says("done")), picky)} {
 		if _, err := belay.New(model, opts); err == nil || !strings.Contains(err.Error(), "setting temperature") {
 			t.Errorf("%s: %v", rule, err)

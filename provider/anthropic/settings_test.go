@@ -22,7 +22,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"by default":          {anthropic.Options{}, []string{"effort low", "format", "thinking 500"}},
 		"a model that thinks": {anthropic.Options{Thinking: 4096}, []string{"effort low", "format", "temperature", "thinking 500", "tool_choice", "top_p"}},
 	} {
-		test.options.Key = "k"
+		test.options.Key = "test-key"
 		if diff := cmp.Diff(test.want, refused(anthropic.New("claude-sonnet-4-5", &test.options), look)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", rule, diff)
 		}
@@ -34,7 +34,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 // SPEC L-12
 func TestABudgetThatIsTooSmallIsAnError(t *testing.T) {
 	t.Parallel()
-	m := anthropic.New("claude-sonnet-4-5", &anthropic.Options{Key: "k", Thinking: 500})
+	m := anthropic.New("claude-sonnet-4-5", &anthropic.Options{Key: "test-key", Thinking: 500})
 	for _, err := range m.Stream(t.Context(), &belay.Request{}) {
 		if err == nil || !strings.Contains(err.Error(), "Options.Thinking: 500") {
 			t.Errorf("the error is %v", err)

@@ -18,7 +18,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"gemini-3-flash-preview": {"cache long", "cache off", "thinking 500"},
 		"gemini-2.5-flash":       {"cache long", "cache off", "effort low", "format", "thinking 500"},
 	} {
-		if diff := cmp.Diff(want, refused(gemini.New(model, &gemini.Options{Key: "k"}), look)); diff != "" {
+		if diff := cmp.Diff(want, refused(gemini.New(model, &gemini.Options{Key: "test-key"}), look)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", model, diff)
 		}
 	}

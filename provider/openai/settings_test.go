@@ -27,7 +27,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"Chat":                    {"gpt-4.1", openai.Options{API: openai.Chat}, append([]string{"cache off", "effort low"}, budget...)},
 		"another service":         {"m", openai.Options{URL: "http://127.0.0.1:1/v1"}, append([]string{"cache long", "cache off", "format"}, budget...)},
 	} {
-		test.options.Key = "k"
+		test.options.Key = "test-key"
 		got := refused(openai.New(test.model, &test.options), look)
 		if rule == "one that is told not to" { // effort low makes it think, and that is allowed
 			test.want = slices.DeleteFunc(test.want, func(s string) bool { return s == "effort low" })

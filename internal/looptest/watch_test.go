@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/scripted"
@@ -78,7 +79,7 @@ func TestWatch(t *testing.T) {
 		cancel() // this is not an error
 		w, b := <-seenAll, <-seenOne
 		n := len(streamed)
-		if diff := cmp.Diff(streamed, w.events[:n], plainMessages, cmp.AllowUnexported(belay.Turn{})); diff != "" {
+		if diff := cmp.Diff(streamed, w.events[:n], plainMessages, cmp.AllowUnexported(belay.Turn{}), cmpopts.IgnoreUnexported(belay.Event{})); diff != "" {
 			t.Errorf("the watcher sees something else than the stream:\n%s", diff)
 		}
 		watched{streamed, w.missed[:n]}.wantSequence(t)

@@ -267,7 +267,7 @@ func TestTypesThatCannotBeDescribed(t *testing.T) {
 		}](), []string{".N", `minimum:"x"`, "number"}},
 		{reflect.TypeFor[struct {
 			N string `minimum:"1"`
-		}](), []string{".N", "no number"}},
+		}](), []string{".N", "not a number"}},
 		{reflect.TypeFor[struct {
 			N int `enum:"1,two"`
 		}](), []string{".N", "JSON"}},

@@ -56,7 +56,7 @@ func TestNotOurs(t *testing.T) {
 		says             string
 	}{
 		"tables of another program":           {"template1", "CREATE TABLE sessions (id int)", postgres.ErrNotStore, "a table sessions"},
-		"tables of a newer version":           {template, "INSERT INTO belay_version (version_id, is_applied) VALUES (999, true); UPDATE counters SET value = 8 WHERE name = 'oldest'", postgres.ErrNewer, "version 999"},
+		"tables of a newer version":           {template, "INSERT INTO belay_version (version_id, is_applied) VALUES (999, true); UPDATE counters SET value = 999 WHERE name = 'oldest'", postgres.ErrNewer, "version 999"},
 		"PostgreSQL's own of a newer version": {template, "INSERT INTO belay_postgres_version (version_id, is_applied) VALUES (999, true); UPDATE counters SET value = 999 WHERE name = 'oldest_postgres'", postgres.ErrNewer, "version 999"},
 	} {
 		t.Run(rule, func(t *testing.T) {

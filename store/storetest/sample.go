@@ -119,14 +119,14 @@ func fullState() belay.SessionState {
 		Turn: &belay.TurnState{
 			ID: "turn-3", Step: 2, Text: foreign, Usage: belay.Usage{In: 5, Out: 6, CacheRead: 7, CacheWrite: 8, Cost: 0.5}, Parked: true,
 			Policy:   belay.SetPolicy(policy.And("test.writes").Set(true), policy.Min[int]("test.steps").Set(4)).Policy,
-			Context:  []belay.ContextEntry{{ID: "fact", Text: foreign, From: "hook"}},
+			Context:  []belay.ContextEntry{{ID: "fact", Text: foreign, From: "hook", Budget: 7, Data: json.RawMessage(`{"fact":1}`)}},
 			Sections: []belay.PromptSection{{ID: "rules", Title: "Rules", Body: foreign, Order: 2, Budget: 100, From: []string{"hook", "other"}}},
 			Waits:    []belay.ParkedCall{{Call: "call-1", Tool: "deploy", Wait: "ticket-7"}},
 			Bundles: []belay.ToolBundle{{ID: "bundle", Route: "route", From: "hook", Tools: []belay.ToolDeclaration{
 				{Name: "tool", Description: foreign, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
 			}}},
 			Model: "test/other", Appended: []belay.Injection{{Parts: fullMessage(1).Parts, IsSkillInjection: true}},
-			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2, Unjudged: true,
+			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2, Unjudged: true, Answer: json.RawMessage(`{"type":"object"}`),
 			Children: map[string]belay.Usage{"2-child": {In: 5, Out: 6, Cost: 0.25}},
 		},
 	}

@@ -48,8 +48,7 @@ type Agent struct {
 	unstored map[string]unstoredUsage // by session
 	closed   atomic.Bool
 	done     chan struct{} // closed by Close
-	changing sync.Mutex    // serialises changes of the tools, directives and interceptors
-	adding   sync.Mutex    // serialises changes of the extensions; taken before changing
+	changing sync.Mutex    // serialises changes of the tools, the directives, the interceptors, the composition, and the end
 
 	leaving      atomic.Bool // it is being replaced
 	registration registration
@@ -132,7 +131,7 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if err := a.checkSettings(a.model.Model); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	if err := a.checkStepTools(c); err != nil {
+	if err := a.checkStepTools(a.tools.Load(), c); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	a.directives.Store(&map[string]*Directive{})
@@ -166,11 +165,11 @@ func (a *Agent) makeRuntime() error {
 			opts.Queue = js.Queue()
 		}
 	}
-	if a.opts.Store == nil && opts.Queue == nil {
+	if _, transient := a.store.(*transientStore); transient && opts.Queue == nil {
 		if opts.Journal == nil {
 			opts.Journal = hook.NewMemoryJournal(ownRuns)
 		}
-		a.queue = &ownQueue{MemoryQueue: hook.NewMemoryQueue(opts.Journal, nil), work: func(ctx context.Context) error { return a.hooks.Work(ctx) }}
+		a.queue = &ownQueue{MemoryQueue: hook.NewMemoryQueue(opts.Journal, &hook.MemoryQueueOptions{Clock: opts.Clock}), work: func(ctx context.Context) error { return a.hooks.Work(ctx) }}
 		opts.Queue = a.queue
 	}
 	if opts.Logger == nil {
@@ -235,7 +234,10 @@ func (a *Agent) Retire(ctx context.Context) error {
 
 // end closes the agent.
 func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context) error) error {
-	if a.closed.Swap(true) {
+	a.changing.Lock()
+	closed := a.closed.Swap(true)
+	a.changing.Unlock()
+	if closed {
 		return nil
 	}
 	defer close(a.done)
@@ -243,7 +245,7 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	for _, s := range a.open() {
 		problems = append(problems, s.Close(ctx))
 	}
-	problems = append(problems, a.finishJobs(ctx), a.unregisterForGood(ctx), a.stopWatching(ctx), endExtensions(ctx), a.hooks.Drain(ctx))
+	problems = append(problems, a.hooks.Drain(ctx), a.finishJobs(ctx), a.unregisterForGood(ctx), a.stopWatching(ctx), endExtensions(ctx), a.hooks.Drain(ctx))
 	return errors.Join(problems...)
 }
 

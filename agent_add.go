@@ -6,47 +6,62 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/belay-run/belay/hook"
 )
 
 // Add adds extensions to the agent, all of them or none. A turn that is running has their
-// tools from its next step on; everything else applies from the next turn on.
+// tools and gates from its next step on; everything else applies from the next turn on.
 //
-// An extension with a Build method may change the instructions. It cannot change the
-// resources any more: use [Agent.Replace] for that.
+// An extension with a Build method must not change anything any more: use [Agent.Replace]
+// for that.
 //
-// Closing the lease removes the extensions, calls their Unregister method and ends their
-// Watch method. It does not close them. [Agent.Close] closes those that are still there.
+// Closing the lease removes the extensions, ends their Watch method and calls their
+// Unregister method. It does not close them. It fails and changes nothing if other hooks are
+// ordered after or before theirs: remove those first. [Agent.Close] closes the extensions
+// that are still there.
 func (a *Agent) Add(ctx context.Context, extensions ...Extension) (*Lease, error) {
-	a.adding.Lock()
-	defer a.adding.Unlock()
-	lease, err := a.add(ctx, extensions)
+	added, err := a.add(ctx, extensions)
 	if err != nil {
 		return nil, fmt.Errorf("add extensions: %w", err)
 	}
-	return lease, nil
+	a.warnOfStrays(added.extensions)
+	return newLease(func() error { return a.remove(added) }), nil
 }
 
-func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *Lease, err error) {
-	if a.closed.Load() || a.leaving.Load() {
-		return nil, ErrClosed
-	}
+// addition is what extensions brought to an agent in use.
+type addition struct {
+	extensions []*attached
+	tools      []*boundTool
+	directives []Directive
+	defined    *Lease
+	hooks      *hook.Lease
+}
+
+// add adds extensions. Their own code runs before anything of them is published. Then gates
+// come first and tools last, so that no tool is there without its gates.
+func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, err error) {
 	before := a.composed.Load()
 	next, err := before.with(ctx, extensions)
 	if err != nil {
 		return nil, err
 	}
-	if !maps.EqualFunc(next.config.Resources, before.config.Resources, slices.Equal) {
-		return nil, errors.New("a Build changed the resources: that is possible only when the agent is made (New or Replace)")
+	if next.config.Instructions != before.config.Instructions || !maps.EqualFunc(next.config.Resources, before.config.Resources, slices.Equal) {
+		return nil, errors.New("a Build changed the instructions or the resources: that is possible only when the agent is made (New or Replace)")
 	}
-	added := next.extensions[len(before.extensions):]
-	brought, err := gather(added)
+	add := &addition{extensions: next.extensions[len(before.extensions):]}
+	brought, err := gather(add.extensions)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.register(ctx, next, added, a.namesWith(next, brought.tools)); err != nil { // they know the agent before it uses them
+	if add.tools, err = a.bindAll(next, brought.tools); err != nil {
 		return nil, err
 	}
-	undo := []func() error{func() error { return a.unregister(context.WithoutCancel(ctx), added) }}
+	withTools := newToolset(slices.Concat(a.tools.Load().tools, add.tools))
+	if err := a.checkStepTools(withTools, next); err != nil {
+		return nil, err
+	}
+	undo := []func() error{func() error { return a.unregister(context.WithoutCancel(ctx), add.extensions) }}
 	defer func() {
 		if err != nil {
 			for _, f := range slices.Backward(undo) {
@@ -54,74 +69,74 @@ func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *Lease, err 
 			}
 		}
 	}()
-	tools, err := a.addTools(next, brought.tools)
+	if err := a.register(ctx, next, add.extensions, withTools.names); err != nil {
+		return nil, err
+	}
+	if add.hooks, err = a.hooks.Install(brought.hooks...); err != nil {
+		return nil, err
+	}
+	undo = append(undo, add.hooks.Close)
+	add.directives = brought.directives
+	if add.defined, err = a.Define(add.directives...); err != nil {
+		return nil, err
+	}
+	undo = append(undo, add.defined.Close)
+	return add, a.publish(add)
+}
+
+// publish makes the tools and the rest of extensions visible, unless the agent has been
+// closed meanwhile.
+func (a *Agent) publish(add *addition) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if a.closed.Load() || a.leaving.Load() {
+		return ErrClosed
+	}
+	next, err := a.composed.Load().plus(add.extensions)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	undo = append(undo, tools.Close)
-	if err := a.checkStepTools(next); err != nil {
-		return nil, err
-	}
-	directives, err := a.Define(brought.directives...)
+	tools, err := a.withTools(add.tools)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	undo = append(undo, directives.Close)
-	hooks, err := a.hooks.Install(brought.hooks...)
-	if err != nil {
-		return nil, err
-	}
-	undo = append(undo, hooks.Close)
 	a.composed.Store(next)
-	a.warnOfStrays(added)
-	a.watchExtensions(added)
-	return NewLease(func() { a.remove(added, undo) }), nil
+	a.tools.Store(tools)
+	a.watchExtensions(add.extensions)
+	return nil
 }
 
-// namesWith returns the names of the tools that the agent may use once it has more.
-func (a *Agent) namesWith(next *composition, more []ownedTool) []string {
-	names := slices.Clone(a.allTools().names)
-	for _, t := range more {
-		if t.Tool == nil {
-			continue // addTools reports it
+// remove removes extensions that were added: their tools first, and their gates last. If the
+// hooks cannot be removed, the rest comes back.
+func (a *Agent) remove(gone *addition) error {
+	a.changing.Lock()
+	before, tools := a.composed.Load(), a.tools.Load()
+	a.composed.Store(before.without(gone.extensions))
+	a.tools.Store(tools.without(gone.tools))
+	a.changing.Unlock()
+	err := errors.Join(gone.defined.Close(), gone.hooks.Close())
+	if err != nil {
+		gone.defined, _ = a.Define(gone.directives...) // a name that was taken meanwhile stays taken
+		if gone.defined == nil {
+			gone.defined = NewLease(func() {})
 		}
-		if name := t.Declaration().Name; a.inScope(name) && next.narrowed.allows(t.owner, name) {
-			names = append(names, name)
-		}
+		return errors.Join(err, a.publish(gone))
 	}
-	return names
-}
-
-// remove removes extensions that were added: what they brought first, and then the
-// registration.
-func (a *Agent) remove(gone []*attached, undo []func() error) {
-	a.adding.Lock()
-	defer a.adding.Unlock()
-	if a.closed.Load() { // Close has unregistered them
-		return
-	}
-	a.composed.Store(a.composed.Load().without(gone))
-	var problems []error
-	for _, f := range slices.Backward(undo) {
-		problems = append(problems, f())
-	}
-	a.endWatching(gone)
-	if err := errors.Join(problems...); err != nil {
-		a.opts.Logger.Warn("an extension could not be removed as a whole", "agent", a.opts.Name, "error", err)
-	}
+	a.endWatching(gone.extensions)
+	ctx, cancel := context.WithTimeout(context.Background(), a.opts.Limits.End)
+	defer cancel()
+	return a.unregister(ctx, gone.extensions)
 }
 
 // endWatching ends the watching of some extensions. They still get the events so far.
 func (a *Agent) endWatching(gone []*attached) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.watching = slices.DeleteFunc(a.watching, func(w *extensionWatch) bool {
-		if !slices.Contains(gone, w.of) {
-			return false
+	for _, w := range a.watching {
+		if slices.Contains(gone, w.of) {
+			w.end()
 		}
-		w.end()
-		return true
-	})
+	}
 }
 
 // Intercept adds interceptors, inside those that the agent has. Calls that begin later go

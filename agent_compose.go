@@ -89,12 +89,23 @@ func (c *composition) with(ctx context.Context, more []Extension) (*composition,
 	return next.assemble(), nil
 }
 
-// without returns the composition without some extensions. What they changed in the
-// configuration stays.
+// without returns the composition without some extensions.
 func (c *composition) without(gone []*attached) *composition {
 	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
 	next.extensions = slices.DeleteFunc(next.extensions, func(x *attached) bool { return slices.Contains(gone, x) })
 	return next.assemble()
+}
+
+// plus returns the composition with extensions that were attached to another one.
+func (c *composition) plus(added []*attached) (*composition, error) {
+	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
+	for _, x := range added {
+		if err := next.checkName(x); err != nil {
+			return nil, err
+		}
+		next.extensions = append(next.extensions, x)
+	}
+	return next.assemble(), nil
 }
 
 // attach reads the name of an extension. Names are unique.
@@ -109,10 +120,15 @@ func (c *composition) attach(i int, e Extension) (*attached, error) {
 	if strings.TrimSpace(x.name) == "" {
 		return nil, fmt.Errorf("extension %d, a %T, has no name: give it one; errors and scopes use it", i+1, e)
 	}
+	return x, c.checkName(x)
+}
+
+// checkName refuses a second extension of the same name.
+func (c *composition) checkName(x *attached) error {
 	if slices.ContainsFunc(c.extensions, func(o *attached) bool { return o.name == x.name }) {
-		return nil, fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", x.name)
+		return fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", x.name)
 	}
-	return x, nil
+	return nil
 }
 
 // build lets an extension change the instructions and the resources of the agent. A change
@@ -296,13 +312,13 @@ func (a *Agent) warnOfStray(where, pattern string, names []string) {
 	}
 }
 
-// allTools returns the tools of the agent, with those of its last step.
+// allTools returns the tools of the agent, with those of its next step.
 func (a *Agent) allTools() *toolset {
-	now := a.tools.Load()
-	if kept := a.stepped.Load(); kept != nil && (*kept)[0].base == now && (*kept)[0].composed == a.composed.Load() {
-		return (*kept)[0].set
+	now, composed := a.tools.Load(), a.composed.Load()
+	if len(composed.steppers) == 0 {
+		return now
 	}
-	return now
+	return a.step(now, composed, a.reach()).set
 }
 
 // basePrompt returns the beginning of every turn's prompt: the agent's own text, the

@@ -10,13 +10,20 @@ import (
 	"sync"
 )
 
-// registration records which extensions the agent is registered with.
+// registration records which extensions the agent is registered with. No lock is held while
+// an extension is called, so it may add and remove others.
 type registration struct {
-	mu     sync.Mutex                // held during Register and Unregister, so that an extension gets one call at a time
-	known  map[*attached]AgentConfig // those that are registered, and with what
-	over   bool                      // the agent is closed: it is not registered again
-	spare  []Extension               // extensions that another agent uses too: they stay open
-	closed bool                      // the other extensions are closed
+	mu     sync.Mutex
+	known  map[*attached]*known
+	over   bool        // the agent is closed: it is not registered again
+	spare  []Extension // extensions that another agent uses too: they stay open
+	closed bool        // the other extensions are closed
+}
+
+// known is an extension that the agent is registered with.
+type known struct {
+	config AgentConfig // what it was registered with
+	busy   bool        // Register or Unregister is running
 }
 
 // registerAll registers the agent with its extensions.
@@ -28,66 +35,89 @@ func (a *Agent) registerAll(ctx context.Context) error {
 // register registers the agent with those extensions that do not know it. If one fails,
 // those registered by this call are unregistered.
 func (a *Agent) register(ctx context.Context, composed *composition, extensions []*attached, tools []string) error {
-	r := &a.registration
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.over {
-		return ErrClosed
-	}
-	if r.known == nil {
-		r.known = make(map[*attached]AgentConfig)
-	}
 	config := composed.config
 	config.Tools = tools
 	var told []*attached
 	for _, x := range extensions {
 		one, ok := x.Extension.(RegisterExtension)
-		if _, known := r.known[x]; !ok || known {
+		if !ok {
 			continue
 		}
-		if err := safely(x.name, func() error { return one.Register(ctx, config.clone()) }); err != nil {
-			return errors.Join(err, a.notifyUnregister(context.WithoutCancel(ctx), told))
+		begun, err := a.registration.begin(x, config)
+		if begun {
+			err = safely(x.name, func() error { return one.Register(ctx, config.clone()) })
+			if a.registration.end(x, err == nil); err == nil {
+				told = append(told, x)
+			}
 		}
-		r.known[x] = config
-		told = append(told, x)
+		if err != nil {
+			return errors.Join(err, a.unregister(context.WithoutCancel(ctx), told))
+		}
 	}
 	return nil
 }
 
-// unregister unregisters the agent from extensions. One whose Unregister fails still counts
-// as registered.
+// begin reports whether an extension is to be registered. ErrClosed: the agent is closed.
+func (r *registration) begin(x *attached, config AgentConfig) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return false, ErrClosed
+	}
+	if r.known[x] != nil {
+		return false, nil
+	}
+	if r.known == nil {
+		r.known = make(map[*attached]*known)
+	}
+	r.known[x] = &known{config, true}
+	return true, nil
+}
+
+// end records the end of a call, and whether the extension is registered now.
+func (r *registration) end(x *attached, registered bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[x].busy = false; !registered {
+		delete(r.known, x)
+	}
+}
+
+// unregister unregisters the agent from extensions, the last one first. One whose Unregister
+// fails still counts as registered.
 func (a *Agent) unregister(ctx context.Context, extensions []*attached) error {
-	a.registration.mu.Lock()
-	defer a.registration.mu.Unlock()
-	return a.notifyUnregister(ctx, extensions)
-}
-
-// unregisterForGood unregisters an agent that is closed.
-func (a *Agent) unregisterForGood(ctx context.Context) error {
-	a.registration.mu.Lock()
-	defer a.registration.mu.Unlock()
-	a.registration.over = true
-	return a.notifyUnregister(ctx, a.composed.Load().extensions)
-}
-
-// notifyUnregister calls Unregister of the extensions that are registered, in reverse
-// order.
-func (a *Agent) notifyUnregister(ctx context.Context, extensions []*attached) error {
 	r := &a.registration
 	var problems []error
 	for _, x := range slices.Backward(extensions) {
-		one, ok := x.Extension.(RegisterExtension)
-		config, known := r.known[x]
-		if !ok || !known {
+		r.mu.Lock()
+		k := r.known[x]
+		if k == nil || k.busy {
+			r.mu.Unlock()
 			continue
 		}
-		err := safely(x.name, func() error { return one.Unregister(ctx, config.clone()) })
-		if err == nil {
-			delete(r.known, x)
-		}
+		k.busy = true
+		r.mu.Unlock()
+		err := safely(x.name, func() error { return x.Extension.(RegisterExtension).Unregister(ctx, k.config.clone()) }) //nolint:forcetypeassert // only those are registered
+		r.end(x, err != nil)
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
+}
+
+// unregisterForGood unregisters an agent that is closed, also from extensions that were
+// removed and whose Unregister had failed.
+func (a *Agent) unregisterForGood(ctx context.Context) error {
+	r := &a.registration
+	all := slices.Clone(a.composed.Load().extensions)
+	r.mu.Lock()
+	r.over = true
+	for x := range r.known {
+		if !slices.Contains(all, x) {
+			all = append(all, x)
+		}
+	}
+	r.mu.Unlock()
+	return a.unregister(ctx, all)
 }
 
 // spareExtensions keeps extensions open that another agent will use.
@@ -165,7 +195,7 @@ func (a *Agent) watchExtensions(extensions []*attached) {
 		a.mu.Unlock()
 		events := a.watch(patience, ctx.Done(), nil)
 		go func() { // until the agent is closed, or the extension removed
-			defer close(watch.done)
+			defer a.endWatch(watch)
 			if err := safely(x.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
 				a.opts.Logger.Warn("an extension stopped watching", "error", err)
 			}
@@ -173,12 +203,20 @@ func (a *Agent) watchExtensions(extensions []*attached) {
 	}
 }
 
+// endWatch forgets a watch that is over.
+func (a *Agent) endWatch(w *extensionWatch) {
+	w.cut()
+	a.mu.Lock()
+	a.watching = slices.DeleteFunc(a.watching, func(o *extensionWatch) bool { return o == w })
+	a.mu.Unlock()
+	close(w.done)
+}
+
 // stopWatching waits until the watching extensions have seen all events and have returned.
 // When ctx is done, each of them stops after its current event.
 func (a *Agent) stopWatching(ctx context.Context) error {
 	a.mu.Lock()
-	watching := a.watching
-	a.watching = nil
+	watching := slices.Clone(a.watching)
 	a.mu.Unlock()
 	for _, w := range watching {
 		w.end()

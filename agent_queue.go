@@ -3,6 +3,7 @@ package belay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/belay-run/belay/hook"
@@ -15,17 +16,21 @@ type ownQueue struct {
 	work func(ctx context.Context) error
 
 	mu     sync.Mutex
+	closed bool
 	cancel context.CancelFunc // nil: there was no job yet
 	done   chan struct{}      // closed when the worker has ended
 }
 
 // Enqueue stores jobs, and starts the worker with the first ones.
 func (q *ownQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed && len(jobs) > 0 {
+		return fmt.Errorf("enqueue: %w", ErrClosed)
+	}
 	if err := q.MemoryQueue.Enqueue(ctx, asked, jobs); err != nil {
 		return err
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.cancel == nil && len(jobs) > 0 {
 		var working context.Context
 		working, q.cancel = context.WithCancel(context.Background())
@@ -51,13 +56,17 @@ func (a *Agent) finishJobs(ctx context.Context) error {
 // close waits until no job runs or is due, as long as ctx allows, and ends the worker. Jobs
 // for later are lost.
 func (q *ownQueue) close(ctx context.Context) error {
+	err := q.Idle(ctx) // jobs may ask for more jobs
 	q.mu.Lock()
+	q.closed = true
 	cancel := q.cancel
 	q.mu.Unlock()
 	if cancel == nil {
 		return nil
 	}
-	err := q.Idle(ctx)
+	if err == nil {
+		err = q.Idle(ctx) // jobs came meanwhile
+	}
 	cancel()
 	<-q.done
 	return err

@@ -19,7 +19,7 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 	switch {
 	case a.closed.Load():
 		return nil, fmt.Errorf("replace agent %q: %w", a.opts.Name, ErrClosed)
-	case !a.leaving.CompareAndSwap(false, true):
+	case !a.leave():
 		return nil, fmt.Errorf("replace agent %q: it is already being replaced", a.opts.Name)
 	}
 	next, err := makeAgent(ctx, model, opts)
@@ -43,6 +43,13 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 		return next, fmt.Errorf("replace agent %q: the new agent is in use, but closing the old one failed: %w", a.opts.Name, err)
 	}
 	return next, nil
+}
+
+// leave makes the agent refuse turns and extensions. It reports false if it does so already.
+func (a *Agent) leave() bool {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	return a.leaving.CompareAndSwap(false, true)
 }
 
 // putBack makes an agent usable again that could not be replaced.

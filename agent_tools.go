@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -138,15 +139,31 @@ func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
 }
 
 func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, error) {
+	added, err := a.bindAll(composed, tools)
+	if err != nil {
+		return nil, fmt.Errorf("add tools: %w", err)
+	}
 	a.changing.Lock()
 	defer a.changing.Unlock()
-	now := a.tools.Load()
-	added := make([]*boundTool, 0, len(tools))
-	have := make(map[string]*boundTool, len(tools))
+	next, err := a.withTools(added)
+	if err != nil {
+		return nil, fmt.Errorf("add tools: %w", err)
+	}
+	a.tools.Store(next)
+	return NewLease(func() {
+		a.changing.Lock()
+		defer a.changing.Unlock()
+		a.tools.Store(a.tools.Load().without(added))
+	}), nil
+}
+
+// bindAll binds tools. It runs their code, and recovers from its panics.
+func (a *Agent) bindAll(composed *composition, tools []ownedTool) ([]*boundTool, error) {
+	bound := make([]*boundTool, 0, len(tools))
 	var problems []error
 	var unchecked uncheckedError
 	for _, t := range tools {
-		b, err := a.bind(composed, t.Tool, t.owner)
+		b, err := a.bindSafely(composed, t)
 		if one, ok := errors.AsType[uncheckedError](err); ok {
 			unchecked = append(unchecked, one...)
 			continue
@@ -155,32 +172,44 @@ func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, erro
 			problems = append(problems, err)
 			continue
 		}
+		bound = append(bound, b)
+	}
+	if len(unchecked) > 0 {
+		problems = append(problems, unchecked)
+	}
+	return bound, errors.Join(problems...)
+}
+
+func (a *Agent) bindSafely(composed *composition, t ownedTool) (b *boundTool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a tool of %s panicked when its declaration was read: %v", ownerText(t.owner), p)
+		}
+	}()
+	return a.bind(composed, t.Tool, t.owner)
+}
+
+// withTools returns the agent's tools with more. a.changing is held.
+func (a *Agent) withTools(added []*boundTool) (*toolset, error) {
+	now := a.tools.Load()
+	have := make(map[string]*boundTool, len(added))
+	var problems []error
+	for _, b := range added {
 		if other := cmp.Or(now.byName[b.name], have[b.name]); other != nil {
 			problems = append(problems, fmt.Errorf("tool %q: the agent has another of that name: one is of %s, the other of %s", b.name, ownerText(other.owner), ownerText(b.owner)))
 		}
 		have[b.name] = b
-		added = append(added, b)
-	}
-	if len(unchecked) > 0 {
-		problems = append(problems, unchecked)
 	}
 	next := newToolset(slices.Concat(now.tools, added))
 	if len(problems) == 0 && len(added) > 0 {
 		problems = append(problems, a.model.check(next.declared))
 	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("add tools: %w", err)
-	}
-	a.tools.Store(next)
-	return NewLease(func() { a.removeTools(added) }), nil
+	return next, errors.Join(problems...)
 }
 
-func (a *Agent) removeTools(gone []*boundTool) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	a.tools.Store(newToolset(slices.DeleteFunc(slices.Clone(a.tools.Load().tools), func(t *boundTool) bool {
-		return slices.Contains(gone, t)
-	})))
+// without returns the toolset without some tools.
+func (s *toolset) without(gone []*boundTool) *toolset {
+	return newToolset(slices.DeleteFunc(slices.Clone(s.tools), func(t *boundTool) bool { return slices.Contains(gone, t) }))
 }
 
 // routedTool is a tool that a bundle declares and an extension runs.
@@ -193,6 +222,12 @@ func (r *routedTool) Declaration() ToolDeclaration { return r.declaration }
 
 func (r *routedTool) Call(ctx context.Context, call *Invocation) (Result, error) {
 	return r.route.Route(ctx, call)
+}
+
+// routes reports whether an extension still runs the tools of a bundle.
+func (a *Agent) routes(name string, route RouteExtension) bool {
+	now := a.route(name)
+	return now != nil && (!reflect.ValueOf(route).Comparable() || among([]Extension{now}, route))
 }
 
 // route finds the extension that runs the tools of a bundle.

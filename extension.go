@@ -157,7 +157,8 @@ type RegisterExtension interface {
 	// agent is not made, and Unregister is called for the extensions that were called
 	// before.
 	Register(ctx context.Context, agent AgentConfig) error
-	// Unregister is called when an agent cannot be used any more.
+	// Unregister is called when an agent cannot be used any more, or when the extension is
+	// removed from it.
 	Unregister(ctx context.Context, agent AgentConfig) error
 }
 

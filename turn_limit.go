@@ -75,15 +75,16 @@ func (t *turn) overspent() string {
 
 // limiter is a parent that may not use everything, with its tools.
 type limiter struct {
-	agent *Agent
-	tools *toolset
+	agent    *Agent
+	composed *composition
+	tools    *toolset
 }
 
 // permits reports whether a child of the parent may use a tool. The parent must be allowed
 // to use it, by the tool's name and by its owner, and must not have a tool of that name out
 // of scope.
 func (l limiter) permits(b *boundTool) bool {
-	if !l.agent.inScope(b.name) || !l.agent.composed.Load().narrowed.allows(b.owner, b.name) {
+	if !l.agent.inScope(b.name) || !l.composed.narrowed.allows(b.owner, b.name) {
 		return false
 	}
 	own := l.tools.byName[b.name]
@@ -93,8 +94,9 @@ func (l limiter) permits(b *boundTool) bool {
 // limiters returns the parents that may not use everything, at any level above.
 func (t *turn) limiters(all []limiter) []limiter {
 	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
-		if a := at.agent; a.opts.Scope != nil || len(a.composed.Load().narrowed) > 0 {
-			all = append(all, limiter{a, a.allTools()})
+		a := at.agent
+		if composed := a.composed.Load(); a.opts.Scope != nil || len(composed.narrowed) > 0 {
+			all = append(all, limiter{a, composed, a.allTools()})
 		}
 	}
 	return all

@@ -92,6 +92,7 @@ func (t *turn) resume() EndReason {
 		return t.resumeEnd(open.Ended)
 	}
 	t.bindBundles()
+	t.refresh()
 	if t.end.err = t.missingTools(); t.end.err != nil {
 		t.quiet = true // it does not continue
 		return EndParked
@@ -135,9 +136,8 @@ func (t *turn) step() EndReason {
 	}
 	t.state.Step++
 	t.enterStep(t.state.Step)
-	t.snap.Refresh()
 	t.applyWishes()
-	t.seeTools()
+	t.refresh()
 	if err := t.compactIfAsked(); err != nil {
 		return t.fail(err)
 	}

@@ -216,13 +216,29 @@ func (t *turn) bindBundles() {
 	t.seeTools()
 }
 
+// refresh updates the tools and the gates of the turn. The gates are never older than the
+// tools: extensions publish gates before tools, and remove tools before gates.
+func (t *turn) refresh() {
+	for {
+		tools, composed := t.agent.tools.Load(), t.agent.composed.Load()
+		t.seeTools()
+		t.snap.Refresh()
+		if tools == t.agent.tools.Load() && composed == t.agent.composed.Load() {
+			return
+		}
+	}
+}
+
 // seeTools updates the tools of the turn: they may change between steps.
 func (t *turn) seeTools() {
 	t.request.tools = t.limited(t.stepTools())
 	if len(t.request.extra) == 0 {
 		return
 	}
-	own := slices.DeleteFunc(slices.Clone(t.request.extra), func(b *boundTool) bool { return t.request.tools.byName[b.name] != nil })
+	own := slices.DeleteFunc(slices.Clone(t.request.extra), func(b *boundTool) bool {
+		routed, ok := b.Tool.(*routedTool)
+		return t.request.tools.byName[b.name] != nil || ok && !t.agent.routes(b.owner, routed.route)
+	})
 	t.request.tools = newToolset(slices.Concat(t.request.tools.tools, cut(own, t.limiters(nil))))
 }
 

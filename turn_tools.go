@@ -129,7 +129,10 @@ func (a *Agent) step(base *toolset, composed *composition, reach Reach) *stepped
 		brought = last.brought
 	}
 	now := &steppedTools{base: base, composed: composed, reach: reach, brought: brought, broke: broke, set: base, problems: slices.Clone(broke)}
-	known := last.known()
+	known := make(map[Tool]*boundTool)
+	if last != nil && last.composed == composed { // another composition may have another scope
+		known = last.known()
+	}
 	owner := make(map[string]string)
 	var bound []*boundTool
 	for i, tools := range brought {
@@ -231,11 +234,11 @@ func (s *steppedTools) refuse(code codes.Code, from, message string, err error) 
 }
 
 // checkStepTools finds mistakes before the first turn.
-func (a *Agent) checkStepTools(composed *composition) error {
+func (a *Agent) checkStepTools(base *toolset, composed *composition) error {
 	if len(composed.steppers) == 0 {
 		return nil
 	}
-	now := a.step(a.tools.Load(), composed, a.reach())
+	now := a.step(base, composed, a.reach())
 	problems := make([]error, 0, len(now.problems)+1)
 	for _, p := range now.problems {
 		problems = append(problems, p.err)

@@ -2,9 +2,11 @@ package declare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -14,7 +16,7 @@ import (
 // output. It runs in the working directory of this process. The timeout defaults to 5
 // seconds.
 func Command(phase hook.AnyPhase, id string, argv []string, opts *hook.Options) (hook.Subscription, error) {
-	sub, _, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerCommand, Argv: argv}, opts, nil)
+	sub, _, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerCommand, Argv: slices.Clone(argv)}, opts, nil)
 	return sub, err
 }
 
@@ -22,7 +24,7 @@ func Command(phase hook.AnyPhase, id string, argv []string, opts *hook.Options) 
 // protocol of package worker. It starts with its first call, in the working directory of this
 // process, and ends after ctx is done. The timeout defaults to 5 seconds.
 func Worker(ctx context.Context, phase hook.AnyPhase, id string, argv []string, opts *hook.Options) (hook.Subscription, error) {
-	sub, set, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerWorker, Argv: argv}, opts, nil)
+	sub, set, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerWorker, Argv: slices.Clone(argv)}, opts, nil)
 	if err == nil {
 		context.AfterFunc(ctx, func() { _ = set.Close() }) // it returns no error
 	}
@@ -44,6 +46,9 @@ func Webhook(phase hook.AnyPhase, id string, to Endpoint, opts *hook.Options) (h
 func subscribe(phase hook.AnyPhase, d *Declaration, opts *hook.Options, allow []string) (hook.Subscription, *Set, error) {
 	fail := func(err error) (hook.Subscription, *Set, error) {
 		return hook.Subscription{}, nil, fmt.Errorf("declare: hook %q: %w", d.ID, err)
+	}
+	if phase == nil {
+		return fail(errors.New("there is no phase: give one, such as belay.ToolPre"))
 	}
 	var err error
 	if d.Dir, err = os.Getwd(); err != nil {

@@ -28,6 +28,11 @@ func newEverything(name string) *everything {
 	}
 }
 
+// panicky is a tool without a declaration.
+type panicky struct{ belay.Tool }
+
+func (panicky) Declaration() belay.ToolDeclaration { panic("no declaration") }
+
 func (e *everything) own(kind string) string {
 	if e.clash == kind {
 		return "taken"
@@ -111,13 +116,9 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 	before := shape(t, agent)
 
 	late := newEverything("late")
-	late.build = func(c *belay.AgentConfig) error {
-		c.Instructions += " Be brief."
-		return nil
-	}
 	lease := addTo(t, agent, late)
 	after := shape(t, agent)
-	for _, want := range []string{"/late", "late_tool", "hook late", "You help. Be brief.", "late is here.", "late has resources for main.", "old is here."} {
+	for _, want := range []string{"/late", "late_tool", "hook late", "late is here.", "late has resources for main.", "old is here."} {
 		if strings.Contains(before, want) && want != "old is here." || !strings.Contains(after, want) {
 			t.Errorf("%q is not what the extension brought: before\n%s\nafter\n%s", want, before, after)
 		}
@@ -132,7 +133,7 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-late.ended
-	if got := shape(t, agent); got != strings.Replace(before, "You help.", "You help. Be brief.", 1) {
+	if got := shape(t, agent); got != before {
 		t.Errorf("after it was removed the agent has\n%s", got)
 	}
 	if got := late.log(); got != "register main, unregister main" || late.over {
@@ -180,6 +181,10 @@ func TestExtensionsAreAddedAsAWhole(t *testing.T) {
 		"panic":     {func(e *everything) { e.build = func(*belay.AgentConfig) error { panic("oh") } }, "it panicked: oh"},
 		"id":        {func(e *everything) { e.build = func(c *belay.AgentConfig) error { c.ID = "x"; return nil } }, "may change only Instructions and Resources"},
 		"renamed":   {func(e *everything) { e.build = func(c *belay.AgentConfig) error { c.Name = "x"; return nil } }, "may change only Instructions and Resources"},
+		"instructions": {func(e *everything) {
+			e.build = func(c *belay.AgentConfig) error { c.Instructions = "x"; return nil }
+		}, "New or Replace"},
+		"traits": {func(e *everything) { e.tools = []belay.Tool{panicky{}} }, "panicked"},
 		"resources": {func(e *everything) {
 			e.build = func(c *belay.AgentConfig) error { c.Resources["old"] = []string{"x"}; return nil }
 		}, "New or Replace"},

@@ -57,7 +57,7 @@ func (e *lateExt) StepTools(string) []belay.Tool {
 	return e.step()
 }
 func (e *lateExt) note(s string) { e.mu.Lock(); e.log = append(e.log, s); e.mu.Unlock() }
-func (e *lateExt) told() string { e.mu.Lock(); defer e.mu.Unlock(); return strings.Join(e.log, ",") }
+func (e *lateExt) told() string  { e.mu.Lock(); defer e.mu.Unlock(); return strings.Join(e.log, ",") }
 
 func (e *lateExt) Register(context.Context, belay.AgentConfig) error {
 	e.note("reg")

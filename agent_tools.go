@@ -139,14 +139,11 @@ func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
 }
 
 func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, error) {
-	added, err := a.bindAll(composed, tools)
-	if err != nil {
-		return nil, fmt.Errorf("add tools: %w", err)
-	}
+	added, unbound := a.bindAll(composed, tools)
 	a.changing.Lock()
 	defer a.changing.Unlock()
-	next, err := a.withTools(added)
-	if err != nil {
+	next, conflicts := a.withTools(added)
+	if err := errors.Join(unbound, conflicts); err != nil {
 		return nil, fmt.Errorf("add tools: %w", err)
 	}
 	a.tools.Store(next)
@@ -157,7 +154,8 @@ func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, erro
 	}), nil
 }
 
-// bindAll binds tools. It runs their code, and recovers from its panics.
+// bindAll binds tools. It runs their code, and recovers from its panics. With an error it
+// returns the tools that can be used.
 func (a *Agent) bindAll(composed *composition, tools []ownedTool) ([]*boundTool, error) {
 	bound := make([]*boundTool, 0, len(tools))
 	var problems []error

@@ -79,7 +79,7 @@ func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {
 	c.await("⚑ hook project/lint failed at tool.post: exit code 1\n  config not found\n  see setup.md\n")
 	c.await("⚑ hook project/later failed at turn.post_turn: exit code 1: nobody waits\n")
 	put(t, dir, ".belay/hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    acton: {deny: x}\n")
-	c.await("⚑ changed files of the project cannot be loaded: the version that was loaded before stays")
+	c.await("⚑ changed files of the project cannot be loaded: the version that was loaded")
 	c.await("\n  .belay/hooks/gate.yaml:4: unknown key \"acton\" (did you mean \"action\"?)\n")
 	c.await("> ")
 	put(t, dir, ".belay/hooks/gate.yaml", soundHook)

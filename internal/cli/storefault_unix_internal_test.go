@@ -93,5 +93,5 @@ func TestLookingAtADamagedStore(t *testing.T) {
 	if code := d.run("store", "vacuum"); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, &d.err)
 	}
-	contains(t, d.err.String(), "read only")
+	contains(t, d.err.String(), "read-only")
 }

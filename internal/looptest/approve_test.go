@@ -495,8 +495,8 @@ func TestToolParksItsCall(t *testing.T) {
 					settleApproval(t, agent, parked.Waits[0].Approval, true)
 					parked = takeTurn(t, session.Resume(t.Context()), belay.EndParked)
 				}
-				if len(parked.Waits) != 0 {
-					t.Errorf("the turn waits for approvals: %v", parked.Waits)
+				if len(parked.Waits) != 1 || parked.Waits[0].ID != "" || parked.Waits[0].Wait != "the mail" {
+					t.Errorf("the turn waits for %v, want the mail and no approval", parked.Waits)
 				}
 				takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
 				want := []string{`called with {"final":true} for ""`, `called with {"final":true} for "the mail"`}

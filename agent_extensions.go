@@ -221,9 +221,13 @@ func (a *Agent) stopWatching(ctx context.Context) error {
 	for _, w := range watching {
 		w.end()
 	}
+	defer func() {
+		for _, w := range watching {
+			w.cut()
+		}
+	}()
 	var problems []error
 	for _, w := range watching {
-		defer w.cut()
 		select {
 		case <-w.done:
 			continue

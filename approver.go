@@ -6,8 +6,8 @@ import (
 )
 
 // Approver asks a person and waits for the answer. It is called for all calls of a response
-// at the same time, each on its own goroutine. An approver that can show one question at a
-// time makes the others wait.
+// at the same time, each on its own goroutine. If an approver can show only one question
+// at a time, it must make the other calls wait.
 type Approver interface {
 	// Approve returns the decision. An error denies, and so does the end of ctx.
 	Approve(ctx context.Context, question Question) (Decision, error)

@@ -59,7 +59,7 @@ type SettingsModel interface {
 // but a format.
 func (n *namedModel) checkSettings(req *Request) error {
 	if c, ok := n.first().(SettingsModel); ok {
-		return c.CheckSettings(req) //nolint:wrapcheck // it names the model
+		return c.CheckSettings(req)
 	}
 	if len(req.Settings.Format) > 0 {
 		return fmt.Errorf("model %s: setting format: it is not known whether the model can use it: use belay.Answer", n.info.Name)

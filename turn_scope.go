@@ -79,8 +79,8 @@ type asker struct {
 	floor      bool
 }
 
-// stillAsked returns a call's askers whose question no grant answers, and the grants that
-// answer the others.
+// stillAsked returns the askers of a call that no grant covers, and the grants that cover
+// the other askers.
 func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant) {
 	for i := range c.askers {
 		if g := t.granted(c, &c.askers[i], grants); g != nil {

@@ -94,18 +94,8 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 	}
 	for {
 		events, missed := w.take()
-		if missed > 0 {
-			if err := s.catchUp(); err != nil || s.left {
-				return err
-			}
-			if s.left = s.ctx.Err() != nil || !s.yield(Event{}, &MissedError{missed}); s.left {
-				return nil
-			}
-		}
-		for i := range events {
-			if err := s.pass(&events[i]); err != nil || s.left {
-				return err
-			}
+		if err := s.passAll(events, missed); err != nil || s.left {
+			return err
 		}
 		if stored := w.stored.Load(); stored > s.at.message {
 			if err := s.fill(stored); err != nil || s.left {
@@ -126,6 +116,24 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 			}
 		}
 	}
+}
+
+// passAll yields events of running turns, after the number of those that were dropped.
+func (s *storedWatch) passAll(events []Event, missed int) error {
+	if missed > 0 {
+		if err := s.catchUp(); err != nil || s.left {
+			return err
+		}
+		if s.left = s.ctx.Err() != nil || !s.yield(Event{}, &MissedError{missed}); s.left {
+			return nil
+		}
+	}
+	for i := range events {
+		if err := s.pass(&events[i]); err != nil || s.left {
+			return err
+		}
+	}
+	return nil
 }
 
 // send yields an event at the current position.

@@ -84,8 +84,8 @@ func TestCommandThatAsksForItsEndGetsSIGTERM(t *testing.T) {
 	}
 }
 
-// Without a sandbox, a process that leaves its session cannot be ended, and delays
-// nothing.
+// Without a sandbox, Belay cannot end a process that calls setsid. The hook still ends in
+// time.
 //
 // SPEC C-06
 func TestCommandThatLeavesItsSession(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 // The embedded table has no mistakes, and no command is declared twice.
 func TestFlatCommands(t *testing.T) {
+	t.Parallel()
 	flat, err := parseFlat(flatText)
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +37,7 @@ func TestFlatCommands(t *testing.T) {
 }
 
 func TestFlatCommandsReportMistakes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"a section that does not exist":   {"[raeder]\ncat | *\n", `section "raeder": "cat | *": this section does not exist`},
 		"a line before the first section": {"cat | *\n", "this section does not exist"},

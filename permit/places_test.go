@@ -141,8 +141,8 @@ func (s *mover) asks(q *belay.Question) {
 }
 
 // If a path leads elsewhere when the approved call runs, the call needs approval again, or
-// is denied if the new place is denied. Here the person decides while the process lives,
-// and the change happens while the person thinks.
+// is denied if the new place is denied. In this test the process is not restarted: the path
+// changes while the approver is deciding.
 //
 // SPEC P-16
 func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {

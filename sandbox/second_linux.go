@@ -151,8 +151,6 @@ func (p *plan) fork(flags uintptr) (uintptr, syscall.Errno) {
 // second is the second process. It does not return. All signals stay blocked in it:
 // it receives them one by one, and passes on all except those about its children.
 //
-// go:norace go:nosplit
-//
 //go:norace
 //go:nosplit
 func (p *plan) second() {

@@ -16,12 +16,12 @@ type brings struct {
 	tools []belay.Tool
 }
 
-func (brings) Name() string             { return "brings" }
-func (b brings) Tools() []belay.Tool    { return b.tools }
-func (b *stepwise) Name() string        { return "stepwise" }
-func (b *stepwise) Tools() []belay.Tool { return nil }
+func (brings) Name() string          { return "brings" }
+func (b brings) Tools() []belay.Tool { return b.tools }
 
 type stepwise struct{ tools []belay.Tool }
+
+func (b *stepwise) Name() string { return "stepwise" }
 
 func (b *stepwise) StepTools(string) []belay.Tool { return b.tools }
 

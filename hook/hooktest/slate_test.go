@@ -26,7 +26,7 @@ type slate struct {
 	upsert func(stored, run hook.Run) (kept hook.Run, err error)
 	// store changes a run before it is stored.
 	store func(run *hook.Run)
-	// moves moves a run to the end when it changes.
+	// moves says that a run goes to the end when it changes.
 	moves bool
 	// halves stores the runs before a rejected one.
 	halves bool

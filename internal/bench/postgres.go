@@ -73,8 +73,8 @@ func postgresCommitsBeyond() (beyond float64, err error) {
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// postgresTurn is the time of a durable turn with one tool and ten hooks divided
-// by that of as many bare transactions with the same rows, on the same server.
+// postgresTurn is the time of a durable turn with one tool and ten hooks, divided by the
+// time of bare SQL that writes the same rows in the same number of transactions.
 func postgresTurn() (figure float64, err error) {
 	d, err := newShared()
 	if err != nil {

@@ -33,8 +33,8 @@ type tour struct {
 	recording *Recording // nil unless a recording is wanted
 }
 
-// Run runs the tour and writes it to w. A second process of the same program
-// runs a part of it and is killed: it is started as `demo`.
+// Run runs the tour and writes it to w. It starts the same program a second time, with
+// the command `demo`. That process runs a part of the tour and is killed.
 func Run(ctx context.Context, w io.Writer) error {
 	t := &tour{w: w}
 	if dir := os.Getenv(victimDir); dir != "" {

@@ -68,7 +68,7 @@ func (e *everything) Hooks() []hook.Subscription {
 
 func (e *everything) Watch(_ context.Context, events iter.Seq2[belay.Event, error]) {
 	defer close(e.ended)
-	for range events { //nolint:revive // it only waits for the end
+	for range events {
 	}
 }
 

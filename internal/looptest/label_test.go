@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// A label is a key of the input, but for these.
+// labelKeys maps a label to its key in the input, where the two names differ.
 var labelKeys = map[string]string{"subagent": "name"}
 
 // Every phase has the label agent, and each label matches what the input says.

@@ -19,8 +19,8 @@ func TestBackgroundWorkOfAnAgentWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var learned atomic.Int32
 		agent, err := belay.New(belaytest.Script(belaytest.Says("hi"), belaytest.Says("bye")), &belay.Options{Hooks: []hook.Subscription{
-			belay.TurnPostTurn.On("learn", func(ctx context.Context, in belay.TurnEnded) (belay.Note, error) {
-				time.Sleep(time.Second) //nolint:forbidigo // the clock is fake
+			belay.TurnPostTurn.On("learn", func(context.Context, belay.TurnEnded) (belay.Note, error) {
+				time.Sleep(time.Second)
 				learned.Add(1)
 				return belay.Note{}, nil
 			}, &hook.Options{Execution: hook.Background}),
@@ -34,7 +34,7 @@ func TestBackgroundWorkOfAnAgentWithoutAStore(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // the clock is fake
+		time.Sleep(1500 * time.Millisecond)
 		if got := learned.Load(); got != 1 {
 			t.Errorf("%d jobs were performed before the agent was closed, want 1", got)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// turnSoFar is the wire form of what the phases that prepare a turn are given.
+// turnSoFar is the JSON input of the phases that prepare a turn.
 type turnSoFar struct {
 	Text    string               `json:"text"`
 	Policy  policy.Settings      `json:"policy,omitempty"`

@@ -152,7 +152,7 @@ func FuzzChecker(f *testing.F) {
 // schema is compiled when the type is described, and not for each call.
 //
 // SPEC T-17
-func TestValidatingDoesNotAllocate(t *testing.T) {
+func TestValidatingDoesNotAllocate(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 	typ, _ := compile(t, reflect.TypeFor[order]())
 	input := []byte(strings.Replace(ordinary, `"note"`, `"limit":5,"wait":1,"note"`, 1))
 	if n := testing.AllocsPerRun(100, func() {

@@ -176,8 +176,8 @@ func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	})
 }
 
-// encodeHead encodes the beginning of a request. The mark after the system prompt covers the
-// tools too, since the service puts them before it.
+// encodeHead encodes the beginning of a request. The cache mark on the system prompt also
+// covers the tools, because the service places tools before the system prompt.
 func (m *Model) encodeHead(req *belay.Request, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
 	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(cmp.Or(req.Settings.Thinking, m.thinking), bound, quiet)}
 	choose(&params, &req.Settings)
@@ -201,7 +201,7 @@ func (m *Model) encodeHead(req *belay.Request, tools []belay.ToolDeclaration, bo
 		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	if data, err = wire.AddExtra(data[:len(data)-1], req.Settings.Extra, "stream", "messages"); err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	return append(data, `,"stream":true,"messages":[`...), nil
 }

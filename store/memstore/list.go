@@ -50,7 +50,7 @@ func each[T any](ctx context.Context, all []T, yield func(T, error) bool) {
 func (s *Store) list(filter belay.SessionFilter) ([]belay.SessionInfo, error) {
 	after, id, err := filter.Start()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller adds context
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -123,13 +124,14 @@ func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]t
 	if filter.Open {
 		query += " AND turn_state <> ''"
 	}
+	const labelled = " AND EXISTS (SELECT 1 FROM session_labels l WHERE l.session = sessions.id AND l.name = ? AND l.value = ?)"
+	query += strings.Repeat(labelled, len(filter.Labels))
 	for _, name := range slices.Sorted(maps.Keys(filter.Labels)) {
-		query += " AND EXISTS (SELECT 1 FROM session_labels l WHERE l.session = sessions.id AND l.name = ? AND l.value = ?)"
 		args = append(args, name, filter.Labels[name])
 	}
 	changed, id, err := filter.Start()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the store adds context
+		return nil, err
 	}
 	if id != "" {
 		query += " AND (changed < ? OR changed = ? AND id < ?)"

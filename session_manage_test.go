@@ -206,7 +206,7 @@ func TestReleaseIdle(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "belay.db")
-	ask := belay.ToolPre.On("ask", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+	ask := belay.ToolPre.On("ask", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 		return belay.Ask("it costs money"), nil
 	}, &hook.Options{Match: hook.Match{Tools: []string{"refund"}}, Capabilities: hook.CanAsk})
 	refund := belay.NewTool("refund", "Refunds.", func(context.Context, struct {

@@ -403,16 +403,16 @@ func (c *compiler) fill(k *check, keywords map[string]json.RawMessage) bool {
 }
 
 // require notes which properties must be there.
-func (k *check) require(required []string, absent bool) bool {
+func (c *check) require(required []string, absent bool) bool {
 	for _, name := range required {
-		at := k.find([]byte(name), 0)
+		at := c.find([]byte(name), 0)
 		if at < 0 {
 			return false
 		}
-		k.required |= 1 << at
+		c.required |= 1 << at
 	}
-	for i := range k.properties {
-		k.properties[i].absent = absent && k.required&(1<<i) == 0
+	for i := range c.properties {
+		c.properties[i].absent = absent && c.required&(1<<i) == 0
 	}
 	return true
 }

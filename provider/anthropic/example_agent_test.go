@@ -9,7 +9,7 @@ import (
 )
 
 // An agent that uses Claude. The example needs a key, so it is compiled and not run.
-func Example_agent() {
+func Example_agent() { //nolint:testableexamples // it needs a key
 	ctx := context.Background()
 	// docs:begin agent
 	model := anthropic.New("claude-sonnet-4-5", nil) // the key is in ANTHROPIC_API_KEY

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -73,7 +71,7 @@ type piece struct {
 }
 
 // add takes the next event and returns the chunk to send for it, which may be empty.
-func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
+func (a *assembly) add(raw wire.Event) (belay.Chunk, error) {
 	var e event
 	kind := raw.Type
 	switch kind {

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"unique"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -54,11 +51,11 @@ func (e encoder) encode(m *belay.Message) (any, error) {
 	c := &content{role: m.Role}
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		union, ok := e.blockOf(p)
+		sent, ok := e.blockOf(p)
 		if !ok {
 			continue
 		}
-		data, err := union.MarshalJSON()
+		data, err := json.Marshal(sent)
 		if err != nil {
 			return nil, fmt.Errorf("part %d: %w", i, err)
 		}
@@ -84,20 +81,20 @@ func (c *content) dropFinalThinking() {
 }
 
 // blockOf returns a part as a block, or false if the service would reject it.
-func (e encoder) blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
+func (e encoder) blockOf(p *belay.Part) (any, bool) {
 	switch {
 	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
-		return sdk.NewTextBlock(p.Text), true
+		return newTextBlock(p.Text), true
 	case p.Type == belay.PartThinking:
 		return e.thinkingOf(p)
 	case p.Type == belay.PartMedia && p.Media != nil:
 		return mediaOf(p.Media), true
 	case p.Type == belay.PartCall && p.Call != nil:
-		return sdk.NewToolUseBlock(wireID(p.Call.ID), wire.Object(p.Call.Input), wireName(p.Call.Tool)), true
+		return toolUseBlock{"tool_use", wireID(p.Call.ID), wireName(p.Call.Tool), wire.Object(p.Call.Input)}, true
 	case p.Type == belay.PartResult && p.Result != nil:
 		return resultOf(p.Result), true
 	default:
-		return sdk.ContentBlockParamUnion{}, false
+		return nil, false
 	}
 }
 
@@ -113,38 +110,37 @@ type opaque struct {
 // Anthropic's thinking without a signature was cut off, and is left out. Other services may
 // sign nothing and still need their thinking back; if it was cut off it is last in its
 // message, where dropFinalThinking removes it.
-func (e encoder) thinkingOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
+func (e encoder) thinkingOf(p *belay.Part) (any, bool) {
 	var o opaque
 	if p.Provider != e.provider.Value() || len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) != nil {
-		return sdk.ContentBlockParamUnion{}, false
+		return nil, false
 	}
 	if o.Redacted != "" {
-		return sdk.NewRedactedThinkingBlock(o.Redacted), true
+		return redactedBlock{"redacted_thinking", o.Redacted}, true
 	}
-	return sdk.NewThinkingBlock(o.Signature, p.Text), o.Signature != "" || p.Text != "" && p.Provider != provider
+	return thinkingBlock{"thinking", o.Signature, p.Text}, o.Signature != "" || p.Text != "" && p.Provider != provider
 }
 
 // resultOf returns the result of a call. The service requires that an error has content, and
 // that the content is text: an error with media is marked with the word Error instead.
-func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
-	result := sdk.ToolResultBlockParam{ToolUseID: wireID(r.Call)}
+func resultOf(r *belay.ResultPart) toolResultBlock {
+	result := toolResultBlock{Type: "tool_result", ToolUseID: wireID(r.Call)}
 	text := r.Text
 	if r.IsError {
 		if wire.IsBlank(text) {
 			text = "The tool failed and did not say why."
 		}
 		if len(r.Media) == 0 {
-			result.IsError = param.NewOpt(true)
+			result.IsError = true
 		} else {
 			text = "Error: " + text
 		}
 	}
 	if !wire.IsBlank(text) {
-		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: text}})
+		result.Content = append(result.Content, newTextBlock(text))
 	}
 	for i := range r.Media {
-		m := mediaOf(&r.Media[i])
-		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: m.OfText, OfImage: m.OfImage, OfDocument: m.OfDocument})
+		result.Content = append(result.Content, mediaOf(&r.Media[i]))
 	}
-	return sdk.ContentBlockParamUnion{OfToolResult: &result}
+	return result
 }

@@ -1,12 +1,11 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
@@ -48,13 +47,14 @@ func (m *Model) inStream(err error) error {
 }
 
 // refused returns the error of a request that the service refused, or that got no answer.
-func (m *Model) refused(answer *http.Response, err error) error {
-	if answer == nil || answer.StatusCode < http.StatusBadRequest {
+func (m *Model) refused(err error) error {
+	answer, ok := errors.AsType[*wire.Refusal](err)
+	if !ok {
 		return m.failures.NoAnswer(err)
 	}
-	said := saidBy(err)
-	failure := m.failures.New(kindOf(answer.StatusCode, said), said)
-	failure.Status = answer.StatusCode
+	said := saidBy(answer)
+	failure := m.failures.New(kindOf(answer.Status, said), said)
+	failure.Status = answer.Status
 	failure.RetryAfter = wire.RetryAfter(answer.Header, time.Now())
 	return failure
 }
@@ -90,19 +90,15 @@ func invalidOrTooLong(message string) belay.ModelErrorKind {
 const mostSaid = 500
 
 // saidBy returns the error in the body of a refusal.
-func saidBy(err error) *streamError {
-	var refusal *sdk.Error
-	if !errors.As(err, &refusal) {
-		return &streamError{Message: err.Error()}
-	}
+func saidBy(answer *wire.Refusal) *streamError {
 	var body struct {
 		Error streamError `json:"error"`
 	}
-	if raw := refusal.RawJSON(); json.Unmarshal([]byte(raw), &body) != nil || body.Error.Message == "" {
-		body.Error.Message = wire.Beginning(raw, mostSaid)
+	if json.Unmarshal(answer.Body, &body) != nil || body.Error.Message == "" {
+		body.Error.Message = cmp.Or(wire.Beginning(string(answer.Body), mostSaid), answer.Text)
 	}
-	if refusal.RequestID != "" {
-		body.Error.Message += " (request " + refusal.RequestID + ")"
+	if id := answer.Header.Get("Request-Id"); id != "" {
+		body.Error.Message += " (request " + id + ")"
 	}
 	return &body.Error
 }

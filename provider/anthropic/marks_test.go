@@ -94,13 +94,13 @@ func TestBody(t *testing.T) {
 		message(belay.RoleUser, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: "c1", Result: belay.Failed("", "dark")}}),
 		reminder("r"),
 	}}
-	const want = `{"max_tokens":100,"model":"claude-sonnet-4-5",` +
-		`"system":[{"text":"system","cache_control":{"type":"ephemeral"},"type":"text"}],` +
-		`"tools":[{"input_schema":{"type":"object"},"name":"look","description":"looks"}],"stream":true,"messages":[` +
-		`{"role":"user","content":[{"text":"a","type":"text"},{"text":"b","type":"text","cache_control":{"type":"ephemeral"}}]},` +
-		`{"role":"assistant","content":[{"id":"c1","input":{"at":1},"name":"look","type":"tool_use"}]},` +
-		`{"role":"user","content":[{"tool_use_id":"c1","is_error":true,"content":[{"text":"dark","type":"text"}],"type":"tool_result","cache_control":{"type":"ephemeral"}},` +
-		`{"text":"r","type":"text","cache_control":{"type":"ephemeral"}}]}]}`
+	const want = `{"model":"claude-sonnet-4-5","max_tokens":100,` +
+		`"system":[{"type":"text","text":"system","cache_control":{"type":"ephemeral"}}],` +
+		`"tools":[{"name":"look","description":"looks","input_schema":{"type":"object"}}],"stream":true,"messages":[` +
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]},` +
+		`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{"at":1}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"dark"}],"cache_control":{"type":"ephemeral"}},` +
+		`{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}]}]}`
 	if diff := cmp.Diff(want, string(ask(t, server, open(server, nil), req).Body)); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}

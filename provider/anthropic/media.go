@@ -10,9 +10,6 @@ import (
 	_ "image/png"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -26,36 +23,33 @@ const (
 
 // mediaOf returns an image or a file, or a text in place of a file that the service does not
 // accept.
-func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
+func mediaOf(m *belay.Media) any {
 	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
 		return imageOf(m, kind)
 	case kind != "" && m.URL != "":
-		return sdk.NewImageBlock(sdk.URLImageSourceParam{URL: m.URL})
+		return mediaBlock{Type: "image", Source: mediaSource{Type: "url", URL: m.URL}}
 	case m.MIME == "application/pdf" && len(m.Data) > 0:
-		return titled(sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(m.Data)}), m.Name)
+		return document(m, mediaSource{Type: "base64", MediaType: m.MIME, Data: base64.StdEncoding.EncodeToString(m.Data)})
 	case m.MIME == "application/pdf" && m.URL != "":
-		return titled(sdk.NewDocumentBlock(sdk.URLPDFSourceParam{URL: m.URL}), m.Name)
+		return document(m, mediaSource{Type: "url", URL: m.URL})
 	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
-		return titled(sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(m.Data)}), m.Name)
+		return document(m, mediaSource{Type: "text", MediaType: "text/plain", Data: string(m.Data)})
 	default:
-		return sdk.NewTextBlock(wire.FileNotice(m))
+		return newTextBlock(wire.FileNotice(m))
 	}
 }
 
 // imageOf returns an image, or a text in its place if it is too large for the service.
-func imageOf(m *belay.Media, kind string) sdk.ContentBlockParamUnion {
+func imageOf(m *belay.Media, kind string) any {
 	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // if the size cannot be read, the service decides
 	if base64.StdEncoding.EncodedLen(len(m.Data)) > mostEncoded || max(size.Width, size.Height) > mostPixels {
-		return sdk.NewTextBlock(fmt.Sprintf("[An image that cannot be shown, since it is too large: name %q, type %q, %d bytes, %d x %d pixels]", m.Name, kind, len(m.Data), size.Width, size.Height))
+		return newTextBlock(fmt.Sprintf("[An image that cannot be shown, since it is too large: name %q, type %q, %d bytes, %d x %d pixels]", m.Name, kind, len(m.Data), size.Width, size.Height))
 	}
-	return sdk.NewImageBlockBase64(kind, base64.StdEncoding.EncodeToString(m.Data))
+	return mediaBlock{Type: "image", Source: mediaSource{Type: "base64", MediaType: kind, Data: base64.StdEncoding.EncodeToString(m.Data)}}
 }
 
-// titled sets the title of a document to the name of its file.
-func titled(document sdk.ContentBlockParamUnion, name string) sdk.ContentBlockParamUnion {
-	if name != "" {
-		document.OfDocument.Title = param.NewOpt(name)
-	}
-	return document
+// document returns a document. Its title is the name of its file.
+func document(m *belay.Media, source mediaSource) mediaBlock {
+	return mediaBlock{Type: "document", Title: m.Name, Source: source}
 }

@@ -9,9 +9,6 @@ import (
 	"sync"
 	"unique"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -53,7 +50,7 @@ type Model struct {
 	name     string
 	thinking int
 	binds    bool // the model binds its thinking to the preceding messages
-	client   sdk.Client
+	endpoint *wire.Endpoint
 	failures wire.Failures
 	broken   error // why no request can be sent
 	info     func() belay.ModelInfo
@@ -79,27 +76,23 @@ func New(model string, opts *Options) *Model {
 	}
 	m := &Model{name: model, thinking: o.Thinking, binds: bindsThinking(model), failures: wire.NewFailures(provider+"/"+model, o.Key), encoder: encoder{unique.Make(cmp.Or(o.Provider, hostOf(o.URL), provider))}}
 	m.encode = m.encoder.encode
-	settings := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(),
-		option.WithHTTPClient(wire.Client(o.HTTPClient)),
-		option.WithMaxRetries(0), // the loop retries
-		option.WithMiddleware(wire.LimitRefusal),
-		option.WithAPIKey(o.Key),
-	}
+	header := http.Header{}
+	header.Set("Anthropic-Version", "2023-06-01")
+	header.Set("X-Api-Key", o.Key)
 	if m.binds {
-		settings = append(settings, option.WithHeader("anthropic-beta", bindingHeader))
+		header.Set("Anthropic-Beta", bindingHeader)
 	}
-	if o.URL != "" {
-		_, m.broken = wire.ParseURL(o.URL, "https://host")
-		settings = append(settings, option.WithBaseURL(o.URL))
+	base, err := wire.ParseURL(cmp.Or(o.URL, "https://"+officialHost), "https://host")
+	if err != nil {
+		base, m.broken = &url.URL{}, err
 	}
+	m.endpoint = wire.NewEndpoint(o.HTTPClient, base, header)
 	if o.Thinking < leastThinking && o.Thinking != 0 && o.Thinking != Adaptive {
 		m.broken = fmt.Errorf("Options.Thinking: %d tokens are too few: set %d or more, or anthropic.Adaptive", o.Thinking, leastThinking)
 	}
 	if o.Key == "" {
 		m.broken = wire.NoKey("ANTHROPIC_API_KEY")
 	}
-	m.client = sdk.NewClient(settings...)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(model, &o) })
 	m.bound = func() int {
 		switch longest := m.info().MaxOutput; {

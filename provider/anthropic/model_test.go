@@ -50,10 +50,10 @@ func TestBoundAndThinking(t *testing.T) {
 		{"else the model's", "claude-sonnet-4-5", anthropic.Options{MaxTokens: 7000}, 0, 7000, ""},
 		{"else what a listed model can, within reason", "claude-sonnet-4-5", anthropic.Options{}, 0, 32_000, ""},
 		{"else what every model can", "claude-of-tomorrow", anthropic.Options{}, 0, 8192, ""},
-		{"a budget is sent", "claude-sonnet-4-5", anthropic.Options{Thinking: 4000}, 0, 32_000, `{"budget_tokens":4000,"type":"enabled"}`},
-		{"a budget gives way to a bound", "claude-sonnet-4-5", anthropic.Options{Thinking: 4000}, 2000, 2000, `{"budget_tokens":1999,"type":"enabled"}`},
+		{"a budget is sent", "claude-sonnet-4-5", anthropic.Options{Thinking: 4000}, 0, 32_000, `{"type":"enabled","budget_tokens":4000}`},
+		{"a budget gives way to a bound", "claude-sonnet-4-5", anthropic.Options{Thinking: 4000}, 2000, 2000, `{"type":"enabled","budget_tokens":1999}`},
 		{"a bound that leaves no room turns thinking off", "claude-sonnet-4-5", anthropic.Options{Thinking: 4000}, 1024, 1024, ""},
-		{"adaptive thinking has no budget", "claude-sonnet-4-5", anthropic.Options{Thinking: anthropic.Adaptive}, 100, 100, `{"display":"summarized","type":"adaptive"}`},
+		{"adaptive thinking has no budget", "claude-sonnet-4-5", anthropic.Options{Thinking: anthropic.Adaptive}, 100, 100, `{"type":"adaptive","display":"summarized"}`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -14,9 +13,9 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if m.broken != nil {
 		return nil, m.failures.Unusable(m.broken)
 	}
-	var answer *http.Response
-	if err := m.client.Execute(ctx, http.MethodGet, "v1/models?limit=1000", nil, &answer); err != nil {
-		return nil, wire.UnlessDone(ctx, m.refused(answer, err))
+	answer, err := m.endpoint.Fetch(ctx, "v1/models?limit=1000")
+	if err != nil {
+		return nil, wire.UnlessDone(ctx, m.refused(err))
 	}
 	return m.failures.ModelNames(ctx, answer, false)
 }

@@ -2,10 +2,8 @@ package anthropic
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
@@ -179,24 +177,20 @@ func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 // encodeHead encodes the beginning of a request. The cache mark on the system prompt also
 // covers the tools, because the service places tools before the system prompt.
 func (m *Model) encodeHead(req *belay.Request, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
-	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(cmp.Or(req.Settings.Thinking, m.thinking), bound, quiet)}
+	params := head{Model: m.name, MaxTokens: bound, Thinking: m.thinkingFor(cmp.Or(req.Settings.Thinking, m.thinking), bound, quiet)}
 	choose(&params, &req.Settings)
 	control := cacheControl(req.Settings.Cache)
 	for i := range tools {
 		t := &tools[i]
-		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.InputSchema)}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &tool})
+		params.Tools = append(params.Tools, toolParam{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
 	}
 	switch {
 	case !wire.IsBlank(req.System):
-		params.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: control}}
+		params.System = []textBlock{{Type: "text", Text: req.System, CacheControl: control}}
 	case len(params.Tools) > 0:
-		params.Tools[len(params.Tools)-1].OfTool.CacheControl = control
+		params.Tools[len(params.Tools)-1].CacheControl = control
 	}
-	data, err := params.MarshalJSON()
+	data, err := json.Marshal(params)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller adds the context
 	}

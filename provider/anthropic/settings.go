@@ -3,9 +3,6 @@ package anthropic
 import (
 	"math"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -49,33 +46,26 @@ func (m *Model) boundOf(req *belay.Request) int {
 }
 
 // choose puts settings into a request.
-func choose(params *sdk.MessageNewParams, s *belay.Settings) {
-	if s.Temperature != nil {
-		params.Temperature = param.NewOpt(*s.Temperature)
-	}
-	if s.TopP != nil {
-		params.TopP = param.NewOpt(*s.TopP)
-	}
-	params.StopSequences = s.Stop
+func choose(params *head, s *belay.Settings) {
+	params.Temperature, params.TopP, params.StopSequences = s.Temperature, s.TopP, s.Stop
 	switch s.ToolChoice {
 	case "":
 	case belay.ToolChoiceNone:
-		params.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: new(sdk.NewToolChoiceNoneParam())}
+		params.ToolChoice = &toolChoice{Type: "none"}
 	case belay.ToolChoiceRequired:
-		params.ToolChoice = sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}
+		params.ToolChoice = &toolChoice{Type: "any"}
 	default:
-		params.ToolChoice = sdk.ToolChoiceUnionParam{OfTool: &sdk.ToolChoiceToolParam{Name: wireName(s.ToolChoice)}}
+		params.ToolChoice = &toolChoice{Type: "tool", Name: wireName(s.ToolChoice)}
 	}
 }
 
 // cacheControl returns the mark for the end of the system prompt or of the tools.
-func cacheControl(cache string) sdk.CacheControlEphemeralParam {
-	control := sdk.NewCacheControlEphemeralParam()
+func cacheControl(cache string) *cacheMark {
 	switch cache {
 	case belay.CacheOff:
-		return sdk.CacheControlEphemeralParam{}
+		return nil
 	case belay.CacheLong:
-		control.TTL = sdk.CacheControlEphemeralTTLTTL1h
+		return &cacheMark{Type: "ephemeral", TTL: "1h"}
 	}
-	return control
+	return &cacheMark{Type: "ephemeral"}
 }

@@ -8,9 +8,6 @@ import (
 	"iter"
 	"net/http"
 
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -28,22 +25,29 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, err))
 			return
 		}
+		defer func() { _ = answer.Body.Close() }()
 		a := assembly{by: m.encoder.provider.Value(), names: names}
 		if wire.IsWhole(answer) {
-			defer func() { _ = answer.Body.Close() }()
 			m.readWhole(ctx, answer, &a, to.Send)
 			return
 		}
-		events := ssestream.NewDecoder(answer)
-		defer func() { _ = events.Close() }()
-		for events.Next() {
-			chunk, err := a.add(events.Event())
+		events := wire.NewEvents(answer.Body)
+		for {
+			e, err := events.Next()
+			if err != nil {
+				to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.Cut(errCut, err)))
+				return
+			}
+			if e.Stray != nil {
+				continue
+			}
+			chunk, err := a.add(e)
 			if err != nil {
 				to.Send(belay.Chunk{}, m.inStream(err))
 				return
 			}
 			if a.stopped {
-				wire.Drain(events, cancel)
+				events.Drain(cancel)
 				to.Send(belay.Chunk{Response: a.response()}, nil)
 				return
 			}
@@ -51,7 +55,6 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 				return
 			}
 		}
-		to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.Cut(errCut, events.Err())))
 	}
 }
 
@@ -87,11 +90,9 @@ func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener)
 	if err != nil {
 		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
-	// The SDK's call for messages would parse and copy the encoded body again, so this uses
-	// the generic one.
-	var answer *http.Response
-	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", nil, &answer, option.WithMiddleware(body.Send)); err != nil {
-		return nil, nil, m.refused(answer, err)
+	answer, err := m.endpoint.Post(ctx, "v1/messages", body)
+	if err != nil {
+		return nil, nil, m.refused(err)
 	}
 	if err := wire.Accept(answer, to); err != nil {
 		return nil, nil, m.failures.NotAResponse(answer, err)

@@ -3,8 +3,6 @@ package anthropic
 import (
 	"strconv"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
 )
 
 // leastThinking is the smallest budget for thinking that the service accepts.
@@ -12,38 +10,30 @@ const leastThinking = 1024
 
 // thinkingFor returns the settings for thinking of so many tokens in a response of at most
 // bound tokens. If quiet is set the model gets no budget.
-func (m *Model) thinkingFor(thinking, bound int, quiet bool) sdk.ThinkingConfigParamUnion {
+func (m *Model) thinkingFor(thinking, bound int, quiet bool) *thinkingConfig {
 	budget := min(thinking, bound-1)
 	switch {
 	case thinking == Adaptive:
-		return m.adaptive(sdk.ThinkingConfigAdaptiveDisplaySummarized)
+		return &thinkingConfig{Type: "adaptive", Display: "summarized", BlockBinding: m.binding()}
 	case !quiet && budget >= leastThinking:
-		enabled := &sdk.ThinkingConfigEnabledParam{BudgetTokens: int64(budget)}
-		if m.binds {
-			enabled.SetExtraFields(dropUnbound)
-		}
-		return sdk.ThinkingConfigParamUnion{OfEnabled: enabled}
+		return &thinkingConfig{Type: "enabled", BudgetTokens: budget, BlockBinding: m.binding()}
 	case m.binds: // it thinks anyway, and block_binding has no other place
-		return m.adaptive("")
+		return &thinkingConfig{Type: "adaptive", BlockBinding: m.binding()}
 	default:
-		return sdk.ThinkingConfigParamUnion{}
+		return nil
 	}
 }
 
-// adaptive returns the settings that let the model decide how much it thinks.
-func (m *Model) adaptive(display sdk.ThinkingConfigAdaptiveDisplay) sdk.ThinkingConfigParamUnion {
-	adaptive := &sdk.ThinkingConfigAdaptiveParam{Display: display}
-	if m.binds {
-		adaptive.SetExtraFields(dropUnbound)
-	}
-	return sdk.ThinkingConfigParamUnion{OfAdaptive: adaptive}
-}
-
-// dropUnbound asks the service to drop thinking whose preceding messages have changed. Models
+// binding asks the service to drop thinking whose preceding messages have changed. Models
 // that bind their thinking would otherwise reject the request: after a compaction, with other
 // tools or another system prompt, and after an ephemeral reminder. The field needs the header
 // bindingHeader.
-var dropUnbound = map[string]any{"block_binding": map[string]any{"prefix_mismatch_behavior": "drop_block"}}
+func (m *Model) binding() *blockBinding {
+	if !m.binds {
+		return nil
+	}
+	return &blockBinding{PrefixMismatch: "drop_block"}
+}
 
 const bindingHeader = "thinking-binding-controls-2026-08-01"
 

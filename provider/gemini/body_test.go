@@ -26,7 +26,7 @@ func TestBody(t *testing.T) {
 		message(belay.RoleUser, belay.Part{Type: belay.PartText, Text: "r", IsReminder: true}),
 	}}
 	const want = `{"systemInstruction":{"parts":[{"text":"system"}]},` +
-		`"tools":[{"functionDeclarations":[{"description":"looks","name":"look","parametersJsonSchema":{"type":"object"}},{"name":"_7up_be39b1e745"}]}],` +
+		`"tools":[{"functionDeclarations":[{"name":"look","description":"looks","parametersJsonSchema":{"type":"object"}},{"name":"_7up_be39b1e745"}]}],` +
 		`"generationConfig":{"maxOutputTokens":100},"contents":[` +
 		`{"role":"user","parts":[{"text":"a"},{"text":"b"}]},` +
 		`{"role":"model","parts":[{"functionCall":{"id":"c1","name":"look","args":{"at":12345678901234567890,"on":1.50}},"thoughtSignature":"skip_thought_signature_validator"},` +

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	sdk "google.golang.org/genai"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -22,27 +20,6 @@ type encoding struct{ model string }
 type content struct {
 	model bool // the role is model
 	json  []byte
-}
-
-// part is a part in the form of the service. The SDK's type omits an empty text, which a
-// signature may come with, and changes the numbers in inputs.
-//
-//nolint:tagliatelle // the service's names
-type part struct {
-	Text             *string               `json:"text,omitempty"`
-	Thought          bool                  `json:"thought,omitempty"`
-	InlineData       *sdk.Blob             `json:"inlineData,omitempty"`
-	FileData         *sdk.FileData         `json:"fileData,omitempty"`
-	FunctionCall     *functionCall         `json:"functionCall,omitempty"`
-	FunctionResponse *sdk.FunctionResponse `json:"functionResponse,omitempty"`
-	ThoughtSignature string                `json:"thoughtSignature,omitempty"`
-}
-
-// functionCall is a call, in requests and in responses.
-type functionCall struct {
-	ID   string          `json:"id,omitempty"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // anyCall is the signature that Google provides for calls of other models: Gemini 3 and later
@@ -159,19 +136,19 @@ func textOf(text string, thought bool, pieces []signed) []part {
 
 // resultOf returns the result of a call, followed by the media that cannot be part of it.
 func (m *Model) resultOf(r *belay.ResultPart) []part {
-	said := map[string]any{"output": r.Text}
+	said := map[string]string{"output": r.Text}
 	if r.IsError {
-		said = map[string]any{"error": r.Text}
+		said = map[string]string{"error": r.Text}
 		if wire.IsBlank(r.Text) {
 			said["error"] = "The tool failed and did not say why."
 		}
 	}
-	response := &sdk.FunctionResponse{ID: r.Call, Name: sentName(r.Tool), Response: said}
+	response := &functionResponse{ID: r.Call, Name: sentName(r.Tool), Response: said}
 	parts := []part{{FunctionResponse: response}}
 	for i := range r.Media {
 		media := asItIs(&r.Media[i])
-		if blob := m.withinResult(media); blob != nil {
-			response.Parts = append(response.Parts, &sdk.FunctionResponsePart{InlineData: blob})
+		if inside := m.withinResult(media); inside != nil {
+			response.Parts = append(response.Parts, responsePart{InlineData: inside})
 		} else {
 			parts = append(parts, mediaOf(media)...)
 		}

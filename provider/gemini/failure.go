@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "google.golang.org/genai"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -64,19 +62,14 @@ func (m *Model) inStream(err error) error {
 }
 
 // refused returns the error of a request that the service refused, or that got no answer.
-func (m *Model) refused(x *exchange, err error) error {
-	answer := x.answer
-	switch {
-	case !x.sent: // the SDK rejected the name of the model
-		return m.failures.New(belay.ModelInvalid, err)
-	case answer != nil && answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode < http.StatusBadRequest:
-		return m.failures.NotAResponse(answer, wire.NotAResponse(answer))
-	case answer == nil || answer.StatusCode < http.StatusBadRequest:
+func (m *Model) refused(err error) error {
+	answer, ok := errors.AsType[*wire.Refusal](err)
+	if !ok {
 		return m.failures.NoAnswer(err)
 	}
-	said := saidBy(err)
-	failed := m.failures.New(kindOf(answer.StatusCode, said), said)
-	failed.Status = answer.StatusCode
+	said := saidBy(answer)
+	failed := m.failures.New(kindOf(answer.Status, said), said)
+	failed.Status = answer.Status
 	failed.RetryAfter = max(wire.ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()), said.retryAfter())
 	return failed
 }
@@ -139,17 +132,14 @@ func (e *failure) retryAfter() time.Duration {
 }
 
 // saidBy returns the failure in a refusal.
-func saidBy(err error) *failure {
-	refusal, ok := errors.AsType[sdk.APIError](err)
-	if !ok {
-		return &failure{Message: err.Error()}
+func saidBy(answer *wire.Refusal) *failure {
+	said := parseFailure(answer.Body)
+	if said == nil {
+		return &failure{Code: answer.Status, Message: cmp.Or(string(answer.Body), answer.Text)}
 	}
-	said := &failure{Code: refusal.Code, Status: refusal.Status, Message: refusal.Message}
-	if inside := parseFailure([]byte(refusal.Message)); inside != nil {
+	// A gateway may quote the failure of the service in its message.
+	if inside := parseFailure([]byte(said.Message)); inside != nil {
 		return inside
-	}
-	if details, err := json.Marshal(refusal.Details); err == nil {
-		_ = json.Unmarshal(details, &said.Details) // on an error there are no details
 	}
 	return said
 }

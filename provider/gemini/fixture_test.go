@@ -98,7 +98,7 @@ func TestModelsAreListed(t *testing.T) {
 	t.Parallel()
 	wiretest.ModelsAreListed(t, providertest.NewGemini(t, nil), func(url, key string) wiretest.Lister {
 		return gemini.New("m", &gemini.Options{URL: url, Key: key})
-	}, belay.ModelServer)
+	})
 }
 
 func TestKnown(t *testing.T) {

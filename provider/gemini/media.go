@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	sdk "google.golang.org/genai"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -49,11 +47,11 @@ func mediaOf(m *belay.Media) []part {
 	var p part
 	switch {
 	case slices.Contains(mediaTypes, m.MIME) && len(m.Data) > 0:
-		p.InlineData = &sdk.Blob{MIMEType: m.MIME, Data: m.Data}
+		p.InlineData = &blob{MIMEType: m.MIME, Data: m.Data}
 	case slices.Contains(mediaTypes, m.MIME) && m.URL != "":
-		p.FileData = &sdk.FileData{MIMEType: m.MIME, FileURI: m.URL}
+		p.FileData = &fileData{MIMEType: m.MIME, FileURI: m.URL}
 	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
-		p.InlineData = &sdk.Blob{MIMEType: "text/plain", Data: []byte(strings.ToValidUTF8(string(m.Data), "\uFFFD"))}
+		p.InlineData = &blob{MIMEType: "text/plain", Data: []byte(strings.ToValidUTF8(string(m.Data), "\uFFFD"))}
 	default:
 		return []part{textPart(wire.FileNotice(m))}
 	}
@@ -68,9 +66,9 @@ func textPart(text string) part { return part{Text: &text} }
 
 // withinResult returns an image or a document in the form for the result of a call, or nil if it
 // cannot be part of the result.
-func (m *Model) withinResult(media *belay.Media) *sdk.FunctionResponseBlob {
+func (m *Model) withinResult(media *belay.Media) *blob {
 	if !m.newer || !slices.Contains(resultTypes, media.MIME) || len(media.Data) == 0 {
 		return nil
 	}
-	return &sdk.FunctionResponseBlob{MIMEType: media.MIME, Data: media.Data}
+	return &blob{MIMEType: media.MIME, Data: media.Data}
 }

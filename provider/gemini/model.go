@@ -2,16 +2,13 @@ package gemini
 
 import (
 	"cmp"
-	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
-	"time"
 	"unique"
-
-	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
@@ -53,8 +50,7 @@ type Model struct {
 	newer    bool // Gemini 3 or later
 	thinking int
 	maxOut   int
-	timeout  time.Duration // timeout of an attempt; 0 for none
-	client   *sdk.Client
+	endpoint *wire.Endpoint
 	failures wire.Failures
 	broken   error // why no request can be sent
 	info     func() belay.ModelInfo
@@ -77,36 +73,36 @@ func New(model string, opts *Options) *Model {
 	}
 	o.Key = cmp.Or(o.Key, os.Getenv("GOOGLE_API_KEY"), os.Getenv("GEMINI_API_KEY"))
 	o.URL = cmp.Or(o.URL, defaultURL)
-	client := wire.Client(o.HTTPClient)
 	m := &Model{
-		name: model, newer: isNewer(model), thinking: o.Thinking, maxOut: o.MaxTokens,
-		timeout: client.Timeout, failures: wire.NewFailures(provider+"/"+model, o.Key),
+		name: model, newer: isNewer(model), thinking: o.Thinking, maxOut: o.MaxTokens, failures: wire.NewFailures(provider+"/"+model, o.Key),
 		info: sync.OnceValue(func() belay.ModelInfo { return describe(model, &o) }),
 	}
 	m.as, m.encoder = unique.Make(encoding{model}), m.encode
-	m.broken = wire.NoKey("GEMINI_API_KEY")
-	if o.Key != "" {
-		m.client, m.broken = connect(&o, client)
+	header := http.Header{}
+	header.Set("X-Goog-Api-Key", o.Key)
+	switch base, err := wire.ParseURL(o.URL, "https://host"); {
+	case o.Key == "":
+		m.broken = wire.NoKey("GEMINI_API_KEY")
+	case err != nil:
+		m.broken = err
+	case !modelName.MatchString(model):
+		m.broken = fmt.Errorf("%q is not the name of a model: write a name such as gemini-3-flash-preview", model)
+	default:
+		m.endpoint = wire.NewEndpoint(o.HTTPClient, base.JoinPath("v1beta"), header)
 	}
 	return m
 }
 
-// connect returns a client of the SDK. It does not retry, since the loop does.
-func connect(o *Options, client *http.Client) (*sdk.Client, error) {
-	if _, err := wire.ParseURL(o.URL, "https://host"); err != nil {
-		return nil, err
+// modelName matches the names of models, which are part of the address of a request.
+var modelName = regexp.MustCompile(`^([a-zA-Z]+/)?[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+
+// path returns the path of a request that generates content.
+func (m *Model) path() string {
+	name := m.name
+	if !strings.Contains(name, "/") {
+		name = "models/" + name
 	}
-	client.Transport = &transport{base: cmp.Or(client.Transport, http.DefaultTransport)}
-	client.Timeout = 0 // Stream applies it: the client would stop its timer before the stream is read
-	c, err := sdk.NewClient(context.Background(), &sdk.ClientConfig{
-		APIKey: o.Key, Backend: sdk.BackendGeminiAPI, HTTPClient: client,
-		HTTPOptions: sdk.HTTPOptions{BaseURL: o.URL, APIVersion: "v1beta"},
-	})
-	if err != nil {
-		// The text of err contains the key.
-		return nil, errors.New("the Gemini SDK rejected the options, or the GOOGLE_ variables of the environment")
-	}
-	return c, nil
+	return name + ":streamGenerateContent?alt=sse"
 }
 
 // isNewer reports whether a model is Gemini 3 or later. Those require signatures on calls and

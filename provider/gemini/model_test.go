@@ -98,7 +98,7 @@ func TestTheKeyComesFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// The SDK has environment variables that would send the key to another address.
+// Google's own programs have environment variables that would send the key to another address.
 func TestTheEnvironmentDoesNotLeadElsewhere(t *testing.T) {
 	server := providertest.NewGemini(t, nil)
 	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1")

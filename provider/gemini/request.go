@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	sdk "google.golang.org/genai"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -73,23 +71,18 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 
 // encodeHead encodes the beginning of a request.
 func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]string, error) {
-	var body struct {
-		SystemInstruction *sdk.Content          `json:"systemInstruction,omitempty"` //nolint:tagliatelle // the service's name
-		Tools             []*sdk.Tool           `json:"tools,omitempty"`
-		ToolConfig        *sdk.ToolConfig       `json:"toolConfig,omitempty"`       //nolint:tagliatelle // the service's name
-		GenerationConfig  *sdk.GenerationConfig `json:"generationConfig,omitempty"` //nolint:tagliatelle // the service's name
-	}
+	var body head
 	if !wire.IsBlank(req.System) {
-		body.SystemInstruction = &sdk.Content{Parts: []*sdk.Part{{Text: req.System}}}
+		body.SystemInstruction = &instruction{Parts: []part{textPart(req.System)}}
 	}
 	declarations, names, err := declare(req.Tools)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(declarations) > 0 {
-		body.Tools = []*sdk.Tool{{FunctionDeclarations: declarations}}
+		body.Tools = []toolSet{{declarations}}
 	}
-	body.ToolConfig = toolConfig(req.Settings.ToolChoice)
+	body.ToolConfig = toolConfigFor(req.Settings.ToolChoice)
 	config := m.generation(&req.Settings, bound)
 	if !reflect.ValueOf(config).IsZero() {
 		body.GenerationConfig = &config
@@ -109,9 +102,9 @@ func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]st
 
 // declare translates the declarations of tools. The map returns the original name of each
 // tool that had to be renamed, by its new name.
-func declare(tools []belay.ToolDeclaration) ([]*sdk.FunctionDeclaration, map[string]string, error) {
+func declare(tools []belay.ToolDeclaration) ([]declaration, map[string]string, error) {
 	owners, renamed := make(map[string]string, len(tools)), map[string]string{}
-	declarations := make([]*sdk.FunctionDeclaration, 0, len(tools))
+	declarations := make([]declaration, 0, len(tools))
 	for i := range tools {
 		t := &tools[i]
 		name := sentName(t.Name)
@@ -122,13 +115,13 @@ func declare(tools []belay.ToolDeclaration) ([]*sdk.FunctionDeclaration, map[str
 		if name != t.Name {
 			renamed[name] = t.Name
 		}
-		d := &sdk.FunctionDeclaration{Name: name, Description: t.Description}
+		d := declaration{Name: name, Description: t.Description}
 		if len(t.InputSchema) > 0 {
 			schema, err := sentSchema(t.InputSchema)
 			if err != nil {
 				return nil, nil, fmt.Errorf("tool %q: input schema: %w", t.Name, err)
 			}
-			d.ParametersJsonSchema = schema
+			d.Parameters = schema
 		}
 		declarations = append(declarations, d)
 	}
@@ -140,19 +133,19 @@ const leastThinking = 512
 
 // thinkingFor returns the settings for thinking of so many tokens in a response of at most
 // bound tokens.
-func (m *Model) thinkingFor(budget, bound int) *sdk.ThinkingConfig {
+func (m *Model) thinkingFor(budget, bound int) *thinkingConfig {
 	switch {
 	case budget == Adaptive && m.newer:
-		return &sdk.ThinkingConfig{IncludeThoughts: true}
+		return &thinkingConfig{IncludeThoughts: true}
 	case budget == Adaptive:
-		return &sdk.ThinkingConfig{IncludeThoughts: true, ThinkingBudget: new(int32(-1))}
+		return &thinkingConfig{IncludeThoughts: true, ThinkingBudget: new(-1)}
 	case budget <= 0:
 		return nil
 	}
 	if bound > 0 && budget >= bound {
 		if budget = bound - 1; budget < leastThinking {
-			return &sdk.ThinkingConfig{IncludeThoughts: true} // the model decides how much room there is
+			return &thinkingConfig{IncludeThoughts: true} // the model decides how much room there is
 		}
 	}
-	return &sdk.ThinkingConfig{IncludeThoughts: true, ThinkingBudget: new(int32(min(budget, 1<<30)))}
+	return &thinkingConfig{IncludeThoughts: true, ThinkingBudget: new(min(budget, 1<<30))}
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	sdk "google.golang.org/genai"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -45,34 +43,28 @@ func (m *Model) boundOf(req *belay.Request) int {
 }
 
 // generation returns the settings as the service has them.
-func (m *Model) generation(s *belay.Settings, bound int) sdk.GenerationConfig {
-	config := sdk.GenerationConfig{MaxOutputTokens: int32(min(bound, 1<<30)), StopSequences: s.Stop, ThinkingConfig: m.thinkingFor(cmp.Or(s.Thinking, m.thinking), bound)}
-	if s.Temperature != nil {
-		config.Temperature = new(float32(*s.Temperature))
-	}
-	if s.TopP != nil {
-		config.TopP = new(float32(*s.TopP))
-	}
+func (m *Model) generation(s *belay.Settings, bound int) generationConfig {
+	config := generationConfig{MaxOutputTokens: min(bound, 1<<30), StopSequences: s.Stop, Temperature: s.Temperature, TopP: s.TopP, Thinking: m.thinkingFor(cmp.Or(s.Thinking, m.thinking), bound)}
 	if s.Effort != "" {
-		config.ThinkingConfig = &sdk.ThinkingConfig{IncludeThoughts: m.thinking != 0, ThinkingLevel: sdk.ThinkingLevel(strings.ToUpper(s.Effort))}
+		config.Thinking = &thinkingConfig{IncludeThoughts: m.thinking != 0, ThinkingLevel: strings.ToUpper(s.Effort)}
 	}
 	if len(s.Format) > 0 {
-		config.ResponseMIMEType, config.ResponseJsonSchema = "application/json", s.Format
+		config.ResponseMIMEType, config.ResponseJSONSchema = "application/json", s.Format
 	}
 	return config
 }
 
-// toolConfig returns which tools the model must call, or nil if it may choose.
-func toolConfig(choice string) *sdk.ToolConfig {
-	calling := &sdk.FunctionCallingConfig{Mode: sdk.FunctionCallingConfigModeAny}
+// toolConfigFor returns which tools the model must call, or nil if it may choose.
+func toolConfigFor(choice string) *toolConfig {
+	calling := functionCalling{Mode: "ANY"}
 	switch choice {
 	case "":
 		return nil
 	case belay.ToolChoiceNone:
-		calling.Mode = sdk.FunctionCallingConfigModeNone
+		calling.Mode = "NONE"
 	case belay.ToolChoiceRequired:
 	default:
 		calling.AllowedFunctionNames = []string{sentName(choice)}
 	}
-	return &sdk.ToolConfig{FunctionCallingConfig: calling}
+	return &toolConfig{calling}
 }

@@ -20,7 +20,7 @@ var errCut = errors.New("the stream ended before it said why the model stopped")
 // Stream sends a request and yields the response as it arrives.
 func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) {
-		attempt, cancel := m.attempt(ctx)
+		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
 		to := wire.NewListener(yield)
 		answer, head, err := m.send(attempt, req, to)
@@ -34,7 +34,7 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		if wire.IsWhole(answer) {
 			err = a.readWhole(answer.Body, send)
 		} else {
-			err = a.read(newEvents(answer.Body), cancel, send)
+			err = a.read(wire.NewEvents(answer.Body), cancel, send)
 		}
 		switch {
 		case errors.Is(err, wire.ErrStopped):
@@ -42,7 +42,7 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			to.Send(belay.Chunk{Response: a.response()}, nil)
 		case isFailure(err):
 			to.Send(belay.Chunk{}, m.inStream(err))
-		case errors.Is(err, wire.ErrTooLong) || errors.Is(err, errTooLarge):
+		case errors.Is(err, wire.ErrTooLong) || errors.Is(err, wire.ErrEventTooLong):
 			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // the next answer would be as long
 		default:
 			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.New(belay.ModelNetwork, err)))
@@ -74,18 +74,10 @@ func (a *assembly) readWhole(r io.Reader, send func(belay.Chunk) bool) error {
 	return a.verdict()
 }
 
-// attempt returns a context with the timeout of the HTTP client.
-func (m *Model) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
-	if m.timeout > 0 {
-		return context.WithTimeout(ctx, m.timeout)
-	}
-	return context.WithCancel(ctx)
-}
-
 // read reads a stream to its end and sends its chunks. After the finish reason it waits for
 // the end no longer than wire.DrainTime: something may follow, and a connection whose stream
 // was read to its end can be reused.
-func (a *assembly) read(events *events, cancel func(), send func(belay.Chunk) bool) error {
+func (a *assembly) read(events *wire.Events, cancel func(), send func(belay.Chunk) bool) error {
 	var drain *time.Timer
 	defer func() {
 		if drain != nil {
@@ -93,7 +85,7 @@ func (a *assembly) read(events *events, cancel func(), send func(belay.Chunk) bo
 		}
 	}()
 	for {
-		data, stray, err := events.next()
+		e, err := events.Next()
 		switch {
 		case err != nil && a.stop != "":
 			return a.verdict()
@@ -101,10 +93,10 @@ func (a *assembly) read(events *events, cancel func(), send func(belay.Chunk) bo
 			return errCut
 		case err != nil:
 			return fmt.Errorf("%w: %w", errCut, err)
-		case stray != nil:
-			err = strayError(stray)
+		case e.Stray != nil:
+			err = strayError(e.Stray)
 		default:
-			err = a.add(data, send)
+			err = a.add(e.Data, send)
 		}
 		if err != nil && (a.stop == "" || errors.Is(err, wire.ErrStopped)) {
 			return err
@@ -128,12 +120,12 @@ func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener)
 	if err != nil {
 		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
-	x, err := m.post(ctx, body)
+	answer, err := m.endpoint.Post(ctx, m.path(), body)
 	if err != nil {
-		return nil, nil, m.refused(x, err)
+		return nil, nil, m.refused(err)
 	}
-	if err := wire.Accept(x.answer, to); err != nil {
-		return nil, nil, m.failures.NotAResponse(x.answer, err)
+	if err := wire.Accept(answer, to); err != nil {
+		return nil, nil, m.failures.NotAResponse(answer, err)
 	}
-	return x.answer, head, nil
+	return answer, head, nil
 }

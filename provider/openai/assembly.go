@@ -3,8 +3,6 @@ package openai
 import (
 	"encoding/json"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -12,7 +10,7 @@ import (
 // assembler builds a response from events, or from an answer that was not streamed.
 type assembler interface {
 	// event takes the next event and returns the chunks to send for it.
-	event(e ssestream.Event) ([]belay.Chunk, error)
+	event(e wire.Event) ([]belay.Chunk, error)
 	// whole takes an answer that was not streamed, and returns the chunks to send for it.
 	whole(body []byte) ([]belay.Chunk, error)
 	// complete reports whether the response is complete now, and whether it is complete if

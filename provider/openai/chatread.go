@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -132,7 +130,7 @@ func (w chatProtocol) assemble(names map[string]string) assembler { //nolint:ire
 func (c *chatAssembly) complete() (now, atEnd bool) { return c.done, c.done || c.finish != "" }
 
 // event takes the next chunk.
-func (c *chatAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
+func (c *chatAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	switch {
 	case bytes.HasPrefix(raw.Data, []byte("[DONE]")):
 		c.done = true

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -129,13 +128,14 @@ func (m *Model) inStream(err error) error {
 }
 
 // refused returns the error of a request that the service refused, or that got no answer.
-func (m *Model) refused(answer *http.Response, err error) error {
-	if answer == nil || answer.StatusCode < http.StatusBadRequest {
+func (m *Model) refused(err error) error {
+	answer, ok := errors.AsType[*wire.Refusal](err)
+	if !ok {
 		return m.failures.NoAnswer(err)
 	}
 	said := saidBy(answer)
-	failure := m.failures.New(kindOf(answer.StatusCode, said), said)
-	failure.Status = answer.StatusCode
+	failure := m.failures.New(kindOf(answer.Status, said), said)
+	failure.Status = answer.Status
 	failure.RetryAfter = wire.RetryAfter(answer.Header, time.Now())
 	if failure.RetryAfter == 0 && failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
@@ -189,20 +189,19 @@ var tooLongWords = []string{
 const mostSaid = 500
 
 // saidBy returns the error in the body of a refusal.
-func saidBy(answer *http.Response) *serviceError {
-	raw, _ := io.ReadAll(answer.Body) // the SDK has already read it into memory
+func saidBy(answer *wire.Refusal) *serviceError {
 	var body struct {
 		Error   serviceError `json:"error"`
 		Message string       `json:"message"`
 	}
-	if json.Unmarshal(raw, &body) != nil || body.Error.Message == "" {
+	if json.Unmarshal(answer.Body, &body) != nil || body.Error.Message == "" {
 		body.Error.Message = body.Message
 	}
 	if body.Error.Message == "" {
-		body.Error.Message = wire.Beginning(string(raw), mostSaid)
+		body.Error.Message = wire.Beginning(string(answer.Body), mostSaid)
 	}
 	if body.Error.Message == "" {
-		body.Error.Message = answer.Status
+		body.Error.Message = answer.Text
 	}
 	if id := answer.Header.Get("X-Request-ID"); id != "" {
 		body.Error.Message += " (request " + id + ")"

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -70,7 +67,7 @@ type Model struct {
 	provider string
 	protocol protocol
 	settings settings
-	client   sdk.Client
+	endpoint *wire.Endpoint
 	failures wire.Failures
 	broken   error // why no request can be sent
 	info     func() belay.ModelInfo
@@ -126,7 +123,11 @@ func New(model string, opts *Options) *Model {
 	if err := m.settings.add(o.Extra, o.API); err != nil {
 		m.broken = err
 	}
-	m.client = clientOf(base, &o)
+	header := http.Header{}
+	if o.Key != "" {
+		header.Set("Authorization", "Bearer "+o.Key)
+	}
+	m.endpoint = wire.NewEndpoint(o.HTTPClient, base, header)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(m.provider, base, model, &o) })
 	m.reason = sync.OnceValue(func() bool { return o.Effort != "" || o.Summary != "" || reasons(m.provider, base, model) })
 	m.encoder = sync.OnceValue(func() protocol {
@@ -139,39 +140,20 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-// clientOf returns a client of the SDK. It does not use the SDK's constructor, which reads keys,
-// headers and addresses from the environment and would send them to any server.
-func clientOf(base *url.URL, o *Options) sdk.Client {
-	settings := []option.RequestOption{
-		option.WithBaseURL(base.String()),
-		option.WithHTTPClient(wire.Client(o.HTTPClient)),
-		option.WithMaxRetries(0), // the loop retries
-		option.WithMiddleware(wire.LimitRefusal),
-	}
-	if o.Key != "" {
-		settings = append(settings, option.WithAPIKey(o.Key))
-	}
-	return sdk.Client{Options: settings}
-}
-
 // baseURL parses the address of the service.
 func baseURL(address string) (*url.URL, error) {
-	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1/"}
+	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1"}
 	if address == "" {
 		return fallback, nil
 	}
 	u, err := wire.ParseURL(address, "https://host/v1")
-	switch {
-	case err != nil:
+	if err != nil {
 		return &url.URL{}, err
-	case u.RawQuery != "" || u.Fragment != "":
-		return &url.URL{}, fmt.Errorf("Options.URL: %q has a query or a fragment: write https://host/v1", u.Redacted())
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	if u.Path == "" {
 		u.Path = "/v1"
 	}
-	u.Path += "/"
 	return u, nil
 }
 

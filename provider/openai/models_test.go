@@ -15,7 +15,7 @@ func TestModelsAreListed(t *testing.T) {
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
 		wiretest.ModelsAreListed(t, server, func(url, key string) wiretest.Lister {
 			return openai.New("gpt-5.2", &openai.Options{API: api, URL: url, Key: key})
-		}, belay.ModelInvalid)
+		})
 	})
 	_, err := wild(t, openai.Chat, http.StatusOK, "text/html", "<html>").(*openai.Model).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelInvalid, "it answered text/html")

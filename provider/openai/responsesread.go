@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -76,7 +74,7 @@ func (r *responsesAssembly) complete() (now, atEnd bool) { return r.done, r.done
 
 // event takes the next event. Most servers also send the type outside the data, so the many
 // events that repeat known content need not be decoded.
-func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
+func (r *responsesAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	switch raw.Type {
 	case "response.created", "response.in_progress", "response.output_text.done", "response.content_part.added", "response.content_part.done",
 		"response.reasoning_summary_part.added", "response.reasoning_summary_part.done", "response.reasoning_summary_text.done":
@@ -150,7 +148,7 @@ var heeded = map[string]bool{
 
 // kindOfEvent returns the type of an event, from its name or else from its data. The result is
 // empty for an event that is ignored.
-func kindOfEvent(raw ssestream.Event) (string, error) {
+func kindOfEvent(raw wire.Event) (string, error) {
 	if heeded[raw.Type] {
 		return raw.Type, nil
 	}

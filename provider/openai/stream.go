@@ -8,9 +8,6 @@ import (
 	"iter"
 	"net/http"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -47,9 +44,19 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 
 // readStream reads an answer that is a stream.
 func (m *Model) readStream(answer *http.Response, a assembler, yield func(belay.Chunk, error) bool, cancel func()) error {
-	events := ssestream.NewDecoder(answer)
-	for events.Next() {
-		chunks, err := a.event(events.Event())
+	events := wire.NewEvents(answer.Body)
+	for {
+		e, cause := events.Next()
+		if cause != nil {
+			if _, atEnd := a.complete(); atEnd && errors.Is(cause, io.EOF) {
+				return nil
+			}
+			return m.failures.Cut(errCut, cause)
+		}
+		if e.Stray != nil {
+			continue
+		}
+		chunks, err := a.event(e)
 		if err != nil {
 			return m.inStream(err)
 		}
@@ -59,15 +66,10 @@ func (m *Model) readStream(answer *http.Response, a assembler, yield func(belay.
 			}
 		}
 		if now, _ := a.complete(); now {
-			wire.Drain(events, cancel)
+			events.Drain(cancel)
 			return nil
 		}
 	}
-	cause := events.Err()
-	if _, atEnd := a.complete(); atEnd && cause == nil {
-		return nil
-	}
-	return m.failures.Cut(errCut, cause)
 }
 
 // readWhole reads an answer that is not a stream.
@@ -101,11 +103,9 @@ func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener)
 	if err != nil {
 		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
-	// The SDK's calls for the two protocols would parse and copy the encoded body again, so
-	// this uses the generic one.
-	var answer *http.Response
-	if err := m.client.Execute(ctx, http.MethodPost, m.protocol.path(), nil, &answer, option.WithMiddleware(body.Send)); err != nil {
-		return nil, nil, m.refused(answer, err)
+	answer, err := m.endpoint.Post(ctx, m.protocol.path(), body)
+	if err != nil {
+		return nil, nil, m.refused(err)
 	}
 	if err := wire.Accept(answer, to); err != nil {
 		return nil, nil, m.failures.NotAResponse(answer, err)

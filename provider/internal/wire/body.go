@@ -29,14 +29,6 @@ func (b *Body) Attach(r *http.Request) {
 	r.Body = b.reader()
 }
 
-// Send is middleware for a vendor's SDK: it replaces the body of the request with b. An SDK
-// takes a body in one piece, or a reader whose length it does not know.
-func (b *Body) Send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	r.Header.Set("Content-Type", "application/json")
-	b.Attach(r)
-	return next(r)
-}
-
 func (b *Body) reader() io.ReadCloser { return &bodyReader{left: b.pieces} }
 
 // bodyReader reads a body. Close does nothing, so calling it twice or during a read is safe.

@@ -31,6 +31,9 @@ func ParseURL(address, example string) (*url.URL, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("Options.URL: %q is not the address of a web server: write %s", u.Redacted(), example)
 	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("Options.URL: %q has a query or a fragment: write %s", u.Redacted(), example)
+	}
 	return u, nil
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -61,12 +62,12 @@ func (f *Failures) NotAResponse(answer *http.Response, err error) *belay.ModelEr
 	return failure
 }
 
-// Cut returns the error of an answer that ended too early. The cause may be nil.
+// Cut returns the error of an answer that ended too early. The cause may be [io.EOF].
 func (f *Failures) Cut(err, cause error) *belay.ModelError {
 	switch {
-	case errors.Is(cause, ErrTooLong):
+	case errors.Is(cause, ErrTooLong) || errors.Is(cause, ErrEventTooLong):
 		return f.New(belay.ModelInvalid, cause) // the next answer would be as long
-	case cause != nil:
+	case cause != nil && !errors.Is(cause, io.EOF):
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return f.New(belay.ModelNetwork, err)

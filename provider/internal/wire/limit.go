@@ -53,26 +53,3 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	b.to.pending = n > 0
 	return n, err //nolint:wrapcheck // a reader returns the error it gets
 }
-
-// LimitRefusal is middleware for a vendor's SDK, which reads the body of a refusal to its
-// end. It cuts off a body that is too long: the beginning is enough for an error.
-func LimitRefusal(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	answer, err := next(r)
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		CutRefusal(answer)
-	}
-	return answer, err
-}
-
-// CutRefusal ends the body of an answer at the limit for refusals.
-func CutRefusal(answer *http.Response) { cut(answer, maxRefusal) }
-
-// CutList ends the body of an answer at the limit for lists of models.
-func CutList(answer *http.Response) { cut(answer, maxList) }
-
-func cut(answer *http.Response, limit int64) {
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(answer.Body, limit), answer.Body}
-}

@@ -59,24 +59,6 @@ func TestDataWithoutAChunkIsASignOfLife(t *testing.T) {
 	}
 }
 
-func TestARefusalIsCutOff(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]int64{http.StatusBadRequest: 1 << 20, http.StatusOK: 2 << 20} {
-		answer, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { //nolint:bodyclose // there is no connection to close
-			return answerOf(status, "text/plain", io.LimitReader(zeros{}, 2<<20)), nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n, err := io.Copy(io.Discard, answer.Body); n != want || err != nil {
-			t.Errorf("status %d: read %d bytes, %v, want %d", status, n, err, want)
-		}
-	}
-	if _, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }); !errors.Is(err, io.ErrUnexpectedEOF) { //nolint:bodyclose // there is no connection to close
-		t.Errorf("got %v, want the error of the request", err)
-	}
-}
-
 func TestOnlyAModelsResponseIsAccepted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -16,13 +16,9 @@ import (
 // the names in order. The list is in the field data of an object; if bare is set it may
 // also be the whole answer, as Together sends it.
 func (f *Failures) ModelNames(ctx context.Context, answer *http.Response, bare bool) ([]string, error) {
-	defer func() { _ = answer.Body.Close() }()
-	if err := NotAResponse(answer); err != nil {
-		return nil, f.NotAResponse(answer, err)
-	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
+	body, err := f.ReadList(ctx, answer)
 	if err != nil {
-		return nil, UnlessDone(ctx, f.New(belay.ModelNetwork, fmt.Errorf("the list of models ended too early: %w", err)))
+		return nil, err
 	}
 	var list struct {
 		Data []struct {
@@ -34,7 +30,7 @@ func (f *Failures) ModelNames(ctx context.Context, answer *http.Response, bare b
 		into = &list.Data
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return nil, f.New(belay.ModelServer, Unexpected("the list of models", err))
+		return nil, f.UnexpectedList(err)
 	}
 	names := make([]string, 0, len(list.Data))
 	for _, listed := range list.Data {
@@ -42,4 +38,22 @@ func (f *Failures) ModelNames(ctx context.Context, answer *http.Response, bare b
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// ReadList reads the answer to a request for the list of models, and closes it.
+func (f *Failures) ReadList(ctx context.Context, answer *http.Response) ([]byte, error) {
+	defer func() { _ = answer.Body.Close() }()
+	if err := NotAResponse(answer); err != nil {
+		return nil, f.NotAResponse(answer, err)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
+	if err != nil {
+		return nil, UnlessDone(ctx, f.New(belay.ModelNetwork, fmt.Errorf("the list of models ended too early: %w", err)))
+	}
+	return body, nil
+}
+
+// UnexpectedList returns the error of a list of models that cannot be decoded.
+func (f *Failures) UnexpectedList(err error) error {
+	return f.New(belay.ModelServer, Unexpected("the list of models", err))
 }

@@ -19,16 +19,6 @@ func IsWhole(answer *http.Response) bool {
 	return err == nil && kind == "application/json"
 }
 
-// Drain reads a stream to its end, so that the connection can be reused. If the end does
-// not arrive within [DrainTime], Drain calls cancel, which must make Next return false.
-func Drain(events interface{ Next() bool }, cancel func()) {
-	timer := time.AfterFunc(DrainTime, cancel)
-	defer timer.Stop()
-	for events.Next() {
-		continue
-	}
-}
-
 // UnlessDone returns err, or the error of the context if the context is done: then that is
 // why the attempt failed.
 func UnlessDone(ctx context.Context, err error) error {

@@ -1,13 +1,19 @@
 package wiretest
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/belay-run/belay"
 )
 
 // Serve starts a server that gives the same answer to every request, and returns its
@@ -82,4 +88,54 @@ func MedianOf(b *testing.B, f func()) {
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+}
+
+// Bare sends a request with net/http and decodes each event of the answer once. It is the
+// floor of the benchmarks.
+func Bare(b *testing.B, client *http.Client, body []byte) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://localhost/", bytes.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok || string(data) == "[DONE]" {
+			continue
+		}
+		var event map[string]any
+		if err := json.Unmarshal(data, &event); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStream measures a request at the end of a conversation, beside a bare HTTP
+// request of the same length. The overhead is the difference of the medians.
+func BenchmarkStream(b *testing.B, client *http.Client, model belay.Model) {
+	b.Helper()
+	for _, size := range []int{11, 201, 1001} {
+		req := Long(size)
+		b.Run(fmt.Sprintf("%d messages/bare HTTP", size), func(b *testing.B) {
+			body, err := json.Marshal(req.Messages)
+			if err != nil {
+				b.Fatal(err)
+			}
+			MedianOf(b, func() { Bare(b, client, body) })
+		})
+		b.Run(fmt.Sprintf("%d messages/belay", size), func(b *testing.B) {
+			MedianOf(b, func() {
+				// The new message of a step is encoded each time.
+				req.Messages[len(req.Messages)-1] = User(strings.Repeat("question ", 110))
+				if _, err := Answer(b, model, req); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
 }

@@ -46,8 +46,8 @@ type Options struct {
 	// NoJobs leaves background jobs to the program, for example to a worker of package
 	// engine.
 	NoJobs bool
-	// Logger gets the log of the runtime. Without one, nothing is logged. Declared hooks
-	// always log to the file hooks.log beside the store.
+	// Logger gets the log of the runtime and of declared hooks. Without one, the log of the runtime
+	// is dropped, and declared hooks log to the file hooks.log beside the store.
 	Logger *slog.Logger
 	// Notify gets the notices. It may be called from any goroutine. Without it, notices are
 	// dropped.

@@ -154,8 +154,8 @@ func (c *composition) build(ctx context.Context, x *attached) error {
 	})
 }
 
-// read asks the extension for its part of the prompt, and which of its tools the agent may
-// use.
+// read asks the extension for its part of the prompt, and for the list of its tools that
+// the agent may use.
 func (x *attached) read(agent AgentConfig) {
 	if p, ok := x.Extension.(PromptExtension); ok {
 		x.text, x.hint = p.Prompt(agent.clone())

@@ -98,7 +98,8 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 	return b, nil
 }
 
-// uncheckedError lists tools that need an Authorizer. The agent has no Authorizer.
+// uncheckedError is the error for tools that need an Authorizer if the agent has none. It
+// lists the tools.
 type uncheckedError []string
 
 func (e uncheckedError) Error() string {

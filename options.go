@@ -76,8 +76,8 @@ type Options struct {
 	// NoPreviews leaves the texts of the user and the model out of the input of
 	// turn.post_turn. Defaults to false: the input has the first 2,000 characters of both.
 	NoPreviews bool
-	// RefuseBusy makes a second turn fail with ErrBusy while the session runs one. Defaults
-	// to false: the second turn waits.
+	// RefuseBusy makes a turn fail with ErrBusy while the session runs another turn.
+	// Defaults to false: the turn waits.
 	RefuseBusy bool
 	// MaxTokens limits each response. Defaults to the provider's own limit.
 	MaxTokens int

@@ -125,9 +125,9 @@ func (s *Session) Grants(ctx context.Context) ([]Grant, error) {
 	return grants, err
 }
 
-// Revoke removes the grant that an approval created. From then on its asker asks again. If
-// a turn is running, Revoke waits, or returns ErrBusy with Options.RefuseBusy. It returns
-// ErrNotFound if the session has no such grant.
+// Revoke removes the grant that an approval created. From then on the grant's asker asks
+// again. If a turn is running, Revoke waits. With Options.RefuseBusy it returns ErrBusy
+// instead. It returns ErrNotFound if the session has no such grant.
 func (s *Session) Revoke(ctx context.Context, approval string) error {
 	_, err := s.take(ctx, func(t *turn) EndReason {
 		t.quiet = true

@@ -25,9 +25,9 @@ type ManageStore interface {
 	// id and a slash. It removes their messages, calls, approvals, grants, queued turns,
 	// labels, records of hook runs and waiting jobs.
 	//
-	// Delete returns ErrNotFound if the session does not exist. It returns ErrHeld, and
-	// removes nothing, if one of the sessions is held, if a worker has claimed its turn, or
-	// if one of its hooks or jobs is running.
+	// Delete returns ErrNotFound if the session does not exist. It returns ErrHeld and
+	// removes nothing if a process holds one of the sessions, if a worker has claimed one of
+	// their turns, or if one of their hooks or jobs is running.
 	Delete(ctx context.Context, session string) error
 }
 

@@ -60,7 +60,8 @@ func (c *boundContext) Done() <-chan struct{} {
 	return made.Done()
 }
 
-// Err returns the error of the context. Without a channel it compares the time.
+// Err returns the error of the context. If the channel was not made yet, Err compares the
+// deadline with the time.
 func (c *boundContext) Err() error {
 	if made := c.made.Load(); made != nil {
 		return made.Err()

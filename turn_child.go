@@ -41,14 +41,14 @@ func lineageOf(ctx context.Context) *lineage {
 	return l
 }
 
-// Child runs a turn of a subagent, between subagent.start and subagent.stop. The events
-// that take yields also go to the parent's stream. take must run the turn with the context
-// that it gets: then the parent's hooks, floor, scope and budget apply to the child too,
-// and the parent's Approver and Asker get its questions.
+// Child runs a turn of a subagent, between subagent.start and subagent.stop. The function
+// take runs the turn. It must use the context that it gets. Then the parent's hooks, floor,
+// scope and budget apply to the child too, and the parent's Approver and Asker get its
+// questions. The events that take yields also go to the parent's stream.
 //
-// Child returns the child's turn if it ended normally or parked. If it parked, the tool
-// should park too, and call Child again when it is resumed. Otherwise Child returns a
-// [*ChildError]. It also does so soon after ctx ends.
+// Child returns the child's turn if the turn ended normally or parked. If it parked, the
+// tool should park too, and call Child again when the tool is resumed. In all other cases,
+// and soon after ctx ends, Child returns a [*ChildError].
 func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
 	l, err := c.descend(&child)
 	if err != nil {

@@ -136,8 +136,8 @@ func (t *turn) storeSummary(summary *Message) error {
 	return nil
 }
 
-// keepFrom returns the number of the first message that the summary does not replace: the
-// messages that the model has not answered yet are kept. 0 means that no message is kept.
+// keepFrom returns the number of the first message that compaction keeps. Compaction keeps
+// the messages that the model has not answered yet. 0 means that it keeps none.
 func (t *turn) keepFrom(trigger string) int64 {
 	messages := t.session.messages
 	from := len(messages)

@@ -13,8 +13,8 @@ func (t *turn) spend(u Usage) {
 	}
 }
 
-// charge adds the usage of a child's turn to all its parents. A turn without an id is not a
-// turn of Belay. It cannot be resumed, so its usage is not recorded by turn.
+// charge adds the usage of a child's turn to all its parents. turn is the id of the child's
+// turn. It is empty if another program ran the turn: then only the sum is counted.
 func (l *lineage) charge(turn string, u Usage) {
 	for ; l != nil && u != (Usage{}); l = l.parent.lineage {
 		u = l.parent.wishes.count(turn, u)

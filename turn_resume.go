@@ -198,9 +198,9 @@ func (t *turn) resumeCall(c *call) {
 	}
 }
 
-// standing returns the state of the approval that a parked call waits for: the decision, or
-// true if it is pending, or what is wrong with it. All results are zero if the call waits
-// for no approval.
+// standing returns the state of the approval that a parked call waits for. d is the
+// decision. waits is true if there is no decision yet. fault says what is wrong with the
+// approval. All three are zero if the call waits for no approval.
 func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	switch {
 	case c.state != CallParked:

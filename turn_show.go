@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// heldEvents are events about hooks that are not emitted yet. A hook answers before Belay
-// emits the event of the response or the result that the hook is about. The hook's own
-// event must come after that.
+// heldEvents are events about hooks that are not emitted yet. A hook for a response or a
+// result runs before Belay emits the event of that response or result. The hook's own event
+// must come later.
 type heldEvents struct {
 	mu     sync.Mutex // separate from turnOutbox.mu, which is held while a slow reader gets an event
 	events []Event

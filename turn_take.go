@@ -24,8 +24,9 @@ var ErrHandedOver = errors.New("belay: the turn was handed over")
 
 // RunDueOptions are the settings of [Session.RunDue]. A nil *RunDueOptions is valid.
 type RunDueOptions struct {
-	// Yield hands the turn over when it is closed. The current step still ends, and
-	// everything is stored. Then any process can resume the turn. Defaults to never.
+	// Yield is a channel. When the caller closes it, the current step still ends and is
+	// stored. Then RunDue returns ErrHandedOver, and any process can resume the turn.
+	// Defaults to nil: never.
 	Yield <-chan struct{}
 }
 

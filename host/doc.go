@@ -1,11 +1,15 @@
 // Package host runs agents in your own program, as the command belay does.
 //
-// [Open] reads the same settings and files as the command belay: the belay.yaml files of
-// the machine, the user and the project, their hooks, skills, agents and MCP servers, the
-// loaded spaces, and the user's decisions about which files to trust. It opens the store
-// and the model that the settings name. [Host.Agent] returns the agent that the settings
-// describe. The agent has the stock tools, the floor that checks every call, the sandbox
-// for commands, and memory if it is switched on.
+// [Open] reads the same settings and files as the command belay:
+//
+//   - the belay.yaml files of the machine, the user and the project
+//   - their hooks, skills, agents and MCP servers
+//   - the loaded spaces
+//   - the list of files that the user trusts
+//
+// Open also opens the store and the model that the settings name. [Host.Agent] returns the
+// agent that the settings describe. The agent has the stock tools, the floor that checks
+// every call, the sandbox for commands, and memory if it is switched on.
 //
 // # Usage
 //

@@ -9,8 +9,9 @@ import (
 // response at the same time, each on its own goroutine. An approver that can show only one
 // question at a time must make the other calls of Approve wait.
 type Approver interface {
-	// Approve returns the decision. If it returns an error, or if ctx ends, Belay denies
-	// the call.
+	// Approve returns the decision. If it returns an error, Belay denies the call. ctx ends
+	// when the approval expires, when the turn is aborted, or when somebody else has
+	// already decided.
 	Approve(ctx context.Context, question Question) (Decision, error)
 }
 

@@ -17,7 +17,8 @@ type compactionAhead struct {
 	soFar
 }
 
-// part distinguishes the compactions of one step by their number of tokens.
+// part distinguishes the compactions of one step by their trigger and number of
+// tokens.
 func (c *compactionAhead) part() string { return c.Trigger + ":" + strconv.Itoa(c.Tokens) }
 
 // Trigger is window, forced or too_long.

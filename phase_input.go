@@ -55,7 +55,8 @@ func (i input[T]) Step() int { return i.scope().Step }
 // Agent returns the name of the agent.
 func (i input[T]) Agent() string { return i.scope().Agent }
 
-// Policy returns the turn policy merged so far. It is empty before turn.pre_policy.
+// Policy returns the turn policy merged so far. It is empty at turn.pre_policy and at earlier
+// phases.
 func (i input[T]) Policy() policy.Settings {
 	if so, ok := any(i.data()).(turnPart); ok {
 		return slices.Clone(so.merged().Policy)

@@ -211,7 +211,7 @@ var SubagentStart = define(hook.Definition[SubagentCall, SubagentVerdict]{
 	},
 })
 
-// SubagentStop fires after each child run for which SubagentStart fired.
+// SubagentStop fires after each child run, also if the run parked or was denied.
 var SubagentStop = define(hook.Definition[SubagentReturn, Note]{
 	Name:         "subagent.stop",
 	Kind:         hook.Observe,

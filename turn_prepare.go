@@ -184,7 +184,7 @@ func (t *turn) collectTools(said *submitted) EndReason {
 }
 
 // bindBundles makes tools from the bundles. It drops a bundle if no extension runs its
-// tools, or if the agent already has one of them.
+// tools, if a tool is invalid, or if the agent already has one of them.
 func (t *turn) bindBundles() {
 	t.seeTools()
 	for _, bundle := range t.state.Bundles {

@@ -10,12 +10,11 @@ import (
 
 // docs:begin phase
 
-// upload is the input of the gate. Inputs are immutable: unexported fields,
-// and accessors where others need them.
+// upload is the input of the gate. Inputs are immutable: they have unexported fields, and
+// accessors if other packages read them.
 type upload struct{ name, kind string }
 
-// decision is the answer of this gate and of no other. Its zero value is "no
-// opinion".
+// decision is the answer of this gate. Its zero value means "no opinion".
 type decision struct {
 	Denied string `json:"denied,omitempty"`
 }
@@ -36,7 +35,7 @@ var beforeUpload = hook.Define(hook.Definition[upload, decision]{
 	Capabilities: hook.CanBlock,
 	Labels:       map[string]func(upload) string{"kind": func(u upload) string { return u.kind }},
 	Merge: func(m *hook.Merging, merged, answer decision) decision {
-		if m.Wins { // the most severe wins, the earlier of equals
+		if m.Wins { // the most severe verdict wins; if two are equal, the earlier wins
 			return answer
 		}
 		return merged
@@ -46,17 +45,17 @@ var beforeUpload = hook.Define(hook.Definition[upload, decision]{
 
 // docs:end phase
 
-// check keeps the examples short.
+// check panics on an error, to keep the examples short.
 func check(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// passes has no opinion.
+// passes is a handler without an opinion.
 func passes(context.Context, upload) (decision, error) { return decision{}, nil }
 
-// A gate that denies the upload of keys.
+// This gate denies the upload of keys.
 func Example_gate() {
 	ctx := context.Background()
 	// docs:begin gate

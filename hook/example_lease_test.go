@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Install returns a lease. Closing it never waits and never affects a running
-// turn, which keeps its snapshot.
+// Install returns a lease. Closing the lease never waits and does not affect a running
+// turn, because the turn keeps its snapshot.
 func Example_lease() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)
@@ -18,14 +18,14 @@ func Example_lease() {
 	check(err)
 	other, err := runtime.Install(beforeUpload.On("quota", passes, &hook.Options{After: []string{"size"}}))
 	check(err)
-	fmt.Println(lease.Close()) // Somebody needs it.
+	fmt.Println(lease.Close()) // "quota" is ordered after it, so it cannot be closed alone.
 
 	turn := runtime.Snapshot()
-	check(hook.CloseAll(lease, other)) // They can be removed together.
+	check(hook.CloseAll(lease, other)) // Both can be closed together.
 	fmt.Println("this turn:", beforeUpload.Active(turn), "the next:", beforeUpload.Active(runtime.Snapshot()))
 
 	check(turn.Release(ctx))
-	check(lease.Drain(ctx)) // It is not used any more.
+	check(lease.Drain(ctx)) // Drain waits until no turn uses the lease.
 	// docs:end lease
 
 	// Output:

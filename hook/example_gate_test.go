@@ -10,11 +10,12 @@ import (
 
 // docs:begin phase
 
-// upload is the input of the gate. Inputs are immutable: they have unexported fields, and
-// accessors if other packages read them.
+// upload is the input of the gate. Inputs are immutable: unexported fields,
+// and accessors where others need them.
 type upload struct{ name, kind string }
 
-// decision is the answer of this gate. Its zero value means "no opinion".
+// decision is the answer of this gate and of no other. Its zero value is "no
+// opinion".
 type decision struct {
 	Denied string `json:"denied,omitempty"`
 }
@@ -35,7 +36,7 @@ var beforeUpload = hook.Define(hook.Definition[upload, decision]{
 	Capabilities: hook.CanBlock,
 	Labels:       map[string]func(upload) string{"kind": func(u upload) string { return u.kind }},
 	Merge: func(m *hook.Merging, merged, answer decision) decision {
-		if m.Wins { // the most severe verdict wins; if two are equal, the earlier wins
+		if m.Wins { // the most severe wins, the earlier of equals
 			return answer
 		}
 		return merged

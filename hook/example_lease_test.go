@@ -18,14 +18,14 @@ func Example_lease() {
 	check(err)
 	other, err := runtime.Install(beforeUpload.On("quota", passes, &hook.Options{After: []string{"size"}}))
 	check(err)
-	fmt.Println(lease.Close()) // "quota" is ordered after it, so it cannot be closed alone.
+	fmt.Println(lease.Close()) // Somebody needs it.
 
 	turn := runtime.Snapshot()
-	check(hook.CloseAll(lease, other)) // Both can be closed together.
+	check(hook.CloseAll(lease, other)) // They can be removed together.
 	fmt.Println("this turn:", beforeUpload.Active(turn), "the next:", beforeUpload.Active(runtime.Snapshot()))
 
 	check(turn.Release(ctx))
-	check(lease.Drain(ctx)) // Drain waits until no turn uses the lease.
+	check(lease.Drain(ctx)) // It is not used any more.
 	// docs:end lease
 
 	// Output:

@@ -10,7 +10,7 @@ import (
 
 // docs:begin rewrite-phase
 
-// reply is a new text for the message. The zero value means "no opinion".
+// reply is a new text for the message, or nothing.
 type reply struct{ Text string }
 
 func (r reply) Answer() *hook.Answer {

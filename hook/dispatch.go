@@ -33,10 +33,15 @@ type Outcome[In any, Out Output] struct {
 // merges their answers. A nil snapshot has no handlers.
 //
 // At a gate, the failure of a handler that fails closed becomes a denial in the merged
-// verdict. The error is a *FailureError if a handler at a collect phase failed closed, a
-// *JournalError if runs could not be recorded, ErrReleased, or the context's cause. If
-// there is an error, the output of a gate that fails closed by default denies as well, so
-// that nothing passes even if the caller ignores the error.
+// verdict. Dispatch returns one of these errors:
+//
+//   - a *FailureError, if a handler at a collect phase failed closed
+//   - a *JournalError, if runs could not be recorded
+//   - ErrReleased, if the snapshot was released
+//   - the context's cause, if the context was cancelled
+//
+// If a gate fails closed by default and Dispatch returns an error, the output denies too.
+// So nothing passes, even if the caller ignores the error.
 func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outcome Outcome[In, Out], err error) {
 	outcome.Input = in
 	if s == nil || p.d == nil {

@@ -29,9 +29,8 @@ type Store struct {
 // record, a [hook.StatQueue] for the number of jobs, a [hook.ClaimQueue] for the jobs
 // themselves. It skips rules that need a missing interface.
 //
-// Times may be rounded to a microsecond. The suite uses the machine's clock and waits a
-// fraction of a second for jobs to become due, so that it works with databases that have
-// their own clock.
+// Times may be rounded to a microsecond. Databases have their own clock, so the suite uses
+// real time: it waits a fraction of a second for jobs to become due.
 func TestQueue(t *testing.T, open func(t testing.TB, capacity int) Store) {
 	t.Helper()
 	testRules(t, queueRules(), func(testing.TB) queueSubject { return queueSubject{open, patience} })

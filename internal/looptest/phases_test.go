@@ -197,7 +197,7 @@ func isPhase(t types.Type) bool {
 	return ok && named.Obj().Name() == "Phase" && named.Obj().Pkg().Path() == "github.com/belay-run/belay/hook"
 }
 
-// namesIn returns the names in the list that a function returns.
+// namesIn returns the names in the list literal that a function returns.
 func namesIn(files []*ast.File, function string) []string {
 	var names []string
 	for _, file := range files {

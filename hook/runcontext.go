@@ -45,7 +45,7 @@ func (c *runContext) Deadline() (time.Time, bool) {
 	return own, true
 }
 
-// Done returns a channel that is closed when the run is abandoned.
+// Done returns a channel that is closed when the context ends.
 func (c *runContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

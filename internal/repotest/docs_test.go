@@ -12,13 +12,14 @@ import (
 	"testing"
 )
 
-// Go snippets in the documentation are taken from compiled code. In the Go file the lines between two comments
+// Go snippets in the documentation are copied from compiled code. A region of a Go file is
+// the lines between these two comments:
 //
 //	docs:begin NAME
 //	docs:end NAME
 //
-// are a region. In the page a comment above the fence names the file and the region; a snippet that cannot be compiled
-// says why instead:
+// In the page, a comment above the code block names the file and the region. If a snippet
+// cannot be compiled, the comment gives the reason instead:
 //
 //	<!-- docs: hook/example_order_test.go order -->
 //	<!-- snippet: not compiled: it shows what the compiler refuses -->

@@ -72,7 +72,7 @@ func play(ctx context.Context, open Open, dir, role string) error {
 	}
 	for i := range turn.Waits {
 		if turn.Waits[i].Wait != "" {
-			continue // nobody decides this one
+			continue // a tool waits here, not a person
 		}
 		say(line{Asked: &turn.Waits[i].Approval})
 	}

@@ -54,8 +54,8 @@ func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 }
 
 // again lists the phases that fire again when a turn that was interrupted there is resumed.
-// The other phases do not: they fire before the message is stored, when there is no turn to
-// resume, or outside of turns, or only once.
+// The other phases do not. Some fire before the message is stored, so that there is no turn
+// to resume. Some fire outside of turns, and some fire only once.
 var again = []hook.AnyPhase{
 	belay.ModelPre, belay.ToolPre, belay.ApprovalRequest, belay.ToolPost, belay.ToolDenied, belay.TurnStop, belay.TurnPreCompaction, belay.TurnPostTurn, belay.Error,
 }

@@ -13,31 +13,33 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Agent is a model with its tools, hooks and extensions. Make one with [New].
-// It is safe for concurrent use. It has no goroutines of its own, except for background work
-// that it performs itself: see [Options.Store].
+// Agent is a model with its tools, hooks and extensions. Make one with [New]. An Agent is
+// safe for concurrent use. It starts goroutines of its own only for a [WatchExtension] and,
+// if it has no store, for background work: see [Options.Store].
 type Agent struct {
 	model *namedModel
 	opts  Options
 	hooks *hook.Runtime
 	tools atomic.Pointer[toolset]
-	// stepped are the last toolsets that step tools were part of, the last one first.
+	// stepped caches the most recent toolsets that include tools of a StepToolExtension,
+	// newest first.
 	stepped atomic.Pointer[[]*steppedTools]
-	// toldLists has the names of the tools for which the user has been told that their list
-	// is shortened.
+	// toldLists holds the names of tools whose list was too long. The turn reports a
+	// shortened list only once: see turn.stepTools.
 	toldLists sync.Map
-	// limited are the last toolsets of children of this agent, see limitedTools.
+	// limited caches the most recent toolsets of this agent as a child of other agents: see
+	// limitedTools.
 	limited    atomic.Pointer[[]*limitedTools]
 	directives atomic.Pointer[map[string]*Directive]
-	prompt     atomic.Pointer[prompt] // what every turn's prompt begins with
+	prompt     atomic.Pointer[prompt] // the beginning of every turn's prompt
 	composed   atomic.Pointer[composition]
-	limits     *limits                // of its resources; nil for none
-	below      atomic.Pointer[limits] // of the last parent's children, see limitsBelow
+	limits     *limits                // from Options.Resources; nil: no limits
+	below      atomic.Pointer[limits] // the limits of this agent as a child of its last parent: see limitsBelow
 	intercepts atomic.Pointer[[]*Interceptor]
 	store      Store
-	queue      *ownQueue // nil if the agent has a store, or a queue of its options
-	// riding says that the records of hooks are stored in the commits of the turn. In
-	// memory that would be a useless copy.
+	queue      *ownQueue // nil if the agent has a store, or if Options.Runtime has a queue
+	// riding says that the records of hook runs are stored in the commits of the turn. It
+	// is false for a journal in memory, where this would be a useless copy.
 	riding   bool
 	serial   string // distinguishes the turns of this agent from those of others
 	turns    atomic.Uint64
@@ -45,12 +47,12 @@ type Agent struct {
 
 	mu       sync.Mutex
 	sessions map[string]*Session
-	unstored map[string]unstoredUsage // by session
+	unstored map[string]unstoredUsage // by session id
 	closed   atomic.Bool
 	done     chan struct{} // closed by Close
-	changing sync.Mutex    // serialises changes of the tools, the directives, the interceptors, the composition, and the end
+	changing sync.Mutex    // guards changes of the tools, the directives, the interceptors and the composition, and the closing of the agent
 
-	leaving      atomic.Bool // it is being replaced
+	leaving      atomic.Bool // Replace is replacing this agent
 	registration registration
 	watching     []*extensionWatch // guarded by mu
 }
@@ -59,7 +61,7 @@ type Agent struct {
 type namedModel struct {
 	Model
 	info  ModelInfo
-	quick atomic.Int32 // how many times in a row it has answered at once
+	quick atomic.Int32 // how many answers in a row were fast: see isQuick
 }
 
 func named(m Model) *namedModel {
@@ -70,9 +72,9 @@ func named(m Model) *namedModel {
 	return n
 }
 
-// New makes an agent that uses a model. Extensions with a Build method may change its
-// configuration. Extensions with a Register method are called before New returns, and their
-// Unregister method when the agent is closed.
+// New makes an agent that uses the model. It calls the Build method of each
+// [BuildExtension], which may change the agent's configuration, and the Register method of
+// each [RegisterExtension]. [Agent.Close] calls their Unregister method.
 func New(model Model, opts *Options) (*Agent, error) {
 	return newAgent(context.Background(), model, opts)
 }
@@ -90,7 +92,7 @@ func newAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	return a, nil
 }
 
-// makeAgent makes an agent that is not registered yet.
+// makeAgent makes an agent. It does not call the Register method of its extensions.
 func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	if model == nil {
 		return nil, errors.New("new agent: there is no model")
@@ -149,7 +151,7 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	return a, nil
 }
 
-// ownRuns is how many records of hooks an agent without a store keeps.
+// ownRuns is how many records of hook runs an agent without a store keeps.
 const ownRuns = 4096
 
 func (a *Agent) makeRuntime() error {
@@ -180,13 +182,13 @@ func (a *Agent) makeRuntime() error {
 	return err
 }
 
-// Hooks returns the agent's hook runtime: install subscriptions there, look at plans,
-// register job handlers. New subscriptions apply from the next turn on, and new gates from
-// the next step on.
+// Hooks returns the agent's hook runtime. Use the runtime to install subscriptions, to look
+// at plans and to register job handlers. New gates apply from the next step on, other new
+// subscriptions from the next turn on.
 func (a *Agent) Hooks() *hook.Runtime { return a.hooks }
 
-// Session returns the session with the given id. It is opened when it is first used. The
-// same id gives the same session until it is closed.
+// Session returns the session with the given id. The session opens when you first use it.
+// Until the session is closed, the same id gives the same *Session.
 func (a *Agent) Session(id string) *Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,8 +208,8 @@ func (a *Agent) forget(s *Session) {
 	}
 }
 
-// Decide records the decision about an approval. [Session.Resume] then continues the parked
-// turn. ErrScope: the pattern of the scope is invalid.
+// Decide records the decision about an approval. Call [Session.Resume] to continue the
+// parked turn. Decide returns ErrScope if the pattern of the scope is invalid.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
 		return Approval{}, errors.New("decide: By is empty: say who decided")
@@ -222,17 +224,18 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 }
 
 // Close closes the agent's sessions, calls Unregister and Close of its extensions, and ends
-// the streams of Watch. It waits for running turns: cancel their contexts first to make
-// that quick. A closed agent takes no more turns: ErrClosed.
+// the streams of Watch. Close waits for running turns: cancel their contexts first if you
+// do not want to wait. After Close, new turns fail with ErrClosed.
 func (a *Agent) Close(ctx context.Context) error { return a.end(ctx, a.endExtensions) }
 
-// Retire closes the agent as Close does, but leaves its extensions open. Use it for an
-// agent that shares its extensions with others.
+// Retire closes the agent but, unlike Close, does not call Close of its extensions. Use it
+// for an agent that shares its extensions with other agents.
 func (a *Agent) Retire(ctx context.Context) error {
 	return a.end(ctx, func(context.Context) error { return nil })
 }
 
-// end closes the agent.
+// end closes the agent. It calls endExtensions after all turns, jobs and watchers have
+// ended.
 func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context) error) error {
 	a.changing.Lock()
 	closed := a.closed.Swap(true)

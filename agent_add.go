@@ -10,16 +10,16 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Add adds extensions to the agent, all of them or none. A turn that is running has their
-// tools and gates from its next step on; everything else applies from the next turn on.
+// Add adds extensions to the agent, all of them or none. A running turn gets their tools
+// and gates from its next step on. Everything else applies from the next turn on.
 //
-// An extension with a Build method must not change anything any more: use [Agent.Replace]
-// for that.
+// Add fails if the Build method of an extension changes the configuration. Use
+// [Agent.Replace] for such an extension.
 //
 // Closing the lease removes the extensions, ends their Watch method and calls their
-// Unregister method. It does not close them. It fails and changes nothing if other hooks are
-// ordered after or before theirs: remove those first. [Agent.Close] closes the extensions
-// that are still there.
+// Unregister method, but not their Close method: [Agent.Close] closes only extensions that
+// have not been removed. Closing the lease fails and changes nothing if the order of other
+// hooks depends on the extensions' hooks: remove those other hooks first.
 func (a *Agent) Add(ctx context.Context, extensions ...Extension) (*Lease, error) {
 	added, err := a.add(ctx, extensions)
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *Agent) Add(ctx context.Context, extensions ...Extension) (*Lease, error
 	return newLease(func() error { return a.remove(added) }), nil
 }
 
-// addition is what extensions brought to an agent in use.
+// addition is everything that extensions added to an agent after New.
 type addition struct {
 	extensions []*attached
 	tools      []*boundTool
@@ -38,8 +38,8 @@ type addition struct {
 	hooks      *hook.Lease
 }
 
-// add adds extensions. Their own code runs before anything of them is published. Then gates
-// come first and tools last, so that no tool is there without its gates.
+// add adds extensions. It runs their own code before it publishes anything. Then it
+// publishes the gates first and the tools last, so that no tool runs without its gates.
 func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, err error) {
 	before := a.composed.Load()
 	next, err := before.with(ctx, extensions)
@@ -84,8 +84,8 @@ func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, e
 	return add, a.publish(add)
 }
 
-// publish makes the tools and the rest of extensions visible, unless the agent has been
-// closed meanwhile.
+// publish makes the extensions and their tools visible. It fails if the agent was closed
+// meanwhile.
 func (a *Agent) publish(add *addition) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
@@ -106,8 +106,8 @@ func (a *Agent) publish(add *addition) error {
 	return nil
 }
 
-// remove removes extensions that were added: their tools first, and their gates last. If the
-// hooks cannot be removed, the rest comes back.
+// remove removes extensions that were added. It removes the tools first and the gates last.
+// If the hooks cannot be removed, remove adds everything else again.
 func (a *Agent) remove(gone *addition) error {
 	a.changing.Lock()
 	before, tools := a.composed.Load(), a.tools.Load()
@@ -116,7 +116,7 @@ func (a *Agent) remove(gone *addition) error {
 	a.changing.Unlock()
 	err := errors.Join(gone.defined.Close(), gone.hooks.Close())
 	if err != nil {
-		gone.defined, _ = a.Define(gone.directives...) // a name that was taken meanwhile stays taken
+		gone.defined, _ = a.Define(gone.directives...) // fails if another directive has taken the name meanwhile
 		if gone.defined == nil {
 			gone.defined = NewLease(func() {})
 		}
@@ -128,7 +128,7 @@ func (a *Agent) remove(gone *addition) error {
 	return a.unregister(ctx, gone.extensions)
 }
 
-// endWatching ends the watching of some extensions. They still get the events so far.
+// endWatching ends the Watch method of the extensions. They still get all events up to now.
 func (a *Agent) endWatching(gone []*attached) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,8 +139,8 @@ func (a *Agent) endWatching(gone []*attached) {
 	}
 }
 
-// Intercept adds interceptors, inside those that the agent has. Calls that begin later go
-// through them. Closing the lease removes them.
+// Intercept adds interceptors. They run inside the interceptors that the agent already has.
+// They apply to calls that begin later. Closing the lease removes them.
 func (a *Agent) Intercept(interceptors ...Interceptor) (*Lease, error) {
 	added := make([]*Interceptor, 0, len(interceptors))
 	for i, in := range interceptors {

@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// ownTools restricts the tools of extensions for the agent. It maps the name of an
-// extension to the tools that the agent may use. All tools of other extensions may be used.
+// ownTools maps the name of an extension to the tools of that extension that the agent may
+// use. The agent may use all tools of an extension that is not in the map.
 type ownTools map[string][]string
 
-// allows reports whether a tool of an owner may be used.
+// allows reports whether the agent may use a tool of an owner.
 func (o ownTools) allows(owner, tool string) bool {
 	patterns, narrowed := o[owner]
 	return !narrowed || owner == "" || slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, tool) })
@@ -30,24 +30,24 @@ func matches(pattern, tool string) bool {
 	return ok && err == nil
 }
 
-// attached is an extension of an agent, with what the agent asked it once.
+// attached is an extension of an agent, with the answers that the agent got from it once.
 type attached struct {
 	Extension
 	name  string
-	kinds []string // of resources that are enforced for it
-	tools []string // that the agent may use, if narrowed is set
-	// narrowed says that the agent may use only some of its tools.
+	kinds []string // the kinds of resources that the extension enforces
+	tools []string // the tools that the agent may use, if narrowed is set
+	// narrowed says that the agent may use only some of the extension's tools.
 	narrowed bool
-	line     string // of the scope block; empty for the default
-	text     string // its part of the prompt
-	hint     string // what it says about its resources
+	line     string // the extension's line in the scope block; empty: the default line
+	text     string // the extension's part of the prompt
+	hint     string // the extension's line about its resources
 }
 
-// composition is what an agent has from its extensions. It never changes: an agent whose
-// extensions change gets another one.
+// composition is everything that an agent has from its extensions. A composition never
+// changes: when the extensions change, the agent gets a new one.
 type composition struct {
 	extensions []*attached
-	config     AgentConfig // as the extensions made it
+	config     AgentConfig // after the Build methods of the extensions
 	narrowed   ownTools
 	scopeLines []string
 	steppers   []stepper
@@ -56,8 +56,8 @@ type composition struct {
 // newComposition makes the composition of an agent without extensions.
 func newComposition(config AgentConfig) *composition { return &composition{config: config.clone()} }
 
-// with returns the composition with more extensions. Those with a Build method may change
-// the configuration.
+// with returns the composition with more extensions. The Build methods of the new
+// extensions may change the configuration.
 func (c *composition) with(ctx context.Context, more []Extension) (*composition, error) {
 	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
 	for i, e := range more {
@@ -96,7 +96,7 @@ func (c *composition) without(gone []*attached) *composition {
 	return next.assemble()
 }
 
-// plus returns the composition with extensions that were attached to another one.
+// plus returns the composition with extensions that another composition has attached.
 func (c *composition) plus(added []*attached) (*composition, error) {
 	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
 	for _, x := range added {
@@ -108,7 +108,7 @@ func (c *composition) plus(added []*attached) (*composition, error) {
 	return next.assemble(), nil
 }
 
-// attach reads the name of an extension. Names are unique.
+// attach calls the extension's Name method. It fails if the name is empty or in use.
 func (c *composition) attach(i int, e Extension) (*attached, error) {
 	if e == nil {
 		return nil, fmt.Errorf("extension %d is nil: leave it out", i+1)
@@ -123,7 +123,7 @@ func (c *composition) attach(i int, e Extension) (*attached, error) {
 	return x, c.checkName(x)
 }
 
-// checkName refuses a second extension of the same name.
+// checkName returns an error if another extension has the same name.
 func (c *composition) checkName(x *attached) error {
 	if slices.ContainsFunc(c.extensions, func(o *attached) bool { return o.name == x.name }) {
 		return fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", x.name)
@@ -131,8 +131,8 @@ func (c *composition) checkName(x *attached) error {
 	return nil
 }
 
-// build lets an extension change the instructions and the resources of the agent. A change
-// of something else is an error.
+// build calls the extension's Build method, which may change the instructions and the
+// resources of the agent. Any other change is an error.
 func (c *composition) build(ctx context.Context, x *attached) error {
 	b, ok := x.Extension.(BuildExtension)
 	if !ok {
@@ -149,13 +149,13 @@ func (c *composition) build(ctx context.Context, x *attached) error {
 		if draft.ID != c.config.ID || draft.Name != c.config.Name || !slices.Equal(draft.Tools, c.config.Tools) {
 			return errors.New("its Build changed the id, the name or the tools of the agent: it may change only Instructions and Resources")
 		}
-		c.config = draft.clone() // the extension may still use its copy
+		c.config = draft.clone() // the extension may still change its own copy
 		return nil
 	})
 }
 
-// read asks the extension for its part of the prompt, and which of its tools the agent may
-// use.
+// read asks the extension for its part of the prompt, and for the list of its tools that
+// the agent may use.
 func (x *attached) read(agent AgentConfig) {
 	if p, ok := x.Extension.(PromptExtension); ok {
 		x.text, x.hint = p.Prompt(agent.clone())
@@ -163,7 +163,7 @@ func (x *attached) read(agent AgentConfig) {
 	allowed, restricted := agent.Resources[x.name]
 	_, enforces := x.Extension.(ResourceExtension)
 	s, says := x.Extension.(ScopeExtension)
-	if !restricted || enforces && !says { // it enforces its resources itself
+	if !restricted || enforces && !says { // the extension enforces its resources itself
 		return
 	}
 	x.tools, x.narrowed = slices.Clone(allowed), true
@@ -173,10 +173,10 @@ func (x *attached) read(agent AgentConfig) {
 	}
 }
 
-// assemble puts together what the extensions said.
+// assemble computes narrowed, scopeLines and steppers from the answers of the extensions.
 func (c *composition) assemble() *composition {
 	c.narrowed = make(ownTools)
-	lines := make(map[string]string) // by kind
+	lines := make(map[string]string) // by kind of resource
 	var kinds []string               // in the order of the extensions
 	for _, x := range c.extensions {
 		for _, kind := range x.kinds {
@@ -201,8 +201,7 @@ func (c *composition) assemble() *composition {
 	return c
 }
 
-// scopeLine returns the line about an extension for the scope block, for an extension that
-// returned none.
+// scopeLine returns the default line about an extension for the scope block.
 func scopeLine(name string, allowed []string) string {
 	if len(allowed) == 0 {
 		return "Of " + untagged(name) + " you may use nothing."
@@ -210,13 +209,14 @@ func scopeLine(name string, allowed []string) string {
 	return "Of " + untagged(name) + " you may use only: " + untagged(strings.Join(allowed, ", ")) + "."
 }
 
-// oneLine returns a text as one line in which every character is visible. A mark stands for
-// the end of each line.
+// oneLine returns a text as one line in which every character is visible. It replaces each
+// end of a line by mark.
 func oneLine(text, mark string) string {
 	return strings.NewReplacer("\n", mark, "\u2028", mark, "\u2029", mark).Replace(visible.All(text))
 }
 
-// untagged returns a line that cannot close the block around it.
+// untagged returns the text as one line without < and >. Such a text cannot close the block
+// around it.
 func untagged(text string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(oneLine(text, "\u240a"))
 }
@@ -232,14 +232,14 @@ func quotedNames(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// gathered is what extensions bring.
+// gathered is what extensions provide: tools, hooks and directives.
 type gathered struct {
 	tools      []ownedTool
 	hooks      []hook.Subscription
 	directives []Directive
 }
 
-// gather collects what some of the extensions bring.
+// gather collects the tools, hooks and directives of extensions.
 func gather(from []*attached) (*gathered, error) {
 	g := new(gathered)
 	for _, x := range from {
@@ -250,7 +250,6 @@ func gather(from []*attached) (*gathered, error) {
 	return g, nil
 }
 
-// collect collects what one extension brings.
 func (g *gathered) collect(x *attached) {
 	if t, ok := x.Extension.(ToolExtension); ok {
 		g.tools = append(g.tools, owned(x.name, t.Tools())...)
@@ -263,8 +262,8 @@ func (g *gathered) collect(x *attached) {
 	}
 }
 
-// safely calls an extension and recovers from its panic. Every call of an extension outside
-// a turn goes through it. The turn has its own recovery.
+// safely calls code of an extension and recovers from a panic. Every call of an extension
+// outside a turn must go through safely. Turns have their own recovery.
 func safely(name string, ask func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -277,8 +276,8 @@ func safely(name string, ask func() error) (err error) {
 	return ask()
 }
 
-// warnOfStrays logs names in the scope and the resources that match no tool. That is no
-// error: the tools may be added later.
+// warnOfStrays logs names in the scope and the resources that match no tool. They are not
+// an error, because the tools may be added later.
 func (a *Agent) warnOfStrays(added []*attached) {
 	all := a.allTools().tools
 	names := make([]string, len(all))
@@ -291,7 +290,7 @@ func (a *Agent) warnOfStrays(added []*attached) {
 	resources := a.composed.Load().config.Resources
 	for _, x := range added {
 		_, says := x.Extension.(ScopeExtension)
-		if _, enforces := x.Extension.(ResourceExtension); says || enforces { // the extension knows what the names mean
+		if _, enforces := x.Extension.(ResourceExtension); says || enforces { // only the extension knows what the names mean
 			continue
 		}
 		var own []string
@@ -312,7 +311,8 @@ func (a *Agent) warnOfStray(where, pattern string, names []string) {
 	}
 }
 
-// allTools returns the tools of the agent, with those of its next step.
+// allTools returns the agent's tools, including the tools that extensions provide for the
+// next step.
 func (a *Agent) allTools() *toolset {
 	now, composed := a.tools.Load(), a.composed.Load()
 	if len(composed.steppers) == 0 {
@@ -321,7 +321,7 @@ func (a *Agent) allTools() *toolset {
 	return a.step(now, composed, a.reach()).set
 }
 
-// basePrompt returns the beginning of every turn's prompt: the agent's own text, the
+// basePrompt returns the beginning of every turn's prompt: the agent's instructions, the
 // environment, the texts of the extensions in their order, the resources, and the scope.
 func (a *Agent) basePrompt(c *composition, day string) *prompt {
 	p := &prompt{day: day, of: c}

@@ -10,30 +10,30 @@ import (
 	"sync"
 )
 
-// registration records which extensions the agent is registered with. No lock is held while
-// an extension is called, so it may add and remove others.
+// registration records which extensions the agent is registered with. The agent holds no
+// lock while it calls an extension, so the extension may add and remove other extensions.
 type registration struct {
 	mu     sync.Mutex
 	known  map[*attached]*known
-	over   bool        // the agent is closed: it is not registered again
-	spare  []Extension // extensions that another agent uses too: they stay open
-	closed bool        // the other extensions are closed
+	over   bool        // the agent is closed and must not register again
+	spare  []Extension // extensions that another agent uses too: closing this agent does not close them
+	closed bool        // the extensions that are not spared are closed
 }
 
 // known is an extension that the agent is registered with.
 type known struct {
-	config AgentConfig // what it was registered with
+	config AgentConfig // the configuration that Register got
 	busy   bool        // Register or Unregister is running
 }
 
-// registerAll registers the agent with its extensions.
+// registerAll calls Register of all extensions of the agent.
 func (a *Agent) registerAll(ctx context.Context) error {
 	composed := a.composed.Load()
 	return a.register(ctx, composed, composed.extensions, a.allTools().names)
 }
 
-// register registers the agent with those extensions that do not know it. If one fails,
-// those registered by this call are unregistered.
+// register calls Register of those extensions that do not know the agent yet. If a Register
+// fails, register calls Unregister of the extensions that it has registered.
 func (a *Agent) register(ctx context.Context, composed *composition, extensions []*attached, tools []string) error {
 	config := composed.config
 	config.Tools = tools
@@ -57,7 +57,8 @@ func (a *Agent) register(ctx context.Context, composed *composition, extensions 
 	return nil
 }
 
-// begin reports whether an extension is to be registered. ErrClosed: the agent is closed.
+// begin reports whether the caller must call Register. It returns ErrClosed if the agent is
+// closed.
 func (r *registration) begin(x *attached, config AgentConfig) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +75,8 @@ func (r *registration) begin(x *attached, config AgentConfig) (bool, error) {
 	return true, nil
 }
 
-// end records the end of a call, and whether the extension is registered now.
+// end records that a call of Register or Unregister has returned, and whether the extension
+// is registered now.
 func (r *registration) end(x *attached, registered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +85,8 @@ func (r *registration) end(x *attached, registered bool) {
 	}
 }
 
-// unregister unregisters the agent from extensions, the last one first. One whose Unregister
-// fails still counts as registered.
+// unregister calls Unregister of the extensions, the last one first. An extension whose
+// Unregister fails still counts as registered.
 func (a *Agent) unregister(ctx context.Context, extensions []*attached) error {
 	r := &a.registration
 	var problems []error
@@ -104,8 +106,8 @@ func (a *Agent) unregister(ctx context.Context, extensions []*attached) error {
 	return errors.Join(problems...)
 }
 
-// unregisterForGood unregisters an agent that is closed, also from extensions that were
-// removed and whose Unregister had failed.
+// unregisterForGood unregisters a closed agent. It also retries removed extensions whose
+// Unregister has failed before.
 func (a *Agent) unregisterForGood(ctx context.Context) error {
 	r := &a.registration
 	all := slices.Clone(a.composed.Load().extensions)
@@ -120,7 +122,8 @@ func (a *Agent) unregisterForGood(ctx context.Context) error {
 	return a.unregister(ctx, all)
 }
 
-// spareExtensions keeps extensions open that another agent will use.
+// spareExtensions makes sure that closing this agent does not close extensions that another
+// agent will use.
 func (a *Agent) spareExtensions(others []Extension) {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
@@ -128,7 +131,7 @@ func (a *Agent) spareExtensions(others []Extension) {
 }
 
 // reclaimExtensions undoes spareExtensions, because the other agent could not be made. If
-// this agent was closed meanwhile, it closes the spared extensions now.
+// this agent was closed meanwhile, reclaimExtensions closes the spared extensions.
 func (a *Agent) reclaimExtensions(ctx context.Context) error {
 	r := &a.registration
 	r.mu.Lock()
@@ -151,7 +154,7 @@ func (a *Agent) endExtensions(ctx context.Context) error {
 	return a.closeExtensions(ctx, func(e Extension) bool { return !among(spared, e) })
 }
 
-// closeExtensions closes some of the extensions, the last one first.
+// closeExtensions closes the extensions that which selects, the last one first.
 func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool) error {
 	var problems []error
 	for _, x := range slices.Backward(a.composed.Load().extensions) {
@@ -162,7 +165,7 @@ func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool)
 	return errors.Join(problems...)
 }
 
-// among reports whether an extension is one of others. It reports false for values that
+// among reports whether others contains the extension. It reports false for a value that
 // cannot be compared.
 func among(others []Extension, e Extension) bool {
 	return reflect.ValueOf(e).Comparable() && slices.ContainsFunc(others, func(o Extension) bool {
@@ -170,16 +173,16 @@ func among(others []Extension, e Extension) bool {
 	})
 }
 
-// extensionWatch is an extension that watches events.
+// extensionWatch is a running Watch method of an extension.
 type extensionWatch struct {
 	of   *attached
-	end  context.CancelFunc // it ends after the events so far
-	cut  context.CancelFunc // it ends after its current event
+	end  context.CancelFunc // ends the stream after all events up to now
+	cut  context.CancelFunc // ends the stream after the current event
 	done chan struct{}
 }
 
-// watchExtensions starts the extensions that watch events. Their context ends when the
-// agent is closed. They still get the events that are waiting then, unless Close runs out
+// watchExtensions starts the Watch methods of extensions. Their context ends when the agent
+// is closed. They still get the events that are waiting at that time, unless Close runs out
 // of time.
 func (a *Agent) watchExtensions(extensions []*attached) {
 	for _, x := range extensions {
@@ -194,7 +197,7 @@ func (a *Agent) watchExtensions(extensions []*attached) {
 		a.watching = append(a.watching, watch)
 		a.mu.Unlock()
 		events := a.watch(patience, ctx.Done(), nil)
-		go func() { // until the agent is closed, or the extension removed
+		go func() { // runs until the agent is closed or the extension is removed
 			defer a.endWatch(watch)
 			if err := safely(x.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
 				a.opts.Logger.Warn("an extension stopped watching", "error", err)
@@ -203,7 +206,7 @@ func (a *Agent) watchExtensions(extensions []*attached) {
 	}
 }
 
-// endWatch forgets a watch that is over.
+// endWatch removes a watch that has ended from the agent's list.
 func (a *Agent) endWatch(w *extensionWatch) {
 	w.cut()
 	a.mu.Lock()
@@ -212,8 +215,8 @@ func (a *Agent) endWatch(w *extensionWatch) {
 	close(w.done)
 }
 
-// stopWatching waits until the watching extensions have seen all events and have returned.
-// When ctx is done, each of them stops after its current event.
+// stopWatching waits until the Watch methods have seen all events and have returned. If ctx
+// ends first, each of them gets no more events after its current one.
 func (a *Agent) stopWatching(ctx context.Context) error {
 	a.mu.Lock()
 	watching := slices.Clone(a.watching)
@@ -254,7 +257,7 @@ func (a *Agent) open() []*Session {
 	return open
 }
 
-// drain waits for the running turns of an agent that takes no new ones.
+// drain waits for the running turns of an agent that begins no new turns.
 func (a *Agent) drain(ctx context.Context) error {
 	for _, s := range a.open() {
 		select {
@@ -268,7 +271,7 @@ func (a *Agent) drain(ctx context.Context) error {
 }
 
 // takesTurns reports whether the agent may begin a turn. An agent that is being replaced
-// begins only turns below its own running turns, because Replace waits for those.
+// may begin only child turns of its own running turns, because Replace waits for those.
 func (a *Agent) takesTurns(ctx context.Context) bool {
 	if a.closed.Load() {
 		return false

@@ -9,19 +9,19 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ownQueue is the queue of an agent without a store. The agent performs its jobs itself,
-// from the first one on.
+// ownQueue is the queue of an agent without a store. The agent runs the jobs itself. Its
+// worker starts with the first job.
 type ownQueue struct {
 	*hook.MemoryQueue
 	work func(ctx context.Context) error
 
 	mu     sync.Mutex
 	closed bool
-	cancel context.CancelFunc // nil: there was no job yet
+	cancel context.CancelFunc // nil: no job has been enqueued yet
 	done   chan struct{}      // closed when the worker has ended
 }
 
-// Enqueue stores jobs, and starts the worker with the first ones.
+// Enqueue stores jobs. The first call with jobs starts the worker.
 func (q *ownQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,15 +35,16 @@ func (q *ownQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job)
 		var working context.Context
 		working, q.cancel = context.WithCancel(context.Background())
 		q.done = make(chan struct{})
-		go func() { // until the agent is closed
+		go func() { // runs until the agent is closed
 			defer close(q.done)
-			_ = q.work(working) // a queue in memory does not fail
+			_ = q.work(working) // a queue in memory returns no errors
 		}()
 	}
 	return nil
 }
 
-// finishJobs performs the background work that is due and ends the agent's own worker.
+// finishJobs waits until the jobs that are due have run. Then it ends the agent's own
+// worker.
 func (a *Agent) finishJobs(ctx context.Context) error {
 	if a.queue == nil {
 		return nil
@@ -53,10 +54,10 @@ func (a *Agent) finishJobs(ctx context.Context) error {
 	return a.queue.close(ctx)
 }
 
-// close waits until no job runs or is due, as long as ctx allows, and ends the worker. Jobs
-// for later are lost.
+// close waits until no job runs or is due, or until ctx ends. Then it ends the worker. Jobs
+// that are due later are lost.
 func (q *ownQueue) close(ctx context.Context) error {
-	err := q.Idle(ctx) // jobs may ask for more jobs
+	err := q.Idle(ctx) // jobs may schedule more jobs
 	q.mu.Lock()
 	q.closed = true
 	cancel := q.cancel
@@ -65,7 +66,7 @@ func (q *ownQueue) close(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		err = q.Idle(ctx) // jobs came meanwhile
+		err = q.Idle(ctx) // more jobs may have been added before closed was set
 	}
 	cancel()
 	<-q.done

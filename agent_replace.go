@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// Replace makes a new agent that takes the place of this one, and closes this one.
+// Replace makes a new agent that replaces this one, and closes this one.
 //
-// This agent takes no new turns: ErrClosed. When its running turns have ended, Unregister of
-// its extensions is called, and then Register of the new agent's extensions. Extensions that
-// both agents have stay open.
+// From then on, new turns of this agent fail with ErrClosed. Replace waits until its
+// running turns have ended. Then it calls Unregister of this agent's extensions and
+// Register of the new agent's extensions. Extensions that both agents have stay open.
 //
-// If the new agent cannot be made, or ctx ends before the running turns do, Replace returns
-// an error and this agent can be used as before. If its own extensions refuse it then, it
-// is closed.
+// Replace returns an error if the new agent cannot be made, or if ctx ends before the
+// running turns do. You can then use this agent as before. If its extensions cannot be
+// registered again, Replace closes this agent.
 func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	switch {
 	case a.closed.Load():
@@ -45,14 +45,15 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 	return next, nil
 }
 
-// leave makes the agent refuse turns and extensions. It reports false if it does so already.
+// leave makes the agent refuse new turns and new extensions. It reports false if Replace
+// has already been called.
 func (a *Agent) leave() bool {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	return a.leaving.CompareAndSwap(false, true)
 }
 
-// putBack makes an agent usable again that could not be replaced.
+// putBack makes an agent usable again after Replace has failed.
 func (a *Agent) putBack(ctx context.Context) error {
 	err := a.registerAll(ctx)
 	switch {

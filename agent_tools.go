@@ -15,25 +15,25 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// toolset is the tools of an agent at a moment. It never changes. Adding or removing a tool
-// makes a new toolset, which turns use from their next step on.
+// toolset is the set of tools of an agent at one moment. A toolset never changes. Adding or
+// removing a tool makes a new toolset, which turns use from their next step on.
 type toolset struct {
-	tools    []*boundTool // in the order they came
+	tools    []*boundTool // in the order in which they were added
 	byName   map[string]*boundTool
-	declared []ToolDeclaration // of those in scope
-	names    []string          // likewise
+	declared []ToolDeclaration // the declarations of the tools in scope
+	names    []string          // the names of the tools in scope
 }
 
-// boundTool is a tool with everything that is computed once.
+// boundTool is a tool with everything that Belay computes once for it.
 type boundTool struct {
 	Tool
 	name    string
 	traits  ToolTraits
-	schema  *jsonschema.Resolved // nil accepts any object
-	checker *typeschema.Checker  // accepts ordinary inputs without asking the schema
-	input   *typeschema.Type     // of a typed tool
+	schema  *jsonschema.Resolved // nil: any object is valid
+	checker *typeschema.Checker  // accepts ordinary inputs faster than the schema; see typeschema.Checker
+	input   *typeschema.Type     // the Go type of the input; nil for an untyped tool
 	inScope bool
-	owner   string // the extension that provides it; empty for the agent's own
+	owner   string // the extension that provides the tool; empty for the agent's own tools
 }
 
 // ownedTool is a tool with the extension that provides it.
@@ -50,7 +50,7 @@ func owned(owner string, tools []Tool) []ownedTool {
 	return all
 }
 
-// ownerText returns the name of an owner for errors.
+// ownerText returns the owner's name for error messages.
 func ownerText(owner string) string {
 	if owner == "" {
 		return "the agent's own tools"
@@ -79,7 +79,7 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 	if len(d.InputSchema) == 0 {
 		return b, nil
 	}
-	if b.input != nil && b.input.Schema.Type == "object" { // compiled with the tool
+	if b.input != nil && b.input.Schema.Type == "object" { // NewTool has compiled the schema
 		b.schema, b.checker = b.input.Resolved, b.input.Checker
 		return b, nil
 	}
@@ -98,7 +98,8 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 	return b, nil
 }
 
-// uncheckedError refuses tools that need an Authorizer, for an agent without one.
+// uncheckedError is the error for tools that need an Authorizer if the agent has none. It
+// lists the tools.
 type uncheckedError []string
 
 func (e uncheckedError) Error() string {
@@ -119,7 +120,6 @@ func (a *Agent) inScope(name string) bool {
 	return slices.ContainsFunc(a.opts.Scope, func(pattern string) bool { return matches(pattern, name) })
 }
 
-// newToolset makes a toolset of tools.
 func newToolset(tools []*boundTool) *toolset {
 	s := &toolset{tools: tools, byName: make(map[string]*boundTool, len(tools))}
 	for _, t := range tools {
@@ -132,8 +132,8 @@ func newToolset(tools []*boundTool) *toolset {
 	return s
 }
 
-// AddTools adds all of the tools or none. Closing the lease removes them. Turns see the
-// change from their next step on.
+// AddTools adds all of the tools or none. Closing the lease removes them. Turns see both
+// changes from their next step on.
 func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
 	return a.addTools(a.composed.Load(), owned("", tools))
 }
@@ -154,8 +154,8 @@ func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, erro
 	}), nil
 }
 
-// bindAll binds tools. It runs their code, and recovers from its panics. With an error it
-// returns the tools that can be used.
+// bindAll binds tools. It runs code of the tools and recovers from a panic. If there is an
+// error, it also returns the tools that are valid.
 func (a *Agent) bindAll(composed *composition, tools []ownedTool) ([]*boundTool, error) {
 	bound := make([]*boundTool, 0, len(tools))
 	var problems []error
@@ -187,7 +187,7 @@ func (a *Agent) bindSafely(composed *composition, t ownedTool) (b *boundTool, er
 	return a.bind(composed, t.Tool, t.owner)
 }
 
-// withTools returns the agent's tools with more. a.changing is held.
+// withTools returns the agent's toolset with more tools. The caller holds a.changing.
 func (a *Agent) withTools(added []*boundTool) (*toolset, error) {
 	now := a.tools.Load()
 	have := make(map[string]*boundTool, len(added))
@@ -210,7 +210,8 @@ func (s *toolset) without(gone []*boundTool) *toolset {
 	return newToolset(slices.DeleteFunc(slices.Clone(s.tools), func(t *boundTool) bool { return slices.Contains(gone, t) }))
 }
 
-// routedTool is a tool that a bundle declares and an extension runs.
+// routedTool is a tool of a bundle. A hook declares the tool, and an extension runs it: see
+// [ToolBundle].
 type routedTool struct {
 	declaration ToolDeclaration
 	route       RouteExtension
@@ -222,13 +223,13 @@ func (r *routedTool) Call(ctx context.Context, call *Invocation) (Result, error)
 	return r.route.Route(ctx, call)
 }
 
-// routes reports whether an extension still runs the tools of a bundle.
+// routes reports whether the extension that runs the tools of a bundle is still the same.
 func (a *Agent) routes(name string, route RouteExtension) bool {
 	now := a.route(name)
 	return now != nil && (!reflect.ValueOf(route).Comparable() || among([]Extension{now}, route))
 }
 
-// route finds the extension that runs the tools of a bundle.
+// route returns the extension with the given name, which runs the tools of a bundle.
 func (a *Agent) route(name string) RouteExtension { //nolint:ireturn // it is one of several extensions
 	for _, x := range a.composed.Load().extensions {
 		if r, ok := x.Extension.(RouteExtension); ok && x.name == name {

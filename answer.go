@@ -12,32 +12,34 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// finalAnswer is the tool with which a model gives structured output.
+// finalAnswer is the name of the tool that a model calls to give structured output.
 const finalAnswer = "final_answer"
 
-// ErrNoAnswer says that a turn ended without the structured output it was asked for.
+// ErrNoAnswer says that a turn ended without structured output.
 var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was asked for")
 
-// Answer runs a turn and returns its final answer as a T (structured output). The schema is
-// made from T as for [NewTool], and the answer is validated against it: if it is invalid,
-// the model gets the errors and may try again. If T is not a struct, it is the property
-// "answer" of an object.
+// Answer runs a turn and returns its final answer as a T (structured output). Belay makes
+// the JSON Schema from T, as [NewTool] does, and validates the answer. If the answer is
+// invalid, the model gets the errors and may try again. If T is not a struct, the model
+// sends an object with the property "answer".
 //
-// A model that can bind its response to a schema does that: see [Settings].Format. Any other
-// model gives the answer as the input of a tool, final_answer, and must call it if it has no
-// other tools.
+// A model that supports structured output gets the schema in [Settings].Format. Any other
+// model gives the answer as the input of the tool final_answer. It must call that tool if
+// it has no other tools.
 //
-// If the turn parks, the error is ErrNoAnswer. Continue it with [ResumeAnswer], in any process
-// that has the store.
+// If the turn parks, the error is ErrNoAnswer. Continue the turn with [ResumeAnswer], in
+// any process that uses the same store.
 //
-// The error is ErrNoAnswer if the turn ended in another way. The returned turn says how.
+// If the turn ends without an answer, the error is also ErrNoAnswer. The returned turn says
+// how it ended.
 func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
 	return typedAnswer[T](ctx, s, func(t *turn) EndReason { return t.user(text, parts) })
 }
 
-// ResumeAnswer resumes a turn of [Answer] that is parked, or that was running when its process
-// ended, and returns its final answer. [Session.Resume] resumes such a turn too: the answer is
-// then [Turn].Answer. T must be the type that Answer was called with.
+// ResumeAnswer resumes a turn of [Answer] and returns its final answer. The turn is parked,
+// or its process ended while the turn was running. T must be the type that Answer was
+// called with. [Session.Resume] can resume such a turn too: the answer is then in
+// [Turn].Answer.
 func ResumeAnswer[T any](ctx context.Context, s *Session) (T, *Turn, error) {
 	return typedAnswer[T](ctx, s, (*turn).resume)
 }
@@ -67,14 +69,14 @@ func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReas
 	return value, turn, nil
 }
 
-// wanted is the answer that a turn must give.
+// wanted describes the structured output that a turn must give.
 type wanted struct {
 	schema json.RawMessage
 	input  *typeschema.Type   // nil if only the schema is known
-	check  func([]byte) error // nil likewise
+	check  func([]byte) error // nil if only the schema is known
 }
 
-// wantedAnswer describes answers of a type, and returns the function that decodes them.
+// wantedAnswer describes an answer of type T, and returns the function that decodes it.
 func wantedAnswer[T any]() (*wanted, func([]byte) (T, error), error) {
 	type wrapped struct {
 		Answer T `json:"answer" jsonschema:"the answer" required:"true"`
@@ -107,12 +109,12 @@ func wantedAnswer[T any]() (*wanted, func([]byte) (T, error), error) {
 	return w, decode, nil
 }
 
-// bindAnswer gives the turn the tool for its answer, if it must give one.
+// bindAnswer adds the tool final_answer to a turn that must give structured output.
 func (t *turn) bindAnswer() {
 	if t.state.Answer == nil {
 		return
 	}
-	if t.wanted == nil { // the turn was resumed by a caller that does not know the type
+	if t.wanted == nil { // the caller resumed the turn without knowing the type
 		t.wanted = &wanted{schema: t.state.Answer}
 	}
 	check := t.wanted.check
@@ -139,9 +141,9 @@ func (t *turn) bindAnswer() {
 	t.request.extra = append(t.request.extra, bound)
 }
 
-// shapeAnswer makes a request ask for the answer: by its format, if the model can do that, and
-// by the tool otherwise. The model must call the tool if there is no other one, or if it has
-// answered in text before.
+// shapeAnswer makes a request ask for structured output. If the model supports it, the
+// request has a format; otherwise it has the tool final_answer. The model must call the
+// tool if it has no other tool, or if it has answered in text before.
 func (t *turn) shapeAnswer(req *Request) {
 	if t.request.answer == nil {
 		return
@@ -162,7 +164,7 @@ func (t *turn) shapeAnswer(req *Request) {
 	}
 }
 
-// faultsOf returns what is wrong with a text as the answer.
+// faultsOf returns the reasons why a text is not a valid answer.
 func (t *turn) faultsOf(text string) []string {
 	faults := t.request.answer.validate(json.RawMessage(text))
 	if len(faults) == 0 && t.wanted.check != nil {
@@ -173,11 +175,12 @@ func (t *turn) faultsOf(text string) []string {
 	return faults
 }
 
-// answered returns the answer that the turn has given, or nil: the input of the last call of
-// final_answer that succeeded, or else the last text, if it is an answer.
+// answered returns the turn's answer, or nil. The answer is the input of the last
+// successful call of final_answer. Without such a call, it is the last text, if that text
+// is a valid answer.
 func (t *turn) answered() json.RawMessage {
 	if t.request.answer == nil {
-		t.bindAnswer() // a turn that has only its end phases left
+		t.bindAnswer() // a resumed turn that must run only its end phases
 	}
 	if t.request.answer == nil || t.state.Parked {
 		return nil
@@ -204,15 +207,15 @@ func (t *turn) answered() json.RawMessage {
 	return nil
 }
 
-// askForMissing makes the turn continue if the model has not given the answer it must
-// give. It reports false after a few attempts.
+// askForMissing reports whether the turn must continue because the model has not given its
+// answer. It then adds a reminder for the model. After a few attempts it reports false.
 func (t *turn) askForMissing() bool {
 	const tries = 3
 	if t.request.answer == nil || t.state.Missed >= tries {
 		return false
 	}
 	text := "Give your final answer by calling the tool " + finalAnswer + ", and not as text."
-	if said := strings.TrimSpace(t.text); strings.HasPrefix(said, "{") { // it was asked for JSON, or wrote some
+	if said := strings.TrimSpace(t.text); strings.HasPrefix(said, "{") { // the model wrote JSON
 		faults := t.faultsOf(said)
 		if len(faults) == 0 {
 			return false

@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// Approval is a question to a person: may this call run? It holds a hash of the input. The
-// input itself is in the transcript.
+// Approval is a question to a person: may this call run? The approval holds only a hash of
+// the call's input. The input itself is in the transcript.
 //
-// The reasons and the pattern of a scope may quote the call. A store that keeps approvals
-// in tables stores these texts separately, with the transcript, so that approvals can be
-// shared and kept for a long time.
+// Reasons, and the pattern of a scope, may quote the call. A store that keeps approvals in
+// tables stores these texts with the transcript. The rest of an approval can then be shared
+// and kept for a long time.
 type Approval struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
 	Turn    string `json:"turn"`
 	Call    string `json:"call"`
 	Tool    string `json:"tool"`
-	// Hash is the canonical hash of the final input. If the floor says where the paths of
-	// the call lead, hashes of those places follow, after a plus sign.
+	// Hash is the canonical hash of the final input. If the floor says which files the
+	// paths of the call lead to ([Authorization].Places), a plus sign and hashes of these
+	// places follow.
 	Hash string `json:"hash"`
-	// Reason is why approval is needed, in the words of the hook or the floor.
+	// Reason says why approval is needed. The text is from the hook or the floor.
 	Reason string `json:"reason"`
-	// By is who asked: a subscription, or the guard, zone or rule of the floor. It is a
-	// name and quotes nothing. Floor reports whether it was the floor.
+	// By is who asked: a subscription, or a guard, zone or rule of the floor. By never
+	// quotes the call. Floor reports whether the floor asked.
 	By      string    `json:"by"`
 	Floor   bool      `json:"floor,omitempty"`
 	Asked   time.Time `json:"asked"`
@@ -35,21 +36,21 @@ type Approval struct {
 
 // Decision answers an approval.
 type Decision struct {
-	// Approval is the id of the approval, and Hash identifies the input. A decision holds
+	// Approval is the id of the approval. Hash identifies the input: the decision is valid
 	// for that input only.
 	Approval string `json:"approval"`
 	Hash     string `json:"hash"`
 	Allow    bool   `json:"allow"`
 	// Scope says which calls an approval covers. Defaults to this call only.
 	Scope ApprovalScope `json:"scope,omitzero"`
-	// By is who decided: a person's name, a subscription, expiry or cancel.
+	// By is who decided: a person or a subscription, or "expiry" or "cancel".
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 	Time   time.Time `json:"time"`
 }
 
-// Accepts returns why a decision about the approval is invalid: ErrDecided, ErrWrongHash,
-// ErrExpired or ErrScope. It returns nil for a valid one. Stores call it.
+// Accepts returns nil if a store may record the decision. Otherwise it returns ErrDecided,
+// ErrWrongHash, ErrExpired or ErrScope. Stores call it.
 func (a *Approval) Accepts(d Decision, now time.Time) error {
 	switch {
 	case a.Decided != nil:
@@ -69,7 +70,7 @@ func (a *Approval) expired(now time.Time) bool {
 	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }
 
-// Errors of an invalid Decision, for errors.Is.
+// Errors of an invalid Decision. Use errors.Is.
 var (
 	ErrDecided   = errors.New("belay: the approval has been decided")
 	ErrWrongHash = errors.New("belay: the decision is about another input")

@@ -4,17 +4,17 @@ import (
 	"fmt"
 )
 
-// Child is the run of a subagent below a tool call.
+// Child describes the run of a subagent, which a tool call starts.
 type Child struct {
-	// Name is the subagent's name, and Prompt is its task.
+	// Name is the subagent's name. Prompt is its task.
 	Name, Prompt string
 	// Run is the run's id. Defaults to a new id.
 	Run string
-	// Isolated lets the child's own agent ask its questions. Defaults to false: the
-	// parent's Approver and Asker are used.
+	// Isolated makes the child use the Approver and the Asker of its own agent. Defaults to
+	// false: the child uses the parent's.
 	Isolated bool
-	// Ends says that an earlier run, which was parked or interrupted, ends and is not
-	// resumed. subagent.start does not fire. Defaults to false: a new run.
+	// Ends ends an earlier run, which was parked or interrupted, and does not resume it.
+	// The phase subagent.start does not fire. Defaults to false: a new run.
 	Ends bool
 }
 
@@ -23,9 +23,9 @@ type ChildError struct {
 	Name string
 	// Status is error, aborted or denied.
 	Status string
-	// Message says why.
+	// Message explains the status.
 	Message string
-	// Text is the child's last text.
+	// Text is the last text of the child.
 	Text string
 
 	err error

@@ -9,42 +9,43 @@ import (
 	"sync"
 )
 
-// Controls let a directive, a tool, or an extension that expands messages act on the turn
-// that it is part of. They work until it returns: ErrOver. The controls of a tool are safe
-// for concurrent use. Others may be used only by the goroutine that got them.
+// Controls let a directive, a tool or an [InputExtension] act on its turn. When that code
+// has returned, the methods fail with ErrOver. The controls of a tool are safe for
+// concurrent use. Use other controls only on the goroutine that got them.
 type Controls struct {
 	turn *turn
-	// call is the id of the tool call; empty for others.
+	// call is the id of the tool call. It is empty for directives and extensions.
 	call string
-	// said is the message that is being submitted; nil for a tool.
+	// said is the message that is being submitted. It is nil for a tool.
 	said *submitted
 
-	using sync.RWMutex // held for reading while the turn is used
+	using sync.RWMutex // read-locked while a method uses the turn
 	over  bool
 }
 
 // ErrOver says that the directive, tool or extension that got the controls has returned.
 var ErrOver = errors.New("belay: these controls are no longer valid: the call they were for has returned")
 
-// Controls returns what the tool can do with the turn, until it returns. It is nil for a
-// call outside a turn, as in a test.
+// Controls returns the tool's controls of the turn. They work until the tool returns. The
+// result is nil for a call outside a turn, for example in a test.
 func (i *Invocation) Controls() *Controls { return i.controls }
 
-// Progress tells those who watch how far the call is. It does nothing once the call is over.
+// Progress sends an event that says how far the call is. It does nothing after the call has
+// returned.
 func (i *Invocation) Progress(text string) {
 	if i.controls != nil {
-		_ = i.controls.Emit(Event{Kind: EventToolProgress, Call: &CallPart{ID: i.ID, Tool: i.Tool}, Text: text}) // nobody needs it any more
+		_ = i.controls.Emit(Event{Kind: EventToolProgress, Call: &CallPart{ID: i.ID, Tool: i.Tool}, Text: text}) // the only error is ErrOver
 	}
 }
 
-// close ends the use of the turn through the controls.
+// close makes all later calls of methods fail with ErrOver.
 func (c *Controls) close() {
 	c.using.Lock()
 	defer c.using.Unlock()
 	c.over = true
 }
 
-// enter holds the turn until leave is called. It fails if the turn is over.
+// enter makes close wait until leave is called. It fails if close was called before.
 func (c *Controls) enter(doing string) error {
 	if c == nil {
 		return fmt.Errorf("%s: %w", doing, ErrOver)
@@ -59,8 +60,8 @@ func (c *Controls) enter(doing string) error {
 
 func (c *Controls) leave() { c.using.RUnlock() }
 
-// Agent returns the agent that runs the turn: tools, directives and hooks can be added to
-// it, and removed with their leases.
+// Agent returns the agent that runs the turn. You can add tools, directives and hooks to
+// it, and remove them with their leases.
 func (c *Controls) Agent() *Agent { return c.turn.agent }
 
 // Store returns the store of the agent's sessions.
@@ -71,8 +72,8 @@ func (c *Controls) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return c.turn.agent.store.Read(ctx, c.turn.session.id, 0)
 }
 
-// Append adds a message with the role user. It is stored in front of the message that began
-// the turn or, for a tool, behind the results of its step.
+// Append adds a message with the role user. A directive's message is stored before the
+// user's message, a tool's message after the results of its step.
 func (c *Controls) Append(parts ...Part) error {
 	if err := c.enter("append"); err != nil {
 		return err
@@ -96,11 +97,11 @@ func (c *Controls) Append(parts ...Part) error {
 	return nil
 }
 
-// UseModel switches to another model for the rest of this turn, from the next request on.
+// UseModel switches to another model from the next request on, for this turn only.
 func (c *Controls) UseModel(model Model) error { return c.swap(model, false) }
 
-// KeepModel switches to another model for the rest of this turn, from the next request on,
-// and for later turns of the session. See [Session.SetModel].
+// KeepModel switches to another model from the next request on, also for later turns of the
+// session. See [Session.SetModel].
 func (c *Controls) KeepModel(model Model) error { return c.swap(model, true) }
 
 func (c *Controls) swap(model Model, keep bool) error {
@@ -124,8 +125,8 @@ func (c *Controls) swap(model Model, keep bool) error {
 	return nil
 }
 
-// FindModel finds a model by its name, with [Options.Models]. The empty name is the agent's
-// own model.
+// FindModel finds a model by its name, with [Options.Models]. An empty name means the
+// agent's own model.
 func (c *Controls) FindModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	return c.turn.agent.findModel(ctx, name)
 }
@@ -145,8 +146,8 @@ func (c *Controls) Model() ModelInfo {
 	return c.turn.model.info
 }
 
-// Compact summarizes the context: at once for a directive, before the next request for a
-// tool.
+// Compact summarizes the context. For a directive this happens at once, for a tool before
+// the next request.
 func (c *Controls) Compact() error {
 	if err := c.enter("compact"); err != nil {
 		return err
@@ -162,7 +163,8 @@ func (c *Controls) Compact() error {
 	return nil
 }
 
-// Usage returns the usage of the turn so far, and of the session before it.
+// Usage returns the usage of the turn so far, and the usage of the session before this
+// turn.
 func (c *Controls) Usage() (turn, session Usage) {
 	if c.enter("usage") != nil {
 		return Usage{}, Usage{}
@@ -182,8 +184,8 @@ func (c *Controls) Tools() []ToolDeclaration {
 	return slices.Clone(c.turn.request.tools.declared)
 }
 
-// Emit sends an event to the stream and the watchers of the session. Its number, its time
-// and its place are filled in.
+// Emit sends an event to the stream and the watchers of the session. Emit sets its number,
+// its time, and the fields that say which session, turn and step it belongs to.
 func (c *Controls) Emit(event Event) error {
 	if err := c.enter("emit"); err != nil {
 		return err
@@ -193,12 +195,13 @@ func (c *Controls) Emit(event Event) error {
 	return nil
 }
 
-// Ask asks the user a question and waits for the answer. ErrNobody: the agent has no Asker.
+// Ask asks the user a question and waits for the answer. It returns ErrNobody if the agent
+// has no Asker.
 func (c *Controls) Ask(ctx context.Context, question string) (string, error) {
 	if err := c.enter("ask"); err != nil {
 		return "", err
 	}
-	c.leave() // a person may take long
+	c.leave() // do not block close while a person thinks
 	asker := c.turn.asking().agent.opts.Asker
 	if asker == nil {
 		return "", fmt.Errorf("ask: %w", ErrNobody)

@@ -11,39 +11,39 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Directive is a slash command: a name that users type with a slash in front, such as
-// /compact, and what it does. It may be anywhere in a message, between spaces.
+// Directive is a slash command, such as /compact. Users type its name after a slash,
+// anywhere in a message, with spaces around it.
 type Directive struct {
-	// Name is what follows the slash: an ASCII letter, then letters, digits, _ and -. It is
-	// case-sensitive.
+	// Name is the text after the slash: an ASCII letter, then letters, digits, _ and -. The
+	// name is case-sensitive.
 	Name string
-	// Description says in one line what it does, for lists.
+	// Description says in one line what the directive does. Lists of directives show it.
 	Description string
-	// Run is called each time a message has the name, before the message is stored and the
-	// model is asked. An error ends the turn, and the message is not stored.
+	// Run is called for each occurrence of the name in a message, before the message is
+	// stored and sent to the model. An error ends the turn, and the message is not stored.
 	Run func(ctx context.Context, use *DirectiveUse) (DirectiveOutcome, error)
 }
 
-// DirectiveUse is a directive in a message.
+// DirectiveUse is one occurrence of a directive in a message.
 type DirectiveUse struct {
 	Name string
-	// Typed is the text that the user typed, after user.prompt.submit.
+	// Typed is the text that the user typed, after the hooks of user.prompt.submit.
 	Typed string
-	// Text is the same text with a placeholder for each name, after the directives before
-	// this one.
+	// Text is the same text, with a [Placeholder] for each name. Directives before this one
+	// may have changed it.
 	Text string
-	// Rest is the text after the name, without the space around it.
+	// Rest is the text after the name, without leading and trailing space.
 	Rest string
 	// Parts are the images and files of the message.
 	Parts []Part
 	// Controls work until Run returns.
 	Controls *Controls
 
-	more bool // other names have not been handled yet
+	more bool // Belay has not yet handled all names in the message
 }
 
-// Alone reports whether the message has nothing else to do: no other text, no skill, and no
-// later directive. The directive may then send a Reply.
+// Alone reports whether the message contains nothing but this directive: no other text, no
+// image or file, no skill, and no later directive. The directive may then send a Reply.
 func (u *DirectiveUse) Alone() bool {
 	return !u.more && len(u.Parts) == 0 && strings.TrimSpace(withoutPlaceholders(u.Text)) == ""
 }
@@ -51,10 +51,10 @@ func (u *DirectiveUse) Alone() bool {
 // DirectiveOutcome is what a directive does with a message. The zero value leaves the
 // message as it is.
 type DirectiveOutcome struct {
-	// Text replaces the text for everything that follows, even if it is empty. Nil keeps
+	// Text replaces the message's text, even if Text points to an empty string. Nil keeps
 	// the text.
 	Text *string
-	// Reply answers instead of the model. The message and the answer are stored. Later
+	// Reply answers instead of the model. Belay stores the message and the answer. Later
 	// directives and skills do not run.
 	Reply *Reply
 }
@@ -63,15 +63,16 @@ type DirectiveOutcome struct {
 type Reply struct {
 	// Text is the answer.
 	Text string
-	// Reason is how the turn ends. It cannot be parked or aborted. Defaults to EndTurn.
+	// Reason is how the turn ends. EndParked and EndAborted are invalid. Defaults to
+	// EndTurn.
 	Reason EndReason
-	// Why explains the reason. Defaults to nothing.
+	// Why explains Reason. Defaults to nothing.
 	Why string
-	// Usage is what the answer cost, if another model produced it. Defaults to nothing.
+	// Usage is the cost of the answer, if another model produced it. Defaults to nothing.
 	Usage Usage
 }
 
-// check refuses an end reason that a reply cannot have.
+// check returns an error if a reply has an invalid end reason.
 func (r *Reply) check() error {
 	switch r.Reason {
 	case "", EndTurn, EndMaxSteps, EndBudget, EndRefused, EndBlocked, EndStuck, EndError:
@@ -87,8 +88,8 @@ const (
 	nameKind         = "skill"
 )
 
-// Placeholder returns the text that replaces /name in a stored message, so that it is not
-// run again. If skill is true, the name is that of a skill.
+// Placeholder returns the text that replaces /name in a stored message, so that Belay does
+// not run the directive again. If skill is true, the name is the name of a skill.
 func Placeholder(name string, skill bool) string {
 	kind := directiveKind
 	if skill {
@@ -164,19 +165,18 @@ func (a *Agent) Directives() []Directive {
 // TypedName is a name that users can type with a slash in front.
 type TypedName struct {
 	Name, Description string
-	// From is the extension that has the name; empty for a directive.
+	// From is the extension that owns the name. It is empty for a directive.
 	From string
-	// Aliases are other names that do the same. Defaults to none.
+	// Aliases are other names for the same thing. Defaults to none.
 	Aliases []string
 }
 
-// TypedNames returns what users can type with a slash in front: the directives, by name,
-// and then the names of extensions. A name that occurs twice is listed once, for the
-// directive or the earlier extension.
+// TypedNames returns the names that users can type after a slash: first the directives,
+// sorted by name, then the names of extensions. It lists each name once. A directive comes
+// before an extension, and an earlier extension before a later one.
 func (a *Agent) TypedNames() []TypedName { return a.typedNames(a.reach()) }
 
-// TypedNames returns those names of the agent that the turn may use: a subagent may have
-// fewer.
+// TypedNames returns the agent's names that this turn may use. A subagent may have fewer.
 func (c *Controls) TypedNames() []TypedName { return c.turn.agent.typedNames(c.turn.reach()) }
 
 func (a *Agent) typedNames(reach Reach) []TypedName {
@@ -202,15 +202,15 @@ func (a *Agent) typedNames(reach Reach) []TypedName {
 	return names
 }
 
-// boundName is a name in a message and the directive or extension that has it.
+// boundName is a name in a message, with the directive or extension that owns it.
 type boundName struct {
 	scan.Token
 	directive *Directive
 	extension *attached // nil for a directive
 }
 
-// bindNames finds the directives and extensions whose names are in a text. Other names stay
-// as they were typed. Extensions are asked once for each name.
+// bindNames finds the names in a text that belong to a directive or an extension. It asks
+// the extensions once for each name.
 func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	tokens := scan.Tokens(text)
 	if len(tokens) == 0 {
@@ -219,7 +219,7 @@ func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	directives := *a.directives.Load()
 	extensions := a.composed.Load().extensions
 	owners := make(map[string]int)
-	var binds []func(string) bool // by extension; nil for one without names
+	var binds []func(string) bool // by extension; nil for an extension without names
 	for _, x := range extensions {
 		_, b := a.namesOf(x, reach)
 		binds = append(binds, b)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Environment describes where an agent works, in a block of the prompt after its
-// instructions.
+// Environment tells the model where the agent works. It is a block of the prompt after the
+// agent's instructions.
 type Environment struct {
-	// Dir is the working directory. Shell is the shell that runs commands. An empty one is
-	// left out.
+	// Dir is the working directory. Shell is the shell that runs commands. The block leaves
+	// out an empty field.
 	Dir, Shell string
 	// Now returns the time. Defaults to the machine's clock.
 	Now func() time.Time
 }
 
-// block returns the environment on a day.
+// block returns the block of the prompt, with the given date.
 func (e *Environment) block(day string) string {
 	lines := []string{"Operating system: " + runtime.GOOS, "Platform: " + runtime.GOOS + "/" + runtime.GOARCH}
 	if e.Shell != "" {
@@ -36,7 +36,8 @@ func (e *Environment) day() string {
 	return now().Format(time.DateOnly)
 }
 
-// today returns the base prompt. It is rebuilt when the extensions or the date change.
+// today returns the base prompt of the agent. It is built again when the extensions or the
+// date change.
 func (a *Agent) today() *prompt {
 	c, day := a.composed.Load(), ""
 	if a.opts.Environment != nil {

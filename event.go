@@ -16,7 +16,7 @@ const (
 	EventThinkingDelta     EventKind = "thinking_delta"
 	EventToolUse           EventKind = "tool_use"
 	EventToolUseResult     EventKind = "tool_use_result"
-	EventToolProgress      EventKind = "tool_progress" // progress of a call, in the tool's words
+	EventToolProgress      EventKind = "tool_progress" // progress of a call; the text is from the tool
 	EventModelResponse     EventKind = "model_response"
 	EventTokenConsumption  EventKind = "token_consumption" //nolint:gosec // tokens of a model, no credentials
 	EventCompactionStart   EventKind = "compaction_start"
@@ -28,20 +28,21 @@ const (
 	EventApprovalRequested EventKind = "approval_requested"
 	EventApprovalDecided   EventKind = "approval_decided"
 	EventHookRun           EventKind = "hook_run"
-	EventHookOutput        EventKind = "hook_output"    // output of a hook, for users
-	EventHookFailed        EventKind = "hook_failed"    // a hook failed, with what it said
-	EventTurnContinued     EventKind = "turn_continued" // turn.stop made the turn continue
+	EventHookOutput        EventKind = "hook_output"    // output of a hook; the user should see it
+	EventHookFailed        EventKind = "hook_failed"    // a hook failed; the event has its error output
+	EventTurnContinued     EventKind = "turn_continued" // a hook of turn.stop made the turn continue
 	EventError             EventKind = "error"
 	EventTurnEnd           EventKind = "turn_end"
 )
 
-// Event reports what happens in a turn. Its kind determines which fields are set.
+// Event reports something that happened in a turn. The kind determines which fields are
+// set.
 type Event struct {
-	// Seq counts the events of a session since it was opened. It is 0 for an event of what
-	// is stored. A watcher that misses events gets a [MissedError].
+	// Seq counts the events of a session since the session was opened. It is 0 for an event
+	// that Belay makes from the store. A watcher that misses events gets a [MissedError].
 	Seq uint64 `json:"seq,omitempty"`
-	// Position is where to continue after this event, also in another process: see
-	// WatchOptions.After. Only a watcher that was given a position gets it.
+	// Position says where to continue watching after this event, also in another process:
+	// see WatchOptions.After. Only a watcher that was started with a position gets it.
 	Position string    `json:"position,omitempty"`
 	Kind     EventKind `json:"type"`
 	Time     time.Time `json:"time"`
@@ -49,59 +50,60 @@ type Event struct {
 	Turn     string    `json:"turn"`
 	Step     int       `json:"step,omitempty"`
 	Agent    string    `json:"agent"`
-	// Run, Parent and Depth identify the run of a subagent. They are empty for the main
+	// Run, Parent and Depth identify the run of a subagent. They are zero for the main
 	// agent.
 	Run    string `json:"run,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	Depth  int    `json:"depth,omitempty"`
 
 	// Text depends on the kind: a delta, the message of an error, the output of a hook, why
-	// a turn continues, or the name of what was invoked. In an approval_decided it is what
-	// the approver answered, if the approval was already decided elsewhere. In a
-	// hook_failed it is the end of the hook's error output, at most 2 KiB, which no record
-	// holds.
+	// a turn continues, or the name of the directive, skill or subagent.
+	//
+	// For approval_decided, Text is the approver's answer if somebody else had already
+	// decided. For hook_failed, it is the end of the hook's error output, at most 2 KiB. No
+	// record contains this output.
 	Text string `json:"text,omitempty"`
 	// By is the subscription of a hook_output, a hook_failed or a turn_continued.
 	By string `json:"by,omitempty"`
-	// Diagnostic is the phase and the failure of a hook_failed, as in the record of the
-	// run.
+	// Diagnostic is the phase and the failure of a hook_failed. The record of the hook run
+	// has the same diagnostic.
 	Diagnostic *hook.Diagnostic `json:"diagnostic,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
 	Invoked *InvokedEvent `json:"invoked,omitempty"`
-	// Subagent describes the child of a subagent_invoked or a subagent_completed. Run is
-	// the child's run.
+	// Subagent describes the child of a subagent_invoked or a subagent_completed. The field
+	// Run is then the id of the child's run.
 	Subagent *SubagentEvent `json:"subagent,omitempty"`
 	// Call is the tool call of a tool_use or tool_use_result.
 	Call *CallPart `json:"call,omitempty"`
 	// Result is the result of the call.
 	Result *Result `json:"result,omitempty"`
-	// Message is the stored response of a model_response, the summary of a compaction_end,
-	// or the user's message of a turn_start that comes from the store.
+	// Message is the stored response of a model_response, or the summary of a
+	// compaction_end. For a turn_start that comes from the store, it is the user's message.
 	Message *Message `json:"message,omitempty"`
-	// Usage is the usage of the step, in a token_consumption.
+	// Usage is the usage of the step. Only token_consumption has it.
 	Usage *Usage `json:"usage,omitempty"`
 	// Approval is the approval that is requested or decided.
 	Approval *Approval `json:"approval,omitempty"`
-	// HookRun is the record of a hook whose visibility is user_visible; its
-	// subscription is in Text.
+	// HookRun is the record of a hook run. Only hooks whose visibility is user_visible have
+	// this event. Text is the subscription.
 	HookRun *hook.Run `json:"hook_run,omitempty"`
-	// Retry says, in an error, that the attempt is repeated. Discard what was streamed of
-	// this step.
+	// Retry is set in an error event if Belay repeats the attempt. Discard the text of this
+	// step that you have received.
 	Retry bool `json:"retry,omitempty"`
-	// End is the result of the turn, in a turn_end.
+	// End is the result of the turn. Only turn_end has it.
 	End *Turn `json:"end,omitempty"`
 
-	stored int64 // the last message that was stored when it happened
-	turns  int   // the number of the turn, in a turn_end
+	stored int64 // the number of the last message that was stored before this event
+	turns  int   // the number of the turn; only turn_end has it
 }
 
-// Sources of an invocation.
+// Sources of an [InvokedEvent].
 const (
 	SourceUser  = "user"
 	SourceAgent = "agent"
 )
 
-// InvokedEvent describes a directive or a skill that is about to run.
+// InvokedEvent describes a directive or a skill that will run.
 type InvokedEvent struct {
 	Name string `json:"name"`
 	// Source is user or agent.
@@ -115,7 +117,7 @@ type SubagentEvent struct {
 	Name string `json:"name"`
 	// Prompt is the child's task, when it begins.
 	Prompt string `json:"prompt,omitempty"`
-	// Status is how it ended: success, error, aborted, denied or parked.
+	// Status says how the run ended: success, error, aborted, denied or parked.
 	Status string `json:"status,omitempty"`
 	// Message explains a status other than success.
 	Message string `json:"message,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// An agent that runs already gets an extension, and loses it again.
+// Add an extension to a running agent, and remove it again.
 func ExampleAgent_Add() {
 	ctx := context.Background()
 	agent, err := belay.New(scripted.New(nil, nil), nil)

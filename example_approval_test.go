@@ -30,8 +30,8 @@ func deployTool() belay.Tool {
 	}, nil)
 }
 
-// A turn that needs approval parks: it costs a row in the store and no goroutine. Someone
-// decides, and the turn continues.
+// A turn that needs approval parks. It then needs only a row in the store and no goroutine.
+// Someone decides, and the turn continues.
 func ExampleSession_Resume() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{
@@ -87,7 +87,7 @@ func (p person) Approve(_ context.Context, q belay.Question) (belay.Decision, er
 
 // docs:end approver
 
-// With an Approver the turn waits for the answer instead.
+// With an Approver, the turn does not park but waits for the answer.
 func ExampleApprover() {
 	model := scripted.New([]scripted.Step{
 		{Calls: []scripted.Call{{Tool: "deploy", Input: `{"env": "prod"}`}}},

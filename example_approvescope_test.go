@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A yes can reach further than the call that was asked about: for the session, until
-// somebody takes it back.
+// An approval can cover more than one call: all calls of the tool in this session, until
+// somebody revokes it.
 func ExampleScope() {
 	ctx := context.Background()
 	deploy := func(env string) scripted.Step {

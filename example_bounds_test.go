@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Limits and budgets end a turn in order: the transcript is whole, and the reason
-// says what happened.
+// Limits and budgets end a turn in an orderly way: the transcript is complete, and the
+// reason says what happened.
 func ExampleBudget() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A directive is a name that users type with a slash in front. It can rewrite the
-// message, answer in the model's place, or do something with the turn.
+// A directive is a name that users type after a slash. It can rewrite the message, answer
+// instead of the model, or act on the turn.
 func ExampleAgent_Define() {
 	// docs:begin directive
 	ctx := context.Background()
@@ -30,12 +30,12 @@ func ExampleAgent_Define() {
 	// docs:end directive
 
 	session := agent.Session("demo")
-	fmt.Println(must(session.Turn(ctx, "/loud")).Text) // the model is not asked
+	fmt.Println(must(session.Turn(ctx, "/loud")).Text) // Belay does not call the model
 	fmt.Println(must(session.Turn(ctx, "/loud tidy the changelog")).Text)
 	for message := range session.Messages(ctx) {
 		fmt.Printf("%s: %s\n", message.Role, message.Text())
 	}
-	_ = lease.Close() // from the next message on it is text again
+	_ = lease.Close() // from the next message on, /loud is plain text
 	fmt.Println(len(agent.Directives()))
 	// Output:
 	// What shall I say louder?

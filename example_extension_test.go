@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// House is a subsystem: it brings a tool, a hook and a line of the system prompt,
-// and looks at what users type.
+// House is an extension. It provides a tool, a hook, a directive and a line of the system
+// prompt.
 type House struct{ Rules []string }
 
 var (
@@ -21,28 +21,28 @@ var (
 	_ belay.DirectiveExtension = House{}
 )
 
-// Name appears in errors.
+// Name returns the name, which appears in errors.
 func (House) Name() string { return "house" }
 
-// Fragment is part of every system prompt.
+// Prompt returns a fragment for every system prompt.
 func (House) Prompt(belay.AgentConfig) (fragment, resources string) {
 	return "The tool house_rules returns the rules of the house.", ""
 }
 
-// Tools brings a tool.
+// Tools returns a tool.
 func (h House) Tools() []belay.Tool {
 	return []belay.Tool{belay.NewTool("house_rules", "Tells the rules of the house.",
 		func(context.Context, struct{}) ([]string, error) { return h.Rules, nil }, nil)}
 }
 
-// Hooks brings a fact to every turn.
+// Hooks returns a hook that adds a fact to every turn.
 func (h House) Hooks() []hook.Subscription {
 	return []hook.Subscription{belay.TurnPrePromptContext.On("house", func(context.Context, belay.TurnSoFar) (belay.PromptContext, error) {
 		return belay.PromptContext{Entries: []belay.ContextEntry{{ID: "house", Text: fmt.Sprintf("There are %d rules.", len(h.Rules))}}}, nil
 	}, nil)}
 }
 
-// Directives answer /rules without asking the model.
+// Directives returns /rules, which answers without the model.
 func (h House) Directives() []belay.Directive {
 	return []belay.Directive{{
 		Name: "rules", Description: "tell the rules of the house",
@@ -52,7 +52,7 @@ func (h House) Directives() []belay.Directive {
 	}}
 }
 
-// A subsystem is a Go value with a name and any of a few interfaces.
+// An extension is a Go value with a name and some of the extension interfaces.
 func ExampleExtension() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{{Text: "Welcome."}}, nil)
@@ -61,7 +61,7 @@ func ExampleExtension() {
 	fmt.Println(must(agent.Session("demo").Turn(ctx, "/rules")).Text)
 	fmt.Println(must(agent.Session("demo").Turn(ctx, "Hello")).Text)
 
-	sent := model.Requests()[0] // the only one: /rules cost none
+	sent := model.Requests()[0] // the only request: /rules needed none
 	fmt.Println(sent.System)
 	fmt.Println(sent.Messages[len(sent.Messages)-1].Text())
 	// Output:

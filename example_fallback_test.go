@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// If the first model cannot answer, the second one does.
+// If the first model fails, the second model answers.
 func ExampleFallback() {
 	first := scripted.New([]scripted.Step{
 		{Fault: &scripted.Fault{Kind: belay.ModelAuth, Status: 401}},

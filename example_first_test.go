@@ -44,7 +44,7 @@ func noProd(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 
 // docs:end first-hook
 
-// A hook is a function on a phase. Install it, and it is asked.
+// A hook is a function that is called at a phase.
 func Example() {
 	ctx := context.Background()
 	// docs:begin first-run
@@ -90,7 +90,7 @@ func TestNoProd(t *testing.T) {
 
 // docs:end first-test
 
-// must stops an example that cannot go on.
+// must stops an example after an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

@@ -9,8 +9,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A denied call is a verdict and no error: the model gets the reason, and the turn
-// continues.
+// A denied call is not an error: the model gets the reason, and the turn continues.
 func Example_gate() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{
@@ -50,7 +49,7 @@ func Example_gate() {
 	// "" written: /srv/drafts/notes.md
 }
 
-// check stops an example that cannot go on.
+// check stops an example after an error.
 func check(err error) {
 	if err != nil {
 		panic(err)

@@ -81,7 +81,7 @@ func stream(w http.ResponseWriter, events iter.Seq2[belay.Event, error]) {
 
 // docs:end http
 
-// An agent behind net/http: a turn, a parked approval, a decision, and the rest of the turn.
+// An agent behind net/http: a turn that parks, the decision, and the rest of the turn.
 func Example_http() {
 	model := scripted.New([]scripted.Step{
 		{Calls: []scripted.Call{{Tool: "deploy", Input: `{"env": "staging"}`}}},

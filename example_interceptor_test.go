@@ -37,8 +37,8 @@ var workspace = belay.Interceptor{
 
 // docs:end interceptor
 
-// Interceptors are Go code around the calls of a tool. They come before any hook,
-// so that hooks and floor judge what they left.
+// Interceptors are Go code around the calls of a tool. They run before all hooks, so hooks
+// and the floor check the rewritten input.
 func ExampleInterceptor() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

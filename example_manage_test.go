@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// Sessions of one user are labelled, listed by page and deleted.
+// Label the sessions of one user, list them page by page, and delete one.
 func Example_sessionsOfAUser() {
 	store := memstore.New(nil)
 	agent := must(belay.New(scripted.New([]scripted.Step{{Text: "Hello."}}, nil), &belay.Options{Store: store}))

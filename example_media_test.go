@@ -11,7 +11,7 @@ import (
 // picture is the content of a PNG file.
 var picture = []byte("\x89PNG\r\n\x1a\n")
 
-// Images and files go in with a message, and come out of tools.
+// User messages and tool results can contain images and files.
 func ExampleImage() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

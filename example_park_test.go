@@ -24,8 +24,8 @@ var build = belay.NewRawTool(belay.ToolDeclaration{
 
 // docs:end raw-tool
 
-// A tool that has to wait for long parks its call. When the turn is resumed, the tool is
-// called again and gets the name of what it waited for.
+// A tool that must wait for a long time parks its call. When the turn is resumed, the tool
+// is called again with the name that it passed to Park.
 func ExamplePark() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

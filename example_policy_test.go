@@ -39,7 +39,7 @@ var houseRules = belay.TurnPrePromptCompile.On("house-rules",
 
 // docs:end policy
 
-// Several hooks have a say in one setting without knowing of each other.
+// Several independent hooks can set the same setting.
 func Example_policy() {
 	runtime := must(hook.NewRuntime(belay.Phases(), nil))
 	must(runtime.Install(teamPolicy, fridayPolicy, houseRules))

@@ -23,7 +23,7 @@ var index = belay.NewTool("index", "Indexes the user's documents.", func(ctx con
 
 // docs:end progress-tool
 
-// A tool that takes long says how far it is.
+// A slow tool reports its progress.
 func ExampleControls_Emit() {
 	model := scripted.New([]scripted.Step{
 		{Calls: []scripted.Call{{Tool: "index", Input: `{}`}}},

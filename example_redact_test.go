@@ -29,7 +29,7 @@ func redact(_ context.Context, result belay.ToolResult) (belay.ToolReaction, err
 
 // docs:end redact
 
-// A hook that rewrites runs before all others: they see what it left.
+// Hooks that rewrite run first. The other hooks see the rewritten text.
 func Example_redact() {
 	runtime := must(hook.NewRuntime(belay.Phases(), nil))
 	must(runtime.Install(Redact))

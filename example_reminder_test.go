@@ -26,7 +26,7 @@ var sayWhen = belay.TurnStop.On("say-when", func(_ context.Context, s belay.Stop
 
 // docs:end reminder
 
-// What hooks tell the model is stored where the model read it.
+// Reminders of hooks are stored in the transcript, at the place where the model got them.
 func ExampleReminder() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A session is a conversation: a turn sees what was said in the turns before it.
-// A fork begins with part of it and goes its own way.
+// A session is a conversation: each turn sees the earlier turns. A fork begins with a copy
+// of the first messages.
 func ExampleSession() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{
@@ -52,7 +52,7 @@ func ExampleSession() {
 	//   4 assistant: Bob.
 }
 
-// Closing loses nothing: every process with the store can continue.
+// Closing a session loses nothing: every process that uses the store can continue it.
 func ExampleSession_Close() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{{Text: "Hello, Ann."}, {Text: "Welcome back."}}, nil)

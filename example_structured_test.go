@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Ask for a Go value and handle every outcome.
+// Ask for a Go value and handle all possible outcomes.
 func ExampleAnswer_outcomes() {
 	// docs:begin structured
 	type Invoice struct {

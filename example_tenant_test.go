@@ -47,7 +47,7 @@ var sameTenant = belay.ToolPre.On("same-tenant", func(ctx context.Context, call 
 
 // docs:end tenant-context
 
-// A value of the caller's context reaches hooks and tools.
+// Hooks and tools get the values of the caller's context.
 func ExampleSession_Turn_context() {
 	model := scripted.New([]scripted.Step{
 		{Calls: []scripted.Call{{Tool: "orders"}}},

@@ -14,7 +14,7 @@ type Triage struct {
 	Files    []string `json:"files" jsonschema:"the files that are to blame"`
 }
 
-// A turn can return a Go value. If the model gives something else, it gets the errors and
+// A turn can return a Go value. If the model's answer is invalid, it gets the errors and
 // tries again.
 func ExampleAnswer() {
 	ctx := context.Background()
@@ -30,7 +30,7 @@ func ExampleAnswer() {
 	fmt.Println(triage.Severity, triage.Files)
 	fmt.Println(turn.Reason, "after", turn.Steps, "steps")
 
-	// The messages to the model on the way:
+	// These messages told the model what was wrong:
 	for message, err := range agent.Session("demo").Messages(ctx) {
 		check(err)
 		for _, part := range message.Parts {

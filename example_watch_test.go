@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Any code can watch. A watcher never slows down a turn: if it is too slow, it learns how
-// many events it missed.
+// Any code can watch the events. A watcher never slows down a turn. If the watcher is too
+// slow, it gets the number of missed events.
 func ExampleAgent_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -1,5 +1,5 @@
 package belay
 
-// NewTransientStore lets the suite of stores see the one that agents have
-// without any.
+// NewTransientStore lets tests run the conformance suite on the store of agents without
+// Options.Store.
 func NewTransientStore() Store { return newTransientStore() }

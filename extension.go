@@ -9,7 +9,7 @@ import (
 )
 
 // Extension is a subsystem: a Go value with a name that implements any of the interfaces
-// below. The loop knows these interfaces and no subsystem.
+// below. The root package knows only these interfaces, not the subsystems.
 type Extension interface {
 	Name() string
 }
@@ -20,13 +20,13 @@ type ToolExtension interface {
 	Tools() []Tool
 }
 
-// StepToolExtension provides tools that may change between steps. A tool whose name the
-// agent already has is left out, with a diagnostic.
+// StepToolExtension provides tools that may change between steps. If the agent already has
+// a tool of the same name, Belay leaves out the extension's tool and reports a diagnostic.
 type StepToolExtension interface {
 	Extension
-	// StepTools returns the tools of an agent's next step. It is called before each model
-	// request. It should return the same values as long as they do not change: they are
-	// then checked only once.
+	// StepTools returns the tools for the agent's next step. Belay calls it before each
+	// model request. Return the same values as long as they do not change: Belay then
+	// checks them only once.
 	StepTools(agent string) []Tool
 }
 
@@ -45,37 +45,39 @@ type HookExtension interface {
 // PromptExtension adds text to the system prompt.
 type PromptExtension interface {
 	Extension
-	// Prompt returns a fragment, which comes after the agent's own instructions, and a
-	// line that lists the agent's resources, such as skills or servers, which comes after
-	// the fragments of all extensions. Both may be empty. [New] calls it once.
+	// Prompt returns two texts. The fragment comes after the agent's own instructions. The
+	// second text is a line that lists the agent's resources, such as skills or servers. It
+	// comes after the fragments of all extensions. Both may be empty. [New] calls Prompt
+	// once.
 	Prompt(agent AgentConfig) (fragment, resources string)
 }
 
-// RouteExtension runs the tools of bundles that hooks contribute, if the route of the
-// bundle is the extension's name.
+// RouteExtension runs the tools of a [ToolBundle] whose Route is the extension's name.
+// Hooks contribute such bundles.
 type RouteExtension interface {
 	Extension
 	Route(ctx context.Context, call *Invocation) (Result, error)
 }
 
-// InputExtension reads and changes user messages, after user.prompt.submit and the
-// directives and before the turn begins.
+// InputExtension reads and changes user messages. It runs after user.prompt.submit and the
+// directives, before the turn begins.
 type InputExtension interface {
 	Extension
-	// Expand returns what to do with the message. Extensions are called in order; each gets
-	// the text that the one before returned. An error ends the turn, and the message is not
-	// stored.
+	// Expand returns what to do with the message. Belay calls the extensions in order. Each
+	// gets the text that the previous one returned. An error ends the turn, and the message
+	// is not stored.
 	Expand(ctx context.Context, in Submission) (Expansion, error)
 }
 
-// NameExtension has names that users type with a slash in front, such as the names of
-// skills. Directives come first. The input of other extensions has such names as text.
+// NameExtension has names that users type after a slash, such as the names of skills. If a
+// directive has the same name, the directive runs. Other extensions get the names as plain
+// text.
 type NameExtension interface {
 	InputExtension
 	// Binds reports whether /name in a message to an agent belongs to the extension.
 	Binds(agent, name string) bool
-	// TypedNames returns the names that Binds reports for an agent, in the order in which
-	// users see them. Names that users need not see are left out.
+	// TypedNames returns the names for which Binds reports true, in the order in which
+	// users should see them. It may leave out names that users need not see.
 	TypedNames(agent string) []TypedName
 }
 
@@ -85,9 +87,10 @@ type Submission struct {
 	// Text is the user's text after hooks, directives and earlier extensions, with a
 	// [Placeholder] for each name of a directive or an extension.
 	Text string
-	// Typed is the text that the user typed, after user.prompt.submit.
+	// Typed is the text that the user typed, after the hooks of user.prompt.submit.
 	Typed string
-	// Names are the names of this extension in the message, in order and with repetitions.
+	// Names are the names in the message that belong to this extension, in order and with
+	// repetitions.
 	Names []string
 	// Controls work until Expand returns.
 	Controls *Controls
@@ -96,15 +99,16 @@ type Submission struct {
 // Expansion is what an extension does with a message. The zero value leaves the message as
 // it is.
 type Expansion struct {
-	// Text replaces the text, even if it is empty. Nil keeps the text.
+	// Text replaces the message's text, even if Text points to an empty string. Nil keeps
+	// the text.
 	Text *string
-	// Injected are messages in front of this one, with the role user.
+	// Injected are messages that are stored before this one, with the role user.
 	Injected []Injection
-	// Reply answers instead of the model. Later extensions are not called.
+	// Reply answers instead of the model. Belay does not call later extensions.
 	Reply *Reply
 }
 
-// Injection is a message in front of a user message.
+// Injection is a message that is stored before a user message.
 type Injection struct {
 	Parts []Part `json:"parts"`
 	// IsSkillInjection marks a message that a skill injects.
@@ -115,7 +119,7 @@ func (in Injection) message() *Message {
 	return &Message{Role: RoleUser, Kind: KindInjected, Parts: in.Parts, IsSkillInjection: in.IsSkillInjection}
 }
 
-// CloseExtension is closed with its agent.
+// CloseExtension is an extension with a Close method. [Agent.Close] calls it.
 type CloseExtension interface {
 	Extension
 	Close(ctx context.Context) error
@@ -127,24 +131,24 @@ type Planner interface {
 	Plan(ctx context.Context, turn TurnSoFar) (PreflightPlan, error)
 }
 
-// AgentConfig describes an agent to its extensions, when it is made and when it is closed.
-// Each call gets its own copy.
+// AgentConfig describes an agent to its extensions. Each call gets its own copy.
 type AgentConfig struct {
 	// ID distinguishes agents of the same name.
 	ID string
 	// Name is the agent's name.
 	Name string
-	// Instructions are the agent's own part of the prompt.
+	// Instructions are the agent's own part of the system prompt.
 	Instructions string
-	// Resources are Options.Resources.
+	// Resources are the agent's [Options.Resources].
 	Resources map[string][]string
-	// Tools are the names of the tools that the agent may use. They are set in Register.
+	// Tools are the names of the tools that the agent may use. Only Register and Unregister
+	// get them.
 	Tools []string
 }
 
-// BuildExtension changes the configuration of an agent. Build is called first, in the order
-// of the extensions, and may change the instructions and the resources. If it fails, or
-// changes something else, the agent is not made.
+// BuildExtension changes the configuration of an agent. Build is called before any other
+// method but Name, in the order of the extensions. It may change the instructions and the
+// resources. If Build fails or changes anything else, New fails.
 type BuildExtension interface {
 	Extension
 	Build(ctx context.Context, agent *AgentConfig) error
@@ -153,29 +157,29 @@ type BuildExtension interface {
 // RegisterExtension keeps state for each agent.
 type RegisterExtension interface {
 	Extension
-	// Register is called when an agent is made, before it can be used. If it fails, the
-	// agent is not made, and Unregister is called for the extensions that were called
-	// before.
+	// Register is called when an agent is made, before anybody can use it. If Register
+	// fails, New fails and calls Unregister of the extensions that were already registered.
 	Register(ctx context.Context, agent AgentConfig) error
-	// Unregister is called when an agent cannot be used any more, or when the extension is
-	// removed from it.
+	// Unregister is called when the agent is closed or replaced, or when the extension is
+	// removed.
 	Unregister(ctx context.Context, agent AgentConfig) error
 }
 
-// ScopeExtension restricts its own tools for an agent that may use only some of its
-// resources. Without it the names in Options.Resources are names of its tools and names
-// that users type, or patterns of [path.Match]. Subagents may use no more than the agent.
-// Resources that are not tools, such as skills, are for a [ResourceExtension].
+// ScopeExtension decides which of its tools an agent may use, if Options.Resources
+// restricts the extension. For an extension without Narrow, the restrictions are names of
+// tools and names that users type, or patterns of [path.Match]. Subagents may use no more
+// than the agents above them. For resources that are not tools, such as skills, see
+// [ResourceExtension].
 type ScopeExtension interface {
 	Extension
-	// Narrow returns the tools that the agent may use, as names or patterns, and optionally
-	// a line that tells this to the model. The default line lists the names. Narrow is
-	// called once, and only for an agent whose Options.Resources name the extension.
+	// Narrow returns the tools that the agent may use, as names or patterns. It may also
+	// return a line that tells this to the model; the default line lists the names. Narrow
+	// is called once, and only if Options.Resources has the extension's name.
 	Narrow(agent AgentConfig, allowed []string) (tools []string, line string)
 }
 
-// WatchExtension gets the events of an agent, as from [Agent.Watch]. Watch runs on its own
-// goroutine until the events end or it returns.
+// WatchExtension gets the events of an agent, like a caller of [Agent.Watch]. Watch runs on
+// its own goroutine until the events end or Watch returns.
 type WatchExtension interface {
 	Extension
 	Watch(ctx context.Context, events iter.Seq2[Event, error])
@@ -187,7 +191,7 @@ func (c AgentConfig) clone() AgentConfig {
 	if c.Resources != nil {
 		own := make(map[string][]string, len(c.Resources))
 		for name, allowed := range c.Resources {
-			own[name] = append(make([]string, 0, len(allowed)), allowed...) // an empty list is kept: it means none
+			own[name] = append(make([]string, 0, len(allowed)), allowed...) // keep an empty list: it means that nothing is allowed
 		}
 		c.Resources = own
 	}

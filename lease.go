@@ -2,8 +2,8 @@ package belay
 
 import "sync"
 
-// Lease is returned when you add something: tools, directives, skills, subagents. Closing
-// it removes what was added.
+// Lease is returned when you add something: tools, directives, skills or subagents. Close
+// it to remove what you added.
 type Lease struct {
 	mu    sync.Mutex
 	state leaseState
@@ -18,17 +18,18 @@ const (
 	leaseClosed
 )
 
-// NewLease makes a lease, for extensions to which things can be added. Closing it calls the
-// function once.
+// NewLease makes a lease whose Close calls the function once. Use it in extensions that let
+// callers add things.
 func NewLease(takeBack func()) *Lease {
 	return newLease(func() error { takeBack(); return nil })
 }
 
-// newLease makes a lease that stays open if the function fails.
+// newLease makes a lease that stays open if the function returns an error.
 func newLease(takeBack func() error) *Lease { return &Lease{close: takeBack} }
 
-// Close removes what was added. What begins later does not see it any more. After an error
-// Close can be called again. If it has succeeded, or is being called, it does nothing.
+// Close removes what was added. Steps and turns that begin later do not see it. After an
+// error you can call Close again. A call while another Close runs, or after one has
+// succeeded, does nothing.
 func (l *Lease) Close() error {
 	l.mu.Lock()
 	if l.state != leaseOpen {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Role is the side of the conversation that a message is on.
+// Role says which side of the conversation wrote a message.
 type Role string
 
-// The roles. Results of tools and reminders of hooks have the role user, as providers
-// expect.
+// The roles. Tool results and reminders of hooks have the role user, because providers
+// expect this.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
@@ -23,16 +23,16 @@ type MessageKind string
 // The kinds of messages.
 const (
 	KindUser       MessageKind = "user"       // from the user
-	KindAssistant  MessageKind = "assistant"  // from the model, or from a hook instead of it
+	KindAssistant  MessageKind = "assistant"  // from the model, or from a hook that answered instead
 	KindResults    MessageKind = "results"    // results of tools, in call order
 	KindReminder   MessageKind = "reminder"   // reminders of hooks
-	KindContext    MessageKind = "context"    // prompt context of the turn
-	KindInjected   MessageKind = "injected"   // injected in front of a user message, for example by a skill
-	KindCompaction MessageKind = "compaction" // a summary: the context starts again here
+	KindContext    MessageKind = "context"    // entries of [PromptContext] for the turn
+	KindInjected   MessageKind = "injected"   // stored before a user message, for example by a skill
+	KindCompaction MessageKind = "compaction" // a summary of earlier messages: see Message.IsCompaction
 )
 
-// Message is one entry of a transcript. Transcripts are append-only: a message that is
-// stored, or part of a [Request], never changes again. All readers share it.
+// Message is one entry of a transcript. Transcripts are append-only: a message never
+// changes after it was stored or became part of a [Request]. All readers share it.
 type Message struct {
 	// Seq is the number of the message in the session, counted from 1.
 	Seq int64 `json:"seq"`
@@ -45,12 +45,13 @@ type Message struct {
 	Parts []Part    `json:"parts"`
 	Time  time.Time `json:"time"`
 	// PreModifiedText is the text that the user typed, if a hook or a directive rewrote it.
-	// It may be empty. Nil means that nothing was rewritten.
+	// Nil means that nothing was rewritten.
 	PreModifiedText *string `json:"pre_modified_text,omitempty"`
 	// IsSkillInjection marks a message that a skill injected in front of a user message.
 	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
-	// IsCompaction marks a summary. The model sees the summary, the messages from Keep on
-	// that came before it, and everything after it.
+	// IsCompaction marks a summary. Keep is the Seq of the first earlier message that the
+	// model still gets in full. The model gets the summary, the messages from Keep on, and
+	// everything after the summary.
 	IsCompaction bool  `json:"is_compaction,omitempty"`
 	Keep         int64 `json:"keep,omitempty"`
 	// Model, StopReason and Usage describe a response.
@@ -61,13 +62,13 @@ type Message struct {
 	encoded atomic.Pointer[encoding]
 }
 
-// encoding is a message in the form that one provider sends.
+// encoding is a message in the format of one provider.
 type encoding struct {
 	by   any
 	data any
 }
 
-// newMessage makes a message with room for one part, in one allocation.
+// newMessage makes a message with room for one part. It needs only one allocation.
 func newMessage(role Role, kind MessageKind) *Message {
 	m := &struct {
 		Message
@@ -78,8 +79,8 @@ func newMessage(role Role, kind MessageKind) *Message {
 }
 
 // Encoded returns the result of encode for the message. It caches one result, for one key.
-// Providers use it to encode each message once and not once per request. The key must be
-// comparable, and encode must depend on the message and the key only.
+// Providers use it so that they encode each message only once. The key must be comparable,
+// and encode must depend on the message and the key only.
 func (m *Message) Encoded(by any, encode func(*Message) (any, error)) (any, error) {
 	if e := m.encoded.Load(); e != nil && e.by == by {
 		return e.data, nil
@@ -138,10 +139,10 @@ type Part struct {
 	Type PartType `json:"type"`
 	// Text is the text of a text or a thinking part.
 	Text string `json:"text,omitempty"`
-	// IsReminder marks text from a hook.
+	// IsReminder marks a text as a reminder: see [Reminder].
 	IsReminder bool `json:"is_reminder,omitempty"`
-	// Opaque is data that the provider named by Provider needs back unchanged with the
-	// part, such as the signature of its thinking.
+	// Opaque is data that the provider needs back unchanged, such as the signature of its
+	// thinking. Provider is the name of that provider.
 	Opaque   json.RawMessage `json:"opaque,omitempty"`
 	Provider string          `json:"provider,omitempty"`
 	Media    *Media          `json:"media,omitempty"`
@@ -151,11 +152,11 @@ type Part struct {
 
 // Media is an image or a file.
 type Media struct {
-	// MIME is its type: image/png, application/pdf, ...
+	// MIME is the media type, such as image/png or application/pdf.
 	MIME string `json:"mime"`
-	// Name is the file's name, if it has one.
+	// Name is the name of the file. It may be empty.
 	Name string `json:"name,omitempty"`
-	// Data is the content, or URL is its address.
+	// Data is the content, and URL is its address. At least one of them is set.
 	Data []byte `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
 }
@@ -168,10 +169,11 @@ type CallPart struct {
 	// Input is the JSON object that the model sent. The model sees it again in later
 	// requests, even if the tool ran with another input.
 	Input json.RawMessage `json:"input"`
-	// Malformed is what the model sent if it was not a JSON object.
+	// Malformed is the text that the model sent, if that text was not a JSON object.
 	Malformed string `json:"malformed,omitempty"`
-	// Final is the input that was checked and run, if it is another one: it was rewritten, or
-	// it got defaults. RewrittenBy are those who rewrote it, in order.
+	// Final is the input that was checked and run, if it differs from Input: somebody
+	// rewrote it, or Belay added defaults. RewrittenBy lists the hooks and interceptors
+	// that rewrote it, in order.
 	Final       json.RawMessage `json:"final,omitempty"`
 	RewrittenBy []string        `json:"rewritten_by,omitempty"`
 }
@@ -187,12 +189,12 @@ type ResultPart struct {
 // Text returns a text part.
 func Text(text string) Part { return Part{Type: PartText, Text: text} }
 
-// Image returns a part with the content of an image.
+// Image returns a part with the bytes of an image.
 func Image(mime string, data []byte) Part {
 	return Part{Type: PartMedia, Media: &Media{MIME: mime, Data: data}}
 }
 
-// File returns a part with the content of a file.
+// File returns a part with the bytes of a file.
 func File(name, mime string, data []byte) Part {
 	return Part{Type: PartMedia, Media: &Media{MIME: mime, Name: name, Data: data}}
 }

@@ -7,13 +7,14 @@ import (
 	"iter"
 )
 
-// Fallback makes one model of several. In an agent the first one answers. If it fails for
-// good, or still fails after the attempts of [Options].Retry, the next one answers for the rest
-// of the turn. The next turn begins with the first again, and so does a turn that is resumed:
-// hours may have passed, and the first model may be back. Usage, price and name of a response
-// are those of the model that gave it. The change is an error event with Retry set.
+// Fallback makes one model from several. The agent uses the first one. If that model fails
+// permanently, or still fails after the attempts of [Options].Retry, the next model answers
+// for the rest of the turn. Each new or resumed turn starts with the first model again.
+// Usage, price and name of a response are those of the model that answered. An error event
+// with Retry set reports the change.
 //
-// The window of the model is the smallest one of all, so that a conversation fits each.
+// The window is the smallest window of all models, so that a conversation fits each of
+// them.
 func Fallback(first Model, others ...Model) Model { //nolint:ireturn // a model is used through the interface
 	f := &fallbackModel{}
 	for _, m := range append([]Model{first}, others...) {
@@ -27,7 +28,7 @@ func Fallback(first Model, others ...Model) Model { //nolint:ireturn // a model 
 		return f.models[0]
 	}
 	if len(f.models) == 0 {
-		return nil // as New refuses it
+		return nil // New returns an error for a nil model
 	}
 	return f
 }
@@ -41,8 +42,8 @@ var (
 	_ SettingsModel  = (*fallbackModel)(nil)
 )
 
-// Stream asks the models in turn until one begins to answer. An agent asks them one by one
-// instead.
+// Stream tries the models in order until one begins to answer. An agent does not call this
+// method: see turn.fallBack.
 func (f *fallbackModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		for i, m := range f.models {
@@ -64,7 +65,7 @@ func (f *fallbackModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chun
 	}
 }
 
-// Info describes the first model, with the smallest window and the shortest response of all.
+// Info describes the first model, with the smallest Window and MaxOutput of all models.
 func (f *fallbackModel) Info() ModelInfo {
 	info := named(f.models[0]).info
 	for _, m := range f.models[1:] {
@@ -74,7 +75,7 @@ func (f *fallbackModel) Info() ModelInfo {
 	return info
 }
 
-// smallest returns the smaller number of tokens; 0 is unknown.
+// smallest returns the smaller number of tokens. 0 means unknown.
 func smallest(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -82,7 +83,7 @@ func smallest(a, b int) int {
 	return a
 }
 
-// CheckTools asks each model.
+// CheckTools joins the errors of all models.
 func (f *fallbackModel) CheckTools(tools []ToolDeclaration) error {
 	var problems []error
 	for _, m := range f.models {
@@ -91,7 +92,7 @@ func (f *fallbackModel) CheckTools(tools []ToolDeclaration) error {
 	return errors.Join(problems...)
 }
 
-// CheckSettings asks each model.
+// CheckSettings joins the errors of all models.
 func (f *fallbackModel) CheckSettings(req *Request) error {
 	var problems []error
 	for _, m := range f.models {
@@ -100,7 +101,7 @@ func (f *fallbackModel) CheckSettings(req *Request) error {
 	return errors.Join(problems...)
 }
 
-// Reach succeeds if one of the models can be reached.
+// Reach returns nil if at least one model is available.
 func (f *fallbackModel) Reach(ctx context.Context) error {
 	var problems []error
 	for _, m := range f.models {
@@ -117,7 +118,7 @@ func (f *fallbackModel) Reach(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Stream asks the model: of several, the first.
+// Stream sends the request to the model. Of a fallback model it uses the first.
 func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
 	if f, ok := n.Model.(*fallbackModel); ok {
 		return f.models[0].Stream(ctx, req)
@@ -125,7 +126,8 @@ func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, 
 	return n.Model.Stream(ctx, req)
 }
 
-// fallBack makes the next model answer from now on, if the turn's model has one and failed.
+// fallBack switches to the next model if the turn's model failed. It reports whether there
+// is a next one.
 func (t *turn) fallBack(err error) bool {
 	next := t.model.next()
 	failure, failed := errors.AsType[*ModelError](err)
@@ -137,7 +139,7 @@ func (t *turn) fallBack(err error) bool {
 	return true
 }
 
-// next returns the model that answers if this one cannot, or nil.
+// next returns the model to use if this one fails, or nil.
 func (n *namedModel) next() *namedModel {
 	if f, ok := n.Model.(*fallbackModel); ok {
 		return named(Fallback(f.models[1], f.models[2:]...))

@@ -11,118 +11,127 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Options are an agent's settings. A nil *Options is valid.
+// Options are an agent's settings. A nil *Options means all defaults.
 type Options struct {
-	// Name is the agent's name, which hooks can match on. Defaults to "main".
+	// Name is the agent's name. Hooks can match on it. Defaults to "main".
 	Name string
-	// Instructions are the agent's own part of the system prompt. Defaults to
-	// none.
+	// Instructions are the agent's own part of the system prompt. Defaults to none.
 	Instructions string
 	// Tools are the tools that the model may call. Defaults to none.
 	Tools []Tool
-	// Scope names the tools that the agent may use, as names or patterns of path.Match. An
-	// empty list means none. Defaults to all.
+	// Scope lists the tools that the agent may use, as names or patterns of path.Match. An
+	// empty list means no tools. Defaults to nil: all tools.
 	Scope []string
-	// Resources restrict the agent, by kind, such as {"skills": {"deploy"}}. The values are
-	// names or patterns of path.Match. An empty list means none. A kind that is not in the
-	// map is not restricted. A kind is the name of an extension, or one that a
-	// [ResourceExtension] enforces. New refuses a kind that no extension enforces.
-	// Subagents may use no more than the agents above them. Defaults to no restriction.
+	// Resources restrict what the agent may use, by kind, for example {"skills":
+	// {"deploy"}}. The values are names or patterns of path.Match. An empty list means that
+	// nothing of this kind is allowed. A kind that is not in the map is not restricted.
+	//
+	// A kind is the name of an extension, or a kind that a [ResourceExtension] enforces.
+	// New returns an error for a kind that no extension enforces. Subagents may use no more
+	// than the agents above them. Defaults to no restriction.
 	Resources map[string][]string
-	// Environment describes to the model where it works. Defaults to no description.
+	// Environment tells the model where it works. Defaults to no description.
 	Environment *Environment
 	// Directives are the slash commands that users can type. Defaults to none.
 	Directives []Directive
-	// Models finds a model by its name: for sessions that were switched to another model,
-	// for the turn policy model, and for directives. Defaults to the agent's own model
-	// only.
+	// Models finds a model by its name. Belay calls it for sessions that were switched to
+	// another model, for the policy setting of a turn that names a model, and for
+	// directives. Defaults to a function that finds only the agent's own model.
 	Models func(ctx context.Context, name string) (Model, error)
-	// OwnModelFirst uses the agent's own model even if a session or an open turn has
-	// another one, until a model is chosen in this process. Use it when the model is chosen
-	// for this run only. The stored choice does not change. Defaults to false.
+	// OwnModelFirst makes the agent use its own model even if a session or an open turn has
+	// stored another one. It applies until somebody chooses a model in this process. The
+	// stored choice does not change. Use OwnModelFirst if the user chose the model for this
+	// run only. Defaults to false.
 	OwnModelFirst bool
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
-	// Runtime has the settings of the hook runtime. Its journal and queue default to the
-	// store's, if the store has them. Defaults to the defaults of hook.RuntimeOptions.
+	// Runtime has the settings of the hook runtime. If the store has a journal and a queue,
+	// the runtime uses them by default. Defaults to the defaults of hook.RuntimeOptions.
 	Runtime *hook.RuntimeOptions
 	// Extensions are the agent's subsystems. Defaults to none.
 	Extensions []Extension
-	// Interceptors are Go code around tool calls. Defaults to none.
+	// Interceptors are Go code around tool calls (middleware). Defaults to none.
 	Interceptors []Interceptor
-	// Authorizer is the floor that every call must pass: permit.New makes one. Defaults to
-	// none, and tools that need one (ToolTraits.NeedsAuthorizer) are then refused.
+	// Authorizer is the floor: the permission check that every call must pass. Make one
+	// with permit.New. Without one, New returns an error for tools that need it
+	// (ToolTraits.NeedsAuthorizer). Defaults to none.
 	Authorizer Authorizer
 	// OnAsk says what happens when a hook or the floor asks for approval. Defaults to
 	// AskWait if there is an Approver, and to AskDeny otherwise.
 	OnAsk AskMode
-	// Approver asks a person, for AskWait. Defaults to none.
+	// Approver asks a person. AskWait needs one. Defaults to none.
 	Approver Approver
-	// Asker asks the user the questions of directives and skills. Defaults to none.
+	// Asker asks the user questions of directives and skills. Defaults to none.
 	Asker Asker
-	// ApprovalExpiry is how long an approval can be decided. Defaults to 24 hours.
+	// ApprovalExpiry is how long a person can decide about an approval. Defaults to 24
+	// hours.
 	ApprovalExpiry time.Duration
 	// Planner makes the preflight plan. Defaults to a plan with the user's text as its only
 	// query.
 	Planner Planner
-	// Store keeps sessions. Defaults to memory, for as long as the agent lives; the agent
-	// then performs background work itself, and Close waits for the work that is due.
+	// Store keeps sessions. Without a store, sessions live in memory until the agent is
+	// closed. The agent then also runs background jobs itself, and Close waits for the jobs
+	// that are due. Defaults to no store.
 	Store Store
 	// NoPreviews leaves the texts of the user and the model out of the input of
-	// turn.post_turn. Defaults to false: it has the first 2,000 characters of both.
+	// turn.post_turn. Defaults to false: the input has the first 2,000 characters of both.
 	NoPreviews bool
-	// RefuseBusy makes a second turn fail with ErrBusy while the session runs one. Defaults
-	// to false: the second turn waits.
+	// RefuseBusy makes a turn fail with ErrBusy while the session runs another turn.
+	// Defaults to false: the turn waits.
 	RefuseBusy bool
 	// MaxTokens limits each response. Defaults to the provider's own limit.
 	MaxTokens int
-	// Settings are further settings of the requests to the model, such as the temperature.
-	// Defaults to those of the provider.
+	// Settings are further settings of requests to the model, such as the temperature.
+	// Defaults to the provider's settings.
 	Settings Settings
 	// Limits limit a turn. Defaults to the defaults of Limits.
 	Limits Limits
-	// Budget ends a turn that costs too much. Defaults to none.
+	// Budget ends a turn that costs too much. Defaults to no limit.
 	Budget Budget
 	// Compaction says when and how the context is summarized. Defaults to the defaults of
 	// Compaction.
 	Compaction Compaction
-	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts,
-	// with a pause from 1 s, doubling up to 30 s, minus up to half of it at random.
+	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts. The
+	// pause starts at 1 s and doubles up to 30 s; a random part of up to one half is
+	// subtracted.
 	Retry hook.Retry
 	// ReleaseIdle releases each session at the end of a turn, so that another process can
-	// use it at once. The next turn reads the session from the store again. Set it if
-	// several processes serve the same sessions. Defaults to false: a session that was used
-	// stays open until [Session.Close], and other processes get ErrHeld.
+	// use the session at once. The next turn reads it from the store again. Set ReleaseIdle
+	// if several processes serve the same sessions. Defaults to false: a session stays held
+	// by this process until [Session.Close], and other processes get ErrHeld.
 	ReleaseIdle bool
-	// SpillDir is where the full text of results is kept that are too long for the model.
-	// Defaults to a directory in the system's temporary directory.
+	// SpillDir is the directory for the full text of results that are too long for the
+	// model. Defaults to a directory in the system's temporary directory.
 	SpillDir string
-	// Logger gets warnings that are reported nowhere else. Defaults to discarding them.
+	// Logger gets warnings that Belay reports nowhere else. Defaults to a logger that
+	// discards them.
 	Logger *slog.Logger
 }
 
 // AskMode says what happens when a call needs approval.
 type AskMode string
 
-// The modes of asking.
+// The values of AskMode.
 const (
-	// AskWait waits for the Approver.
+	// AskWait waits for the answer of the Approver.
 	AskWait AskMode = "wait"
-	// AskPark ends the turn parked. Decide with [Agent.Decide], then call [Session.Resume].
+	// AskPark parks the turn. Decide with [Agent.Decide], then call [Session.Resume].
 	AskPark AskMode = "park"
-	// AskDeny refuses the call.
+	// AskDeny denies the call.
 	AskDeny AskMode = "deny"
 )
 
 // Limits limit a turn. A zero field means its default.
 type Limits struct {
-	// Steps is how many model calls a turn may make. Defaults to 100.
+	// Steps is the maximum number of model calls of a turn. Defaults to 100.
 	Steps int
-	// Parallel is how many calls of one response run at the same time. Defaults to 16.
+	// Parallel is the maximum number of calls of one response that run at the same time.
+	// Defaults to 16.
 	Parallel int
-	// Continuations is how many times turn.stop may make a turn continue. Defaults to 8.
+	// Continuations is how many times hooks of turn.stop may make a turn continue. Defaults
+	// to 8.
 	Continuations int
-	// Depth is how deep subagents may be nested: those of the main agent have depth 1.
+	// Depth is the maximum depth of subagents. A subagent of the main agent has depth 1.
 	// Defaults to 5.
 	Depth int
 	// ReminderCharacters limits the text that hooks add to one request. Defaults to 16,000.
@@ -131,18 +140,19 @@ type Limits struct {
 	ResultCharacters int
 	// Tool is how long a tool may run. Defaults to 5 minutes.
 	Tool time.Duration
-	// Grace is how long a cancelled tool may take to return. Defaults to 5 seconds.
+	// Grace is how long a cancelled tool may take to return. Then the turn stops waiting
+	// for the tool. Defaults to 5 seconds.
 	Grace time.Duration
-	// Idle is how long a model may send nothing, not even a sign of life. After that the
-	// attempt fails like a network error. Defaults to 5 minutes.
+	// Idle is how long a model may send nothing, not even an empty chunk. Then the attempt
+	// fails with a network error. Defaults to 5 minutes.
 	Idle time.Duration
-	// End limits the time of the phases that fire when a turn ends or was aborted. Defaults
-	// to 10 seconds.
+	// End limits the time of the phases that fire when a turn has ended or was aborted.
+	// Defaults to 10 seconds.
 	End time.Duration
 }
 
-// Budget limits what turns may cost. A zero field sets no limit. A limit in dollars works
-// only for a model that has a price or states the cost of its responses.
+// Budget limits the cost of turns. A zero field sets no limit. A limit in dollars works
+// only if the model has a price or its responses state their cost.
 type Budget struct {
 	// TurnTokens and TurnCost limit one turn, in tokens of all kinds and in US dollars.
 	TurnTokens int
@@ -152,7 +162,7 @@ type Budget struct {
 	SessionCost   float64
 }
 
-// spent returns the limit that is reached, or "".
+// spent returns which limit is reached, or "".
 func (b Budget) spent(turn, session Usage) string {
 	switch {
 	case b.TurnTokens > 0 && turn.Tokens() >= b.TurnTokens:
@@ -170,14 +180,14 @@ func (b Budget) spent(turn, session Usage) string {
 
 // Compaction says when and how the context is summarized.
 type Compaction struct {
-	// Share is the part of the model's window, by its own token count, at which the context
-	// is summarized. With 1 or more the context is summarized only when the provider
-	// refuses it as too long. Defaults to 0.8.
+	// Share is the part of the model's window at which Belay summarizes the context,
+	// measured in tokens as the model counts them. With 1 or more, Belay summarizes the
+	// context only when the provider refuses it as too long. Defaults to 0.8.
 	Share float64
 	// Window overrides the model's window, in tokens. Defaults to the window of the model.
 	Window int
-	// Instructions say what a summary must keep. Defaults to what is needed to continue the
-	// work: goals, decisions, state, open points.
+	// Instructions say what a summary must keep. Defaults to everything that is needed to
+	// continue the work: goals, decisions, state, open points.
 	Instructions string
 	// Model writes the summaries. Defaults to the agent's model.
 	Model Model
@@ -191,7 +201,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// complete fills in the defaults and refuses invalid options.
+// complete fills in the defaults and returns an error for invalid options.
 func (o *Options) complete() error {
 	orDefault(&o.Name, defaultName)
 	orDefault(&o.ApprovalExpiry, 24*time.Hour)
@@ -259,5 +269,4 @@ func (o *Options) sound() error {
 	return errors.Join(problems...)
 }
 
-// defaultName is the name of an agent whose options have none.
 const defaultName = "main"

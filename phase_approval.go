@@ -38,31 +38,31 @@ func (a ApprovalAsked) Input() json.RawMessage { return json.RawMessage(a.data()
 // Decode decodes the input into a struct.
 func (a ApprovalAsked) Decode(into any) error { return a.data().Input.decode(into) }
 
-// Hash identifies the final input and where its paths lead, see [Approval]. A decision
-// holds for this hash only.
+// Hash identifies the final input and the files that its paths lead to: see [Approval]. A
+// decision is valid for this hash only.
 func (a ApprovalAsked) Hash() string { return a.data().Hash }
 
-// Reason is why approval is needed.
+// Reason says why approval is needed.
 func (a ApprovalAsked) Reason() string { return a.data().Reason }
 
-// By is who asked.
+// By is who asked: a subscription, or a guard, zone or rule of the floor.
 func (a ApprovalAsked) By() string { return a.data().By }
 
-// Floor reports whether the floor asked, and not a hook.
+// Floor reports whether the floor asked. Otherwise a hook asked.
 func (a ApprovalAsked) Floor() bool { return a.data().Floor }
 
 // approvalDecision is the decision of an ApprovalVerdict.
 type approvalDecision string
 
-// The decisions at approval.request. The zero value leaves it to a person.
+// The decisions at approval.request. The zero value lets a person decide.
 const (
 	approvalPass  approvalDecision = ""
 	approvalAllow approvalDecision = "allow"
 	approvalDeny  approvalDecision = "deny"
 )
 
-// ApprovalVerdict is the answer at approval.request. Its zero value leaves the decision to
-// a person. Decision is "allow", "deny" or empty; [Allow] and [DenyApproval] set it.
+// ApprovalVerdict is the answer at approval.request. With the zero value a person decides.
+// Decision is "allow", "deny" or empty; [Allow] and [DenyApproval] set it.
 type ApprovalVerdict struct {
 	Decision approvalDecision `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
 	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
@@ -84,8 +84,8 @@ func (v ApprovalVerdict) decision() approvalDecision {
 	return knownDecision(v.Decision, approvalDecisions, approvalDeny)
 }
 
-// Answer returns what the verdict asks for. Both decisions replace a person's, so both need
-// the capability approve. A denial wins.
+// Answer returns the verdict in the form that the hook runtime uses. Both decisions replace
+// a person's decision, so both need the capability approve. A denial wins over an approval.
 func (v ApprovalVerdict) Answer() *hook.Answer {
 	switch v.decision() {
 	case approvalPass:
@@ -135,7 +135,7 @@ func (a ApprovalOutcome) Call() string { return a.data().Call }
 // Tool is the tool's name.
 func (a ApprovalOutcome) Tool() string { return a.data().Tool }
 
-// Hash identifies the final input and where its paths lead, see [Approval].
+// Hash identifies the final input and the files that its paths lead to: see [Approval].
 func (a ApprovalOutcome) Hash() string { return a.data().Hash }
 
 // Decision is allow or deny.
@@ -147,5 +147,5 @@ func (a ApprovalOutcome) Scope() ScopeKind { return a.data().Scope }
 // By is who decided: a person, a hook, an expiry or a cancel.
 func (a ApprovalOutcome) By() string { return a.data().By }
 
-// Reason is why.
+// Reason says why the call was allowed or denied.
 func (a ApprovalOutcome) Reason() string { return a.data().Reason }

@@ -15,14 +15,13 @@ type ToolBundles struct {
 	Aside
 }
 
-// ToolBundle is a set of tools that are added together, with the route that says which
-// extension runs them.
+// ToolBundle is a set of tools that a hook adds together. An extension runs them.
 type ToolBundle struct {
 	ID string `json:"id" jsonschema:"a stable name"`
 	// Route is the name of the extension that runs the tools.
 	Route string            `json:"route" jsonschema:"the name of the extension that runs the tools"`
 	Tools []ToolDeclaration `json:"tools,omitempty" jsonschema:"the declarations of the tools"`
-	// From is the subscription that added it. The runtime fills it in.
+	// From is the subscription that added the bundle. The runtime sets it.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
@@ -33,7 +32,7 @@ type ToolDeclaration struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty" jsonschema:"the JSON Schema of its input"`
 }
 
-// Answer returns what the bundles ask for.
+// Answer returns the bundles in the form that the hook runtime uses.
 func (b ToolBundles) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, bundle := range b.Bundles {
@@ -60,8 +59,8 @@ func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
 	return merged
 }
 
-// conflict returns a tool of the bundle that has another owner, or that the bundle declares
-// twice.
+// conflict returns a tool of the bundle that another bundle has too, or that this bundle
+// declares twice. It also returns the bundle that owns the tool.
 func conflict(bundles []ToolBundle, bundle ToolBundle) (owner, tool string) {
 	owners := make(map[string]string)
 	for _, b := range bundles {

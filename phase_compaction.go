@@ -17,7 +17,8 @@ type compactionAhead struct {
 	soFar
 }
 
-// part distinguishes the compactions of one step: each has another transcript.
+// part distinguishes the compactions of one step by their trigger and number of
+// tokens.
 func (c *compactionAhead) part() string { return c.Trigger + ":" + strconv.Itoa(c.Tokens) }
 
 // Trigger is window, forced or too_long.
@@ -39,7 +40,7 @@ type CompactionAdvice struct {
 	Aside
 }
 
-// Answer returns what the advice asks for.
+// Answer returns the advice in the form that the hook runtime uses.
 func (a CompactionAdvice) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, i := range a.Instructions {

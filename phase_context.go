@@ -23,16 +23,16 @@ type PromptContext struct {
 type ContextEntry struct {
 	ID   string `json:"id,omitempty" jsonschema:"a stable name"`
 	Text string `json:"text" jsonschema:"the fact"`
-	// Budget limits the text, in characters. Defaults to the runtime's limit.
+	// Budget limits the text, in characters. Defaults to the limit of the hook runtime.
 	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
-	// Data is for later hooks of the turn. The model does not see it. It counts towards the
-	// limit of all entries.
+	// Data is for later hooks of the turn. The model does not see it. Its size counts
+	// towards the limit of all entries.
 	Data json.RawMessage `json:"data,omitempty" jsonschema:"data for later hooks; the model does not see it"`
-	// From is the subscription that added it. The runtime fills it in.
+	// From is the subscription that added the entry. The runtime sets it.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
-// Answer returns what the context asks for.
+// Answer returns the context in the form that the hook runtime uses.
 func (c PromptContext) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, e := range c.Entries {
@@ -51,7 +51,7 @@ func mergePromptContext(m *hook.Merging, merged, c PromptContext) PromptContext 
 	return merged
 }
 
-// addEntries adds prompt context as far as the limits allow. It never cuts earlier entries.
+// addEntries adds entries until a limit is reached. It never shortens earlier entries.
 func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(code codes.Code, from, message string)) []ContextEntry {
 	entries = slices.Clone(entries)
 	left := limits.ContextCharacters
@@ -67,7 +67,7 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 			diagnose(codes.ContextDropped, e.From, "the data of this entry is not JSON")
 			continue
 		}
-		e.Data = bytes.Clone(e.Data) // the handler may still use its own
+		e.Data = bytes.Clone(e.Data) // the handler may still use its own slice
 		most := left - len(e.Data)
 		if e.Budget > 0 {
 			most = min(most, e.Budget)
@@ -82,11 +82,11 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	return entries
 }
 
-// size is how much of the limit an entry takes.
+// size returns how many characters of the limit an entry uses.
 func (e *ContextEntry) size() int { return utf8.RuneCountInString(e.Text) + len(e.Data) }
 
-// firstCharacters returns the first n code points of text, and whether it cut something
-// off.
+// firstCharacters returns the first n code points of text. It also reports whether it cut
+// something off.
 func firstCharacters(text string, n int) (string, bool) {
 	if len(text) <= n {
 		return text, false
@@ -112,17 +112,18 @@ type PromptSection struct {
 	ID    string `json:"id" jsonschema:"a stable name; sections of one name are joined"`
 	Title string `json:"title,omitempty" jsonschema:"its heading; the first one is used"`
 	Body  string `json:"body" jsonschema:"its text"`
-	// Order places it: smaller first, then by plan order.
+	// Order is the position of the section. Smaller numbers come first, then the plan order
+	// decides.
 	Order int `json:"order,omitempty" jsonschema:"smaller first, then by plan order"`
-	// Budget limits the body, in characters. When sections of one id are joined, each keeps
-	// its own budget, and all of them together keep the first one's. Defaults to the
-	// runtime's limit, which counts title and body.
+	// Budget limits the body, in characters. When sections with the same id are joined,
+	// each section's budget limits its own text, and the first section's budget limits the
+	// joined text. Defaults to the limit of the hook runtime, which counts title and body.
 	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
-	// From lists the subscriptions that added it. The runtime fills it in.
+	// From lists the subscriptions that added the section. The runtime sets it.
 	From []string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
-// Answer returns what the sections ask for.
+// Answer returns the sections in the form that the hook runtime uses.
 func (p PromptSections) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, s := range p.Sections {
@@ -131,8 +132,8 @@ func (p PromptSections) Answer() *hook.Answer {
 	return answer(hook.SeverityPass, parts, p.Note, p.Context...)
 }
 
-// mergeSections adds sections in plan order. When a limit is reached, the earlier
-// subscription keeps its text.
+// mergeSections adds sections in plan order. When a limit is reached, it cuts the text of
+// the later subscription.
 func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	sections := slices.Clone(merged.Sections)
 	for _, s := range p.Sections {
@@ -145,8 +146,8 @@ func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	return merged
 }
 
-// addSection adds a section, or joins it with the section of the same id, as far as there
-// is room. It never cuts earlier text.
+// addSection adds a section, or joins it with the section of the same id. It cuts the new
+// text if there is not enough room. It never cuts earlier text.
 func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
 	if at < 0 && len(sections) >= m.Limits.Sections {
@@ -194,12 +195,12 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 	return sections
 }
 
-// size returns how many characters the section has in a prompt.
+// size returns how many characters the section adds to a prompt.
 func (s PromptSection) size() int {
 	return utf8.RuneCountInString(s.Title) + utf8.RuneCountInString(s.Body)
 }
 
-// budget returns the section's own limit.
+// budget returns the section's own limit, or a very large number if it has none.
 func (s PromptSection) budget() int {
 	if s.Budget > 0 {
 		return s.Budget

@@ -9,42 +9,42 @@ import (
 )
 
 // Each gate has its own type of decision. In JSON, "pass" and an empty text mean the same.
-// A word that the gate does not know is refused.
+// Decoding fails for a word that the gate does not know.
 
-// UnmarshalText reads pass or deny.
+// UnmarshalText accepts pass or deny.
 func (d *promptDecision) UnmarshalText(text []byte) error {
 	return parseDecision(d, text, promptDecisions)
 }
 
-// UnmarshalText reads pass, ask, deny or halt.
+// UnmarshalText accepts pass, ask, deny or halt.
 func (d *ToolDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, toolDecisions) }
 
-// UnmarshalText reads pass, allow or deny.
+// UnmarshalText accepts pass, allow or deny.
 func (d *approvalDecision) UnmarshalText(text []byte) error {
 	return parseDecision(d, text, approvalDecisions)
 }
 
-// UnmarshalText reads pass or deny.
+// UnmarshalText accepts pass or deny.
 func (d *subagentDecision) UnmarshalText(text []byte) error {
 	return parseDecision(d, text, subagentDecisions)
 }
 
-// UnmarshalText reads pass or continue.
+// UnmarshalText accepts pass or continue.
 func (d *stopDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, stopDecisions) }
 
-// Words returns the words that the gate knows.
+// Words returns the decisions of the gate.
 func (d promptDecision) Words() []string { return promptDecisions }
 
-// Words returns the words that the gate knows.
+// Words returns the decisions of the gate.
 func (d approvalDecision) Words() []string { return approvalDecisions }
 
-// Words returns the words that the gate knows.
+// Words returns the decisions of the gate.
 func (d subagentDecision) Words() []string { return subagentDecisions }
 
-// Words returns the words that the gate knows.
+// Words returns the decisions of the gate.
 func (d stopDecision) Words() []string { return stopDecisions }
 
-// The words of each gate, for decoding and for the schemas.
+// The decisions of each gate, for decoding and for the schemas.
 var (
 	promptDecisions   = []string{"pass", "deny"}
 	toolDecisions     = []string{"pass", "ask", "deny", "halt"}
@@ -53,8 +53,9 @@ var (
 	stopDecisions     = []string{"pass", "continue"}
 )
 
-// checked marks an answer as malformed if its decision is not one of the gate's words. At a
-// gate that fails closed that denies: a typing error is not consent.
+// checked marks an answer as invalid if the gate does not know its decision. An invalid
+// answer counts as a failure of the hook. At most gates a failure denies, so a typing error
+// never allows anything.
 func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answer {
 	if decision == "" || slices.Contains(words, string(decision)) {
 		return ans
@@ -76,8 +77,8 @@ func parseDecision[D ~string](d *D, text []byte, words []string) error {
 	return nil
 }
 
-// knownDecision returns a decision in the form that its gate uses. "pass" is the same as no
-// decision. An unknown word becomes the refusal: a typing error is not consent.
+// knownDecision returns a decision in the form that its gate uses: "pass" becomes "". An
+// unknown word becomes the refusal, so that a typing error never allows anything.
 func knownDecision[D ~string](d D, words []string, refusal D) D {
 	switch {
 	case d == "" || d == "pass":

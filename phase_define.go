@@ -12,15 +12,15 @@ import (
 
 type labels[In any] = map[string]func(In) string
 
-// inputOf is a phase input whose fields are F.
+// inputOf is the constraint for the input types of phases. F is the type of their fields.
 type inputOf[F any] interface {
 	~struct{ input[F] }
 	scope() *hook.Scope
 	Agent() string
 }
 
-// define fills in what all phases of an agent have in common: the scope, the label agent,
-// how an input is decoded, and how it is referred to.
+// define adds to a definition everything that the phases of an agent have in common: the
+// scope, the label agent, the decoder of the input, and the transcript reference.
 func define[F any, In inputOf[F], Out hook.Output](d hook.Definition[In, Out]) hook.Phase[In, Out] {
 	all := labels[In]{"agent": In.Agent}
 	maps.Copy(all, d.Labels)
@@ -38,7 +38,8 @@ func define[F any, In inputOf[F], Out hook.Output](d hook.Definition[In, Out]) h
 	return hook.Define(d)
 }
 
-// parter is implemented by the fields of a phase that can fire several times in a step.
+// parter is implemented by the fields of phases that can fire several times in a step. part
+// distinguishes these times.
 type parter interface{ part() string }
 
 func partOf(fields any) string {
@@ -48,9 +49,9 @@ func partOf(fields any) string {
 	return ""
 }
 
-// reference joins the parts of a transcript reference. A part with other than plain
-// characters, or one that looks like a hash, is replaced by its hash, so that different
-// parts never give the same reference.
+// reference joins the parts of a transcript reference. It replaces a part by its hash if
+// the part is long, has unusual characters or looks like a hash. So different parts never
+// give the same reference.
 func reference(parts ...string) string {
 	var kept []string
 	for _, part := range parts {

@@ -12,14 +12,14 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// input is embedded in every phase input. It is one pointer to fields that cannot be
-// changed, so it is cheap to pass, safe to share, and needs no defensive copy. T holds the
-// fields, with their wire names.
+// input is embedded in every phase input. It is one pointer to fields that nobody can
+// change. So it is cheap to pass, safe to share, and needs no defensive copy. T holds the
+// fields with their JSON names.
 type input[T any] struct{ p *fields[T] }
 
 type fields[T any] struct {
-	// scope is shared by the inputs of a step and never changes. It is separate from the
-	// fields because records keep it, and records must not keep the conversation.
+	// scope never changes, and all inputs of a step share it. It is separate from the
+	// fields because records keep the scope, and must not keep the conversation.
 	scope *hook.Scope
 	data  T
 }
@@ -28,7 +28,7 @@ func newInput[T any](scope *hook.Scope, data T) input[T] {
 	return input[T]{&fields[T]{scope, data}}
 }
 
-// data returns the fields. The fields of a zero input are zero.
+// data returns the fields. A zero input has zero fields.
 func (i input[T]) data() *T {
 	if i.p == nil {
 		return new(T)
@@ -55,7 +55,8 @@ func (i input[T]) Step() int { return i.scope().Step }
 // Agent returns the name of the agent.
 func (i input[T]) Agent() string { return i.scope().Agent }
 
-// Policy returns the turn policy merged so far. It is empty before the turn has one.
+// Policy returns the turn policy merged so far. It is empty at turn.pre_policy and at earlier
+// phases.
 func (i input[T]) Policy() policy.Settings {
 	if so, ok := any(i.data()).(turnPart); ok {
 		return slices.Clone(so.merged().Policy)
@@ -68,14 +69,14 @@ func (i input[T]) Context() []ContextEntry {
 	if so, ok := any(i.data()).(turnPart); ok {
 		entries := slices.Clone(so.merged().Context)
 		for i := range entries {
-			entries[i].Data = bytes.Clone(entries[i].Data) // handlers must not change what others get
+			entries[i].Data = bytes.Clone(entries[i].Data) // a handler must not change the data of other handlers
 		}
 		return entries
 	}
 	return nil
 }
 
-// soFar is what the earlier phases of the turn contributed. Every input of a turn after
+// soFar is what earlier phases of the turn have contributed. Every input after
 // turn.pre_policy embeds it.
 type soFar struct {
 	Policy  policy.Settings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
@@ -86,12 +87,12 @@ func (s *soFar) merged() *soFar { return s }
 
 type turnPart interface{ merged() *soFar }
 
-// MarshalJSON writes the fields in the form that commands, workers and webhooks get. The
-// scope is not among them: it is in the envelope.
+// MarshalJSON writes the fields in the form that commands, workers and webhooks get. It
+// does not write the scope, which is in the envelope.
 func (i input[T]) MarshalJSON() ([]byte, error) { return json.Marshal(i.data()) }
 
-// Fields returns the fields as a struct whose JSON names are the wire names, for code
-// that makes schemas or reads single fields by name. Do not change what it holds.
+// Fields returns the fields as a struct with their JSON names. Use it to make schemas or to
+// read single fields by name. Do not change the slices and pointers in it.
 func (i input[T]) Fields() any { return *i.data() }
 
 // decodeInput decodes fields strictly: an unknown key is an error.
@@ -103,13 +104,13 @@ func decodeInput[T any](scope hook.Scope, data []byte) (input[T], error) {
 	return newInput(&scope, fields), nil
 }
 
-// rawJSON is JSON text held as a string, so that it cannot be changed.
+// rawJSON is JSON text. It is a string so that nobody can change it.
 type rawJSON string
 
-// AnyJSON marks the type: its schema allows any JSON value.
+// AnyJSON marks the type as any JSON value, for schemas.
 func (r rawJSON) AnyJSON() {}
 
-// MarshalJSON writes the text. An empty text is null.
+// MarshalJSON writes the text, or null if it is empty.
 func (r rawJSON) MarshalJSON() ([]byte, error) {
 	if r == "" {
 		return []byte("null"), nil
@@ -117,14 +118,14 @@ func (r rawJSON) MarshalJSON() ([]byte, error) {
 	return []byte(r), nil
 }
 
-// UnmarshalJSON keeps the text.
+// UnmarshalJSON stores the text without leading and trailing space.
 func (r *rawJSON) UnmarshalJSON(data []byte) error {
 	*r = rawJSON(bytes.TrimSpace(data))
 	return nil
 }
 
-// decode decodes the text into a value. It refuses an input with ambiguous keys: a gate
-// must not check one key while the tool uses another.
+// decode decodes the text into a value. It fails if keys are ambiguous. Otherwise a gate
+// could check one key while the tool uses another.
 func (r rawJSON) decode(into any) error {
 	if r == "" || r == "null" {
 		return errors.New("input: there is none")

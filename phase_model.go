@@ -24,7 +24,7 @@ func (r ModelRequest) Attempt() int { return r.data().Attempt }
 // Messages is how many messages are sent.
 func (r ModelRequest) Messages() int { return r.data().Messages }
 
-// Tools is how many tools are advertised.
+// Tools is how many tools the request declares.
 func (r ModelRequest) Tools() int { return r.data().Tools }
 
 // Usage counts tokens and money.
@@ -53,7 +53,7 @@ func (r ModelResponse) Model() string { return r.data().Model }
 // StopReason is why the model stopped.
 func (r ModelResponse) StopReason() string { return r.data().StopReason }
 
-// Usage is the tokens and the cost.
+// Usage is the number of tokens and the cost.
 func (r ModelResponse) Usage() Usage { return r.data().Usage }
 
 // ToolCalls is how many tool calls the response has.

@@ -21,7 +21,7 @@ func SetPolicy(settings ...policy.Setting) TurnPolicy {
 	return TurnPolicy{Policy: slices.Clone(settings)}
 }
 
-// Answer returns what the policy asks for.
+// Answer returns the policy in the form that the hook runtime uses.
 func (t TurnPolicy) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, s := range t.Policy {

@@ -16,7 +16,7 @@ type userPrompt struct {
 	Parts    int     `json:"parts,omitempty" jsonschema:"how many images and files come with the text"`
 }
 
-// Text is the user's text, after the hooks before this one.
+// Text is the user's text. Earlier hooks may have rewritten it.
 func (p UserPrompt) Text() string { return p.data().Text }
 
 // Original is the text that the user typed.
@@ -46,20 +46,21 @@ func (p UserPrompt) rewritten(v PromptVerdict) (UserPrompt, error) {
 // promptDecision is the decision of a PromptVerdict.
 type promptDecision string
 
-// The decisions at user.prompt.submit. The zero value passes.
+// The decisions at user.prompt.submit. The zero value lets the message pass.
 const (
 	promptPass promptDecision = ""
 	promptDeny promptDecision = "deny"
 )
 
-// PromptVerdict is the answer at user.prompt.submit. Its zero value passes. Decision is
-// "deny" or empty; [DenyPrompt] sets it.
+// PromptVerdict is the answer at user.prompt.submit. The zero value lets the message pass.
+// Decision is "deny" or empty; [DenyPrompt] sets it.
 type PromptVerdict struct {
 	Decision promptDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
 	Reason   string         `json:"reason,omitempty" jsonschema:"why"`
-	// Prompt replaces the user's text, even if it is empty. Nil keeps the text.
+	// Prompt replaces the user's text, even if Prompt points to an empty string. Nil keeps
+	// the text.
 	Prompt *string `json:"prompt,omitempty" jsonschema:"the text that replaces the user's, if granted"`
-	// Reply is the answer. The model is not called.
+	// Reply is the answer to the user. Belay then does not call the model.
 	Reply *string `json:"answer,omitempty" jsonschema:"the answer that replaces the model's, if granted"`
 	Aside
 }
@@ -81,7 +82,7 @@ func (v PromptVerdict) decision() promptDecision {
 	return knownDecision(v.Decision, promptDecisions, promptDeny)
 }
 
-// Answer returns what the verdict asks for.
+// Answer returns the verdict in the form that the hook runtime uses.
 func (v PromptVerdict) Answer() *hook.Answer {
 	severity := hook.SeverityPass
 	var parts []hook.Part
@@ -102,7 +103,7 @@ func mergePrompt(m *hook.Merging, merged, v PromptVerdict) PromptVerdict {
 	if m.Wins {
 		merged.Decision, merged.Reason = v.decision(), v.Reason
 	}
-	if v.Prompt != nil { // rewriters run in order: the last one saw the text of the others
+	if v.Prompt != nil { // rewriters run in order: each gets the text of the one before, so the last text counts
 		merged.Prompt = v.Prompt
 	}
 	if merged.Reply == nil {
@@ -124,7 +125,7 @@ type stopAttempt struct {
 // Text is the model's last text.
 func (s StopAttempt) Text() string { return s.data().Text }
 
-// Continuations is how many times the turn was made to continue.
+// Continuations is how many times hooks have made this turn continue.
 func (s StopAttempt) Continuations() int { return s.data().Continuations }
 
 // stopDecision is the decision of a StopVerdict.
@@ -136,7 +137,7 @@ const (
 	stopContinue stopDecision = "continue"
 )
 
-// StopVerdict is the answer at turn.stop. Its zero value lets the turn end. Decision is
+// StopVerdict is the answer at turn.stop. The zero value lets the turn end. Decision is
 // "continue" or empty; [Continue] sets it.
 type StopVerdict struct {
 	Decision stopDecision `json:"decision,omitempty" jsonschema:"pass (the default) or continue"`
@@ -153,7 +154,7 @@ func (v StopVerdict) decision() stopDecision {
 	return knownDecision(v.Decision, stopDecisions, stopContinue)
 }
 
-// Answer returns what the verdict asks for.
+// Answer returns the verdict in the form that the hook runtime uses.
 func (v StopVerdict) Answer() *hook.Answer {
 	if v.decision() == stopPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)

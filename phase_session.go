@@ -12,7 +12,8 @@ type sessionOpened struct {
 	Messages int    `json:"messages" jsonschema:"how many messages the transcript holds"`
 }
 
-// part distinguishes one opening of a session from the next: the transcript has grown.
+// part distinguishes the openings of a session by their source and the length of the
+// transcript.
 func (s *sessionOpened) part() string { return s.Source + ":" + strconv.Itoa(s.Messages) }
 
 // Source says how the session was opened: new, resumed, forked or recovered.

@@ -25,7 +25,7 @@ func (s SubagentCall) Prompt() string { return s.data().Prompt }
 // Run is the child run's id.
 func (s SubagentCall) Run() string { return s.data().Run }
 
-// Parent is the parent run's id.
+// Parent is the parent run's id. It is empty if the parent is the main agent.
 func (s SubagentCall) Parent() string { return s.data().Parent }
 
 // Depth is the depth of the child. A child of the main agent has depth 1.
@@ -34,14 +34,14 @@ func (s SubagentCall) Depth() int { return s.data().Depth }
 // subagentDecision is the decision of a SubagentVerdict.
 type subagentDecision string
 
-// The decisions at subagent.start. The zero value passes.
+// The decisions at subagent.start. The zero value lets the run begin.
 const (
 	subagentPass subagentDecision = ""
 	subagentDeny subagentDecision = "deny"
 )
 
-// SubagentVerdict is the answer at subagent.start. Its zero value passes. Decision is
-// "deny" or empty; [DenySubagent] sets it.
+// SubagentVerdict is the answer at subagent.start. The zero value lets the run begin.
+// Decision is "deny" or empty; [DenySubagent] sets it.
 type SubagentVerdict struct {
 	Decision subagentDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
 	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
@@ -57,7 +57,7 @@ func (v SubagentVerdict) decision() subagentDecision {
 	return knownDecision(v.Decision, subagentDecisions, subagentDeny)
 }
 
-// Answer returns what the verdict asks for.
+// Answer returns the verdict in the form that the hook runtime uses.
 func (v SubagentVerdict) Answer() *hook.Answer {
 	if v.decision() == subagentPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
@@ -105,5 +105,5 @@ func (s SubagentReturn) Depth() int { return s.data().Depth }
 // Status is success, error, aborted, denied or parked.
 func (s SubagentReturn) Status() string { return s.data().Status }
 
-// Message is what went wrong.
+// Message says what went wrong. It is empty for a success.
 func (s SubagentReturn) Message() string { return s.data().Message }

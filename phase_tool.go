@@ -33,7 +33,7 @@ func (c ToolCall) ID() string { return c.data().ID }
 // Tool is the tool's name.
 func (c ToolCall) Tool() string { return c.data().Tool }
 
-// Input is the tool's input, after the hooks before this one.
+// Input is the tool's input. Earlier hooks may have rewritten it.
 func (c ToolCall) Input() json.RawMessage { return json.RawMessage(c.data().Input) }
 
 // Original is the input that the model sent.
@@ -44,8 +44,8 @@ func (c ToolCall) Original() json.RawMessage {
 	return c.Input()
 }
 
-// Decode decodes the input into a struct, as encoding/json does, except that a duplicate
-// key is an error. A missing key leaves its field unchanged: a gate should treat that as an
+// Decode decodes the input into a struct like encoding/json, but a duplicate key is an
+// error. A missing key leaves its field unchanged. A gate should treat a missing key as an
 // error too.
 func (c ToolCall) Decode(into any) error { return c.data().Input.decode(into) }
 
@@ -73,7 +73,7 @@ func (c ToolCall) sound() bool {
 // ToolDecision is the decision of a ToolVerdict.
 type ToolDecision string
 
-// The decisions at tool.pre, from mild to severe. The zero value passes.
+// The decisions at tool.pre, from mild to severe. The zero value lets the call pass.
 const (
 	ToolPass ToolDecision = ""
 	ToolAsk  ToolDecision = "ask"
@@ -81,7 +81,7 @@ const (
 	ToolHalt ToolDecision = "halt"
 )
 
-// ToolVerdict is the answer at tool.pre. Its zero value is Pass.
+// ToolVerdict is the answer at tool.pre. The zero value is [Pass].
 type ToolVerdict struct {
 	Decision ToolDecision `json:"decision,omitempty" jsonschema:"pass (the default), ask, deny or halt"`
 	Reason   string       `json:"reason,omitempty" jsonschema:"why; the model and the user see it"`
@@ -89,7 +89,7 @@ type ToolVerdict struct {
 	Input json.RawMessage `json:"input,omitempty" jsonschema:"the input that replaces the tool's, if granted"`
 	Aside
 
-	askers []asker // whose answers were merged into it
+	askers []asker // the hooks that asked for approval; set only in a merged verdict
 }
 
 // Pass lets the tool call run.
@@ -104,7 +104,7 @@ func Deny(reason string) ToolVerdict { return ToolVerdict{Decision: ToolDeny, Re
 // Halt refuses a tool call and ends the turn.
 func Halt(reason string) ToolVerdict { return ToolVerdict{Decision: ToolHalt, Reason: reason} }
 
-// RewriteInput replaces a tool's input by the JSON form of a value. The subscription needs
+// RewriteInput replaces a tool's input by a value, encoded as JSON. The subscription needs
 // the capability hook.CanRewriteInput.
 func RewriteInput(input any) (ToolVerdict, error) {
 	data, err := json.Marshal(input)
@@ -122,7 +122,7 @@ func (v ToolVerdict) decision() ToolDecision {
 	return knownDecision(v.Decision, toolDecisions, ToolDeny)
 }
 
-// Answer returns what the verdict asks for.
+// Answer returns the verdict in the form that the hook runtime uses.
 func (v ToolVerdict) Answer() *hook.Answer {
 	if v.Decision == ToolPass && v.Input == nil {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
@@ -148,7 +148,7 @@ func mergeTool(m *hook.Merging, merged, v ToolVerdict) ToolVerdict {
 	if v.Decision == ToolAsk {
 		merged.askers = append(merged.askers, asker{by: m.From, reason: v.Reason})
 	}
-	if v.Input != nil { // rewriters run in order: the last one saw the input of the others
+	if v.Input != nil { // rewriters run in order: each gets the input of the one before, so the last input counts
 		merged.Input = slices.Clone(v.Input) // the handler may still use its own slice
 	}
 	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
@@ -170,7 +170,7 @@ const (
 	ClassUnavailable ResultClass = "unavailable"
 )
 
-// ToolResult is the input of tool.post: the result of a call that was started.
+// ToolResult is the input of tool.post: the result of a call that has run.
 type ToolResult struct{ input[toolResult] }
 
 type toolResult struct {
@@ -195,13 +195,13 @@ func (r ToolResult) Tool() string { return r.data().Tool }
 // Input is the input that the tool ran with.
 func (r ToolResult) Input() json.RawMessage { return json.RawMessage(r.data().Input) }
 
-// Text is the result for the model, after the hooks before this one.
+// Text is the result for the model. Earlier hooks may have rewritten it.
 func (r ToolResult) Text() string { return r.data().Text }
 
 // IsError reports whether the tool failed.
 func (r ToolResult) IsError() bool { return r.data().IsError }
 
-// Class is the class of the failure; empty for a success.
+// Class is the class of the failure. It is empty for a success.
 func (r ToolResult) Class() ResultClass { return r.data().Class }
 
 // Latency is how long the tool ran.
@@ -218,7 +218,8 @@ func (r ToolResult) rewritten(v ToolReaction) (ToolResult, error) {
 
 // ToolReaction is the answer at tool.post.
 type ToolReaction struct {
-	// Result replaces the text for the model, even if it is empty. Nil keeps the text.
+	// Result replaces the text for the model, even if Result points to an empty string. Nil
+	// keeps the text.
 	Result *string `json:"result,omitempty" jsonschema:"the text that replaces the tool's result, if granted"`
 	Aside
 }
@@ -227,8 +228,8 @@ type ToolReaction struct {
 // hook.CanRewriteOutput.
 func RewriteResult(text string) ToolReaction { return ToolReaction{Result: &text} }
 
-// withhold keeps a result from the model if a hook that may rewrite it failed closed. If
-// another hook failed closed, the turn ends.
+// withhold replaces the result by a message if a hook that may rewrite it failed closed. If
+// any other hook failed closed, withhold reports false and the turn ends.
 func withhold(p hook.Problem) (ToolReaction, bool) {
 	if !p.Rewrites {
 		return ToolReaction{}, false
@@ -240,7 +241,7 @@ func withhold(p hook.Problem) (ToolReaction, bool) {
 	return RewriteResult(fmt.Sprintf("[result withheld: %s]", why)), true
 }
 
-// Answer returns what the reaction asks for.
+// Answer returns the reaction in the form that the hook runtime uses.
 func (r ToolReaction) Answer() *hook.Answer {
 	var parts []hook.Part
 	if r.Result != nil {
@@ -257,8 +258,7 @@ func mergeReaction(m *hook.Merging, merged, r ToolReaction) ToolReaction {
 	return merged
 }
 
-// DeniedCall is the input of tool.denied: a call that was refused before it
-// started.
+// DeniedCall is the input of tool.denied: a call that was refused before it started.
 type DeniedCall struct{ input[deniedCall] }
 
 type deniedCall struct {
@@ -278,12 +278,12 @@ func (c DeniedCall) ID() string { return c.data().ID }
 // Tool is the tool's name.
 func (c DeniedCall) Tool() string { return c.data().Tool }
 
-// By is who refused it.
+// By is who refused the call: a subscription, a guard, a zone, a rule or a person.
 func (c DeniedCall) By() string { return c.data().By }
 
-// Reason is why.
+// Reason says why the call was refused.
 func (c DeniedCall) Reason() string { return c.data().Reason }
 
-// Class says whether it was denied, or reached no gate: its tool is unknown or out of scope, or
-// its input is invalid.
+// Class is denied for a call that a gate, the floor or a person refused. It is not_found,
+// scope or invalid for a call that reached no gate.
 func (c DeniedCall) Class() ResultClass { return c.data().Class }

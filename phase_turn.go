@@ -16,8 +16,8 @@ type turnBegun struct {
 // Text is the user's text.
 func (t TurnBegun) Text() string { return t.data().Text }
 
-// TurnSoFar is the input of the phases that prepare a turn: the user's text, and what
-// earlier phases contributed.
+// TurnSoFar is the input of the phases that prepare a turn: the user's text, and everything
+// that earlier phases have contributed.
 type TurnSoFar struct{ input[turnSoFar] }
 
 type turnSoFar struct {
@@ -40,25 +40,25 @@ type preflight struct {
 	Plan PreflightPlan `json:"plan" jsonschema:"what to look up before the model is asked"`
 }
 
-// PreflightPlan is what to look up before the model is called.
+// PreflightPlan lists what hooks should look up before Belay calls the model.
 type PreflightPlan struct {
-	// Source is planner or fallback.
+	// Source is planner, or fallback for a plan that Belay made from the user's text.
 	Source string `json:"source" jsonschema:"planner, or fallback: made from the text"`
-	// Queries are what to look up.
+	// Queries are the texts to look up.
 	Queries []string `json:"queries,omitempty" jsonschema:"what to look up"`
 }
 
 // Text is the user's text.
 func (p Preflight) Text() string { return p.data().Text }
 
-// Plan is what to look up.
+// Plan lists what to look up.
 func (p Preflight) Plan() PreflightPlan {
 	plan := p.data().Plan
 	plan.Queries = slices.Clone(plan.Queries)
 	return plan
 }
 
-// EndReason is how a turn ended: [EndTurn], [EndMaxSteps], [EndBudget], [EndAborted],
+// EndReason says how a turn ended: [EndTurn], [EndMaxSteps], [EndBudget], [EndAborted],
 // [EndRefused], [EndBlocked], [EndStuck], [EndParked] or [EndError].
 type EndReason string
 
@@ -67,12 +67,12 @@ const (
 	EndTurn     EndReason = "end_turn"  // the model has answered
 	EndMaxSteps EndReason = "max_steps" // the limit on steps was reached
 	EndBudget   EndReason = "budget"    // the budget is used up
-	EndAborted  EndReason = "aborted"   // its context was cancelled, or the caller left the stream
+	EndAborted  EndReason = "aborted"   // the context was cancelled, or the caller left the stream
 	EndRefused  EndReason = "refused"   // the model refused to answer
-	EndBlocked  EndReason = "blocked"   // a hook or a directive ended it
+	EndBlocked  EndReason = "blocked"   // a hook or a directive ended the turn
 	EndStuck    EndReason = "stuck"     // the model repeated the same calls
-	EndParked   EndReason = "parked"    // it waits for a person or for work elsewhere: see [Session.Resume]
-	EndError    EndReason = "error"     // the runtime failed: see the error
+	EndParked   EndReason = "parked"    // the turn waits for a person or an external event: see [Session.Resume]
+	EndError    EndReason = "error"     // the runtime failed: the caller gets the error
 )
 
 // TurnEnded is the input of turn.post_turn.
@@ -82,13 +82,13 @@ type turnEnded struct {
 	Reason EndReason `json:"reason" jsonschema:"how the turn ended"`
 	Steps  int       `json:"steps" jsonschema:"how many steps it took"`
 	Usage  Usage     `json:"usage" jsonschema:"tokens and cost of the turn"`
-	// The texts are cut to previewCharacters. Options.NoPreviews leaves them out.
+	// Both texts are cut to previewCharacters. With Options.NoPreviews they are empty.
 	UserText string `json:"user_text,omitempty" jsonschema:"the beginning of the user's text, at most 2000 characters"`
 	Text     string `json:"text,omitempty" jsonschema:"the beginning of the model's last text, at most 2000 characters"`
 	soFar
 }
 
-// previewCharacters is the maximum length of a text at turn.post_turn.
+// previewCharacters is the maximum length of the texts at turn.post_turn.
 const previewCharacters = 2000
 
 // UserText is the beginning of the user's text, at most 2,000 characters. It is empty with
@@ -102,10 +102,10 @@ func (t TurnEnded) Text() string { return t.data().Text }
 // Reason is how the turn ended.
 func (t TurnEnded) Reason() EndReason { return t.data().Reason }
 
-// Steps is how many steps it took.
+// Steps is how many steps the turn took.
 func (t TurnEnded) Steps() int { return t.data().Steps }
 
-// Usage is the tokens and the cost of the turn.
+// Usage is the number of tokens and the cost of the turn.
 func (t TurnEnded) Usage() Usage { return t.data().Usage }
 
 // TurnFailure is the input of the phase error.
@@ -117,10 +117,10 @@ type turnFailure struct {
 	soFar
 }
 
-// Class is a stable code.
+// Class is the stable code of the failure.
 func (f TurnFailure) Class() string { return f.data().Class }
 
-// Message is what happened.
+// Message says what happened.
 func (f TurnFailure) Message() string { return f.data().Message }
 
 // PromptManifest is the input of turn.post_prompt_compile: the parts of the prompt, without

@@ -5,11 +5,11 @@ import (
 )
 
 // This table lists the phases in the order in which a turn reaches them. docs/hooks.md and
-// the JSON Schemas are made from it. The input and the answer of a phase are in the file of
-// its topic.
+// the JSON Schemas are made from this table. The types of a phase's input and answer are in
+// the files phase_*.go.
 
-// SessionStart fires when a session is opened (source: new, resumed, forked,
-// recovered), before its first model request.
+// SessionStart fires when a session is opened, before its first model request. The source
+// is new, resumed, forked or recovered.
 var SessionStart = define(hook.Definition[SessionOpened, Aside]{
 	Name:         "session.start",
 	Kind:         hook.Collect,
@@ -20,8 +20,7 @@ var SessionStart = define(hook.Definition[SessionOpened, Aside]{
 	Merge:        mergeAside,
 })
 
-// UserPromptSubmit fires for each user message, before anything else looks at
-// it.
+// UserPromptSubmit fires for each user message, before any other code sees the message.
 var UserPromptSubmit = define(hook.Definition[UserPrompt, PromptVerdict]{
 	Name:         "user.prompt.submit",
 	Kind:         hook.Gate,
@@ -44,7 +43,7 @@ var TurnPrePolicy = define(hook.Definition[TurnBegun, TurnPolicy]{
 	Merge:        mergePolicy,
 })
 
-// TurnPrePromptContext fires after policy.
+// TurnPrePromptContext fires after TurnPrePolicy.
 var TurnPrePromptContext = define(hook.Definition[TurnSoFar, PromptContext]{
 	Name:         "turn.pre_prompt_context",
 	Kind:         hook.Collect,
@@ -54,9 +53,9 @@ var TurnPrePromptContext = define(hook.Definition[TurnSoFar, PromptContext]{
 	Merge:        mergePromptContext,
 })
 
-// TurnPostPreflightPromptContext fires after the preflight plan exists (built
-// by a planner, or the fallback plan made from the text); sees plan and
-// earlier context.
+// TurnPostPreflightPromptContext fires when the preflight plan exists. A [Planner] made the
+// plan, or Belay made it from the user's text. The input has the plan and the context so
+// far.
 var TurnPostPreflightPromptContext = define(hook.Definition[Preflight, PromptContext]{
 	Name: "turn.post_preflight_prompt_context",
 	Kind: hook.Collect,
@@ -67,7 +66,7 @@ var TurnPostPreflightPromptContext = define(hook.Definition[Preflight, PromptCon
 	Merge:        mergePromptContext,
 })
 
-// TurnPreToolMaterialization fires before the tool list is fixed.
+// TurnPreToolMaterialization fires before the list of tools is final.
 var TurnPreToolMaterialization = define(hook.Definition[TurnSoFar, ToolBundles]{
 	Name:         "turn.pre_tool_materialization",
 	Kind:         hook.Collect,
@@ -87,8 +86,8 @@ var TurnPrePromptCompile = define(hook.Definition[TurnSoFar, PromptSections]{
 	Merge:        mergeSections,
 })
 
-// TurnPostPromptCompile fires when the prompt is built; sees its manifest:
-// which part came from which subscription, sizes, hashes.
+// TurnPostPromptCompile fires when the prompt is built. The input lists the parts of the
+// prompt with their subscription, size and hash.
 var TurnPostPromptCompile = define(hook.Definition[PromptManifest, Note]{
 	Name:         "turn.post_prompt_compile",
 	Kind:         hook.Observe,
@@ -98,7 +97,7 @@ var TurnPostPromptCompile = define(hook.Definition[PromptManifest, Note]{
 	Merge:        mergeNote,
 })
 
-// ModelPre fires before every provider attempt, retries too.
+// ModelPre fires before every request to a model, including retries.
 var ModelPre = define(hook.Definition[ModelRequest, Aside]{
 	Name:         "model.pre",
 	Kind:         hook.Collect,
@@ -109,8 +108,8 @@ var ModelPre = define(hook.Definition[ModelRequest, Aside]{
 	Merge:        mergeAside,
 })
 
-// ModelPost fires after each successful response is stored: stop reason,
-// tokens in, out and cached, cost, tool-call count.
+// ModelPost fires after a response was stored. The input has the stop reason, the tokens,
+// the cost and the number of tool calls.
 var ModelPost = define(hook.Definition[ModelResponse, Note]{
 	Name: "model.post",
 	Kind: hook.Observe,
@@ -125,7 +124,7 @@ var ModelPost = define(hook.Definition[ModelResponse, Note]{
 	Merge: mergeNote,
 })
 
-// ToolPre fires before each call that resolves and validates.
+// ToolPre fires before each call that has a known tool and a valid input.
 var ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
 	Name:         "tool.pre",
 	Kind:         hook.Gate,
@@ -140,7 +139,7 @@ var ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
 	Verdict:      func(v ToolVerdict) ToolVerdict { return ToolVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
-// ApprovalRequest fires when the merged answer is Ask.
+// ApprovalRequest fires when the merged answer about a call is Ask.
 var ApprovalRequest = define(hook.Definition[ApprovalAsked, ApprovalVerdict]{
 	Name:         "approval.request",
 	Kind:         hook.Gate,
@@ -156,8 +155,8 @@ var ApprovalRequest = define(hook.Definition[ApprovalAsked, ApprovalVerdict]{
 	},
 })
 
-// ApprovalDecided fires when a person, a hook, an expiry or a cancel decided
-// it.
+// ApprovalDecided fires when a person, a hook, an expiry or a cancel has decided about an
+// approval.
 var ApprovalDecided = define(hook.Definition[ApprovalOutcome, Note]{
 	Name:         "approval.decided",
 	Kind:         hook.Observe,
@@ -168,8 +167,8 @@ var ApprovalDecided = define(hook.Definition[ApprovalOutcome, Note]{
 	Merge:        mergeNote,
 })
 
-// ToolPost fires after each tool that was started: success, tool error,
-// panic, timeout, abort.
+// ToolPost fires after each call that was started, whether it succeeded, failed, panicked,
+// timed out or was aborted.
 var ToolPost = define(hook.Definition[ToolResult, ToolReaction]{
 	Name:         "tool.post",
 	Kind:         hook.Collect,
@@ -185,7 +184,8 @@ var ToolPost = define(hook.Definition[ToolResult, ToolReaction]{
 	Closed:  withhold,
 })
 
-// ToolDenied fires when a call was refused before it started: by whom, why.
+// ToolDenied fires when a call was refused before it started. The input says who refused
+// it, and why.
 var ToolDenied = define(hook.Definition[DeniedCall, Note]{
 	Name:         "tool.denied",
 	Kind:         hook.Observe,
@@ -196,8 +196,7 @@ var ToolDenied = define(hook.Definition[DeniedCall, Note]{
 	Merge:        mergeNote,
 })
 
-// SubagentStart fires before each child run; always paired with
-// subagent.stop.
+// SubagentStart fires before each child run. SubagentStop fires later for the same run.
 var SubagentStart = define(hook.Definition[SubagentCall, SubagentVerdict]{
 	Name:         "subagent.start",
 	Kind:         hook.Gate,
@@ -212,7 +211,7 @@ var SubagentStart = define(hook.Definition[SubagentCall, SubagentVerdict]{
 	},
 })
 
-// SubagentStop fires after each child run; always paired with subagent.start.
+// SubagentStop fires after each child run, also if the run parked or was denied.
 var SubagentStop = define(hook.Definition[SubagentReturn, Note]{
 	Name:         "subagent.stop",
 	Kind:         hook.Observe,
@@ -223,8 +222,8 @@ var SubagentStop = define(hook.Definition[SubagentReturn, Note]{
 	Merge:        mergeNote,
 })
 
-// TurnStop fires when the model ends its turn; at most 8 continuations a
-// turn.
+// TurnStop fires when the model has finished its answer. Hooks can make a turn continue at
+// most [Limits].Continuations times.
 var TurnStop = define(hook.Definition[StopAttempt, StopVerdict]{
 	Name:         "turn.stop",
 	Kind:         hook.Gate,
@@ -248,7 +247,7 @@ var TurnPreCompaction = define(hook.Definition[CompactionAhead, CompactionAdvice
 	Merge:        mergeCompaction,
 })
 
-// TurnPostCompaction fires after compaction, done or failed.
+// TurnPostCompaction fires after a compaction, whether it succeeded or failed.
 var TurnPostCompaction = define(hook.Definition[CompactionDone, Note]{
 	Name:         "turn.post_compaction",
 	Kind:         hook.Observe,
@@ -259,8 +258,8 @@ var TurnPostCompaction = define(hook.Definition[CompactionDone, Note]{
 	Merge:        mergeNote,
 })
 
-// TurnPostTurn fires at the end of every turn with its end reason, stream
-// abandoned or not; not when parked.
+// TurnPostTurn fires at the end of every turn, even if the caller left the stream. It does
+// not fire when the turn parks. The input has the end reason.
 var TurnPostTurn = define(hook.Definition[TurnEnded, Note]{
 	Name:         "turn.post_turn",
 	Kind:         hook.Observe,
@@ -271,7 +270,7 @@ var TurnPostTurn = define(hook.Definition[TurnEnded, Note]{
 	Merge:        mergeNote,
 })
 
-// Error fires on unrecoverable failure, just before turn.post_turn.
+// Error fires after a failure that ends the turn, just before TurnPostTurn.
 var Error = define(hook.Definition[TurnFailure, Note]{
 	Name:         "error",
 	Kind:         hook.Observe,
@@ -282,7 +281,8 @@ var Error = define(hook.Definition[TurnFailure, Note]{
 	Merge:        mergeNote,
 })
 
-// SessionEnd fires when the session is closed, with the last end reason.
+// SessionEnd fires when the session is closed. The input has the end reason of the last
+// turn.
 var SessionEnd = define(hook.Definition[SessionClosed, Note]{
 	Name:         "session.end",
 	Kind:         hook.Observe,
@@ -303,7 +303,8 @@ func Phases() []hook.AnyPhase {
 	}
 }
 
-// noting are the capabilities at an observe phase. Other phases have them too.
+// noting has the capabilities of observe phases. besides has the capabilities that all
+// other phases have.
 const (
 	noting  = hook.CanAudit | hook.CanSchedule
 	besides = noting | hook.CanAddContext

@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// Questions yields what the open turns in a store wait for, with the inputs of the calls,
-// oldest first: approvals that nobody has decided, which includes the questions of ask_user,
-// and then calls that their tools parked, which have a Wait and no ID. It needs no agent and
-// no hold, so that it works from any process and after a restart. Answer an approval with
-// [Agent.Decide] or the store's Decide.
+// Questions yields everything that the open turns in a store wait for, with the inputs of
+// the calls. First come approvals that nobody has decided, oldest first. They include the
+// questions of ask_user. Then come calls that their tools have parked: these have a Wait
+// and no ID.
 //
-// The filter selects by Session, which includes the sessions of its subagents, and Limit.
-// Approvals that have expired are left out. Input is nil if the transcript does not hold the
-// input that the approval is about. Run and Depth are not set.
+// Questions needs no agent and no hold. It works from any process and after a restart.
+// Answer an approval with [Agent.Decide] or the store's Decide.
+//
+// Only the fields Session and Limit of the filter are used. Session includes the sessions
+// of its subagents. Expired approvals are left out. Input is nil if the transcript does not
+// have the input that the approval is about. Run and Depth are not set.
 func Questions(ctx context.Context, store ListStore, filter ApprovalFilter) iter.Seq2[Question, error] {
 	return func(yield func(Question, error) bool) {
 		q := questionList{store: store, filter: filter, sessions: make(map[string]SessionInfo), yield: yield}
@@ -32,13 +34,12 @@ func Questions(ctx context.Context, store ListStore, filter ApprovalFilter) iter
 type questionList struct {
 	store    ListStore
 	filter   ApprovalFilter
-	sessions map[string]SessionInfo // those with an open turn
-	parked   []string               // their ids, those changed last first
+	sessions map[string]SessionInfo // the sessions with an open turn
+	parked   []string               // the ids of sessions; the last changed comes first
 	yield    func(Question, error) bool
 	count    int
 }
 
-// list yields the questions.
 func (q *questionList) list(ctx context.Context) error {
 	for info, err := range q.store.Sessions(ctx, SessionFilter{Prefix: q.filter.Session, Open: true}) {
 		if err != nil {
@@ -65,7 +66,8 @@ func (q *questionList) list(ctx context.Context) error {
 	return nil
 }
 
-// approvals yields the pending approvals. It reports whether the caller wants more.
+// approvals yields the pending approvals. It reports whether the caller wants more
+// questions.
 func (q *questionList) approvals(ctx context.Context) (bool, error) {
 	filters := []ApprovalFilter{{Pending: true}}
 	if q.filter.Session != "" {
@@ -90,7 +92,7 @@ func (q *questionList) approvals(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// add yields a question with its input. It reports whether the caller wants more.
+// add yields a question with its input. It reports whether the caller wants more questions.
 func (q *questionList) add(ctx context.Context, a *Approval, wait string) (bool, error) {
 	info := q.sessions[a.Session]
 	input, err := q.input(ctx, &info, a.Call)
@@ -104,8 +106,8 @@ func (q *questionList) add(ctx context.Context, a *Approval, wait string) (bool,
 	return q.yield(Question{Approval: *a, Input: input, Agent: info.State.Agent, Wait: wait}, nil) && q.count != q.filter.Limit, nil
 }
 
-// input finds the input of a call of the open turn. It reads the transcript from its end,
-// where the call normally is.
+// input finds the input of a call of the open turn. It starts near the end of the
+// transcript, where the call usually is.
 func (q *questionList) input(ctx context.Context, info *SessionInfo, call string) (input json.RawMessage, err error) {
 	for back := int64(2); ; back *= 8 {
 		after := max(info.Last-back, 0)

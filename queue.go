@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// QueuedTurn is a user message that waits for its turn to begin. It is stored at once, so
-// that the process that submitted it may end.
+// QueuedTurn is a user message whose turn has not begun. It is stored at once, so the
+// process that submitted it may end.
 type QueuedTurn struct {
-	// ID identifies it. NewQueuedTurn makes one.
+	// ID identifies the queued turn. NewQueuedTurn sets it.
 	ID string `json:"id"`
 	// Session is the id of the conversation.
 	Session string `json:"session"`
 	// Agent is the name of the agent that runs the turn.
 	Agent string `json:"agent"`
 	// Model is the name of the model that answers: see [Options.Models]. Defaults to the
-	// agent's own.
+	// agent's own model.
 	Model string `json:"model,omitempty"`
 	// Text and Parts are the message.
 	Text  string    `json:"text"`
@@ -29,7 +29,8 @@ type QueuedTurn struct {
 	Time  time.Time `json:"time"`
 }
 
-// NewQueuedTurn makes a queued turn from a message. It refuses an invalid message.
+// NewQueuedTurn makes a queued turn from a message. It returns an error for an invalid
+// message.
 func NewQueuedTurn(session, agent, text string, parts ...Part) (QueuedTurn, error) {
 	s := QueuedTurn{
 		ID: "turn-" + strings.ToLower(rand.Text()), Session: session, Agent: agent, Text: text, Parts: slices.Clone(parts), Time: time.Now(),
@@ -46,38 +47,38 @@ func NewQueuedTurn(session, agent, text string, parts ...Part) (QueuedTurn, erro
 	return s, nil
 }
 
-// TurnStore is a Store with a queue of turns. Workers of package engine run them. Without
-// it, the process that calls [Session.Run] or [Session.Turn] runs the turn.
+// TurnStore is a Store with a queue of turns. Workers of package engine run these turns.
+// Without a queue, the process that calls [Session.Run] or [Session.Turn] runs the turn.
 //
 // The queue has each session at most once. A session enters the queue with its first queued
-// turn. It stays while one of its turns is running or parked, and leaves when a turn has
-// ended and no other is queued. A worker claims a session before it runs the turn. A claim
-// ends with its holder: if that process is gone, the turn is due again.
+// turn. It stays while one of its turns is queued, running or parked. A worker claims a
+// session before it runs the turn. If the worker's process ends, its claims end too, and
+// the turns are due again.
 type TurnStore interface {
 	Store
 	// Submit stores a message and makes the turn of its session due, in one transaction. It
-	// needs no hold. It creates the session if there is none.
+	// needs no hold. It creates the session if the session does not exist.
 	Submit(ctx context.Context, s QueuedTurn) error
-	// Queued returns the turns of a session that have not begun, oldest first. A commit
-	// removes one: see Commit.
+	// Queued returns the turns of a session that have not begun, oldest first. A [Commit]
+	// removes a queued turn when the turn begins.
 	Queued(ctx context.Context, session string) ([]QueuedTurn, error)
-	// Claim waits until a turn is due that matches the filter, and claims the one that has
-	// been due longest. No other process can claim it then.
+	// Claim waits until a turn that matches the filter is due. It claims the turn that has
+	// been due longest. Then no other process can claim this turn.
 	Claim(ctx context.Context, filter TurnFilter) (DueTurn, error)
 	// Settle releases a claim. If again is zero, the turn has ended: the next queued turn
-	// is due, or the session leaves the queue. Otherwise the turn is due at that time, or
-	// with [Never] only after Wake; due.Why is stored with it. If something was submitted,
-	// decided or woken since the claim, it is due at once. Settle does nothing for a claim
-	// that was lost.
+	// is due, or the session leaves the queue. Otherwise the turn is due at the time again,
+	// or with [Never] only after Wake. The store keeps due.Why with it. If a message, a
+	// decision or a Wake came after the claim, the turn is due at once. Settle does nothing
+	// if the claim was lost.
 	Settle(ctx context.Context, due DueTurn, again time.Time) error
-	// Wake makes the turn of a session due now, if the session is in the queue. Decide does
-	// the same for the session of the approval and for its parents.
+	// Wake makes the turn of a session due now, if the session is in the queue. Decide also
+	// does this for the approval's session and for its parents.
 	Wake(ctx context.Context, session string) error
-	// Load returns which process holds what, and how many turns wait.
+	// Load returns what each process holds, and how many turns wait.
 	Load(ctx context.Context) (Load, error)
-	// Changes yields a session as it is now, and again after each change, until ctx is
-	// done. Several changes at once may be reported as one. ErrNotFound: there is no such
-	// session.
+	// Changes yields the current state of a session, and the new state after each change,
+	// until ctx ends. It may report several changes as one. It yields ErrNotFound if the
+	// session does not exist.
 	Changes(ctx context.Context, session string) iter.Seq2[SessionInfo, error]
 }
 
@@ -87,35 +88,36 @@ var Never = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 // DueTurn is a session with a turn to run.
 type DueTurn struct {
 	Session string `json:"session"`
-	// Agent and Model are those of the turn. Model is empty for the agent's own.
+	// Agent and Model are the names for this turn. An empty Model means the agent's own
+	// model.
 	Agent string `json:"agent"`
 	Model string `json:"model,omitempty"`
-	// Since is when it became due or was claimed.
+	// Since is when the turn became due or was claimed.
 	Since time.Time `json:"since"`
-	// Again is when it is due, if that is later. Why is the reason of the delay, as given
-	// to Settle.
+	// Again is when the turn is due, if that is in the future. Why is the reason of the
+	// delay, from Settle.
 	Again time.Time `json:"again,omitzero"`
 	Why   string    `json:"why,omitempty"`
-	// Mark changes each time something makes the turn due: see [TurnStore.Settle].
+	// Mark changes each time something makes the turn due. [TurnStore.Settle] compares it.
 	Mark int64 `json:"-"`
 }
 
 // TurnFilter selects due turns. The zero value selects all.
 type TurnFilter struct {
-	// ExceptAgents and ExceptModels exclude turns by agent or model. ExceptOwn excludes
-	// turns of these agents that name no model.
+	// ExceptAgents and ExceptModels exclude turns by agent or model. ExceptOwn lists
+	// agents: turns of these agents without a model name are excluded.
 	ExceptAgents, ExceptModels, ExceptOwn []string
 }
 
 // Load describes the load of a store that several processes use.
 type Load struct {
-	// Waiting counts the turns that are due and not claimed. OldestAge is how long the
-	// oldest of them has been due.
+	// Waiting is the number of turns that are due and not claimed. OldestAge says how long
+	// the oldest of them has been due.
 	Waiting   int           `json:"waiting"`
 	OldestAge time.Duration `json:"oldest_age"`
-	// Parked counts the turns that wait for a decision or an answer.
+	// Parked is the number of turns that wait for a decision or an answer.
 	Parked int `json:"parked"`
-	// PutOff are turns that could not be run and are due later, oldest first, at most 20.
+	// PutOff lists turns that could not run and are due later, oldest first, at most 20.
 	PutOff []DueTurn `json:"put_off,omitempty"`
 	// Holders are the processes that have the store open.
 	Holders []HolderLoad `json:"holders,omitempty"`
@@ -126,14 +128,14 @@ type HolderLoad struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	// Self says that it is this process. Gone says that the process has ended and its
-	// claims are not released yet.
+	// Self says that this is the calling process. Gone says that the process has ended but
+	// its claims are not released yet.
 	Self bool `json:"self,omitempty"`
 	Gone bool `json:"gone,omitempty"`
-	// Worker says that it has claimed turns or waits for one.
+	// Worker says that the process has claimed turns or waits for one.
 	Worker bool `json:"worker,omitempty"`
-	// Sessions counts the sessions that it holds. Turns are the turns that it has claimed,
-	// oldest first.
+	// Sessions is the number of sessions that the process holds. Turns are the turns that
+	// it has claimed, oldest first.
 	Sessions int64     `json:"sessions"`
 	Turns    []DueTurn `json:"turns,omitempty"`
 }
@@ -141,9 +143,10 @@ type HolderLoad struct {
 // errNoTurnStore says that the store has no queue of turns.
 var errNoTurnStore = errors.New("belay: the store has no queue of turns: use store/sqlite or store/postgres, or run the turn with Run or Turn")
 
-// Submit stores a user message and returns when it is durable. A worker of package engine
-// runs the turn, in this process or in another, with an agent of this agent's name. While
-// the session runs another turn, the message waits. The store must be a [TurnStore].
+// Submit stores a user message and returns when the message is durable. A worker of package
+// engine runs the turn in any process, with an agent that has the same name as this agent.
+// If the session is running another turn, the message waits. The store must be a
+// [TurnStore].
 func (s *Session) Submit(ctx context.Context, text string, parts ...Part) (QueuedTurn, error) {
 	store, ok := s.agent.store.(TurnStore)
 	if !ok {

@@ -10,22 +10,21 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Reach describes what an agent may use in a turn. The zero value has no agent name and
-// allows everything.
+// Reach describes what an agent may use in a turn. The zero value allows everything.
 type Reach struct {
 	// Agent is the agent's name.
 	Agent string
-	// Window is the context window, in tokens, of the model that gets the next request. It
-	// is zero if it is unknown, and in the result of ReachOf. Lists for the model can grow
-	// with it.
+	// Window is the context window, in tokens, of the model that gets the next request.
+	// Lists for the model can be longer if the window is large. Window is 0 if it is
+	// unknown, and in the result of ReachOf.
 	Window int
 
 	limits *limits
 }
 
-// Allows reports whether the agent may use a resource of a kind, such as a skill. The
-// resource may have several names. Each agent, from this one up to the topmost parent, must
-// allow one of them, unless its Options.Resources do not restrict the kind.
+// Allows reports whether the agent may use a resource of a kind, such as a skill. A
+// resource may have several names. This agent and every agent above it must allow one of
+// the names. An agent whose Options.Resources does not have the kind allows all names.
 func (r Reach) Allows(kind string, names ...string) bool {
 	for l := r.limits; l != nil; l = l.above {
 		allowed, restricted := l.own[kind]
@@ -38,8 +37,8 @@ func (r Reach) Allows(kind string, names ...string) bool {
 	return true
 }
 
-// ReachOf returns the reach of the turn to which the context of a hook or a tool call
-// belongs. Outside a turn it allows everything.
+// ReachOf returns the reach of the turn that a hook or a tool call belongs to. ctx is the
+// context of that hook or call. Outside a turn the reach allows everything.
 func ReachOf(ctx context.Context) Reach {
 	r, _ := ctx.Value(reachKey{}).(Reach)
 	return r
@@ -47,28 +46,28 @@ func ReachOf(ctx context.Context) Reach {
 
 type reachKey struct{}
 
-// limits are the Options.Resources of an agent and of the agents above it. They are never
-// changed.
+// limits are the Options.Resources of an agent and of the agents above it. They never
+// change.
 type limits struct {
-	own   map[string][]string // by kind; a kind that is not there is not restricted
+	own   map[string][]string // by kind; a missing kind is not restricted
 	above *limits
 }
 
-// ResourceExtension brings resources other than tools, such as skills, and enforces which of
-// them an agent may use. Hooks of the extension get the reach from [ReachOf].
+// ResourceExtension provides resources other than tools, such as skills, and enforces which
+// of them an agent may use. Hooks of the extension call [ReachOf] to find out.
 type ResourceExtension interface {
 	Extension
 	// Resources returns the kinds that the extension enforces: keys of Options.Resources.
 	Resources() []string
-	// For returns the extension restricted to what a reach allows. The agent calls the
+	// For returns the extension restricted to what the reach allows. Belay calls the
 	// methods of StepToolExtension and NameExtension on the returned value. For is called
-	// before each message and each model request, and should be cheap.
+	// before each message and each model request, so it should be fast.
 	For(reach Reach) Extension
 }
 
-// readKinds asks for the kinds of resources that are enforced for the extension. If it is
-// not a ResourceExtension, this is its name: the loop then enforces the names of its tools
-// and the names that users type. An extension with neither has no kinds.
+// readKinds reads the kinds of resources that are enforced for the extension. A
+// ResourceExtension lists its kinds. For any other extension with tools or typed names, the
+// kind is the extension's name, and Belay itself enforces it.
 func (x *attached) readKinds() (err error) {
 	if r, ok := x.Extension.(ResourceExtension); ok {
 		err = safely(x.name, func() error { x.kinds = slices.Clone(r.Resources()); return nil })
@@ -83,8 +82,8 @@ func (x *attached) readKinds() (err error) {
 	return err
 }
 
-// checkResources refuses kinds that no extension enforces: the model would otherwise be
-// told about a restriction that does not exist.
+// checkResources returns an error for a kind that no extension enforces. Otherwise the
+// prompt would tell the model about a restriction that does not exist.
 func (c *composition) checkResources() error {
 	var known []string
 	for _, x := range c.extensions {
@@ -110,7 +109,8 @@ func (t *turn) reach() Reach {
 	return Reach{Agent: t.agent.opts.Name, Window: t.window(), limits: t.limits}
 }
 
-// limit sets what the turn may use, and returns a context in which hooks and tools find it.
+// limit sets what the turn may use. It returns a context in which hooks and tools find the
+// reach.
 func (t *turn) limit(ctx context.Context) context.Context {
 	t.limits = t.agent.limits
 	if t.lineage != nil {
@@ -119,11 +119,12 @@ func (t *turn) limit(ctx context.Context) context.Context {
 	if t.limits == nil && ctx.Value(reachKey{}) == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, reachKey{}, Reach{Agent: t.agent.opts.Name, limits: t.limits}) // the model that answers is not known yet
+	return context.WithValue(ctx, reachKey{}, Reach{Agent: t.agent.opts.Name, limits: t.limits}) // without Window: the turn's model is not known yet
 }
 
-// limitsBelow returns the limits of the agent as a child of an agent with limits. It
-// returns the same pointer for each task of a parent, because caches use it as a key.
+// limitsBelow returns the limits of this agent as a child of an agent with the limits
+// above. It returns the same pointer for each child run of one parent, because caches use
+// the pointer as a key.
 func (a *Agent) limitsBelow(above *limits) *limits {
 	switch {
 	case above == nil:
@@ -154,8 +155,8 @@ func (x *attached) within(reach Reach) (e Extension, err error) { //nolint:iretu
 	return e, err
 }
 
-// namesOf returns an extension with names that users type, and a function that reports
-// whether a name belongs to it. Both are nil if it has none.
+// namesOf returns the extension if it has names that users type, and a function that
+// reports whether a name belongs to it. Otherwise both are nil.
 func (a *Agent) namesOf(x *attached, reach Reach) (NameExtension, func(name string) bool) { //nolint:ireturn // it is one of several extensions
 	e, err := x.within(reach)
 	if err != nil {

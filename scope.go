@@ -11,30 +11,29 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// ApprovalScope says which calls an approval covers. The zero value is once: the call that was
-// asked about, with the input that was shown. Every other scope ends with the session and
-// answers only later questions of the same asker. What hooks or the floor deny stays
-// denied.
+// ApprovalScope says which calls an approval covers. The zero value is once: it covers only
+// this call with this input. Every other scope lasts as long as the session, and answers
+// only later questions of the same asker. It does not affect calls that hooks or the floor
+// deny.
 type ApprovalScope struct {
 	Kind ScopeKind `json:"kind,omitempty"`
-	// Pattern says which calls are covered, for ScopePattern. The floor defines its
-	// grammar, see [PatternAuthorizer]. Without one it is a pattern of [path.Match] over
-	// the names of tools.
+	// Pattern says which calls are covered, for ScopePattern. A [PatternAuthorizer] defines
+	// its grammar. Without one, it is a pattern of [path.Match] for names of tools.
 	Pattern string `json:"pattern,omitempty"`
 }
 
 // ScopeKind is the kind of an ApprovalScope.
 type ScopeKind string
 
-// The kinds of scopes. In JSON, once is left out or "once".
+// The kinds of scopes. In JSON, a missing kind and "once" mean the same.
 const (
-	ScopeOnce    ScopeKind = ""        // the call that was asked about
-	ScopeSession ScopeKind = "session" // every call of that tool in this session
+	ScopeOnce    ScopeKind = ""        // only the call that was asked about
+	ScopeSession ScopeKind = "session" // every call of the same tool in this session
 	ScopePattern ScopeKind = "pattern" // every call in this session that the pattern covers
 )
 
-// patternLength is the maximum length of a pattern, in characters. A pattern is never cut:
-// a part of it may cover more than the whole.
+// patternLength is the maximum length of a pattern, in characters. Belay never shortens a
+// pattern, because a shorter pattern may cover more calls.
 const patternLength = 512
 
 // String returns once, session, or the pattern.
@@ -52,8 +51,8 @@ func (s ApprovalScope) String() string {
 // wide reports whether the scope covers more than the call that was asked about.
 func (s ApprovalScope) wide() bool { return s.Kind != ScopeOnce && s.Kind != "once" }
 
-// reaches returns why a decision cannot have its scope, or nil. It does not check the
-// grammar of the pattern.
+// reaches returns nil if the decision may have its scope. Otherwise the error says why not.
+// It does not check the grammar of the pattern.
 func (d *Decision) reaches() error {
 	s := d.Scope
 	switch {
@@ -65,7 +64,7 @@ func (d *Decision) reaches() error {
 		return fmt.Errorf("%w: it has no pattern: say which calls it covers", ErrScope)
 	case s.Kind == ScopePattern && (!utf8.ValidString(s.Pattern) || utf8.RuneCountInString(s.Pattern) > patternLength):
 		return fmt.Errorf("%w: its pattern is not text of at most %d characters: write a shorter one", ErrScope, patternLength)
-	case s.Kind == ScopePattern && redact.Text(s.Pattern) != s.Pattern: // it is stored, and without the secret it would cover other calls
+	case s.Kind == ScopePattern && redact.Text(s.Pattern) != s.Pattern: // patterns are stored, and a redacted pattern would cover other calls
 		return fmt.Errorf("%w: its pattern contains what looks like a secret, and patterns are stored: write * instead, or allow only this call", ErrScope)
 	case s.Kind == ScopePattern, s.Kind == ScopeSession && s.Pattern == "":
 		return nil
@@ -76,18 +75,20 @@ func (d *Decision) reaches() error {
 	}
 }
 
-// Grant is a stored approval that covers more than one call. While its session exists,
-// calls that it covers are not asked about again by the same asker. A [Decision] with a
-// scope creates it, and [Session.Revoke] removes it.
+// Grant is a stored approval that covers more than one call. As long as its session exists,
+// the same asker does not ask again about calls that the grant covers. A [Decision] with a
+// scope creates the grant, and [Session.Revoke] removes it.
 type Grant struct {
-	// Approval is the approval that created the grant. It is the grant's id.
+	// Approval is the id of the approval that created the grant. It is also the id of the
+	// grant.
 	Approval string `json:"approval"`
-	// Asker is the subscription or the part of the floor whose questions the grant answers,
-	// and Floor says which of the two: see the approval's By and Floor.
+	// Asker is the subscription, or the part of the floor, whose questions the grant
+	// answers. Floor reports whether it is a part of the floor. Both are copied from the
+	// approval.
 	Asker string `json:"asker"`
 	Floor bool   `json:"floor,omitempty"`
-	// Tool is the tool that the grant covers or, with a Pattern, the tool of the call that
-	// was approved.
+	// Tool is the tool that the grant covers. With a Pattern, it is only the tool of the
+	// call that was approved.
 	Tool    string `json:"tool"`
 	Pattern string `json:"pattern,omitempty"`
 	// By is who approved, and Time is when.
@@ -95,12 +96,13 @@ type Grant struct {
 	Time time.Time `json:"time"`
 }
 
-// maxGrants is how many grants a session can have. The oldest is removed: what it covered
-// is asked about again.
+// maxGrants is the maximum number of grants of a session. A new grant then replaces the
+// oldest one, and Belay asks again about calls that the oldest one covered.
 const maxGrants = 64
 
-// withGrant adds a grant. A grant that covers the same is not added twice: revoking it
-// revokes both. It makes a new list, because stored records share the old one.
+// withGrant returns the grants with one more. It adds nothing if another grant covers the
+// same calls; revoking that grant revokes both. It makes a new list, because stored records
+// share the old one.
 func withGrant(grants []Grant, g Grant) []Grant {
 	for _, have := range grants {
 		if have.Asker == g.Asker && have.Floor == g.Floor && have.Pattern == g.Pattern && (have.Pattern != "" || have.Tool == g.Tool) {
@@ -111,7 +113,7 @@ func withGrant(grants []Grant, g Grant) []Grant {
 }
 
 // Grants returns the grants of the session, oldest first. It opens the session, as a turn
-// does. For sessions that other processes hold, use a [ListStore].
+// does. For a session that another process holds, use a [ListStore].
 func (s *Session) Grants(ctx context.Context) ([]Grant, error) {
 	var grants []Grant
 	_, err := s.take(ctx, func(t *turn) EndReason {
@@ -123,9 +125,9 @@ func (s *Session) Grants(ctx context.Context) ([]Grant, error) {
 	return grants, err
 }
 
-// Revoke removes the grant that an approval created: its asker asks again from then on. If
-// a turn is running, Revoke waits or is refused, as Options.RefuseBusy says. ErrNotFound: the
-// session has no such grant.
+// Revoke removes the grant that an approval created. From then on the grant's asker asks
+// again. If a turn is running, Revoke waits. With Options.RefuseBusy it returns ErrBusy
+// instead. It returns ErrNotFound if the session has no such grant.
 func (s *Session) Revoke(ctx context.Context, approval string) error {
 	_, err := s.take(ctx, func(t *turn) EndReason {
 		t.quiet = true

@@ -13,50 +13,49 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Errors about sessions, for errors.Is.
+// Errors about sessions. Use errors.Is.
 var (
 	// ErrBusy says that the session is running another turn.
 	ErrBusy = errors.New("belay: the session is running another turn")
-	// ErrParked says that the session's last turn is parked: decide its approvals and call
+	// ErrParked says that the session's last turn is parked. Decide its approvals and call
 	// Resume, or call Abandon.
 	ErrParked = errors.New("belay: the last turn is parked: decide its approvals and resume it, or abandon it")
 	// ErrNoTurn says that there is no turn to resume.
 	ErrNoTurn = errors.New("belay: there is no turn to resume: start one with Run or Turn")
-	// ErrClosed says that the session or its agent was closed. Agent.Session opens a
+	// ErrClosed says that the session or its agent was closed. Agent.Session opens a closed
 	// session again.
 	ErrClosed = errors.New("belay: the session or its agent was closed")
 )
 
 // Session is a conversation. It runs one turn at a time, and is safe for concurrent use.
-// Between turns it holds its messages and little more.
 type Session struct {
 	agent *Agent
 	id    string
-	slot  chan struct{} // held while a turn runs
+	slot  chan struct{} // full while a turn runs
 
-	// The fields below belong to the holder of the slot.
+	// Only the goroutine that holds the slot uses the fields below.
 
-	seq      uint64 // of the last event
+	seq      uint64 // the number of the last event
 	ids      callIDs
 	told     string // the last turn whose end phases have fired
 	epoch    int64
 	last     int64      // the number of the last message
-	messages []*Message // what the model sees
+	messages []*Message // the messages that the model gets
 	underway *openTurn  // nil between turns
 	state    SessionState
-	model    *namedModel // replaces the agent's model
+	model    *namedModel // replaces the agent's model; nil: the agent's model
 	held     bool        // this process holds the session in the store
 	started  bool        // session.start has fired
 
 	closed atomic.Bool
-	stored atomic.Int64 // the last message that will not change, for those who do not hold the slot
-	view   sync.Mutex   // guards writes of state.Usage, for readers that do not hold the slot
+	stored atomic.Int64 // the number of the last message that will not change; read without the slot
+	view   sync.Mutex   // guards state.Usage for readers that do not hold the slot
 }
 
-// openTurn is the stored state of the calls of a running turn.
+// openTurn is the stored state of an open turn's calls and approvals.
 type openTurn struct {
-	calls []CallRecord // of the last response
-	asked []Approval   // when the session was opened
+	calls []CallRecord // the calls of the last response
+	asked []Approval   // the approvals at the time when the session was opened
 }
 
 // ID returns the session's id.
@@ -69,31 +68,33 @@ func (s *Session) Usage() Usage {
 	return s.state.Usage
 }
 
-// Run runs a turn: it sends the user's text, with images and files if any, and yields
-// events until the turn is over. The consumer sets the pace. Leaving the loop aborts the
-// turn, and returns when its end phases are done.
+// Run runs a turn. It sends the user's text, images and files to the model, and yields
+// events until the turn is over. The turn waits for the consumer of the events. Leaving the
+// loop aborts the turn; the loop then ends when the turn's end phases are done.
 //
-// The last event is turn_end. An error follows it only if the runtime failed or the turn
-// was aborted. Each range over the returned sequence runs a new turn.
+// The last event is turn_end. An error follows only if the runtime failed or the turn was
+// aborted. Each range over the returned sequence runs a new turn.
 func (s *Session) Run(ctx context.Context, text string, parts ...Part) iter.Seq2[Event, error] {
 	return s.stream(ctx, func(t *turn) EndReason { return t.user(text, parts) })
 }
 
-// Turn runs a turn and returns when it is over. An error means that the runtime failed or
-// that the turn was aborted. The turn is returned in that case too.
+// Turn runs a turn and returns when the turn is over. It returns an error if the runtime
+// failed or the turn was aborted. Even then it returns the turn.
 func (s *Session) Turn(ctx context.Context, text string, parts ...Part) (*Turn, error) {
 	return s.take(ctx, func(t *turn) EndReason { return t.user(text, parts) })
 }
 
 // Resume continues a turn that is parked, or that was running when its process ended. If
-// its approvals are not decided, it ends parked again. ErrNoTurn: there is no such turn.
-// [*MissingToolError]: the agent does not have the tools of calls that would run now.
+// approvals are still undecided, the turn parks again. The error is ErrNoTurn if there is
+// no such turn, and a [*MissingToolError] if the agent does not have the tools of the calls
+// that must run now.
 func (s *Session) Resume(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, (*turn).resume)
 }
 
-// Abandon ends a turn that is parked, or that was running when its process ended. Its open
-// calls get aborted results. ErrNoTurn: there is no such turn.
+// Abandon ends a turn that is parked, or that was running when its process ended. Calls
+// without a result get the result "aborted". Abandon returns ErrNoTurn if there is no such
+// turn.
 func (s *Session) Abandon(ctx context.Context) (*Turn, error) {
 	return s.take(ctx, func(t *turn) EndReason {
 		if t.session.state.Turn == nil {
@@ -132,7 +133,7 @@ func (s *Session) Compact(ctx context.Context) error {
 	return err
 }
 
-// SetReminders changes the reminder settings of the session, from the next turn on.
+// SetReminders changes the session's settings for reminders, from the next turn on.
 func (s *Session) SetReminders(ctx context.Context, settings ReminderSettings) error {
 	if !utf8.ValidString(settings.Standing) {
 		return errors.New("set reminders: the standing reminder is not UTF-8")
@@ -154,8 +155,8 @@ func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.agent.store.Read(ctx, s.id, 0)
 }
 
-// Fork makes a new session that begins with this one's messages up to number at, and has its
-// labels. Calls without results get aborted ones.
+// Fork makes a new session. It begins with the messages of this session up to the number
+// at, and has the same labels. Calls without a result get the result "aborted".
 func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
 	var copied []*Message
 	for m, err := range s.agent.store.Read(ctx, s.id, 0) {
@@ -171,7 +172,7 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 		return nil, fmt.Errorf("fork %q: %w: it has no message %d", s.id, ErrNotFound, at)
 	}
 	visible := Visible(copied)
-	if last := visible[len(visible)-1]; len(last.Calls()) > 0 { // a summary may come after them
+	if last := visible[len(visible)-1]; len(last.Calls()) > 0 { // a summary may come after the calls
 		results := &Message{Seq: at + 1, Turn: last.Turn, Step: last.Step, Role: RoleUser, Kind: KindResults, Time: last.Time}
 		for _, c := range last.Calls() {
 			results.Parts = append(results.Parts, resultPart(c, Failed(ClassAborted, "The session was forked before this call was answered.")))
@@ -198,9 +199,9 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 	return s.agent.Session(id), nil
 }
 
-// Close ends the session in this process: session.end fires if the session was opened, and
-// another process can open it. Close waits for a running turn. Nothing is lost: the session
-// can be opened again.
+// Close closes the session in this process. If the session was opened, session.end fires.
+// Then another process can open the session. Close waits for a running turn. The session
+// stays in the store, and you can open it again.
 func (s *Session) Close(ctx context.Context) (err error) {
 	if err := s.acquire(ctx, false); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -210,10 +211,10 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	}
 	defer func() { <-s.slot }()
 	s.closed.Store(true)
-	defer s.agent.forget(s) // after the store has released it
+	defer s.agent.forget(s) // after the store has released the session
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.agent.opts.Limits.End)
 	defer cancel()
-	defer func() { // whatever the hooks of session.end do
+	defer func() { // release the session even if a hook of session.end fails or panics
 		if s.held {
 			s.held = false
 			err = errors.Join(err, s.agent.store.Release(context.WithoutCancel(ctx), s.id, s.epoch))
@@ -232,7 +233,7 @@ func (s *Session) Close(ctx context.Context) (err error) {
 func (s *Session) fireEnd(ctx context.Context) (err error) {
 	snap := s.agent.hooks.Snapshot()
 	defer func() { err = errors.Join(err, snap.Release(context.WithoutCancel(ctx))) }()
-	if l := lineageOf(ctx); l != nil { // a child session, whose parent's turn is still running
+	if l := lineageOf(ctx); l != nil { // a child session: the turn of its parent is still running
 		if err := snap.Inherit(l.parent.snap); err != nil {
 			return fmt.Errorf("the parent's turn is over: %w", err)
 		}
@@ -243,14 +244,14 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
 	s.agent.reportFailures(scope, outcome.Diagnostics)
-	if len(outcome.Output.shown) > 0 && s.held { // the model gets it when the session is opened again
+	if len(outcome.Output.shown) > 0 && s.held { // the model gets the output when the session is opened again
 		s.state.Pending = appendAside(s.state.Pending, Aside{Note: outcome.Output})
 		err = errors.Join(err, s.agent.store.Commit(ctx, &Commit{Session: s.id, Epoch: s.epoch, State: &s.state}))
 	}
 	return err
 }
 
-// acquire takes the session's slot. While another turn has it, acquire waits, or returns
+// acquire takes the session's slot. If another turn has the slot, acquire waits, or returns
 // ErrBusy if refuse is set.
 func (s *Session) acquire(ctx context.Context, refuse bool) error {
 	select {
@@ -284,8 +285,8 @@ func (s *Session) acquireTurn(ctx context.Context) error {
 	return nil
 }
 
-// open reads the session from the store, unless it was read before. It reads again after a
-// failed commit, because the stored state is unknown then.
+// open reads the session from the store, if this process does not hold the session. After a
+// failed commit it reads again, because the stored state is then unknown.
 func (s *Session) open(ctx context.Context) error {
 	if s.held {
 		return nil
@@ -295,7 +296,7 @@ func (s *Session) open(ctx context.Context) error {
 	}
 	stored, err := s.agent.store.Open(ctx, s.id)
 	if errors.Is(err, ErrHeld) && s.epoch != 0 && s.agent.store.Release(ctx, s.id, s.epoch) == nil {
-		stored, err = s.agent.store.Open(ctx, s.id) // this agent held it: an earlier release had failed
+		stored, err = s.agent.store.Open(ctx, s.id) // this agent still held the session: an earlier release had failed
 	}
 	if err != nil {
 		return err // the errors of stores name the session
@@ -314,8 +315,8 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// release releases the session after a failed commit. The next turn reads it from the store
-// again.
+// release releases the session after a failed commit. The next turn reads the session from
+// the store again.
 func (s *Session) release(ctx context.Context) {
 	if s.held {
 		s.held = false
@@ -348,9 +349,9 @@ func (s *Session) source() string {
 	}
 }
 
-// SetModel switches to another model, from the next turn on. Tools and history stay. When
-// the session is opened later, by any process, [Options.Models] finds the model by its
-// name.
+// SetModel switches to another model, from the next turn on. The session keeps its tools
+// and messages. When any process opens the session later, [Options.Models] finds the model
+// by its name.
 func (s *Session) SetModel(ctx context.Context, model Model) error {
 	n, err := s.agent.usable(model)
 	if err != nil {
@@ -367,7 +368,8 @@ func (s *Session) SetModel(ctx context.Context, model Model) error {
 	return err
 }
 
-// keepModel makes a model the session's own.
+// keepModel stores a model as the session's own. If it is the agent's model, the session
+// has no model of its own.
 func (s *Session) keepModel(n *namedModel) {
 	s.model, s.state.Model = n, n.info.Name
 	if same(n.Model, s.agent.model.Model) {

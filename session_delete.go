@@ -8,11 +8,13 @@ import (
 	"github.com/belay-run/belay/internal/spill"
 )
 
-// DeleteSession removes a session with everything that it left: what [ManageStore.Delete]
-// removes, and the files of long results in Options.SpillDir. The sessions of its subagents
-// are removed too. Memories are not: see package memory. If this agent has the session open
-// and idle, it is closed first. ErrBusy: this agent is running a turn of it. ErrHeld:
-// another process or agent uses it. ErrNotFound: there is no such session.
+// DeleteSession removes a session and the sessions of its subagents. It removes everything
+// that [ManageStore.Delete] removes, and the files of long results in Options.SpillDir. It
+// does not remove memories: see package memory. If this agent has the session open and
+// idle, DeleteSession closes the session first.
+//
+// The error is ErrBusy if this agent is running a turn of the session, ErrHeld if another
+// process or agent uses it, and ErrNotFound if it does not exist.
 func (a *Agent) DeleteSession(ctx context.Context, id string) error {
 	store, ok := a.store.(ManageStore)
 	if !ok {
@@ -22,7 +24,7 @@ func (a *Agent) DeleteSession(ctx context.Context, id string) error {
 		return fmt.Errorf("delete session %q: %w", id, err)
 	}
 	err := store.Delete(ctx, id)
-	if err != nil && !errors.Is(err, ErrNotFound) { // files may be left of an earlier attempt
+	if err != nil && !errors.Is(err, ErrNotFound) { // an earlier attempt may have left files
 		return err
 	}
 	a.mu.Lock()
@@ -37,7 +39,8 @@ func (a *Agent) DeleteSession(ctx context.Context, id string) error {
 	return err
 }
 
-// closeIdle closes a session that this agent has open, unless it runs a turn.
+// closeIdle closes the session if this agent has it open. It returns ErrBusy if a turn is
+// running.
 func (a *Agent) closeIdle(ctx context.Context, id string) error {
 	a.mu.Lock()
 	s := a.sessions[id]

@@ -13,32 +13,33 @@ import (
 	"unicode/utf8"
 )
 
-// ManageStore is a ListStore whose sessions can be described and deleted. Neither needs a
+// ManageStore is a ListStore that can describe and delete sessions. Neither method needs a
 // hold.
 type ManageStore interface {
 	ListStore
-	// Describe changes the title and the labels of a session, as [SessionUpdate.Apply]
-	// does. It creates the session if there is none. It works while another process holds
-	// the session, and does not count as a change of the session.
+	// Describe changes the title and the labels of a session: see [SessionUpdate.Apply]. It
+	// creates the session if it does not exist. It works while another process holds the
+	// session. It does not change [SessionInfo.Changed].
 	Describe(ctx context.Context, session string, update SessionUpdate) error
 	// Delete removes a session and the sessions of its subagents, whose ids begin with its
 	// id and a slash. It removes their messages, calls, approvals, grants, queued turns,
-	// labels, records of hooks and waiting jobs. ErrNotFound: there is no such session.
-	// ErrHeld: one of them is held, a worker has claimed its turn, or one of its hooks or
-	// jobs is running. Then nothing is removed.
+	// labels, records of hook runs and waiting jobs.
+	//
+	// Delete returns ErrNotFound if the session does not exist. It returns ErrHeld and
+	// removes nothing if a process holds one of the sessions, if a worker has claimed one of
+	// their turns, or if one of their hooks or jobs is running.
 	Delete(ctx context.Context, session string) error
 }
 
 // SessionUpdate changes the title and the labels of a session.
 type SessionUpdate struct {
-	// Title is the new title. Nil keeps the old one, and an empty one removes it.
+	// Title is the new title. Nil keeps the old title. An empty string removes it.
 	Title *string
-	// Labels are added to the labels of the session. A label with an empty value is
-	// removed.
+	// Labels are added to the labels of the session. An empty value removes a label.
 	Labels map[string]string
 }
 
-// The bounds of titles and labels.
+// The limits for titles and labels.
 const (
 	maxTitle      = 200 // characters
 	maxLabels     = 32
@@ -46,10 +47,13 @@ const (
 	maxLabelValue = 256
 )
 
-// Apply returns the title and the labels after the update. It returns an error if a title
-// is longer than 200 characters, a session would have more than 32 labels, a name is longer
-// than 64 bytes or a value longer than 256 bytes, or a text is not printable UTF-8. Stores
-// call it.
+// Apply returns the title and the labels after the update. Stores call it. It returns an
+// error in these cases:
+//
+//   - the title is longer than 200 characters
+//   - the session would have more than 32 labels
+//   - a label's name is longer than 64 bytes, or its value longer than 256 bytes
+//   - a text is not printable UTF-8
 func (u SessionUpdate) Apply(title string, labels map[string]string) (string, map[string]string, error) {
 	if u.Title != nil {
 		title = strings.TrimSpace(*u.Title)
@@ -81,7 +85,7 @@ func (u SessionUpdate) Apply(title string, labels map[string]string) (string, ma
 	return title, merged, nil
 }
 
-// checkLabel returns why a label is invalid.
+// checkLabel returns an error if a label is invalid.
 func checkLabel(name, value string) error {
 	switch {
 	case name == "":
@@ -106,9 +110,9 @@ func printable(text string) bool {
 // errNoManageStore says that the store cannot describe or delete sessions.
 var errNoManageStore = errors.New("belay: the store cannot describe or delete sessions: use store/memstore, store/sqlite or store/postgres")
 
-// Describe changes the title and the labels of the session: see [SessionUpdate]. Call it
-// before the first turn to create a session with labels, or at any time later, also while a
-// turn runs. The store must be a [ManageStore].
+// Describe changes the title and the labels of the session: see [SessionUpdate]. You can
+// call it at any time, also while a turn runs. Before the first turn it creates the
+// session. The store must be a [ManageStore].
 func (s *Session) Describe(ctx context.Context, update SessionUpdate) error {
 	if s.id == "" {
 		return errors.New("describe session: the session has no id: give it one")
@@ -120,7 +124,7 @@ func (s *Session) Describe(ctx context.Context, update SessionUpdate) error {
 	return store.Describe(ctx, s.id, update)
 }
 
-// copyLabels gives another session the labels of this one.
+// copyLabels copies the labels of this session to another one.
 func (s *Session) copyLabels(ctx context.Context, to string) error {
 	store, ok := s.agent.store.(ManageStore)
 	if !ok {
@@ -140,18 +144,19 @@ func (s *Session) copyLabels(ctx context.Context, to string) error {
 	return nil
 }
 
-// ErrCursor says that a cursor or a position is invalid: use one of [SessionInfo.Cursor] or
-// [Event.Position].
+// ErrCursor says that a cursor or a position is invalid. Use the result of
+// [SessionInfo.Cursor] or an [Event.Position].
 var ErrCursor = errors.New("belay: the cursor is invalid: use one that a listing or an event has")
 
-// Cursor returns the place of the session in a listing, for [SessionFilter.After]. It is an
-// opaque text, and safe in a URL.
+// Cursor returns the position of the session in a listing, for [SessionFilter.After]. It is
+// an opaque text that needs no escaping in a URL.
 func (i SessionInfo) Cursor() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(i.Changed.UnixNano(), 36) + ":" + i.ID))
 }
 
-// Start returns the session after which the listing begins: when it was changed, and its
-// id. Both are zero if After is empty. ErrCursor: After is invalid. Stores call it.
+// Start decodes After: the listing begins after the session that was changed at the
+// returned time and has the returned id. Both are zero if After is empty. Start returns
+// ErrCursor if After is invalid. Stores call it.
 func (f SessionFilter) Start() (changed time.Time, id string, err error) {
 	if f.After == "" {
 		return time.Time{}, "", nil

@@ -37,7 +37,7 @@ func openFile(t *testing.T, path string) *sqlite.Store {
 	return store
 }
 
-// scriptedAgent makes an agent that is closed with the test.
+// scriptedAgent makes an agent that is closed when the test ends.
 func scriptedAgent(t *testing.T, opts belay.Options, steps ...scripted.Step) *belay.Agent {
 	t.Helper()
 	agent, err := belay.New(scripted.New(steps, nil), &opts)
@@ -52,7 +52,7 @@ func scriptedAgent(t *testing.T, opts belay.Options, steps ...scripted.Step) *be
 	return agent
 }
 
-// wantTurn runs a turn that must end in that way.
+// wantTurn runs a turn and fails the test if the turn does not end with the reason.
 func wantTurn(t *testing.T, session *belay.Session, reason belay.EndReason) *belay.Turn {
 	t.Helper()
 	turn, err := session.Turn(t.Context(), "go")
@@ -62,8 +62,8 @@ func wantTurn(t *testing.T, session *belay.Session, reason belay.EndReason) *bel
 	return turn
 }
 
-// A session is created with labels, found by them, and renamed while it is in use. A fork
-// does not hide from those who look for the labels of its origin.
+// A session is created with labels, found by its labels, and renamed while it is in use. A
+// fork has the labels of the original session.
 //
 // SPEC L-13
 func TestDescribe(t *testing.T) {
@@ -100,8 +100,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A deleted session leaves neither rows nor files. One that runs or is held elsewhere is
-// refused and keeps everything.
+// A deleted session leaves no rows and no files. A session that is running a turn, or that
+// another agent holds, cannot be deleted and loses nothing.
 //
 // SPEC L-13
 func TestDeleteSession(t *testing.T) {
@@ -138,7 +138,7 @@ func TestDeleteSession(t *testing.T) {
 	if n := countFiles(t, spill); n != 1 {
 		t.Fatalf("%d long results are in files, want 1", n)
 	}
-	if err := agent.DeleteSession(t.Context(), "a"); err != nil { // it is open and idle
+	if err := agent.DeleteSession(t.Context(), "a"); err != nil { // the session is open and idle
 		t.Fatal(err)
 	}
 	if n := countFiles(t, spill); n != 0 {
@@ -167,8 +167,8 @@ func countFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// With ReleaseIdle a session is used from two processes in turn, and each sees what the
-// other has said. Without it the second is refused.
+// With ReleaseIdle, two processes use a session alternately, and each sees the other's
+// messages. Without it, the second process gets an error.
 //
 // SPEC L-13
 func TestReleaseIdle(t *testing.T) {
@@ -199,7 +199,7 @@ func TestReleaseIdle(t *testing.T) {
 	}
 }
 
-// What parked turns wait for is listed with its inputs by a process that has only the store:
+// A process that has only the store can list what parked turns wait for, with the inputs:
 // an approval, a question of ask_user, and a call that its tool parked.
 //
 // SPEC L-13
@@ -302,14 +302,14 @@ func compacted(t *testing.T, text json.RawMessage) string {
 	return strings.NewReplacer(`": `, `":`, `, "`, `,"`).Replace(string(v))
 }
 
-// A stream that was left after any event is continued by another process without a gap and
-// without a repetition, and goes on with what happens there.
+// A watcher leaves a stream after any event. In another process it continues without a gap
+// and without a repetition, and then gets new events.
 //
 // SPEC L-13
 func TestWatchAfter(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "belay.db")
-	watched := make(chan struct{}) // closed when progress was seen
+	watched := make(chan struct{}) // closed when the progress event was seen
 	echo := belay.NewRawTool(belay.ToolDeclaration{Name: "echo", Description: "Echoes."}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		call.Progress("half way")
 		select {
@@ -346,14 +346,14 @@ func TestWatchAfter(t *testing.T) {
 			seen++
 		}
 		if seen == len(durable) {
-			break // nothing is left of the turn
+			break // the turn has no more events
 		}
 		rest := watchTurns(t, again, e.Position, saw, func() {})
 		if got := durableOf(rest); !slices.Equal(got, durable[seen:]) {
 			t.Errorf("after %s at %s come\n  %s\nwant\n  %s", e.Kind, e.Position, strings.Join(got, "\n  "), strings.Join(durable[seen:], "\n  "))
 		}
 	}
-	// The end of the turn was seen: only the next turn follows.
+	// After the position of turn_end, only the next turn follows.
 	next := watchTurns(t, again, live[len(live)-1].Position, saw, func() { wantTurn(t, again.Session("s"), belay.EndTurn) })
 	second := slices.Clone(durable) // the ids of calls are unique in a session
 	for i := range second {
@@ -362,7 +362,8 @@ func TestWatchAfter(t *testing.T) {
 	if got := durableOf(next); !slices.Equal(got, second) {
 		t.Errorf("the next turn is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(second, "\n  "))
 	}
-	// One that left in the middle gets the rest of the one turn and all of the other.
+	// After a position in the middle of the first turn, the rest of this turn and all of
+	// the next one follow.
 	middle := slices.IndexFunc(live, func(e belay.Event) bool { return describe(e) == "tool_use c1" })
 	both := watchTurns(t, again, live[middle].Position, saw, func() {})
 	if got, want := durableOf(both), append(slices.Clone(durable[3:len(durable)-1]), second...); !slices.Equal(got, want) {
@@ -379,7 +380,8 @@ func TestWatchAfter(t *testing.T) {
 	}
 }
 
-// A parked turn ends with what it waits for, also for a watcher that comes later.
+// The turn_end of a parked turn lists what it waits for, also for a watcher that starts
+// later.
 //
 // SPEC L-13
 func TestWatchAfterParked(t *testing.T) {
@@ -413,7 +415,7 @@ func TestWatchAfterParked(t *testing.T) {
 	}
 }
 
-// watchTurns watches a session after a position until a turn has ended. do is called when
+// watchTurns watches a session after a position until a turn has ended. It calls do when
 // watching has begun, and saw for the progress of a call.
 func watchTurns(t *testing.T, agent *belay.Agent, after string, saw, do func()) (events []belay.Event) {
 	t.Helper()
@@ -421,7 +423,7 @@ func watchTurns(t *testing.T, agent *belay.Agent, after string, saw, do func()) 
 	defer cancel()
 	watching := agent.Watch(ctx, &belay.WatchOptions{Session: "s", After: after, Buffer: 10_000})
 	collected := make(chan error, 1)
-	go func() { // until the turn has ended
+	go func() { // runs until the turn has ended
 		for e, err := range watching {
 			if err != nil {
 				collected <- err
@@ -446,7 +448,7 @@ func watchTurns(t *testing.T, agent *belay.Agent, after string, saw, do func()) 
 	return events
 }
 
-// durableOf describes the events that are replayed.
+// durableOf describes the events that come from the store.
 func durableOf(events []belay.Event) (all []string) {
 	for _, e := range events {
 		if text := describe(e); text != "" {
@@ -456,7 +458,7 @@ func durableOf(events []belay.Event) (all []string) {
 	return all
 }
 
-// describe describes an event that is replayed; it is empty for others.
+// describe describes an event that comes from the store. It returns "" for other events.
 func describe(e belay.Event) string {
 	switch e.Kind {
 	case belay.EventTurnStart:

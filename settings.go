@@ -5,32 +5,33 @@ import (
 	"fmt"
 )
 
-// Settings are the settings of a request that providers have in common. A field that is not set
-// leaves the choice to the provider. A value that a model cannot use is never ignored: the
-// request fails with an error of kind [ModelInvalid] before it is sent, and if the model is a
-// [SettingsModel], [New] refuses it.
+// Settings are settings of a request that several providers support. If a field is not set,
+// the provider decides. Belay never ignores a value that a model cannot use: the request
+// fails with an error of kind [ModelInvalid] before it is sent. If the model is a
+// [SettingsModel], [New] already returns the error.
 type Settings struct {
-	// Temperature and TopP control how much the model varies its words. Zero is a value:
-	// write new(0.0).
+	// Temperature and TopP control how random the model's words are. Zero is a value: write
+	// new(0.0).
 	Temperature, TopP *float64
-	// Stop are texts that end the response when the model writes one of them.
+	// Stop are texts. The response ends when the model writes one of them.
 	Stop []string
-	// ToolChoice is [ToolChoiceNone], [ToolChoiceRequired] or the name of a tool that the model
-	// must call. An agent requires a call in the first request of a turn only, because the model
-	// could never answer otherwise.
+	// ToolChoice is [ToolChoiceNone], [ToolChoiceRequired] or the name of a tool that the
+	// model must call. An agent requires a call only in the first request of a turn.
+	// Otherwise the model could never give its final answer.
 	ToolChoice string
-	// Effort is how much the model thinks, in the words of the provider, such as low, medium or
-	// high.
+	// Effort says how much the model thinks, such as low, medium or high. The provider
+	// defines the words.
 	Effort string
-	// Thinking is how many tokens of the response may be thinking.
+	// Thinking is the maximum number of tokens for thinking in a response.
 	Thinking int
 	// Cache is [CacheOff] or [CacheLong].
 	Cache string
-	// Format is the JSON schema of the response: the model writes JSON and no other text. Use
-	// [Answer] instead, which sets it where the model can do it.
+	// Format is the JSON Schema of the response. The model then writes JSON and no other
+	// text. Use [Answer] instead: it sets Format if the model supports it.
 	Format json.RawMessage
-	// Extra is a JSON object whose fields are added to the request of the provider, for
-	// features that have no setting here. A field that Belay sets in this request is refused.
+	// Extra is a JSON object whose fields are added to the request, for features of a
+	// provider that have no setting here. The request fails if Extra has a field that Belay
+	// sets itself.
 	Extra json.RawMessage
 }
 
@@ -43,20 +44,20 @@ const (
 // Values of [Settings].Cache.
 const (
 	CacheOff  = "off"  // the provider caches nothing
-	CacheLong = "long" // the provider keeps the request for its longer time, at a higher price
+	CacheLong = "long" // the provider caches the request for a longer time, at a higher price
 )
 
-// SettingsModel is a Model that can check a request in advance: whether it can use the settings.
-// It is asked when an agent is made, and by [Answer] before it sets a format.
+// SettingsModel is a Model that can check in advance whether it supports the settings of a
+// request. [New] and [Answer] call it.
 type SettingsModel interface {
 	Model
-	// CheckSettings returns an error that names the settings which the model cannot use, and
-	// says what to do. It does not look at the messages.
+	// CheckSettings returns an error that names the settings that the model does not
+	// support and says what to do. It does not look at the messages.
 	CheckSettings(req *Request) error
 }
 
-// checkSettings lets the model check a request. A model that cannot check accepts everything
-// but a format.
+// checkSettings lets the model check a request. A model without CheckSettings accepts
+// everything except Format.
 func (n *namedModel) checkSettings(req *Request) error {
 	if c, ok := n.first().(SettingsModel); ok {
 		return c.CheckSettings(req)
@@ -67,8 +68,8 @@ func (n *namedModel) checkSettings(req *Request) error {
 	return nil
 }
 
-// checkSettings lets a model check the agent's settings. Tools come and go, so the choice of one
-// is checked with each request.
+// checkSettings lets a model check the agent's settings. It leaves out ToolChoice, because
+// the tools may still change: ToolChoice is checked with each request.
 func (a *Agent) checkSettings(model Model) error {
 	c, ok := model.(SettingsModel)
 	if !ok {
@@ -82,7 +83,7 @@ func (a *Agent) checkSettings(model Model) error {
 	return nil
 }
 
-// first returns the model that answers first.
+// first returns the first model of a Fallback, or the model itself.
 func (n *namedModel) first() Model { //nolint:ireturn // a model is used through the interface
 	if f, ok := n.Model.(*fallbackModel); ok {
 		return f.models[0]
@@ -94,7 +95,7 @@ func (n *namedModel) first() Model { //nolint:ireturn // a model is used through
 func (t *turn) settings() Settings {
 	s := t.agent.opts.Settings
 	if t.scope.Step > 1 && s.ToolChoice != ToolChoiceNone {
-		s.ToolChoice = "" // the model must be able to answer
+		s.ToolChoice = "" // otherwise the model could never give its final answer
 	}
 	return s
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // transientStore is the store of an agent without Options.Store. It keeps sessions in
-// memory as long as the agent lives. Package store/memstore also keeps records and jobs,
-// and serves several agents.
+// memory until the agent is closed. Package store/memstore can also keep records and jobs,
+// and serve several agents.
 type transientStore struct {
 	mu       sync.Mutex
 	epoch    int64
@@ -22,10 +22,10 @@ type transientSession struct {
 	held      bool
 	epoch     int64
 	messages  []*Message
-	response  int64        // the last one
-	calls     []CallRecord // of the last response, by index
+	response  int64        // the number of the last response
+	calls     []CallRecord // the calls of the last response, by index
 	approvals []Approval
-	asked     int // the first approval of the last response
+	asked     int // the index of the first approval of the last response
 	state     SessionState
 }
 
@@ -86,7 +86,7 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 	return nil
 }
 
-// elsewhere reports whether another session has an approval with that id.
+// elsewhere reports whether another session has an approval with the same id.
 func (t *transientStore) elsewhere(a Approval) bool {
 	for id, s := range t.sessions {
 		if id != a.Session && slices.ContainsFunc(s.approvals, func(have Approval) bool { return have.ID == a.ID }) {
@@ -97,7 +97,7 @@ func (t *transientStore) elsewhere(a Approval) bool {
 }
 
 func (s *transientSession) apply(c *Commit) {
-	if c.Amended != nil { // readers of the old slice keep it as it was
+	if c.Amended != nil { // make a new slice: readers may still use the old one
 		s.messages = append(slices.Clone(s.messages[:len(s.messages)-1]), c.Amended)
 	}
 	s.messages = append(s.messages, c.Messages...)

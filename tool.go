@@ -9,63 +9,67 @@ import (
 // Tool is something that a model can call. [NewTool] makes one from a Go function,
 // [NewRawTool] from a function that takes raw JSON.
 //
-// A tool is called by many sessions at the same time, and for several calls of one
-// response, unless its traits say that it is serial.
+// Many sessions call a tool at the same time. The calls of one response also run at the
+// same time, unless the tool is serial: see [ToolTraits].
 type Tool interface {
 	// Declaration describes the tool to the model. It must not change.
 	Declaration() ToolDeclaration
-	// Call runs the tool with an input that matches its schema. The model gets an error as
-	// a result too. An error made by [Park] parks the call.
+	// Call runs the tool with an input that matches its schema. If Call returns an error,
+	// the model gets the error as a failed result. An error from [Park] parks the call
+	// instead.
 	Call(ctx context.Context, call *Invocation) (Result, error)
 }
 
-// TraitTool is a Tool with traits. Without it a tool has the zero traits.
+// TraitTool is a Tool with traits. Any other tool has the zero value of ToolTraits.
 type TraitTool interface {
 	Tool
 	Traits() ToolTraits
 }
 
-// ListingTool is a Tool whose description contains a list with a limited length, such as
-// skills. It applies to tools of a StepToolExtension.
+// ListingTool is a Tool whose description contains a list of limited length, for example a
+// list of skills. It must be a tool of a StepToolExtension.
 type ListingTool interface {
 	Tool
-	// LeftOut says what the list leaves out. It is empty if the list is complete. The agent
-	// reports it once, as the diagnostic tool_listing.truncated.
+	// LeftOut says what is missing in the list. It is empty if the list is complete. The
+	// agent reports the text once, as the diagnostic tool_listing.truncated.
 	LeftOut() string
 }
 
 // ToolTraits say how a tool runs. They are also the options of NewTool.
 type ToolTraits struct {
-	// Serial makes the tool a barrier: it runs alone, in call order. Defaults to running in
-	// parallel with the other calls of its response.
+	// Serial makes the calls of the tool run alone and in order. Defaults to false: calls
+	// run in parallel with the other calls of their response.
 	Serial bool
-	// MustFinish lets the tool finish when the turn is aborted. Defaults to cancelling it.
+	// MustFinish lets a call finish when the turn is aborted. Defaults to false: the call
+	// is cancelled.
 	MustFinish bool
-	// Idempotent says that a call may run twice. A call that was running when its process
-	// ended is then run again. Defaults to an aborted result for the model.
+	// Idempotent says that a call may run twice. If a process ends while the call is
+	// running, the call runs again. Defaults to false: the model gets an aborted result.
 	Idempotent bool
 	// Timeout limits the time of a call. A negative value means no limit. Defaults to 5
 	// minutes.
 	Timeout time.Duration
 	// MaxResult limits the text of a result, in characters. Defaults to the agent's limit.
 	MaxResult int
-	// NeedsAuthorizer says that the tool is dangerous without a permission check, such as a
-	// shell. An agent without Options.Authorizer refuses the tool. Defaults to false.
+	// NeedsAuthorizer says that the tool is dangerous without a permission check, as a
+	// shell is. New and AddTools return an error for such a tool if the agent has no
+	// Options.Authorizer. Defaults to false.
 	NeedsAuthorizer bool
 }
 
-// Invocation is a call in the form that its tool gets. The tool may keep it.
+// Invocation is a call in the form that a tool gets. The tool may keep it.
 type Invocation struct {
 	// ID is the call's id, unique within its response.
 	ID   string
 	Tool string
 	// Input is the final input: JSON that matches the tool's schema.
 	Input json.RawMessage
-	// Session, Turn, Step and Agent are the place of the call.
+	// Session, Turn, Step and Agent say where the call was made.
 	Session, Turn string
 	Step          int
 	Agent         string
-	// Wait is the name that the tool gave to [Park], when the call is resumed.
+	// Wait is the name that the tool passed to [Park]. It is empty unless the call is
+	// resumed.
 	Wait string
 
 	turn     *turn
@@ -79,17 +83,16 @@ func (i *Invocation) Decode(into any) error { return rawJSON(i.Input).decode(int
 type Result struct {
 	// Text is for the model.
 	Text string `json:"text"`
-	// IsError tells the model that the call failed. Class is the class of the failure.
+	// IsError tells the model that the call failed. Class says how.
 	IsError bool        `json:"is_error,omitempty"`
 	Class   ResultClass `json:"class,omitempty"`
 	// Media are images and files for the model.
 	Media []Media `json:"media,omitempty"`
-	// Render is for programs that show the result to users. The model never sees it.
+	// Render is for programs that show the result to users. The model does not get it.
 	Render json.RawMessage `json:"render,omitempty"`
-	// Spilled is the file with the full text, if the text was cut.
+	// Spilled is the file with the full text, if Text was cut.
 	Spilled string `json:"spilled,omitempty"`
-	// Final ends the turn after the results of this step are stored, as if the model had
-	// ended it.
+	// Final ends the turn after this step, as if the model had given its final answer.
 	Final bool `json:"final,omitempty"`
 }
 
@@ -98,28 +101,29 @@ func Failed(class ResultClass, text string) Result {
 	return Result{Text: text, IsError: true, Class: class}
 }
 
-// parkError parks a call: see [Park].
+// parkError is the error that [Park] returns.
 type parkError struct {
-	// Wait is the name of what the call waits for.
+	// Wait says what the call waits for.
 	Wait string
 }
 
 func (e *parkError) Error() string { return "the call waits for " + e.Wait }
 
-// Park returns an error that parks a call. Return it from a tool that has to wait longer
-// than a process should. The turn ends parked. When it is resumed, the tool is called again
-// with the same input, and Wait has the name.
+// Park returns an error that parks a call. Return it from a tool that must wait longer than
+// a process should run. The turn then ends parked. When the turn is resumed, the tool is
+// called again with the same input, and [Invocation].Wait is this name.
 func Park(wait string) error { return &parkError{wait} }
 
 // AbandonTool is a Tool that keeps something open while a call is parked, such as the
-// session of a subagent. Without it the tool does not learn that the call will not
-// continue.
+// session of a subagent. Other tools do not learn that a parked call will never continue.
 type AbandonTool interface {
 	Tool
-	// Abandon is called for a call that began and will not continue. The call was parked,
-	// or was running when its process ended, and then the turn was ended or the call was
-	// denied. Its Wait is the name that the tool gave to [Park], if any. Abandon may be
-	// called more than once, and for calls with nothing open. An error is logged and
-	// emitted as an event; the call has its result anyway.
+	// Abandon is called for a call that has begun and will not continue. The call was
+	// parked, or was running when its process ended. Then the turn was ended or the call
+	// was denied. The call's Wait is the name that the tool passed to [Park], if any.
+	//
+	// Abandon may be called more than once, and for calls that have nothing open. Belay
+	// logs an error and emits it as an event. The error does not change the result of the
+	// call.
 	Abandon(ctx context.Context, call *Invocation) error
 }

@@ -10,30 +10,31 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// NewTool makes a tool of a Go function. The schema of its input is made from In, and
-// accepts what encoding/json decodes into it. Each field is a property:
+// NewTool makes a tool from a Go function. It makes the JSON Schema of the input from the
+// struct type In. Each field is a property:
 //
-//   - The json tag names it. It is required unless the tag says omitempty or omitzero, the
-//     field is a pointer, or it has a default. A null for what is not required means absent.
-//   - The jsonschema tag is its description, as a whole.
+//   - The json tag is its name. The property is required unless the tag says omitempty or
+//     omitzero, the field is a pointer, or the field has a default. A null for a property that
+//     is not required means that the property is absent.
+//   - The jsonschema tag is its description.
 //   - The tags enum:"low,high", minimum, maximum, minLength, maxLength, minItems, maxItems,
-//     pattern and format are rules. Those of a list are about its items, but for minItems and
-//     maxItems. The tag default fills in what is absent.
-//   - A type can say more with a method JSONSchema() map[string]any, whose keywords are added
-//     to its schema: an enum for example. A type with UnmarshalText is a string. A type with
-//     UnmarshalJSON needs that method.
-//   - A [time.Duration] may be written as "1h30m". A []byte is base64, and a
-//     [encoding/json.RawMessage] any value.
+//     pattern and format are rules. For a list they are rules for its items, except minItems
+//     and maxItems. The tag default is the value of an absent property.
+//   - A type can have a method JSONSchema() map[string]any, whose keywords are added to its
+//     schema, for example an enum. A type with UnmarshalText is a string. A type with
+//     UnmarshalJSON must have the method JSONSchema.
+//   - A [time.Duration] may be written as "1h30m". A []byte is base64. A
+//     [encoding/json.RawMessage] is any value.
 //
-// A property that In does not have is refused. Where types do not do, take [NewRawTool] and
-// write the schema.
+// An input with a property that In does not have is invalid. If a Go type cannot describe
+// the input, use [NewRawTool] and write the schema.
 //
-// The returned value is the result: a text as it is, a [Result] as it is, and anything else
-// as JSON. The model gets an error as a failed result.
+// A returned string or [Result] is the result itself. Any other value is encoded as JSON.
+// If the function returns an error, the model gets the error as a failed result.
 //
-// NewTool panics if there is no function, or if In cannot be described, as
-// regexp.MustCompile does for what only a programmer can get wrong. The message names the
-// field and says what to write instead.
+// NewTool panics if run is nil, or if it cannot make a schema from In, because only a
+// mistake of the programmer can cause that. The message names the field and says what to
+// write instead.
 func NewTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) Tool { //nolint:ireturn // a tool is used through the interface
 	tool, err := newTool(name, description, run, traits)
 	if err != nil {
@@ -78,15 +79,15 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 
 type callKey struct{}
 
-// CallOf returns the call that the handler of a typed tool runs for: its session, turn and id,
-// and the means to report progress. It is nil elsewhere.
+// CallOf returns the call for which a tool made with NewTool is running: its session, turn
+// and id. Use it to report progress. It is nil for any other context.
 func CallOf(ctx context.Context) *Invocation {
 	call, _ := ctx.Value(callKey{}).(*Invocation)
 	return call
 }
 
 // NewRawTool makes a tool from a function that decodes its input itself. Use it if the
-// schema is not known when the program is compiled; use [NewTool] otherwise.
+// schema is not known when the program is compiled. Otherwise use [NewTool].
 func NewRawTool(declaration ToolDeclaration, run func(ctx context.Context, call *Invocation) (Result, error), traits *ToolTraits) Tool { //nolint:ireturn // see NewTool
 	t := &functionTool{declaration: declaration, run: run}
 	if traits != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/belay-run/belay/internal/strictjson"
 )
 
-// validate checks an input against the tool's schema. It returns every
-// violation, each with a JSON pointer to its place.
+// validate checks an input against the tool's schema. It returns every violation, each with
+// a JSON pointer to the invalid value.
 func (t *boundTool) validate(input json.RawMessage) []string {
-	if t.checker.Accepts(input) { // the schema was compiled when the tool was made
+	if t.checker.Accepts(input) { // fast path: ordinary valid inputs
 		return nil
 	}
 	var value any
@@ -30,19 +30,19 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 		return nil
 	}
 	found := strictjson.Violations(t.schema.Schema(), value)
-	if len(found) == 0 { // only the whole schema finds it
+	if len(found) == 0 { // Violations finds fewer problems than Validate
 		found = append(found, "(root): "+t.schema.Validate(object).Error())
 	}
 	return found
 }
 
-// fill returns a valid input with the defaults of the tool's type.
+// fill adds the defaults of the tool's input type to a valid input.
 func (t *boundTool) fill(input json.RawMessage) json.RawMessage {
 	if t.input == nil {
 		return input
 	}
 	filled, err := t.input.Fill(input)
-	if err != nil { // it is not valid, and will be refused
+	if err != nil { // the input is invalid: validate will report it
 		return input
 	}
 	return filled

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// abandonCalls tells the tools of started calls that these calls will not continue, because
-// their result came from elsewhere.
+// abandonCalls calls Abandon of the tools whose calls began but got their result without
+// the tool.
 func (t *turn) abandonCalls(b *batch) {
 	given := func(c *call) bool { return c.begun && c.result != nil }
 	if !slices.ContainsFunc(b.calls, given) {
@@ -27,12 +27,12 @@ func (t *turn) abandonCalls(b *batch) {
 				t.abandonCall(ctx, c, tool)
 			}
 		}
-	}, func(*call, any) {}) // what can panic is on a goroutine of its own
+	}, func(*call, any) {}) // abandonCall recovers from panics on its own goroutine
 	t.gatherWishes()
 }
 
-// abandonCall calls Abandon of one tool, on a goroutine that is abandoned if it ignores its
-// deadline.
+// abandonCall calls Abandon of one tool on its own goroutine. It stops waiting for the
+// goroutine when ctx ends.
 func (t *turn) abandonCall(ctx context.Context, c *call, tool AbandonTool) {
 	over := &Controls{turn: t}
 	defer over.close()

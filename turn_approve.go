@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// approvalPrefix begins the ids of approvals.
+// approvalPrefix is the prefix of the ids of approvals.
 const approvalPrefix = "ap-"
 
-// askApproval asks whether a call may run, unless a grant answers it. It asks hooks that
-// may approve instead of a person first, and then a person.
+// askApproval asks whether a call may run. If a grant covers the call, nobody is asked.
+// Otherwise hooks that may approve instead of a person are asked first, and then a person.
 func (t *turn) askApproval(c *call, a Authorization) {
 	left, by := t.stillAsked(c, t.session.state.Grants)
 	granted := len(left) == 0 && len(by) > 0
@@ -60,15 +60,15 @@ func (t *turn) askApproval(c *call, a Authorization) {
 	c.state, c.Wait = CallParked, c.approval.ID
 }
 
-// mayAllow reports whether a hook may approve instead of a person. In a child whose
-// questions go to its parent, only hooks of the parent may: others would approve what the
-// parent wants to be asked about.
+// mayAllow reports whether a hook may approve instead of a person. If a child's questions
+// go to its parent, only the parent's hooks may approve. Otherwise the child's hooks could
+// approve calls that the parent wants to be asked about.
 func (t *turn) mayAllow(subscription string) bool {
 	return t.asking() == t || t.snap.Inherited(ApprovalRequest, subscription)
 }
 
-// decidedUnasked handles a decision that was made before a person was asked. The events of
-// the approval are emitted anyway, after the call is stored.
+// decidedUnasked handles a decision that needed no person. It emits the approval's events
+// anyway, if the call is already stored.
 func (t *turn) decidedUnasked(c *call, d Decision) {
 	if c.stored {
 		t.emitApproval(EventApprovalRequested, c)
@@ -84,14 +84,14 @@ func (t *turn) decided(c *call, d Decision) {
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
 	}
-	if c.stored { // otherwise its response emits it
+	if c.stored { // otherwise emitted when the response is stored
 		t.emitApproval(EventApprovalDecided, c)
 	}
 }
 
-// close1 stores a decision in the call's approval and fires approval.decided.
+// close1 sets the decision in the call's approval and fires approval.decided.
 func (t *turn) close1(c *call, d Decision) {
-	approval := *c.approval // receivers of the earlier event keep the old value
+	approval := *c.approval // a copy, because receivers of the earlier event still use the old value
 	d.Approval, d.Hash, d.Time = approval.ID, approval.Hash, cmp.Or(d.Time, time.Now())
 	if !d.Scope.wide() {
 		d.Scope = ApprovalScope{}
@@ -113,8 +113,7 @@ func (t *turn) close1(c *call, d Decision) {
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
 
-// cancelled decides the approvals of calls that will not run, because nobody can answer
-// them any more.
+// cancelled denies the pending approvals of calls that will not run.
 func (t *turn) cancelled(b *batch, why string) {
 	for _, c := range b.calls {
 		if c.approval != nil && c.stored && c.approval.Decided == nil {
@@ -131,8 +130,8 @@ func (t *turn) emitApproval(kind EventKind, c *call) {
 	}
 }
 
-// approve asks a person about the calls that wait for approval, if a person can be asked
-// now. The decisions are stored before anything runs.
+// approve asks a person about the calls that wait for approval, if OnAsk is AskWait. It
+// stores the decisions before any call runs.
 func (t *turn) approve(b *batch) error {
 	var asking []*call
 	for _, c := range b.calls {
@@ -153,7 +152,8 @@ func (t *turn) approve(b *batch) error {
 	return t.commit(nil, b.records(false), b.approvals())
 }
 
-// askPerson asks the approver. Anything except a clear approval of this input is a denial.
+// askPerson calls the approver. Everything except a clear approval of this input is a
+// denial.
 func (t *turn) askPerson(c *call, q *inquiry) {
 	expiring, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
 	defer cancel()
@@ -166,8 +166,8 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	said := false
 	switch {
 	case t.ctx.Err() != nil:
-		return // the call is aborted, and its approval with it
-	case answered != nil && (err != nil || d.By == ""): // the approver said nothing about it
+		return // the call will be aborted, and its approval cancelled
+	case answered != nil && (err != nil || d.By == ""): // somebody else decided, and the approver gave no answer
 		d = answered.decision
 	case expiring.Err() != nil:
 		d = Decision{By: "expiry", Reason: "nobody decided in time"}
@@ -195,7 +195,7 @@ func (t *turn) question(c *call) Question {
 	q := Question{Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
 	if c.approval != nil && c.approval.Decided == nil {
 		q.Approval = *c.approval
-	} else { // its tool parked it
+	} else { // the tool has parked the call
 		q.Approval, q.Wait = Approval{Session: t.scope.Session, Turn: t.state.ID, Call: c.ID, Tool: c.Tool}, c.Wait
 	}
 	if t.lineage != nil {
@@ -204,8 +204,8 @@ func (t *turn) question(c *call) Question {
 	return q
 }
 
-// askApprover calls the approver on its own goroutine. An approver that blocks on a
-// terminal notices neither an abort nor an expiry. It is abandoned then.
+// askApprover calls the approver on its own goroutine. An approver that waits for a
+// terminal may ignore the end of ctx. Then askApprover stops waiting for it.
 func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, context.Cause(ctx)
@@ -231,15 +231,15 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-done: // an answer at the same moment counts
+	case a := <-done: // an answer at the same moment still counts
 		return a.decision, a.err
 	default:
 		return Decision{}, context.Cause(ctx)
 	}
 }
 
-// recordDecision stores a decision. If another decision was stored first, that one is used.
-// A decision that cannot be stored does not count.
+// recordDecision stores a decision. If another decision was stored first, it returns that
+// decision and true. If an approval cannot be stored, it returns a denial.
 func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
 	stored, err := t.agent.store.Decide(t.base, d)
@@ -260,8 +260,8 @@ func yesOrNo(yes bool) string {
 	return "no"
 }
 
-// canonicalHash returns a hash of JSON that does not depend on white space or the order of
-// keys.
+// canonicalHash returns a hash of JSON that does not depend on white space or on the order
+// of keys.
 func canonicalHash(input json.RawMessage) string {
 	canonical, err := canonicalJSON(input)
 	if err != nil {
@@ -277,5 +277,5 @@ func canonicalJSON(input json.RawMessage) ([]byte, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return nil, errors.Join(errors.New("canonical JSON"), err)
 	}
-	return json.Marshal(value) // the keys of a map come sorted
+	return json.Marshal(value) // json.Marshal sorts the keys of a map
 }

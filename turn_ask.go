@@ -18,20 +18,20 @@ import (
 
 // turnRequest is the request that a step sends to the model.
 type turnRequest struct {
-	tools   *toolset      // of this step
-	stepped *steppedTools // the tools that extensions offered for this step
-	extra   []*boundTool  // of this turn only
-	answer  *boundTool    // one of them: the tool for the answer that the turn must give
+	tools   *toolset      // the tools of this step
+	stepped *steppedTools // the tools that extensions provide for this step
+	extra   []*boundTool  // tools of this turn only
+	answer  *boundTool    // one of extra: the tool final_answer
 	system  string
-	placed  []*Message // the conversation with the reminders of the request in their places
-	tooFull bool       // the context is too long, and compaction failed
+	placed  []*Message // the conversation, including the reminders of this request
+	tooFull bool       // the context is too long, and a compaction has failed
 
-	current *exchange               // with a model that answers at once
-	receive func(Chunk, error) bool // passes chunks to current
+	current *exchange               // the running request to a fast model: see turn.stream
+	receive func(Chunk, error) bool // sends chunks to current
 }
 
 // ask sends a request to the model, and repeats it after a temporary failure. It returns
-// the response, which is not stored yet, and the reminders of its request.
+// the response, which is not stored yet, and the message with the request's reminders.
 func (t *turn) ask() (response, delivered *Message, err error) {
 	shortened := false
 	for attempt := 1; ; attempt++ {
@@ -59,11 +59,11 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 	}
 }
 
-// longestWait is how long a provider may make a turn wait.
+// longestWait is the maximum time that a turn waits because a provider asks it to.
 const longestWait = 10 * time.Minute
 
-// waitToRetry waits until a failed attempt can be repeated. It returns the error if
-// there is no further attempt.
+// waitToRetry waits until a failed attempt can be repeated. It returns the error if the
+// attempt must not be repeated.
 func (t *turn) waitToRetry(attempt int, err error) error {
 	var failure *ModelError
 	switch {
@@ -81,7 +81,7 @@ func (t *turn) waitToRetry(attempt int, err error) error {
 	}
 }
 
-// wait pauses, unless the turn is aborted meanwhile.
+// wait pauses. It returns an error if the turn is aborted meanwhile.
 func (t *turn) wait(pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -93,7 +93,7 @@ func (t *turn) wait(pause time.Duration) error {
 	}
 }
 
-// attempt makes one request. Reminders stay pending if it fails.
+// attempt makes one request. If it fails, the reminders stay pending.
 func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	pending := t.session.state.Pending
 	if ModelPre.Active(t.snap) {
@@ -112,12 +112,12 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	t.shapeAnswer(&req.Request)
 	answer, err := t.stream(t.model, req)
 	if err != nil {
-		if answer != nil { // it is paid for, even if it cannot be used
+		if answer != nil { // the response costs money even if it is unusable
 			t.spend(answer.Usage)
 			t.write.clean = false
 		}
 		if delivered != nil {
-			// The failed request shares the memory of the messages: it must not be
+			// The failed request shares the array of the messages, so the array must not be
 			// written again.
 			t.session.messages, t.request.placed = slices.Clone(t.session.messages), nil
 		}
@@ -130,8 +130,8 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 }
 
 // withReminders returns the conversation followed by the reminders of one request, and the
-// message with the reminders that are stored. The history is shared and not copied, unless
-// ephemeral reminders are in the place of the response.
+// message with those reminders that are stored. It does not copy the history, except to
+// make room for ephemeral reminders.
 func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Message) {
 	messages = t.session.messages
 	if len(d.stored) > 0 {
@@ -155,10 +155,11 @@ func costOf(u Usage, p Price) float64 {
 	return p.Of(u)
 }
 
-// message makes a message from a response. It repairs what providers would refuse later:
-// duplicate call ids, inputs that are not JSON objects, text that is not UTF-8.
+// message makes a message from a response. It repairs everything that providers would
+// refuse in later requests: duplicate call ids, inputs that are not JSON objects, and text
+// that is not UTF-8.
 func (t *turn) message(r *Response) *Message {
-	answer := &struct { // in one allocation: a message lives much longer than its response
+	answer := &struct { // one allocation, so that the message does not keep the whole response in memory
 		Message
 		usage Usage
 	}{Message{Role: RoleAssistant, Kind: KindAssistant, Parts: r.Parts[:0], Model: r.Model, StopReason: r.StopReason}, r.Usage}
@@ -175,11 +176,11 @@ func (t *turn) message(r *Response) *Message {
 			p.Call.mend(calls, m.Parts)
 			p.Call.ID = t.session.ids.apart(p.Call.ID, t.session.messages)
 		case p.Type == PartText && strings.TrimSpace(p.Text) == "":
-			continue // providers refuse it
+			continue // providers refuse empty text
 		case p.Type == PartText, p.Type == PartThinking && len(p.Opaque) == 0:
 			p.Text = validText(p.Text)
 		case p.Type != PartThinking:
-			continue // a response has no other parts
+			continue // other parts are not valid in a response
 		}
 		m.Parts = append(m.Parts, p)
 	}
@@ -214,7 +215,7 @@ func (c *CallPart) mend(number int, before []Part) {
 	c.Input = emptyObject
 }
 
-// soundToolName makes a name that providers accept from one that a model invented.
+// soundToolName changes a name that a model invented into a name that providers accept.
 func soundToolName(name string) string {
 	name, _ = firstCharacters(name, 64)
 	name = strings.Map(func(r rune) rune {

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// errLeft is the cause when the caller leaves the stream of a turn.
+// errLeft is the cancel cause of a turn whose caller left the stream.
 var errLeft = errors.New("the stream was left")
 
 // take runs a turn without a stream.
@@ -40,12 +40,12 @@ func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Se
 			t.run(how)
 		}()
 		over := false
-		defer func() { // however the consumer leaves: by break, by a panic, by runtime.Goexit
+		defer func() { // runs however the consumer leaves: by break, by a panic or by runtime.Goexit
 			if !over {
 				cancel(errLeft)
 				close(t.outbox.left)
 				for range t.outbox.stream {
-				} // the turn ends before we do
+				} // wait for the end of the turn
 			}
 		}()
 		for event := range t.outbox.stream {
@@ -60,7 +60,7 @@ func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Se
 	}
 }
 
-// newTurn waits for the session's slot and makes a turn.
+// newTurn waits for the session's slot. Then it makes a turn.
 func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	if err := s.acquireTurn(ctx); err != nil {
 		return nil, fmt.Errorf("session %q: %w", s.id, err)
@@ -81,8 +81,8 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	return t, nil
 }
 
-// run runs the turn. If a model, a store or a handler panics or calls runtime.Goexit, the
-// turn still ends in order.
+// run runs the turn. The turn ends in an orderly way even if a model, a store or a handler
+// panics or calls runtime.Goexit.
 func (t *turn) run(how func(*turn) EndReason) {
 	defer func() { <-t.session.slot }()
 	defer t.recoverPanic(t.report)
@@ -91,7 +91,8 @@ func (t *turn) run(how func(*turn) EndReason) {
 	t.finish(t.open(how))
 }
 
-// recoverPanic is deferred. It ends a turn that panicked or called runtime.Goexit.
+// recoverPanic must be deferred. If the turn panicked or called runtime.Goexit, it ends the
+// turn.
 func (t *turn) recoverPanic(finish func(EndReason)) {
 	if t.end.result != nil {
 		return
@@ -111,11 +112,11 @@ func (t *turn) recoverPanic(finish func(EndReason)) {
 
 // fire dispatches a phase.
 func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phase[In, Out], in In) (hook.Outcome[In, Out], error) {
-	t.write.clean = t.write.clean && !t.agent.riding // otherwise there are records to store
+	t.write.clean = t.write.clean && !t.agent.riding // hook runs make records that must be stored
 	return phase.Dispatch(ctx, t.snap, in)
 }
 
-// open opens the session if necessary, and then runs the turn.
+// open opens the session if this process does not hold it. Then it runs the turn.
 func (t *turn) open(how func(*turn) EndReason) EndReason {
 	s := t.session
 	if err := t.inherit(); err != nil {
@@ -146,8 +147,8 @@ func (t *turn) begin() {
 	s := t.session
 	s.state.Turns++
 	s.state.Agent = t.agent.opts.Name
-	// The number shows which turn it is. The rest makes the id unique, even if an earlier
-	// turn with this number was never stored.
+	// The number shows which turn of the session it is. The rest makes the id unique even
+	// if an earlier turn with the same number was never stored.
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
 	t.own = TurnState{ID: string(id)}
@@ -163,7 +164,7 @@ func (t *turn) begin() {
 // useState makes state the state of the turn.
 func (t *turn) useState(state *TurnState) {
 	t.write.usage = state.Usage
-	if state != &t.own { // hooks may have run in it before, and a commit may have failed
+	if state != &t.own { // a resumed turn: its hooks may have run before, and a commit may have failed
 		t.snap.Resumes(state.ID)
 		t.agent.addUnstored(t.session.id, state)
 		t.wishes.recallChildren(state.Children)
@@ -180,7 +181,7 @@ func (t *turn) enterStep(step int) {
 	t.scope = &hook.Scope{Session: t.session.id, Turn: t.state.ID, Step: step, Agent: t.agent.opts.Name}
 }
 
-// validParts refuses what cannot be sent or stored.
+// validParts returns an error for parts that a user message cannot have.
 func validParts(parts []Part) error {
 	for i, p := range parts {
 		switch {

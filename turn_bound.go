@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// boundContext is a context that ends at a deadline, or when end is called. Its timer and
-// its channel are made on first use: most tools and handlers return without using them, and
-// context.WithTimeout would be a large part of the cost of calling them.
+// boundContext is a context that ends at a deadline, or when end is called. It makes its
+// timer and its channel on first use. Most tools and handlers return without using them,
+// and context.WithTimeout would be a large part of the cost of a call.
 type boundContext struct {
 	context.Context //nolint:containedctx // the parent, as in every context
 	deadline        time.Time
@@ -22,12 +22,12 @@ type madeContext struct {
 	cancel          context.CancelFunc
 }
 
-// bind sets the context's parent and its time limit.
+// bind sets the parent and the time limit.
 func (c *boundContext) bind(parent context.Context, bound time.Duration) {
 	c.Context, c.deadline = parent, time.Now().Add(bound)
 }
 
-// end ends the context. It is called once, when the context is not used any more.
+// end ends the context. It must be called once, when nobody uses the context any more.
 func (c *boundContext) end() {
 	c.ended.Store(true)
 	if made := c.made.Load(); made != nil {
@@ -43,7 +43,7 @@ func (c *boundContext) Deadline() (time.Time, bool) {
 	return c.deadline, true
 }
 
-// Done makes the channel on first use.
+// Done returns the channel. The first call makes it.
 func (c *boundContext) Done() <-chan struct{} {
 	made := c.made.Load()
 	if made == nil {
@@ -53,14 +53,15 @@ func (c *boundContext) Done() <-chan struct{} {
 			made.cancel()
 			made = c.made.Load()
 		}
-		if c.ended.Load() { // otherwise end would have seen it
+		if c.ended.Load() { // end ran before the channel was made
 			made.cancel()
 		}
 	}
 	return made.Done()
 }
 
-// Err compares the time itself if the channel was not made.
+// Err returns the error of the context. If the channel was not made yet, Err compares the
+// deadline with the time.
 func (c *boundContext) Err() error {
 	if made := c.made.Load(); made != nil {
 		return made.Err()
@@ -77,7 +78,8 @@ func (c *boundContext) Err() error {
 	}
 }
 
-// Value lets derived contexts find the real context.
+// Value returns a value of the real context, if there is one. So derived contexts find the
+// real context.
 func (c *boundContext) Value(key any) any {
 	if made := c.made.Load(); made != nil {
 		return made.Value(key)

@@ -6,25 +6,25 @@ import (
 )
 
 // callIDs makes the ids of a session's calls unique. Providers require unique ids in a
-// whole conversation, and some models count their calls from the beginning in each message.
+// whole conversation, but some models start again with the same ids in each message.
 type callIDs struct {
 	known []countedID
-	read  bool // known has the ids of the conversation
+	read  bool // known includes the ids of earlier messages
 }
 
 type countedID struct {
 	id string
-	n  int // how many times it occurred
+	n  int // how many times the id occurred
 }
 
-// An id with this many characters is random and needs no check. Only a limited number of
-// shorter ids is remembered.
+// An id with at least randomLength characters is random and needs no check. callIDs
+// remembers at most rememberedSome shorter ids.
 const (
 	randomLength   = 16
 	rememberedSome = 64
 )
 
-// apart returns the id, or a new one if another call of the conversation has it.
+// apart returns the id, or a new id if another call of the conversation has the same one.
 func (c *callIDs) apart(id string, conversation []*Message) string {
 	if len(id) >= randomLength {
 		return id
@@ -52,7 +52,7 @@ func (c *callIDs) knows(id string) bool {
 	return slices.ContainsFunc(c.known, func(k countedID) bool { return k.id == id })
 }
 
-// count remembers an id and returns how many times it occurred.
+// count remembers an id and returns how many times it has occurred.
 func (c *callIDs) count(id string) int {
 	at := slices.IndexFunc(c.known, func(k countedID) bool { return k.id == id })
 	if at < 0 {

@@ -15,22 +15,22 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// lineage is what a child turn gets from its parent.
+// lineage connects a child turn with its parent.
 type lineage struct {
 	parent   *turn
 	run      string
 	name     string
-	depth    int // 1 below the main agent
+	depth    int // 1 for a child of the main agent
 	isolated bool
-	// grace is how long a cancelled child may take to return. It is shorter than its
-	// parent's, so that each level can report the level below before it is abandoned
-	// itself.
+	// grace is how long a cancelled child may take to return. It is shorter than the
+	// parent's. So each level can report the level below before its own parent stops
+	// waiting for it.
 	grace time.Duration
 	// turn and session are the parent's usage when the child began.
 	turn, session Usage
-	// counted says that the child's turns count their usage themselves.
+	// counted says that the child's turns add their usage to the parent themselves.
 	counted atomic.Bool
-	// over says that the child's end was reported: later events come too late.
+	// over says that the child's end was reported. Later events are dropped.
 	over atomic.Bool
 }
 
@@ -41,15 +41,14 @@ func lineageOf(ctx context.Context) *lineage {
 	return l
 }
 
-// Child runs a turn of a subagent, between subagent.start and subagent.stop. The events
-// that take yields are forwarded to the parent's stream as the child's. A session that runs
-// a turn with the context that take gets is a child of this turn: the parent's hooks,
-// floor, scope and budget apply there too, and questions go to the parent's Approver and
-// Asker.
+// Child runs a turn of a subagent, between subagent.start and subagent.stop. The function
+// take runs the turn. It must use the context that it gets. Then the parent's hooks, floor,
+// scope and budget apply to the child too, and the parent's Approver and Asker get its
+// questions. The events that take yields also go to the parent's stream.
 //
-// Child returns the child's turn if it ended well or parked. If it parked, the tool should
-// park too, and call Child again when it is resumed. For everything else, and soon after
-// the context ends, Child returns a [*ChildError].
+// Child returns the child's turn if the turn ended normally or parked. If it parked, the
+// tool should park too, and call Child again when the tool is resumed. In all other cases,
+// and soon after ctx ends, Child returns a [*ChildError].
 func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
 	l, err := c.descend(&child)
 	if err != nil {
@@ -79,8 +78,8 @@ func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context
 	return turn, nil
 }
 
-// descend makes the lineage of a child. It refuses a child that is nested too deep, or that
-// runs already among its own parents.
+// descend makes the lineage of a child. It returns an error if the child is nested too
+// deep, or if the same subagent is already one of its parents.
 func (c *Controls) descend(child *Child) (*lineage, error) {
 	if err := c.enter("subagent"); err != nil {
 		return nil, err
@@ -123,7 +122,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
 	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run ended its goroutine"), done: make(chan struct{})}
-	go run.main(context.WithValue(context.WithValue(ctx, lineageKey{}, l), callKey{}, (*Invocation)(nil)), take) // abandoned if it ignores an abort
+	go run.main(context.WithValue(context.WithValue(ctx, lineageKey{}, l), callKey{}, (*Invocation)(nil)), take) // if the child ignores an abort, attend stops waiting for this goroutine
 	select {
 	case <-run.done:
 		return run.outcome(ctx)
@@ -184,7 +183,7 @@ func (c *Controls) stopped(l *lineage, status, message string) {
 	}
 }
 
-// keepAside keeps the context and output of hooks until the turn collects them.
+// keepAside keeps the reminders and the output of hooks until the turn collects them.
 func (c *Controls) keepAside(aside Aside, diagnostics []hook.Diagnostic) {
 	c.wish(func(w *wishes) {
 		for _, p := range c.turn.addAside(nil, aside) {
@@ -210,14 +209,14 @@ func (c *Controls) emitChild(l *lineage, kind EventKind, about SubagentEvent) {
 	c.turn.emit(Event{Kind: kind, Text: about.Name, Subagent: &about, Run: l.run, Parent: c.turn.runID(), Depth: l.depth})
 }
 
-// childRun is a child's turn on its own goroutine.
+// childRun is the turn of a child on its own goroutine.
 type childRun struct {
 	controls *Controls
 	lineage  *lineage
-	ends     bool // and does not begin
+	ends     bool // only end an earlier run; do not begin one
 	end      *Turn
-	below    map[string]bool // the runs of its children
-	text     strings.Builder // of a runner that reports no turn
+	below    map[string]bool // the run ids of the child's own children
+	text     strings.Builder // the text, for a take function that yields no turn_end event
 	err      error
 	done     chan struct{}
 }
@@ -240,9 +239,9 @@ func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter
 	r.err = failure
 }
 
-// place fills in where an event belongs. The events of a remote runner, which counts its
-// depth from itself, are put below the child's run. Events of the child's own children have
-// their place already.
+// place sets the run, the parent and the depth of an event. A remote runner counts the
+// depth from itself: its events are moved below the child's run. Events of the child's own
+// children are already correct.
 func (r *childRun) place(e *Event) {
 	l := r.lineage
 	switch {
@@ -261,7 +260,7 @@ func (r *childRun) place(e *Event) {
 	}
 }
 
-// observe forwards an event of the child to the parent's stream.
+// observe sends an event of the child to the parent's stream.
 func (r *childRun) observe(e *Event) {
 	l := r.lineage
 	r.place(e)
@@ -311,8 +310,8 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 	return nil, failed
 }
 
-// stays reports whether the child's turn could not be resumed because a tool is missing. It
-// stays parked, and its parent reports why.
+// stays reports whether the child's turn could not be resumed because a tool is missing.
+// The turn then stays parked, and its parent reports why.
 func (r *childRun) stays() bool {
 	_, stays := errors.AsType[*MissingToolError](r.err)
 	if stays {
@@ -321,7 +320,8 @@ func (r *childRun) stays() bool {
 	return stays
 }
 
-// childMissing returns why a child could not be resumed, if the turn is parked for that.
+// childMissing returns why a child could not be resumed. It returns nil if no child has
+// this problem.
 func (t *turn) childMissing() error {
 	t.wishes.mu.Lock()
 	defer t.wishes.mu.Unlock()
@@ -352,8 +352,8 @@ func (t *turn) inherit() error {
 	return nil
 }
 
-// findModel finds a model by its name. If the agent does not find it, its parents are
-// asked, because a parent's policy may name it.
+// findModel finds a model by its name. If the agent has no Options.Models, it asks the
+// parents, because a parent's policy may name the model.
 func (t *turn) findModel(name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	at := t
 	for name != "" && name != at.agent.model.info.Name && at.agent.opts.Models == nil && at.lineage != nil {
@@ -362,8 +362,8 @@ func (t *turn) findModel(name string) (Model, error) { //nolint:ireturn // which
 	return at.agent.findModel(t.ctx, name)
 }
 
-// asking returns the turn whose agent asks people: the topmost one that the child's
-// questions go to.
+// asking returns the turn whose agent asks people. That is the highest parent that the
+// child's questions go to.
 func (t *turn) asking() *turn {
 	for t.lineage != nil && !t.lineage.isolated {
 		t = t.lineage.parent
@@ -371,8 +371,8 @@ func (t *turn) asking() *turn {
 	return t
 }
 
-// floors returns the floors that every call must pass: the agent's own, and those of its
-// parents.
+// floors returns the floors that every call must pass: the floor of the agent and the
+// floors of its parents.
 func (t *turn) floors() []Authorizer {
 	var all []Authorizer
 	for at := t; at != nil; at = at.lineage.above() {

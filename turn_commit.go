@@ -9,30 +9,30 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// turnWrite is the next commit of a turn. Its memory is reused from commit to commit.
+// turnWrite is the next commit of a turn. All commits of the turn use the same memory.
 type turnWrite struct {
 	commit  Commit
 	carried [3]*Message // room for the messages of a commit
-	clean   bool        // there is nothing to store
-	usage   Usage       // of the turn, as of the last commit
+	clean   bool        // nothing is waiting to be stored
+	usage   Usage       // the turn's usage at the last commit
 }
 
-// commit stores messages with the records of hooks so far. Messages that could not be
-// stored are not part of the session.
+// commit stores messages, calls and approvals, and the records of hook runs so far. If it
+// fails, the messages do not become part of the session.
 func (t *turn) commit(messages []*Message, calls []CallRecord, approvals []Approval) error {
 	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: approvals}
 	return t.store()
 }
 
-// store writes t.write.commit and fills in the rest of it. The state of the session is
-// stored unless the commit has one of its own.
+// store fills in the rest of t.write.commit and stores it. If the commit has no state, it
+// stores the state of the session.
 func (t *turn) store() (err error) {
 	s := t.session
-	c := &t.write.commit // it is ours again when Commit returns
+	c := &t.write.commit // Commit does not keep it
 	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
-		if m.Time.IsZero() { // a reminder that was sent has its number already
+		if m.Time.IsZero() { // a reminder that was sent already has its number
 			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
 		}
 	}
@@ -48,11 +48,11 @@ func (t *turn) store() (err error) {
 	}
 	stored := false
 	defer func() {
-		if !stored { // the store may also have panicked
+		if !stored { // also true if the store panicked
 			t.end.lost = t.queue.served
 			t.agent.keepUnstored(s.id, unstoredUsage{t.state.ID, t.write.usage, t.state.Usage})
 			s.release(t.base)
-			// The turn has failed, and the records say why: they are kept.
+			// Keep the records: they say why the turn failed.
 			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
 		}
 	}()
@@ -63,7 +63,7 @@ func (t *turn) store() (err error) {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
 	stored, t.write.usage = true, t.state.Usage
-	if c.State.Turn != nil { // children may have added usage
+	if c.State.Turn != nil { // subagents may have added usage
 		t.write.usage = c.State.Turn.Usage
 	}
 	s.last += int64(len(messages))
@@ -71,12 +71,12 @@ func (t *turn) store() (err error) {
 		s.stored.Store(now)
 		t.agent.watchers.tellStored(s.id, now)
 	}
-	if c.Amended != nil { // a copy, because others may read the old slice
+	if c.Amended != nil { // make a new slice: others may still read the old one
 		s.messages = slices.Clone(s.messages)
 		s.messages[len(s.messages)-1] = c.Amended
 	}
 	if n := len(t.request.placed); n > 0 && len(messages) > 0 && t.request.placed[n-1] == messages[0] {
-		s.messages, messages = t.request.placed, messages[1:] // a request holds the first one in its place: it must not be written again
+		s.messages, messages = t.request.placed, messages[1:] // a sent request shares this array, so its last element must not be written again
 	}
 	s.messages = append(s.messages, messages...)
 	t.request.placed = nil
@@ -90,14 +90,15 @@ func (t *turn) store() (err error) {
 	return t.emitRuns(c.Runs)
 }
 
-// unstoredUsage is the usage of a turn whose last commit failed. The responses that the
-// commit was to store are paid for: if this process resumes the turn, they are counted.
+// unstoredUsage is the usage of a turn whose last commit failed. The turn's responses have
+// cost money. If this process resumes the turn, their usage is added.
 type unstoredUsage struct {
 	turn           string
 	stored, really Usage
 }
 
-// keepUnstored keeps the usage of a turn whose commit failed until the turn is resumed.
+// keepUnstored keeps the usage of a turn whose commit failed until this process resumes the
+// turn.
 func (a *Agent) keepUnstored(session string, u unstoredUsage) {
 	if u.stored == u.really {
 		return
@@ -110,9 +111,9 @@ func (a *Agent) keepUnstored(session string, u unstoredUsage) {
 	a.unstored[session] = u
 }
 
-// addUnstored adds to the usage of a turn that is resumed what a failed commit did not
-// store. If the stored usage has changed since then, the commit was stored after all, or
-// another process has resumed the turn.
+// addUnstored adds the usage that a failed commit did not store to a resumed turn. It adds
+// nothing if the stored usage has changed: then the commit was stored after all, or another
+// process has resumed the turn.
 func (a *Agent) addUnstored(session string, state *TurnState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,8 +142,8 @@ func (t *turn) emitRuns(runs []hook.Run) error {
 	return nil
 }
 
-// commitUnjudged stores a response before its gates are asked, with the reminders that
-// its request carried.
+// commitUnjudged stores a response before its gates have answered, and the reminders that
+// were sent with its request.
 func (t *turn) commitUnjudged(response, delivered *Message) error {
 	t.state.Unjudged = true
 	messages := t.write.carried[:0]
@@ -152,10 +153,10 @@ func (t *turn) commitUnjudged(response, delivered *Message) error {
 	return t.commit(append(messages, response), nil, nil)
 }
 
-// commitResponse stores a response, unless commitUnjudged did, the reminders its request
-// carried, and the states of its calls. A call that will run now is recorded as started
-// before it runs. It is not if something slow comes first: a person who is asked, or a
-// hook at model.post.
+// commitResponse stores a response, unless commitUnjudged has stored it. It also stores the
+// reminders that were sent with the request, and the states of the calls. A call that will
+// run now is stored as started. If a person must answer first, or a slow hook of model.post
+// must run first, the call is not stored as started yet.
 func (t *turn) commitResponse(delivered *Message, b *batch) error {
 	messages := t.write.carried[:0]
 	if delivered != nil {
@@ -163,7 +164,7 @@ func (t *turn) commitResponse(delivered *Message, b *batch) error {
 	}
 	if !t.state.Unjudged {
 		messages = append(messages, b.message)
-		b.message.Seq = t.session.last + int64(len(messages)) // calls name it
+		b.message.Seq = t.session.last + int64(len(messages)) // the records of the calls need the number
 	}
 	t.state.Unjudged = false
 	waits := t.asking().agent.opts.OnAsk == AskWait && b.asks() || ModelPost.Slow(t.snap)

@@ -11,30 +11,30 @@ const summaryInstructions = "Summarize this conversation so that the work can co
 	"what was decided and why; what was done, with names of files, commands and values; what is open, and the next step. Leave out what no longer matters. " +
 	"Answer with the summary alone and call no tools."
 
-// compactIfFull summarizes the context when it exceeds its share of the model's window. If
-// that fails, the turn continues with the context as it is. Only a hook that fails closed
-// ends the turn.
+// compactIfFull summarizes the context when it is larger than Compaction.Share of the
+// model's window. If the compaction fails, the turn continues with the full context. Only a
+// hook that fails closed ends the turn.
 func (t *turn) compactIfFull() error {
 	window, share := t.window(), t.agent.opts.Compaction.Share
 	if window == 0 || share >= 1 || float64(t.size()) < share*float64(window) {
 		return nil
 	}
 	if t.request.tooFull {
-		return nil // it failed before, and costs a request each time
+		return nil // an earlier compaction failed, and each attempt costs a request
 	}
 	err := t.compact("window")
 	t.request.tooFull = err != nil
 	return t.ignoreFailedCompaction(err)
 }
 
-// ignoreFailedCompaction lets the turn continue with its context as it is when a
-// compaction failed.
+// ignoreFailedCompaction returns nil if the turn can continue with the full context after a
+// failed compaction.
 func (t *turn) ignoreFailedCompaction(err error) error {
 	if err == nil || t.ctx.Err() != nil || hookClass(err) != "internal" {
 		return err
 	}
 	if !t.session.held {
-		return err // the store failed: the turn cannot continue
+		return err // the store has failed: the turn cannot continue
 	}
 	t.agent.opts.Logger.WarnContext(t.ctx, "the context could not be summarized", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	return nil
@@ -47,12 +47,12 @@ func (t *turn) window() int {
 	return t.model.info.Window
 }
 
-// size returns how many tokens the next request will have: the model's count for the last
-// request and response, and an estimate for what came later.
+// size returns how many tokens the next request will have. It is the model's count for the
+// last request and response, plus an estimate for later messages.
 func (t *turn) size() int {
 	since, summed := 0, int64(0)
 	if first := t.session.messages; len(first) > 0 && first[0].IsCompaction {
-		summed = first[0].Seq // the count before it included everything that it summarizes
+		summed = first[0].Seq // counts before the summary include the summarized messages
 	}
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Usage != nil && m.Turn != "" && !m.IsCompaction && m.Seq > summed {
@@ -63,10 +63,10 @@ func (t *turn) size() int {
 	return since + len(t.request.system)/charactersPerToken
 }
 
-// charactersPerToken is a rough estimate, for text that no model has counted.
+// charactersPerToken is a rough estimate, for text that no model has counted yet.
 const charactersPerToken = 4
 
-// characters returns the size of a message, in bytes of text.
+// characters returns the size of a message's text in bytes.
 func (m *Message) characters() int {
 	n := 0
 	for i := range m.Parts {
@@ -82,8 +82,8 @@ func (m *Message) characters() int {
 	return n
 }
 
-// compact summarizes the context. The store keeps everything; the context starts again at
-// the summary. If it fails, nothing has changed.
+// compact summarizes the context. The store keeps all messages, but the model gets only the
+// summary and later messages. If compact fails, the messages do not change.
 func (t *turn) compact(trigger string) error {
 	before, count := t.size(), len(t.session.messages)
 	if count == 0 {
@@ -124,7 +124,7 @@ func (t *turn) compact(trigger string) error {
 	return err
 }
 
-// storeSummary stores a summary and starts the context again at it.
+// storeSummary stores a summary. From then on, the context begins with it.
 func (t *turn) storeSummary(summary *Message) error {
 	kept := slices.DeleteFunc(slices.Clone(t.session.messages), func(m *Message) bool {
 		return summary.Keep == 0 || m.Seq < summary.Keep || m.IsCompaction
@@ -136,8 +136,8 @@ func (t *turn) storeSummary(summary *Message) error {
 	return nil
 }
 
-// keepFrom returns the number of the first message that compaction keeps as it is: the
-// messages that the model has not answered yet. 0 means that it keeps none.
+// keepFrom returns the number of the first message that compaction keeps. Compaction keeps
+// the messages that the model has not answered yet. 0 means that it keeps none.
 func (t *turn) keepFrom(trigger string) int64 {
 	messages := t.session.messages
 	from := len(messages)
@@ -145,7 +145,7 @@ func (t *turn) keepFrom(trigger string) int64 {
 		from--
 	}
 	if from > 0 && len(messages[from-1].Calls()) > 0 {
-		from-- // its calls wait for results, or their results for an answer
+		from-- // a response with calls needs its results after it
 	}
 	if from == len(messages) {
 		return 0
@@ -155,14 +155,14 @@ func (t *turn) keepFrom(trigger string) int64 {
 		size += m.characters() / charactersPerToken
 	}
 	if trigger == "too_long" && messages[from].Role == RoleAssistant && size > t.window()/2 && t.unanswered() == nil {
-		return 0 // the results themselves are what is too long
+		return 0 // the results themselves are too long
 	}
 	return messages[from].Seq
 }
 
 // summarize asks the model for a summary of the conversation. It sends the conversation
-// itself, which the provider has cached. If that is too long, or has calls without results,
-// it sends a shortened text.
+// itself, because the provider has cached it. If the conversation is too long, or has calls
+// without results, it sends a shortened text.
 func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	model := t.model
 	if m := t.agent.opts.Compaction.Model; m != nil {
@@ -219,8 +219,8 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	}, nil
 }
 
-// countSummary counts what a summary cost. Outside a turn, only the usage of the
-// session grows.
+// countSummary counts the cost of a summary. Outside a turn, only the usage of the session
+// grows.
 func (t *turn) countSummary(u Usage) {
 	t.spend(u)
 	if t.quiet {
@@ -229,16 +229,16 @@ func (t *turn) countSummary(u Usage) {
 	t.write.clean = false
 }
 
-// askSilently asks a model and emits no events.
+// askSilently sends a request to a model and emits no events.
 func (t *turn) askSilently(model *namedModel, req *exchange) (*Response, error) {
 	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: t.ctx, base: t.base, outbox: turnOutbox{silent: true}}
 	return quiet.stream(model, req)
 }
 
-// transcriptText returns the conversation as plain text that is short enough to
-// summarize: long parts lose their middle, and the oldest parts are dropped first.
+// transcriptText returns the conversation as plain text that is short enough to summarize.
+// It cuts the middle of long parts, and leaves out the oldest parts.
 func (t *turn) transcriptText() string {
-	room := 8000 // if the window is unknown
+	room := 8000 // used if the window is unknown
 	if window := t.window(); window > 0 {
 		room = window * charactersPerToken / 2
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// expand handles the names that users type: directives first, in the order of the message,
-// then the extensions that expand messages. The text is scanned once.
+// expand handles the names that users type. First it runs the directives, in the order of
+// the message. Then it calls the extensions that expand messages.
 func (t *turn) expand(said *submitted) EndReason {
-	defer t.gatherWishes() // of the children of directives and skills
+	defer t.gatherWishes() // collects the wishes of subagents that directives and skills have started
 	typed := said.text
 	bound := t.agent.bindNames(typed, t.reach())
 	if len(bound) > 0 {
@@ -50,7 +50,8 @@ func (t *turn) expand(said *submitted) EndReason {
 	return t.expandFurther(said, typed, bound)
 }
 
-// direct runs one directive. Its DirectiveUse is filled in from the whole message.
+// direct runs one directive. The caller has set those fields of use that come from the
+// whole message.
 func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
 	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &InvokedEvent{Name: b.Name, Source: SourceUser}})
 	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said}

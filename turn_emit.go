@@ -8,14 +8,14 @@ import (
 // turnOutbox sends the events of a turn to its stream and to the agent's watchers.
 type turnOutbox struct {
 	stream chan Event    // nil if the caller does not read events
-	left   chan struct{} // closed when the caller stops reading
-	mu     sync.Mutex    // held while an event is sent, so that events arrive in the order of their numbers
+	left   chan struct{} // closed when the caller has stopped reading
+	mu     sync.Mutex    // held while an event is sent, so that events arrive in order
 	held   heldEvents
-	silent bool // nothing is emitted
+	silent bool // emit does nothing
 }
 
-// emit sends an event to the turn's stream, which sets the pace, and to the watchers, which
-// do not. The goroutines of the turn's calls may call it too.
+// emit sends an event to the turn's stream and to the watchers. It waits for the stream,
+// but not for the watchers. Goroutines of the turn's calls may call it too.
 func (t *turn) emit(e Event) {
 	if !t.hasAudience() {
 		return
@@ -32,12 +32,12 @@ func (t *turn) emit(e Event) {
 	t.forward(&e)
 }
 
-// forward sends an event of this turn or of a child turn, with the next number.
+// forward gives an event of this turn or of a child turn the next number and sends it.
 func (t *turn) forward(e *Event) {
 	if !t.hasAudience() {
 		return
 	}
-	t.outbox.mu.Lock() // so that events come in the order of their numbers
+	t.outbox.mu.Lock() // events must be sent in the order of their numbers
 	defer t.outbox.mu.Unlock()
 	t.session.seq++
 	e.Seq = t.session.seq
@@ -52,8 +52,8 @@ func (t *turn) forward(e *Event) {
 	}
 }
 
-// watchedByParent reports whether the watchers of the agent see the events of this turn
-// through a parent turn of the same agent.
+// watchedByParent reports whether a parent turn of the same agent already sends this turn's
+// events to the watchers.
 func (t *turn) watchedByParent() bool {
 	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
 		if at.agent == t.agent {
@@ -63,7 +63,7 @@ func (t *turn) watchedByParent() bool {
 	return false
 }
 
-// hasAudience reports whether anybody receives the events of the turn.
+// hasAudience reports whether anybody gets the events of the turn.
 func (t *turn) hasAudience() bool {
 	return !t.outbox.silent && (t.outbox.stream != nil || t.agent.watchers.count.Load() > 0)
 }

@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// turnEnd is how a turn ends.
+// turnEnd describes how a turn ends.
 type turnEnd struct {
 	begun    bool   // finish was called
-	reported string // the id of the turn for which the phase error has fired
+	reported string // the id of the turn for which the phase error was fired
 	lost     bool   // the store refused a commit, and another process continues the turn
-	by, why  string // the hook or person that ended it, and the reason
+	by, why  string // the hook or person that ended the turn, and the reason
 	err      error
 	result   *Turn
 }
 
-// markEnd makes the next commit the last one of the turn. If an end phase has handlers,
-// the turn stays in the state of the session until they have run.
+// markEnd makes the next commit the last one of the turn. If an end phase has handlers, the
+// turn stays in the session's state until they have run.
 func (t *turn) markEnd(end EndReason) {
 	if t.state.ID == "" || end == "" {
 		return
@@ -29,7 +29,7 @@ func (t *turn) markEnd(end EndReason) {
 	t.clearTurn(end)
 }
 
-// clearTurn removes the turn from the state of the session.
+// clearTurn removes the turn from the session's state.
 func (t *turn) clearTurn(end EndReason) {
 	state := &t.session.state
 	if state.Turn == nil {
@@ -41,10 +41,10 @@ func (t *turn) clearTurn(end EndReason) {
 	t.session.underway = nil
 }
 
-// mostWhy is how many characters of the reason of an end are kept.
+// mostWhy is how many characters of the end's reason are stored.
 const mostWhy = 2000
 
-// endRecord returns why the turn ended, or nil if it ended normally.
+// endRecord returns why the turn ended. It returns nil if the turn ended normally.
 func (t *turn) endRecord(end EndReason) *Ending {
 	e := Ending{By: t.end.by, Why: t.end.why}
 	if t.end.err != nil && (end == EndError || end == EndAborted) {
@@ -61,14 +61,15 @@ func (t *turn) endRecord(end EndReason) *Ending {
 	return &e
 }
 
-// finish ends the turn: the end phases, the last commit, and the report.
+// finish ends the turn: it fires the end phases, makes the last commit and reports the
+// result.
 func (t *turn) finish(end EndReason) {
 	t.end.begun = true
-	if t.wasHandedOver() || t.end.lost { // it has not ended: its end phases fire where it ends
+	if t.wasHandedOver() || t.end.lost { // the turn has not ended: another process continues it and fires its end phases
 		end = EndParked
 	}
 	if end == EndParked {
-		t.session.release(t.base) // another process may resume it
+		t.session.release(t.base) // another process may resume the turn
 		t.report(end)
 		return
 	}
@@ -85,11 +86,11 @@ func (t *turn) finish(end EndReason) {
 	t.report(end)
 }
 
-// fireEndPhases fires the phases that end a turn. An abort does not cancel them;
-// Limits.End bounds them.
+// fireEndPhases fires the phases error and turn.post_turn. An abort does not cancel them,
+// but Limits.End limits their time.
 func (t *turn) fireEndPhases(end EndReason) {
 	if t.state.ID == "" {
-		return // it was never a turn
+		return // no turn has begun
 	}
 	if told := &t.session.told; *told != t.state.ID && (TurnPostTurn.Active(t.snap) || Error.Active(t.snap)) {
 		ctx := new(boundContext)
@@ -119,8 +120,8 @@ func (t *turn) fireEndPhases(end EndReason) {
 	}
 }
 
-// report builds the result of the turn and emits its last events. Nothing of the turn
-// happens after it.
+// report makes the result of the turn and emits its last events. It is the last action of a
+// turn.
 func (t *turn) report(end EndReason) {
 	if t.snap != nil {
 		if err := t.snap.Release(t.base); err != nil {
@@ -143,7 +144,7 @@ func (t *turn) report(end EndReason) {
 	}
 	t.end.result = result
 	t.emitHeld()
-	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // it was never a turn
+	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // there was no turn to report
 		return
 	}
 	if end == EndError {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// errSilent is the cause when the model sends nothing for too long.
+// errSilent is the cancel cause when the model sends nothing for too long.
 var errSilent = errors.New("the model sends nothing")
 
-// idleContext is the context of a stream. It ends with its parent, and when the model is
-// silent for too long. Its timer and its channel are made on first use: a model that does
-// not use them cannot be cancelled anyway.
+// idleContext is the context of a stream. It ends with its parent, or when the model sends
+// nothing for too long. It makes its timer and its channel on first use. A model that never
+// asks for the channel could not be cancelled anyway.
 type idleContext struct {
 	context.Context //nolint:containedctx // the parent, as in every context
 	idle            time.Duration
@@ -28,7 +28,7 @@ type madeIdle struct {
 	timer           *time.Timer
 }
 
-// bind sets the context's parent, the maximum silence, and the exchange.
+// bind sets the parent, the maximum time without data, and the exchange.
 func (c *idleContext) bind(parent context.Context, idle time.Duration, of *exchange) {
 	c.Context, c.idle, c.of = parent, idle, of
 }
@@ -52,14 +52,14 @@ func (c *idleContext) make() *madeIdle {
 		made.end()
 		return c.made.Load()
 	}
-	if c.ended.Load() { // otherwise end would have seen it
+	if c.ended.Load() { // end ran before the channel was made
 		made.end()
 	}
 	return made
 }
 
-// check ends the context if the model was silent for too long. Otherwise it checks again
-// later.
+// check ends the context if the model has sent nothing for too long. Otherwise it checks
+// again later.
 func (c *idleContext) check(made *madeIdle) {
 	if left := c.idle - c.of.silent(c.idle); left > 0 {
 		made.timer.Reset(left)
@@ -73,7 +73,7 @@ func (m *madeIdle) end() {
 	m.cancel(nil)
 }
 
-// end ends the context. It is called once, when the context is not used any more.
+// end ends the context. It must be called once, when nobody uses the context any more.
 func (c *idleContext) end() {
 	c.ended.Store(true)
 	if made := c.made.Load(); made != nil {
@@ -81,7 +81,7 @@ func (c *idleContext) end() {
 	}
 }
 
-// cause returns why the context has ended, or nil.
+// cause returns why the context has ended. It returns nil if the context has not ended.
 func (c *idleContext) cause() error {
 	if made := c.made.Load(); made != nil {
 		return context.Cause(made)
@@ -89,13 +89,14 @@ func (c *idleContext) cause() error {
 	return nil
 }
 
-// Done makes the channel on first use.
+// Done returns the channel. The first call makes it.
 func (c *idleContext) Done() <-chan struct{} { return c.make().Done() }
 
 // Err returns nil until the channel is closed.
 func (c *idleContext) Err() error { return c.make().Err() }
 
-// Value lets derived contexts find the real context.
+// Value returns a value of the real context, if there is one. So derived contexts find the
+// real context.
 func (c *idleContext) Value(key any) any {
 	if made := c.made.Load(); made != nil {
 		return made.Value(key)

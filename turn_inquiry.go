@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// inquiry holds the questions that the approver is asked at the same time. An approval of
-// one of them may answer others, and each may be decided elsewhere.
+// inquiry holds the questions that the approver gets at the same time. The answer to one
+// question may create a grant that answers others. Somebody else may also decide a
+// question.
 type inquiry struct {
 	mu    sync.Mutex
 	open  map[*call]openQuestion
 	given []Grant
 }
 
-// openQuestion is a question that the approver is being asked.
+// openQuestion is a question that the approver has not answered yet.
 type openQuestion struct {
-	approval string // its id
+	approval string // the id of the approval
 	withdraw context.CancelCauseFunc
 }
 
-// answeredError is the cause when a question is withdrawn.
+// answeredError is the cancel cause of a question that needs no answer any more.
 type answeredError struct {
 	decision  Decision
 	elsewhere bool
@@ -33,7 +34,8 @@ func (e *answeredError) Error() string {
 	return "the answer to another question answers this one too"
 }
 
-// begin opens the question about a call, unless it is answered already.
+// begin opens the question about a call. If a grant already answers it, begin withdraws it
+// at once.
 func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,7 +43,8 @@ func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.withdraw(t, c)
 }
 
-// end closes the question about a call, and withdraws those that its grant answers.
+// end closes the question about a call. It withdraws other questions that the call's new
+// grant answers.
 func (q *inquiry) end(t *turn, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +58,7 @@ func (q *inquiry) end(t *turn, c *call) {
 	}
 }
 
-// withdraw withdraws the question about a call if grants answer all its askers.
+// withdraw cancels the question about a call if grants answer all its askers.
 func (q *inquiry) withdraw(t *turn, c *call) {
 	if len(q.given) == 0 {
 		return
@@ -65,12 +68,12 @@ func (q *inquiry) withdraw(t *turn, c *call) {
 	}
 }
 
-// heedEvery is how often the store is checked for decisions that were made elsewhere.
+// heedEvery is how often heed reads decisions from the store.
 const heedEvery = time.Second
 
-// heed withdraws questions that are decided elsewhere, until the returned function is
-// called. If the store cannot list approvals, such decisions are found after the person has
-// answered.
+// heed withdraws questions that somebody decides in another process, until the returned
+// function is called. If the store cannot list approvals, such a decision is found only
+// after the person has answered.
 func (q *inquiry) heed(t *turn) (end func()) {
 	store, ok := t.agent.store.(ListStore)
 	if !ok {
@@ -78,7 +81,7 @@ func (q *inquiry) heed(t *turn) (end func()) {
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
 	var heeding sync.WaitGroup
-	heeding.Go(func() { // until end is called
+	heeding.Go(func() { // runs until end is called
 		often := time.NewTicker(heedEvery)
 		defer often.Stop()
 		for {
@@ -96,8 +99,8 @@ func (q *inquiry) heed(t *turn) (end func()) {
 	}
 }
 
-// elsewhere withdraws the questions that are decided in the store. After a read error it
-// tries again the next time.
+// elsewhere withdraws the questions that are decided in the store. If reading fails, the
+// next call tries again.
 func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string) {
 	pending := make(map[string]bool)
 	for a, err := range store.Approvals(ctx, ApprovalFilter{Session: session, Pending: true}) {
@@ -119,7 +122,7 @@ func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string
 	}
 }
 
-// anyBut reports whether a question is open that is not in the list.
+// anyBut reports whether there is an open question that is not pending in the store.
 func (q *inquiry) anyBut(pending map[string]bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +134,7 @@ func (q *inquiry) anyBut(pending map[string]bool) bool {
 	return false
 }
 
-// decided withdraws a question if it is open.
+// decided withdraws the question about an approval, if it is open.
 func (q *inquiry) decided(approval string, d Decision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// interceptorsOf returns the interceptors of a tool from the outside in: those of
-// all tools, then those of this one.
+// interceptorsOf returns the interceptors of a tool, outermost first: those of all tools,
+// then those of this tool.
 func (t *turn) interceptorsOf(tool string) []*Interceptor {
 	all := *t.agent.intercepts.Load()
 	if len(all) == 0 {
@@ -25,8 +25,8 @@ func (t *turn) interceptorsOf(tool string) []*Interceptor {
 	return append(outer, inner...)
 }
 
-// intercept calls the interceptors before any hook. It reports false if one of them refused
-// the call.
+// intercept calls Before of the interceptors. It reports false if one of them refused the
+// call.
 func (t *turn) intercept(c *call) bool {
 	c.around, c.intercepted = t.interceptorsOf(c.Tool), true
 	for _, in := range c.around {
@@ -56,11 +56,11 @@ func (t *turn) intercept(c *call) bool {
 	return true
 }
 
-// interceptResult calls the interceptors with a result, from the inside out. If one fails,
-// the result is withheld.
+// interceptResult calls After of the interceptors, innermost first. If one fails, the model
+// does not get the result.
 func (t *turn) interceptResult(c *call, r Result) Result {
 	around := c.around
-	if !c.intercepted { // an earlier process checked the call
+	if !c.intercepted { // an earlier process checked this call
 		around = t.interceptorsOf(c.Tool)
 	}
 	for _, in := range slices.Backward(around) {

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// runBatch runs the calls that may run and stores their results. If a call must wait,
-// the turn is parked after the calls that need not wait for it.
+// runBatch runs the calls that may run and stores their results. If a call must wait, the
+// turn is parked after those calls have ended that do not depend on the waiting one.
 func (t *turn) runBatch(b *batch) EndReason {
 	if err := t.approveHere(b); err != nil {
 		return t.fail(err)
@@ -24,7 +24,7 @@ func (t *turn) runBatch(b *batch) EndReason {
 		return t.fail(err)
 	}
 	for _, c := range b.calls[b.free():] {
-		if c.state == CallStarted { // it was about to start, and did not
+		if c.state == CallStarted { // stored as started, but did not start
 			c.state = CallJudged
 		}
 	}
@@ -48,7 +48,8 @@ func (t *turn) runBatch(b *batch) EndReason {
 	return end
 }
 
-// endAfter returns how the turn ends after these results, or "" if it continues.
+// endAfter returns how the turn ends after these results. It returns "" if the turn
+// continues.
 func (t *turn) endAfter(b *batch) EndReason {
 	if t.ctx.Err() != nil {
 		return t.fail(context.Cause(t.ctx))
@@ -56,7 +57,7 @@ func (t *turn) endAfter(b *batch) EndReason {
 	stuck := t.isStuck(b)
 	final := false
 	for _, c := range b.calls {
-		if c.failure != nil { // a hook that fails closed ends the turn after the results are stored
+		if c.failure != nil { // if a hook failed closed, the turn ends after the results are stored
 			return t.fail(c.failure)
 		}
 		if c.halted {
@@ -74,7 +75,7 @@ func (t *turn) endAfter(b *batch) EndReason {
 	}
 }
 
-// park stores what is done and ends the turn parked.
+// park stores the results so far and ends the turn parked.
 func (t *turn) park(b *batch) EndReason {
 	t.state.Parked = true
 	for _, c := range b.calls {
@@ -90,12 +91,12 @@ func (t *turn) park(b *batch) EndReason {
 	if err := t.commit(nil, b.records(false), b.approvals()); err != nil {
 		return t.fail(err)
 	}
-	t.end.err = t.childMissing() // it does not wait for a decision
+	t.end.err = t.childMissing() // a child that misses a tool is an error, not a question
 	return EndParked
 }
 
-// serial reports whether the call is a barrier. A waiting call counts as one if its tool is
-// missing.
+// serial reports whether the call must run alone. A waiting call whose tool is missing
+// counts as serial.
 func (c *call) serial() bool {
 	if c.tool == nil {
 		return c.state == CallParked
@@ -103,9 +104,8 @@ func (c *call) serial() bool {
 	return c.tool.traits.Serial
 }
 
-// forEach calls do for several calls in parallel and returns when all have returned. A
-// single call runs on the goroutine of the turn. onPanic is called for a call that
-// panics.
+// forEach calls do for all calls in parallel, and returns when all have returned. It runs a
+// single call on the turn's goroutine. It calls onPanic for a call that panics.
 func (t *turn) forEach(calls []*call, do func(*turn, *call), onPanic func(*call, any)) {
 	switch len(calls) {
 	case 0:
@@ -145,8 +145,8 @@ func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*call, a
 	returned = true
 }
 
-// runOne runs a call and everything that follows it: interceptors, tool.post, the limit on
-// its size. Its event follows in emitResult.
+// runOne runs a call: the tool, the interceptors, tool.post and the limit on the result's
+// size. The caller emits the event of the result.
 func (t *turn) runOne(c *call) {
 	if t.ctx.Err() != nil {
 		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
@@ -173,16 +173,16 @@ func (t *turn) runOne(c *call) {
 	c.answer(t.askAfter(c, result, took))
 }
 
-// keepsBeforePost reports whether the call's result is stored before tool.post fires: a
-// hook there may take long, and a killed process must not lose the result. If a hook may
-// rewrite results, nothing is stored before it has run.
+// keepsBeforePost reports whether the call's result is stored before tool.post fires. A
+// hook of tool.post may be slow, and a killed process must not lose the result. If a hook
+// may rewrite results, the result is stored only after the hook has run.
 func (t *turn) keepsBeforePost(c *call) bool {
 	return ToolPost.Slow(t.snap) &&
 		ToolPost.Slow(t.snap, ToolResult{newInput(t.scope, toolResult{ID: c.ID, Tool: c.Tool})}) &&
 		!slices.ContainsFunc(ToolPost.Plan(t.snap).Entries, func(e hook.PlanEntry) bool { return e.Rewrites })
 }
 
-// emitResult emits the event of a result, unless it was emitted before.
+// emitResult emits the event of a result once.
 func (t *turn) emitResult(c *call) {
 	if c.result != nil && !c.told {
 		c.told = true
@@ -190,12 +190,12 @@ func (t *turn) emitResult(c *call) {
 	}
 }
 
-// flight is a tool's run on its own goroutine.
+// flight is a run of a tool on its own goroutine.
 type flight struct {
 	ctx  boundContext
 	tool Tool
 	call Invocation // the tool may keep it
-	over Controls   // the turn
+	over Controls   // the controls of the turn
 	done chan struct{}
 	returned
 }
@@ -206,12 +206,12 @@ type returned struct {
 	err    error
 }
 
-// invoke calls the tool on its own goroutine, which is abandoned if the tool ignores its
-// timeout or an abort.
+// invoke calls the tool on its own goroutine. If the tool ignores its timeout or an abort,
+// invoke stops waiting for the goroutine.
 func (t *turn) invoke(c *call) (Result, error) {
 	parent, bound := t.ctx, c.tool.traits.Timeout
 	if bound <= 0 {
-		bound = math.MaxInt64 // 292 years
+		bound = math.MaxInt64 // about 292 years
 	}
 	if c.tool.traits.MustFinish {
 		parent = t.base
@@ -241,9 +241,8 @@ func (t *turn) invoke(c *call) (Result, error) {
 	}
 }
 
-// growStack makes room on a fresh stack while there is next to nothing on it to
-// copy: growing it later, in the middle of a tool that decodes JSON, is what
-// calling a tool mostly cost.
+// growStack makes the stack of a new goroutine larger while it is almost empty. Growing the
+// stack later, while a tool decodes JSON, was most of the cost of calling a tool.
 //
 //go:noinline
 func growStack() byte { //nolint:unparam // the result keeps the compiler from leaving the room out
@@ -266,11 +265,11 @@ func (f *flight) run() {
 	f.result, f.err = f.tool.Call(&f.ctx, &f.call)
 }
 
-// classify turns what a tool returned into a result for the model.
+// classify converts what a tool returned into a result for the model.
 func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Result, error) {
 	_, parks := errors.AsType[*parkError](r.err)
 	switch {
-	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // it finished, even if it was being cancelled
+	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // the tool finished, even if it was being cancelled
 		if r.result.IsError && r.result.Class == "" {
 			r.result.Class = ClassFailed
 		}
@@ -286,8 +285,8 @@ func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Resu
 	}
 }
 
-// askAfter fires tool.post with a result. If a hook rewrites the text, the other content of
-// the result is removed, because the hook has not seen it.
+// askAfter fires tool.post with a result. If a hook rewrites the text, askAfter removes the
+// media and the render data of the result, because the hook has not seen them.
 func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 	if !ToolPost.Active(t.snap) {
 		return r

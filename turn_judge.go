@@ -13,62 +13,64 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// batch is the calls of one response.
+// batch holds the calls of one response.
 type batch struct {
 	message *Message
-	amended *Message // the message, if it is stored and its calls were rewritten since
+	amended *Message // set if the stored message must be replaced because calls were rewritten
 	calls   []*call
-	stored  []CallRecord  // the calls as they were last stored
-	few     [2]*call      // most messages have no more
-	first   [1]CallRecord // likewise, as it is stored
+	stored  []CallRecord  // the calls as they were stored last
+	few     [2]*call      // room for two calls: most messages have no more
+	first   [1]CallRecord // room for one record
 }
 
-// call is one call of a batch. It belongs to one goroutine at a time.
+// call is one call of a batch. Only one goroutine uses it at a time.
 type call struct {
 	Invocation
 	part  *CallPart
 	index int
-	// cutOff says that the response reached its maximum length.
+	// cutOff says that the response was cut off at its maximum length.
 	cutOff bool
 	tool   *boundTool
 	state  CallState
-	// original is the input that the model sent, if it was rewritten or got defaults.
+	// original is the input that the model sent, if it was rewritten or defaults were
+	// added.
 	original  json.RawMessage
 	rewriters []string
 	result    *Result
-	// around are the interceptors of the call, if intercepted is set. Those that are added
-	// later do not see it.
+	// around are the interceptors of the call, if intercepted is set. Interceptors that are
+	// added later do not see the call.
 	around      []*Interceptor
 	intercepted bool
-	// askers are those who require approval: the floor, and then hooks in plan order. They
-	// are unknown for a call that was checked before its process ended.
+	// askers are the parts of the floor and the hooks that ask for approval: the floor
+	// first, then hooks in plan order. They are unknown if an earlier process checked the
+	// call.
 	askers   []asker
-	places   string // where its paths lead, as of the last permission check
+	places   string // where the call's paths led at the last permission check
 	approval *Approval
-	askedNow bool   // the approval was made after the last resume
-	grant    *Grant // made from the decision, and not stored yet
-	tooLate  string // what the approver answered, if somebody else had decided
-	// Resumes is the name that its tool gave to Park.
+	askedNow bool   // the approval was made in this process
+	grant    *Grant // made from the decision; not stored yet
+	tooLate  string // the approver's answer, if somebody else had already decided
+	// Resumes is the name that the tool passed to Park.
 	Resumes string
-	begun   bool // its tool may have something open for it
-	// returned is what its tool returned, while hooks at tool.post run. keep stores it.
+	begun   bool // the tool may keep something open for the call
+	// returned is the tool's result while hooks of tool.post run. keep stores it.
 	returned *Result
 	keep     func(*call)
-	kept     chan struct{} // closed when keep is done, if another goroutine stores it
-	running  bool          // it runs on its own goroutine; owned by the turn's goroutine
-	ran      bool          // it was started in this process; owned by the turn's goroutine
-	stored   bool          // its response is stored
-	told     bool          // the event of its result was sent
+	kept     chan struct{} // closed when another goroutine has stored the result
+	running  bool          // the call runs on its own goroutine; only the turn's goroutine uses this field
+	ran      bool          // this process has started the call; only the turn's goroutine uses this field
+	stored   bool          // the response is stored
+	told     bool          // the event of the result was sent
 	halted   bool
-	failure  error  // of a hook at tool.post that fails closed
-	by, why  string // who refused it
+	failure  error  // the failure of a hook of tool.post that fails closed
+	by, why  string // who refused the call, and why
 
 	pending     []PendingReminder
 	diagnostics []hook.Diagnostic
 }
 
 // judge checks the calls of a response with the hooks and the floor, in parallel. After
-// that each call may run, waits for approval, or has its result.
+// that, each call may run, waits for approval, or has a result.
 func (t *turn) judge(response *Message) *batch {
 	b := &batch{message: response}
 	b.calls = b.few[:0]
@@ -105,8 +107,8 @@ func (t *turn) judge(response *Message) *batch {
 	return b
 }
 
-// amend gives the batch a copy of its message. The stored message is shared and must not
-// change.
+// amend replaces the batch's message by a copy. Others share the stored message, so it must
+// not change.
 func (b *batch) amend() {
 	m := b.message
 	own := &Message{
@@ -124,8 +126,7 @@ func (b *batch) amend() {
 	b.message, b.amended = own, own
 }
 
-// applyHalt keeps the other calls of the batch from starting if one of them ends the
-// turn.
+// applyHalt aborts the other calls of the batch if one of them ends the turn.
 func (t *turn) applyHalt(b *batch) {
 	if i := slices.IndexFunc(b.calls, func(c *call) bool { return c.halted }); i >= 0 {
 		t.end.by, t.end.why = b.calls[i].by, b.calls[i].why
@@ -143,7 +144,7 @@ func (t *turn) newCall(part *CallPart, index int) *call {
 	}
 }
 
-// gather collects the notes and diagnostics of the calls, in call order.
+// gather collects reminders, diagnostics and grants from the calls, in call order.
 func (t *turn) gather(b *batch) {
 	t.gatherWishes()
 	t.applyWishes()
@@ -159,8 +160,8 @@ func (t *turn) gather(b *batch) {
 	}
 }
 
-// judgeOne checks one call up to the point where it can run: resolve, scope, validate,
-// interceptors, hooks, validate again, floor, approval.
+// judgeOne checks one call in this order: resolve the tool, check the scope, validate the
+// input, interceptors, hooks, validate again, floor, approval.
 func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
 		t.reportDenied(c, "belay", c.result.Text)
@@ -180,7 +181,7 @@ func (t *turn) judgeOne(c *call) {
 	}
 }
 
-// resolve finds the tool.
+// resolve finds the tool. If it is missing or out of scope, the call gets a failed result.
 func (t *turn) resolve(c *call) bool {
 	c.tool = t.request.tools.byName[c.Tool]
 	switch {
@@ -220,7 +221,7 @@ func (c *call) checkInput() bool {
 	return false
 }
 
-// checkRewritten validates the input after interceptors and hooks.
+// checkRewritten validates the input after interceptors or hooks have rewritten it.
 func (c *call) checkRewritten() bool {
 	faults := c.tool.validate(c.Input)
 	if len(faults) == 0 {
@@ -242,15 +243,16 @@ func (c *call) answer(r Result) {
 	c.state = CallDone
 }
 
-// refuse sets the result of a denied call: who denied it, why, and what to do instead.
+// refuse sets the result of a denied call. It says who denied the call, why, and what the
+// model should do instead.
 func (c *call) refuse(by, why string) {
 	c.by, c.why = by, why
 	c.answer(Failed(ClassDenied, fmt.Sprintf(
 		"Denied by %q: %s\nDo not make the same call again: reach the goal in another way, or tell the user what is needed.", by, cmp.Or(strings.TrimSpace(why), "no reason was given"))))
 }
 
-// fill puts the defaults of a typed tool into a valid input, so that gates, the floor and the
-// person who approves see what the tool gets.
+// fill adds the defaults of a typed tool to a valid input. So the gates, the floor and the
+// person who approves see the same input as the tool.
 func (c *call) fill() {
 	filled := c.tool.fill(c.Input)
 	if c.original == nil && !bytes.Equal(filled, c.Input) {
@@ -259,7 +261,7 @@ func (c *call) fill() {
 	c.Input = filled
 }
 
-// rewrite replaces the input.
+// rewrite replaces the input and records who did it.
 func (c *call) rewrite(input json.RawMessage, by ...string) {
 	if c.original == nil {
 		c.original = c.part.Input
@@ -275,7 +277,7 @@ func (t *turn) toolCall(c *call) ToolCall {
 	})}
 }
 
-// askHooks fires tool.pre: rewriters first, then gates with the rewritten input.
+// askHooks fires tool.pre. Rewriters run first, then gates get the rewritten input.
 func (t *turn) askHooks(c *call) (Authorization, bool) {
 	var a Authorization
 	if !ToolPre.Active(t.snap) {
@@ -299,9 +301,9 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	return Authorization{Decision: outcome.Output.Decision, Reason: outcome.Output.Reason, By: cmp.Or(outcome.By, "tool.pre")}, true
 }
 
-// askFloor asks the floor about the final input, and the floors of the parents. The most
-// severe answer wins: hooks tighten and never loosen, and a child may do no more than its
-// parent.
+// askFloor asks the floor, and the floors of the parents, about the final input. The most
+// severe answer wins. So the floor's answer stands even if hooks are milder, and a child
+// may do no more than its parent.
 func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	var askers []asker
 	var places []string
@@ -333,7 +335,7 @@ func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	return verdict
 }
 
-// decide applies the decision of hooks and floor to the call.
+// decide applies the merged decision of the hooks and the floor to the call.
 func (t *turn) decide(c *call, a Authorization) {
 	switch a.Decision {
 	case ToolPass:
@@ -364,7 +366,7 @@ func (t *turn) reportDenied(c *call, by, why string) {
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
 
-// note keeps the note of an observe phase about the call.
+// note keeps the reminders and diagnostics of an observe phase about the call.
 func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
 	c.pending = t.addAside(c.pending, Aside{Note: n})
 	c.diagnostics = append(c.diagnostics, t.showFailures(diagnostics)...)
@@ -373,7 +375,7 @@ func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
 	}
 }
 
-// afterAbort returns the context of phases that fire even if the turn was aborted.
+// afterAbort returns the context for phases that fire even if the turn was aborted.
 func (t *turn) afterAbort() (context.Context, context.CancelFunc) {
 	if t.ctx.Err() == nil {
 		return t.ctx, func() {}
@@ -381,19 +383,19 @@ func (t *turn) afterAbort() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.base, t.agent.opts.Limits.End)
 }
 
-// abort gives every call that has no result an aborted one.
+// abort gives an aborted result to every call without a result.
 func (b *batch) abort(why string) {
 	for _, c := range b.calls {
 		if c.result == nil {
 			if !c.stored {
-				c.approval = nil // it was never asked
+				c.approval = nil // nobody was asked yet
 			}
 			c.answer(Failed(ClassAborted, why))
 		}
 	}
 }
 
-// settled reports whether every call has its result.
+// settled reports whether every call has a result.
 func (b *batch) settled() bool {
 	return len(b.calls) > 0 && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.result == nil })
 }
@@ -405,8 +407,8 @@ func (b *batch) asks() bool {
 	})
 }
 
-// free returns how many of the calls, from the first, need not wait for a parked one: a
-// serial call waits for all before it, and all after it wait for it.
+// free returns how many calls at the beginning of the batch need not wait for a parked
+// call. A serial call waits for all calls before it, and all calls after it wait for it.
 func (b *batch) free() int {
 	waits := false
 	for i, c := range b.calls {
@@ -422,14 +424,14 @@ func (b *batch) free() int {
 	return len(b.calls)
 }
 
-// records returns the calls as they will be stored. A call that may run is recorded as
-// started, because it will start at once, unless something slow comes first (later), or
-// it has to wait for a call that is parked.
+// records returns the records of the calls. A call that may run is recorded as started,
+// because it starts at once. There are two exceptions: something slow comes first (later is
+// true), or the call must wait for a parked call.
 func (b *batch) records(later bool) []CallRecord {
 	if len(b.calls) == 0 {
 		return nil
 	}
-	records := b.first[:] // what it held was stored
+	records := b.first[:] // its old content was stored
 	if len(b.calls) > 1 {
 		records = make([]CallRecord, len(b.calls))
 	}
@@ -444,7 +446,7 @@ func (b *batch) records(later bool) []CallRecord {
 	return records
 }
 
-// record returns one call as it will be stored.
+// record returns the record of one call.
 func (b *batch) record(c *call) CallRecord {
 	return CallRecord{
 		Message: b.message.Seq, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input,

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// spend counts usage for the turn and for all its parents.
+// spend adds usage to the turn and to all its parents.
 func (t *turn) spend(u Usage) {
 	t.state.Usage = t.state.Usage.add(u)
 	if t.lineage != nil {
@@ -13,8 +13,8 @@ func (t *turn) spend(u Usage) {
 	}
 }
 
-// charge counts the usage of a child's turn for all its parents. A turn without an id is not
-// Belay's: it cannot be resumed, so nobody has to know later what was counted of it.
+// charge adds the usage of a child's turn to all its parents. turn is the id of the child's
+// turn. It is empty if another program ran the turn: then only the sum is counted.
 func (l *lineage) charge(turn string, u Usage) {
 	for ; l != nil && u != (Usage{}); l = l.parent.lineage {
 		u = l.parent.wishes.count(turn, u)
@@ -22,8 +22,9 @@ func (l *lineage) charge(turn string, u Usage) {
 	}
 }
 
-// catchUp counts what a child's turn had used before it was resumed or abandoned, as far as the
-// parent has not counted it: the parent's process may have been killed before it stored it.
+// catchUp adds usage from before a child's turn was resumed or abandoned, if the parent has
+// not counted it yet. The parent's process may have been killed before it stored that
+// usage.
 func (l *lineage) catchUp(child *TurnState) {
 	w := &l.parent.wishes
 	w.mu.Lock()
@@ -38,8 +39,8 @@ func (l *lineage) catchUp(child *TurnState) {
 	l.charge(child.ID, child.Usage.minus(have))
 }
 
-// count counts the usage of a child's turn, and returns what of it was new: a grandchild that
-// catches up may have been counted here already, and not yet in its own parent.
+// count adds the usage of a child's turn and returns the new part of it. After catchUp of a
+// grandchild, this turn may have counted usage that the child itself has not counted yet.
 func (w *wishes) count(turn string, u Usage) Usage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +57,8 @@ func (w *wishes) count(turn string, u Usage) Usage {
 	return u
 }
 
-// overspent says which budget is used up: the agent's own, or a parent's.
+// overspent returns which budget is used up: the agent's own or a parent's. It returns ""
+// if there is none.
 func (t *turn) overspent() string {
 	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
 		return why
@@ -73,7 +75,7 @@ func (t *turn) overspent() string {
 	return ""
 }
 
-// limiter is a parent that may not use everything, with its tools.
+// limiter is a parent that may use only some tools.
 type limiter struct {
 	agent    *Agent
 	composed *composition
@@ -81,8 +83,8 @@ type limiter struct {
 }
 
 // permits reports whether a child of the parent may use a tool. The parent must be allowed
-// to use it, by the tool's name and by its owner, and must not have a tool of that name out
-// of scope.
+// to use the tool, by its name and by its owner. The parent must not have a tool of the
+// same name that is out of scope.
 func (l limiter) permits(b *boundTool) bool {
 	if !l.agent.inScope(b.name) || !l.composed.narrowed.allows(b.owner, b.name) {
 		return false
@@ -91,7 +93,7 @@ func (l limiter) permits(b *boundTool) bool {
 	return own == nil || own.inScope
 }
 
-// limiters returns the parents that may not use everything, at any level above.
+// limiters returns all parents, at any level, that may use only some tools.
 func (t *turn) limiters(all []limiter) []limiter {
 	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
 		a := at.agent
@@ -102,19 +104,19 @@ func (t *turn) limiters(all []limiter) []limiter {
 	return all
 }
 
-// limitedTools is a toolset without the tools that parents may not use. It is reused as
-// long as the tools and the parents do not change.
+// limitedTools is a toolset without the tools that parents may not use. The agent reuses it
+// until the tools or the parents change.
 type limitedTools struct {
 	of  *toolset
 	by  []limiter
 	set *toolset
 }
 
-// mostLimited is how many limited toolsets an agent keeps: its own tools and those with
-// step tools, for two parents.
+// mostLimited is how many limited toolsets an agent caches. It is enough for two parents,
+// with and without step tools.
 const mostLimited = 4
 
-// limited removes the tools that a parent may not use.
+// limited returns the tools without those that a parent may not use.
 func (t *turn) limited(tools *toolset) *toolset {
 	if t.lineage == nil {
 		return tools
@@ -139,7 +141,7 @@ func (t *turn) limited(tools *toolset) *toolset {
 	return now.set
 }
 
-// cut returns the tools, with those out of scope that a parent may not use.
+// cut returns the tools. Those that a parent may not use are out of scope.
 func cut(tools []*boundTool, by []limiter) []*boundTool {
 	tools = slices.Clone(tools)
 	for i, b := range tools {

@@ -12,18 +12,17 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// turn is a turn that is being run. One goroutine owns it, and owns the session
-// until the turn ends. The goroutines of tool calls hand over their results to it
-// when they return.
+// turn is a running turn. One goroutine owns the turn and its session until the turn ends.
+// The goroutines of tool calls pass their results to this goroutine.
 type turn struct {
 	agent   *Agent
 	session *Session
 	state   *TurnState // part of the session's state
 	own     TurnState  // the state of a turn that began in this process
 	model   *namedModel
-	lineage *lineage    // nil for the main agent
-	limits  *limits     // what it and its parents may use of each resource
-	scope   *hook.Scope // of this step; never modified, because inputs and records share it
+	lineage *lineage    // connects a child turn with its parent; nil for the main agent
+	limits  *limits     // the resources that this agent and its parents may use
+	scope   *hook.Scope // the scope of this step; never modified, because inputs and records share it
 	snap    *hook.Snapshot
 
 	ctx  context.Context //nolint:containedctx // a turn is one call: ctx ends when the turn is aborted
@@ -36,13 +35,13 @@ type turn struct {
 	end     turnEnd
 
 	wishes      wishes
-	quiet       bool // it is housekeeping, such as a compaction on demand, and not a turn
+	quiet       bool // not a turn but other work on the session, such as Session.Compact
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
 	waits       []Question
-	askedBelow  []string // the calls whose subagents wait for something
-	wanted      *wanted  // the answer that the turn must give, if it must give one
+	askedBelow  []string // the ids of calls whose subagents wait for something
+	wanted      *wanted  // describes the structured output that the turn must give; nil for none
 }
 
 // user runs the turn of a user message.
@@ -60,8 +59,8 @@ func (t *turn) user(text string, parts []Part) EndReason {
 	return t.steps()
 }
 
-// endInterrupted ends an earlier turn that was interrupted. Its open calls get results
-// that say so.
+// endInterrupted ends an earlier turn that was interrupted. Its open calls get results that
+// say so.
 func (t *turn) endInterrupted() EndReason {
 	switch open := t.session.state.Turn; {
 	case open == nil:
@@ -88,17 +87,17 @@ func (t *turn) resume() EndReason {
 	}
 	t.useState(open)
 	t.recallModel()
-	if open.Ended != "" { // its process ended between its last commit and its end phases
+	if open.Ended != "" { // the process ended after the last commit and before the end phases
 		return t.resumeEnd(open.Ended)
 	}
 	t.bindBundles()
 	t.refresh()
 	if t.end.err = t.missingTools(); t.end.err != nil {
-		t.quiet = true // it does not continue
+		t.quiet = true // the turn does not continue
 		return EndParked
 	}
 	open.Parked, open.Waits = false, nil
-	t.session.told = "" // it continues, and will end again
+	t.session.told = "" // the end phases must fire again when the turn ends
 	t.request.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
 	if response := t.unjudged(); response != nil {
@@ -155,7 +154,7 @@ func (t *turn) step() EndReason {
 	return t.respond(response, delivered)
 }
 
-// respond runs the gates on a response, stores the outcome and runs its calls.
+// respond calls the gates for a response, stores the outcome and runs the calls.
 func (t *turn) respond(response, delivered *Message) EndReason {
 	t.text = response.Text()
 	batch := t.judge(response)
@@ -171,8 +170,8 @@ func (t *turn) respond(response, delivered *Message) EndReason {
 	return t.runBatch(batch)
 }
 
-// gatesMayTakeLong reports whether a hook for the response may take long. The response is
-// then stored first: it is paid for, and a killed process must not lose it.
+// gatesMayTakeLong reports whether a hook for the response may be slow. The response is
+// then stored first: it has cost money, and a killed process must not lose it.
 func (t *turn) gatesMayTakeLong(response *Message) bool {
 	if response.StopReason == StopRefusal {
 		return false
@@ -194,7 +193,8 @@ func (t *turn) gatesMayTakeLong(response *Message) bool {
 	return ToolDenied.Slow(t.snap) || ApprovalRequest.Slow(t.snap) || ApprovalDecided.Slow(t.snap)
 }
 
-// verdict returns how the turn ends with this response, or "" if it continues.
+// verdict returns how the turn ends with this response. It returns "" if the turn
+// continues.
 func (t *turn) verdict(response *Message, b *batch) EndReason {
 	switch {
 	case response.StopReason == StopRefusal && t.ctx.Err() == nil:
@@ -213,8 +213,8 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	}
 }
 
-// checkLimits returns how the turn ends if a limit or budget is used up, or "" if it
-// may take another step.
+// checkLimits returns how the turn ends if a limit or budget is used up. It returns "" if
+// the turn may take another step.
 func (t *turn) checkLimits() EndReason {
 	if t.ctx.Err() != nil {
 		return t.fail(context.Cause(t.ctx))
@@ -236,11 +236,12 @@ func (t *turn) checkLimits() EndReason {
 	return ""
 }
 
-// MaxSteps is the turn policy that limits the steps of a turn, below the agent's limit.
+// MaxSteps is the policy setting that limits the steps of a turn. It can only lower the
+// agent's limit.
 var MaxSteps = policy.Min[int]("max_steps")
 
-// askStop fires turn.stop when the model makes no calls, and returns how the turn ends.
-// A hook may make the turn continue.
+// askStop fires turn.stop when the model has made no calls. It returns how the turn ends,
+// or "" if a hook makes the turn continue.
 func (t *turn) askStop() EndReason {
 	if t.askForMissing() {
 		return ""
@@ -277,7 +278,7 @@ func (t *turn) announce(b *batch) {
 	for _, c := range b.calls {
 		c.stored = true
 		t.emit(Event{Kind: EventToolUse, Call: c.part})
-		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
+		if c.approval != nil && c.approval.Decided != nil { // decided by a grant or a hook, or because nobody can be asked
 			t.emitApproval(EventApprovalRequested, c)
 			t.emitApproval(EventApprovalDecided, c)
 		}
@@ -286,14 +287,15 @@ func (t *turn) announce(b *batch) {
 	t.emitHeld()
 }
 
-// emitResults emits the events of the results that were not emitted yet.
+// emitResults emits the events of all results that were not emitted before.
 func (t *turn) emitResults(b *batch) {
 	for _, c := range b.calls {
 		t.emitResult(c)
 	}
 }
 
-// keepNote keeps the note of an observe phase. A failure of such a phase changes nothing.
+// keepNote keeps the reminders of an observe phase. A failure of such a phase is only
+// logged.
 func (t *turn) keepNote(n Note, diagnostics []hook.Diagnostic, err error) {
 	t.keepAside(Aside{Note: n}, diagnostics)
 	if err != nil {
@@ -301,7 +303,7 @@ func (t *turn) keepNote(n Note, diagnostics []hook.Diagnostic, err error) {
 	}
 }
 
-// fail ends the turn with an error, or as aborted if its context is done.
+// fail ends the turn with an error, or as aborted if its context has ended.
 func (t *turn) fail(err error) EndReason {
 	if t.ctx.Err() != nil {
 		t.end.err = context.Cause(t.ctx)
@@ -313,7 +315,7 @@ func (t *turn) fail(err error) EndReason {
 	return EndError
 }
 
-// checkInput refuses an invalid message.
+// checkInput returns an error for an invalid message.
 func checkInput(text string, parts []Part) error {
 	if strings.TrimSpace(text) == "" && len(parts) == 0 {
 		return errors.New("the message is empty: give it a text, an image or a file")

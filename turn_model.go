@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// PolicyModel is the turn policy that chooses another model for the turn, by its name: see
-// [Options.Models].
+// PolicyModel is the policy setting that chooses another model for the turn by its name:
+// see [Options.Models].
 var PolicyModel = policy.First[string]("model")
 
 // same reports whether two values are the same model. A model need not be comparable.
@@ -21,7 +21,7 @@ func same(a, b Model) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// usable checks that the agent can use a model.
+// usable returns an error if the agent cannot use a model.
 func (a *Agent) usable(model Model) (*namedModel, error) {
 	if model == nil {
 		return nil, errors.New("there is no model")
@@ -36,7 +36,7 @@ func (a *Agent) usable(model Model) (*namedModel, error) {
 	return n, nil
 }
 
-// check lets the model check tools.
+// check lets the model check the declarations of tools.
 func (n *namedModel) check(tools []ToolDeclaration) error {
 	if c, ok := n.Model.(ToolCheckModel); ok && len(tools) > 0 {
 		if err := c.CheckTools(tools); err != nil {
@@ -46,7 +46,7 @@ func (n *namedModel) check(tools []ToolDeclaration) error {
 	return nil
 }
 
-// findModel finds a model by its name. The empty name is the agent's own model.
+// findModel finds a model by its name. An empty name means the agent's own model.
 func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	if name == a.model.info.Name || name == "" {
 		return a.model.Model, nil
@@ -64,7 +64,7 @@ func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //n
 	return model, nil
 }
 
-// chosen finds a model by name and checks that the agent can use it.
+// chosen finds a model by its name and checks that the agent can use it.
 func (t *turn) chosen(name string) (*namedModel, error) {
 	model, err := t.findModel(name)
 	if err != nil {
@@ -73,16 +73,15 @@ func (t *turn) chosen(name string) (*namedModel, error) {
 	return t.agent.usable(model)
 }
 
-// recallModel restores the model of the session or of the resumed turn. If it is
-// unavailable, the agent's default model is used and a diagnostic says so. With
-// Options.OwnModelFirst, only a model that was chosen in this process comes before
-// the agent's.
+// recallModel restores the model of the session or of the resumed turn. If that model is
+// unavailable, it adds a diagnostic and falls back to the agent's model. With
+// Options.OwnModelFirst, it ignores models that were chosen in another process.
 func (t *turn) recallModel() {
 	s, ownFirst := t.session, t.agent.opts.OwnModelFirst
 	switch name := s.state.Model; {
 	case name == "":
 		s.model = nil
-	case s.model != nil && s.model.info.Name == name: // it was chosen or found before
+	case s.model != nil && s.model.info.Name == name: // the model was chosen or found before
 	case ownFirst:
 		s.model = nil
 	default:
@@ -91,7 +90,7 @@ func (t *turn) recallModel() {
 	if t.model = t.agent.model; s.model != nil {
 		t.model = s.model
 	}
-	if ownFirst && !strings.Contains(t.state.ID, t.agent.serial) { // the turn was not begun here
+	if ownFirst && !strings.Contains(t.state.ID, t.agent.serial) { // another process began the turn
 		t.state.Model = ""
 	}
 	if name := t.state.Model; name != "" && name != t.model.info.Name {
@@ -101,8 +100,8 @@ func (t *turn) recallModel() {
 	}
 }
 
-// modelOrDefault finds a model by its name. If it is unavailable, it returns the
-// agent's model and adds a diagnostic.
+// modelOrDefault finds a model by its name. If the model is unavailable, it adds a
+// diagnostic and returns nil.
 func (t *turn) modelOrDefault(name string) *namedModel {
 	n, err := t.chosen(name)
 	if err != nil {
@@ -115,7 +114,7 @@ func (t *turn) modelOrDefault(name string) *namedModel {
 	return n
 }
 
-// applyModelPolicy switches to the model that hooks chose for the turn.
+// applyModelPolicy switches to the model that hooks have chosen for the turn.
 func (t *turn) applyModelPolicy() error {
 	name, ok := PolicyModel.Value(t.state.Policy)
 	if !ok || name == t.model.info.Name {

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// A person approves a call as it was shown. Its paths may lead elsewhere when it runs: a
-// link was changed, or a directory was replaced by a link. So the floor says where the
-// paths lead (Authorization.Places). Hashes of the places are stored with the approval, as
-// a part of its hash, and compared just before the call runs. A call that reaches fewer
-// places than were approved may run.
+// A person approves a call as it was shown. When the call runs, its paths may lead to other
+// files, because a link or a directory was changed. So the floor says where the paths lead
+// (Authorization.Places). Hashes of these places are stored in the approval's hash, and
+// Belay compares them just before the call runs. A call that reaches fewer places than were
+// approved may run.
 
 const (
 	// placesMark separates the hash of the input from the hashes of the places.
 	placesMark = "+"
-	// mostPlaces is how many places are hashed one by one. For more places, one hash is
-	// stored, and all of them must be the same.
+	// mostPlaces is how many places are hashed one by one. If there are more, only one hash
+	// is stored, and all places must be the same.
 	mostPlaces = 16
 )
 
-// approvalHash identifies what is approved: an input, and where its paths lead.
+// approvalHash identifies what a person approves: an input, and the places that its paths
+// lead to.
 func approvalHash(input json.RawMessage, places string) string {
 	hash := canonicalHash(input)
 	if places != "" {
@@ -46,19 +47,19 @@ func placeHashes(places string) []string {
 	return all
 }
 
-// isAbout reports whether an approval is about an input, wherever its paths lead.
+// isAbout reports whether an approval is about an input. It ignores the places.
 func (a *Approval) isAbout(input json.RawMessage) bool {
 	hash, _, _ := strings.Cut(a.Hash, placesMark)
 	return hash == canonicalHash(input)
 }
 
-// approved reports whether the call runs because someone approved it.
+// approved reports whether somebody approved the call.
 func (c *call) approved() bool {
 	return c.approval != nil && c.approval.Decided != nil && c.approval.Decided.Allow
 }
 
-// moved reports whether an approved call reaches a place that was not shown when it was
-// approved, as of the last permission check.
+// moved reports whether an approved call reaches a new place that the approval does not
+// include. It uses the places of the last permission check.
 func (c *call) moved() bool {
 	if !c.approved() {
 		return false
@@ -68,8 +69,8 @@ func (c *call) moved() bool {
 	return slices.ContainsFunc(placeHashes(c.places), func(place string) bool { return !slices.Contains(approved, place) })
 }
 
-// askAgain returns a new question about an approved call whose paths now lead elsewhere, or
-// the floor's denial.
+// askAgain returns a new question about an approved call whose paths now lead to other
+// places. If the floor denies the call, it returns the denial.
 func (c *call) askAgain(floor Authorization) Authorization {
 	if toolSeverity[floor.Decision] > toolSeverity[ToolAsk] {
 		return floor
@@ -87,11 +88,11 @@ func (c *call) askAgain(floor Authorization) Authorization {
 	return Authorization{Decision: ToolAsk, Reason: reason, By: by}
 }
 
-// mostAsked limits how many times the user is asked about one call because its paths moved.
-// After that the call is denied.
+// mostAsked is how many times a person is asked about one call because its paths have
+// changed. Then the call is denied.
 const mostAsked = 3
 
-// approveHere asks about calls, and asks again if their paths changed meanwhile.
+// approveHere asks a person about the calls. It asks again if paths have changed meanwhile.
 func (t *turn) approveHere(b *batch) error {
 	for range mostAsked {
 		if err := t.approve(b); err != nil || !t.reconsider(b) {
@@ -99,12 +100,12 @@ func (t *turn) approveHere(b *batch) error {
 		}
 		t.applyHalt(b)
 		t.gather(b)
-		for _, c := range b.calls { // it waits for approval, and has not started
+		for _, c := range b.calls { // the call waits for approval and has not started
 			if c.state == CallStarted && c.result == nil && !c.begun && c.Resumes == "" {
 				c.state = CallJudged
 			}
 		}
-		if err := t.commit(nil, b.records(true), b.approvals()); err != nil { // a question is stored before it is asked
+		if err := t.commit(nil, b.records(true), b.approvals()); err != nil { // a question must be stored before it is asked
 			return err
 		}
 	}
@@ -116,8 +117,8 @@ func (t *turn) approveHere(b *batch) error {
 	return nil
 }
 
-// reconsider checks approved calls again that are about to run. It reports whether a
-// question must be asked again.
+// reconsider checks approved calls again just before they run. It reports whether a person
+// must be asked again.
 func (t *turn) reconsider(b *batch) bool {
 	again := false
 	for _, c := range b.calls {
@@ -137,20 +138,19 @@ func (t *turn) reconsider(b *batch) bool {
 	return again
 }
 
-// hasPlaces reports whether the call was approved with places that can be compared.
+// hasPlaces reports whether the call was approved and the approval includes places.
 func (c *call) hasPlaces() bool {
 	return c.approved() && c.tool != nil && strings.Contains(c.approval.Hash, placesMark)
 }
 
-// askFloorAgain asks the floor about a call, and no hooks.
+// askFloorAgain asks the floor about a call again, but not the hooks.
 func (t *turn) askFloorAgain(c *call) Authorization {
 	c.askers = nil
 	return t.askFloor(c, Authorization{})
 }
 
-// stillThere checks a call that is about to start. If one of its paths has changed since it
-// was approved, for example through an earlier call, the call gets a result that says so.
-// It reports whether the call may start.
+// stillThere reports whether a call may start. If a path has changed since the approval,
+// for example because of an earlier call, the call gets a result that says so.
 func (t *turn) stillThere(c *call) bool {
 	if !c.hasPlaces() || c.Resumes != "" {
 		return true

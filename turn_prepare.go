@@ -10,12 +10,12 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// soFar returns what the phases of the turn have collected so far.
+// soFar returns what earlier phases of the turn have contributed.
 func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.state.Context} }
 
-// prepare takes a user message to the point where the model can be called: it fires the
-// phases that prepare the turn, builds the prompt, and commits the message. It returns an
-// end reason if the turn is over already.
+// prepare does everything from a user message to the first model call: it fires the phases
+// that prepare the turn, builds the prompt, and commits the message. It returns an end
+// reason if the turn is already over.
 func (t *turn) prepare(text string, parts []Part) EndReason {
 	said := submit(text, parts)
 	for _, stage := range stages {
@@ -39,12 +39,12 @@ type submitted struct {
 	typed, text string
 	parts       []Part
 	injected    []Injection
-	reply       *Reply // instead of the model
-	by          string // who replied
+	reply       *Reply // replaces the model's answer
+	by          string // the directive, extension or phase that replied
 }
 
-// submit joins all texts of the message into one, so that hooks and directives see all of
-// it.
+// submit joins all texts of the message into one, so that hooks and directives see the
+// whole text.
 func submit(text string, parts []Part) submitted {
 	if slices.ContainsFunc(parts, func(p Part) bool { return p.Type == PartText }) {
 		var texts []string
@@ -61,7 +61,7 @@ func submit(text string, parts []Part) submitted {
 	return submitted{typed: text, text: text, parts: parts}
 }
 
-// answer ends the turn with an answer that is not the model's.
+// answer sets a reply that replaces the model's answer.
 func (said *submitted) answer(reply *Reply, by string) { said.reply, said.by = reply, by }
 
 // submit fires user.prompt.submit.
@@ -135,8 +135,8 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	return ""
 }
 
-// preflight makes the plan of what to look up. If the planner fails, the fallback is used:
-// the plan is not a gate.
+// preflight makes the plan of what to look up. If the planner fails, preflight uses the
+// fallback, because a plan denies nothing.
 func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
 	fallback := PreflightPlan{Source: "fallback"}
 	if text := strings.TrimSpace(said.text); text != "" {
@@ -169,7 +169,7 @@ func (t *turn) diagnose(code codes.Code, phase, subscription, message string) {
 	})
 }
 
-// collectTools fires turn.pre_tool_materialization and fixes the tool list.
+// collectTools fires turn.pre_tool_materialization and adds the tools of bundles.
 func (t *turn) collectTools(said *submitted) EndReason {
 	if TurnPreToolMaterialization.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPreToolMaterialization, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
@@ -183,8 +183,8 @@ func (t *turn) collectTools(said *submitted) EndReason {
 	return ""
 }
 
-// bindBundles makes tools from the bundles. A bundle is dropped if no extension runs it, or
-// if one of its tools has another owner.
+// bindBundles makes tools from the bundles. It drops a bundle if no extension runs its
+// tools, if a tool is invalid, or if the agent already has one of them.
 func (t *turn) bindBundles() {
 	t.seeTools()
 	for _, bundle := range t.state.Bundles {
@@ -217,7 +217,7 @@ func (t *turn) bindBundles() {
 }
 
 // refresh updates the tools and the gates of the turn. The gates are never older than the
-// tools: extensions publish gates before tools, and remove tools before gates.
+// tools, because extensions publish gates before tools, and remove tools before gates.
 func (t *turn) refresh() {
 	for {
 		tools, composed := t.agent.tools.Load(), t.agent.composed.Load()
@@ -229,7 +229,7 @@ func (t *turn) refresh() {
 	}
 }
 
-// seeTools updates the tools of the turn: they may change between steps.
+// seeTools updates the tools of the turn, because they may change between steps.
 func (t *turn) seeTools() {
 	t.request.tools = t.limited(t.stepTools())
 	if len(t.request.extra) == 0 {
@@ -278,7 +278,7 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 		user.Parts = append(user.Parts, Text(said.text))
 	}
 	user.Parts = append(user.Parts, said.parts...)
-	if len(user.Parts) == 0 { // a rewrite left nothing, and providers refuse an empty message
+	if len(user.Parts) == 0 { // a hook or directive removed all text, and providers refuse an empty message
 		user.Parts = append(user.Parts, Text("(no text)"))
 	}
 	if said.text != said.typed {
@@ -291,7 +291,7 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 	return messages
 }
 
-// commitPrompt stores the user message. From then on, every process with the store can
+// commitPrompt stores the user message. From then on, every process that uses the store can
 // resume the turn.
 func (t *turn) commitPrompt(said *submitted) EndReason {
 	if err := t.commit(said.messages(t.write.carried[:0], t.state.Context), nil, nil); err != nil {
@@ -300,7 +300,7 @@ func (t *turn) commitPrompt(said *submitted) EndReason {
 	return ""
 }
 
-// answerInPlace ends the turn with an answer that is not the model's.
+// answerInPlace ends the turn with a reply that replaces the model's answer.
 func (t *turn) answerInPlace(said *submitted) EndReason {
 	end := cmp.Or(said.reply.Reason, EndTurn)
 	t.text, t.end.why = validText(said.reply.Text), said.reply.Why

@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// prompt is the parts of a system prompt, in order.
+// prompt is a system prompt and its parts, in order.
 type prompt struct {
 	parts []promptPart
 	text  string
-	day   string // of the environment, if there is one
+	day   string // the date in the environment block; empty without one
 	of    *composition
 }
 
@@ -37,9 +37,9 @@ func (p *prompt) add(kind, id, from, text string) {
 	p.text += text
 }
 
-// compile makes the system prompt of a turn: the base prompt, and the sections that hooks
-// contributed. Prompt context is not part of it. It comes with the user's message, so that
-// it does not change the cached beginning of later requests.
+// compile makes the system prompt of a turn: the base prompt, and the sections from hooks.
+// Prompt context is not part of it. It comes after the user's message, so that the provider
+// can still use its cache for the beginning of later requests.
 func (a *Agent) compile(sections []PromptSection) prompt {
 	p := *a.today()
 	for _, s := range sections {
@@ -64,7 +64,7 @@ func (p *prompt) manifest(so soFar, tools []ToolDeclaration) promptManifest {
 	if len(tools) > 0 {
 		data, err := json.Marshal(tools)
 		if err != nil {
-			data = nil // a tool is declared with JSON that was checked when it was added
+			data = nil // cannot happen: the JSON was checked when the tool was added
 		}
 		m.Parts = append(m.Parts, manifestPart("tools", "", "", string(data)))
 	}
@@ -80,15 +80,15 @@ func textHash(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// closesContext finds text that a model could take for the end of the element, or for a
+// closesContext finds text that a model could read as the end of the element, or as a
 // reminder.
 var closesContext = regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-reminder))\b`)
 
-// contextParts renders prompt context as the model reads it, after the user's message.
+// contextParts returns prompt context as text for the model. It follows the user's message.
 func contextParts(entries []ContextEntry) []Part {
 	parts := make([]Part, 0, len(entries))
 	for _, e := range entries {
-		if e.Text == "" && len(e.Data) > 0 { // for hooks only
+		if e.Text == "" && len(e.Data) > 0 { // an entry for hooks only
 			continue
 		}
 		id := ""

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// keepAside keeps the context and output of a hook for the next request, and its
+// keepAside keeps the reminders and outputs of hooks for the next request, and their
 // diagnostics for the end of the turn.
 func (t *turn) keepAside(a Aside, diagnostics []hook.Diagnostic) {
 	t.session.state.Pending = t.addAside(t.session.state.Pending, a)
@@ -16,7 +16,7 @@ func (t *turn) keepAside(a Aside, diagnostics []hook.Diagnostic) {
 	t.diagnostics = append(t.diagnostics, t.showFailures(diagnostics)...)
 }
 
-// appendAside adds the context and output of hooks, in plan order.
+// appendAside adds the reminders and outputs of hooks to pending, in plan order.
 func appendAside(pending []PendingReminder, a Aside) []PendingReminder {
 	next := 0
 	for i, r := range a.Context {
@@ -35,28 +35,27 @@ func (s shownAt) pending() PendingReminder {
 	return PendingReminder{Reminder{Text: s.Text, From: s.From}, reminderOutput}
 }
 
-// addReminder adds a reminder from the loop itself, or from a hook that blocked
-// something.
+// addReminder adds a reminder from Belay itself, or from a hook that blocked something.
 func (t *turn) addReminder(kind reminderKind, from, text string) {
 	t.session.state.Pending = append(t.session.state.Pending, PendingReminder{Reminder{Text: text, From: from}, kind})
 }
 
-// delivery is the reminders of one request.
+// delivery holds the reminders of one request.
 type delivery struct {
-	stored    []Part // stored in the transcript with the response
+	stored    []Part // these are stored in the transcript with the response
 	ephemeral []Part
 	diags     []hook.Diagnostic
 }
 
-// deliver renders reminders in order, without duplicates. Reminders over the limit are left
-// out, except those about something that was blocked.
+// deliver renders reminders in order, without duplicates. It leaves out reminders over the
+// limit, except those about blocked actions and those of Belay itself.
 func deliver(pending []PendingReminder, settings ReminderSettings, limit int) delivery {
 	var d delivery
 	if len(pending) == 0 && settings.Standing == "" {
 		return d
 	}
 	seen := make(map[string]bool, len(pending))
-	lasting := make(map[string]bool, len(pending)) // one that is stored replaces an ephemeral one
+	lasting := make(map[string]bool, len(pending)) // a stored reminder replaces an ephemeral one with the same text
 	for _, r := range pending {
 		if !r.Ephemeral {
 			lasting[r.render()] = true

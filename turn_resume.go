@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// MissingToolError says that an open turn cannot be resumed here: the agent does not have
-// the tools of calls that would run now. The turn and the decisions about it do not change.
-// Resume it with an agent that has the tools, or abandon it.
+// MissingToolError says that an open turn cannot be resumed here, because the agent does
+// not have the tools of calls that must run now. The turn and its decisions do not change.
+// Resume the turn with an agent that has the tools, or abandon it.
 type MissingToolError struct {
 	Session, Turn string
-	// Tools are the names of the tools, in the order of the calls.
+	// Tools are the names of the missing tools, in the order of the calls.
 	Tools []string
 }
 
@@ -23,14 +23,14 @@ func (e *MissingToolError) Error() string {
 		e.Turn, e.Session, strings.Join(e.Tools, ", "))
 }
 
-// reopen reads the session from the store again, because any process may have decided a
-// parked turn's approvals.
+// reopen reads the session from the store again, because any process may have decided
+// approvals of a parked turn.
 func (t *turn) reopen() error {
 	t.session.release(t.base)
 	return t.session.open(t.ctx)
 }
 
-// resumeEnd ends a turn that has only its end phases left.
+// resumeEnd ends a turn that must only run its end phases.
 func (t *turn) resumeEnd(end EndReason) EndReason {
 	if e := t.session.state.Ending; e != nil {
 		t.end.by, t.end.why = e.By, e.Why
@@ -49,8 +49,8 @@ func (t *turn) resumeEnd(end EndReason) EndReason {
 }
 
 // openCalls returns the calls of the last response from the store, if they have no results
-// yet. Hooks have checked them and are not called again. The floor checks them again, with
-// its current rules.
+// yet. Hooks have already checked these calls and are not called again. The floor checks
+// them again with its current rules.
 func (t *turn) openCalls() *batch {
 	t.recallRecent()
 	b := t.unanswered()
@@ -65,7 +65,7 @@ func (t *turn) openCalls() *batch {
 	return b
 }
 
-// unjudged returns the stored response whose gates have not answered, or nil.
+// unjudged returns the stored response whose gates have not answered yet, or nil.
 func (t *turn) unjudged() *Message {
 	if n := len(t.session.messages); t.state.Unjudged && n > 0 && t.session.messages[n-1].Role == RoleAssistant {
 		return t.session.messages[n-1]
@@ -74,11 +74,11 @@ func (t *turn) unjudged() *Message {
 	return nil
 }
 
-// missingTools returns an error if tools are missing that calls of the open turn need now.
-// The calls stay open, because the tools may come back.
+// missingTools returns an error if the agent does not have the tools of calls that must run
+// now. The calls stay open, because the tools may be added again.
 func (t *turn) missingTools() error {
 	b := t.unanswered()
-	if b == nil || t.state.Unjudged { // a call that was not checked yet may name an unknown tool
+	if b == nil || t.state.Unjudged { // an unchecked call may name an unknown tool; judge answers it
 		return nil
 	}
 	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
@@ -97,7 +97,7 @@ func (t *turn) missingTools() error {
 	return missing
 }
 
-// unanswered reads the states of the last response's calls.
+// unanswered returns the calls of the last response with their stored states.
 func (t *turn) unanswered() *batch {
 	if len(t.session.messages) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (t *turn) unanswered() *batch {
 			c.begun = r.Result == nil && (r.State == CallStarted || r.Resumes != "")
 		}
 		c.told = c.result != nil
-		for _, a := range known.asked { // the approval that it waits for, or else the last one about it
+		for _, a := range known.asked { // the approval that the call waits for, or the last one about the call
 			if a.Turn == t.state.ID && a.Call == c.ID && (c.approval == nil || c.approval.ID != c.Wait) {
 				c.approval = &a
 			}
@@ -138,9 +138,9 @@ func (t *turn) unanswered() *batch {
 	return b
 }
 
-// commitResumed stores the calls that are about to run, as commitResponse does, so that
-// they do not run again if this process ends too. It also stores new approvals, because a
-// decision about an approval that is not stored is refused.
+// commitResumed stores as started the calls that will run now, so that they do not run
+// again if this process ends too. It also stores new approvals, because the store can
+// decide only stored approvals.
 func (t *turn) commitResumed(b *batch) error {
 	runs := slices.ContainsFunc(b.calls[:b.free()], func(c *call) bool { return c.result == nil && c.state != CallParked })
 	if !runs && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.askedNow }) {
@@ -150,7 +150,7 @@ func (t *turn) commitResumed(b *batch) error {
 	return t.commit(nil, b.records(false), b.approvals())
 }
 
-// resumeCall decides how a call without a result continues after a resume.
+// resumeCall decides how a call without a result continues.
 func (t *turn) resumeCall(c *call) {
 	if c.returned != nil {
 		c.answer(t.askAfter(c, *c.returned, 0))
@@ -190,7 +190,7 @@ func (t *turn) resumeCall(c *call) {
 	case c.result == nil && approved && c.hasPlaces() && c.moved():
 		t.decide(c, c.askAgain(a))
 	case a.Decision == ToolPass, a.Decision == ToolAsk && approved && t.sameQuestion(c, a):
-		if c.state == CallParked { // its tool parked it
+		if c.state == CallParked { // the tool had parked the call
 			c.state = CallStarted
 		}
 	default:
@@ -198,16 +198,16 @@ func (t *turn) resumeCall(c *call) {
 	}
 }
 
-// standing returns the state of the approval that a parked call waits for: the decision, or
-// that it is pending, or what is wrong with it. All are empty for a call that waits for no
-// approval.
+// standing returns the state of the approval that a parked call waits for. d is the
+// decision. waits is true if there is no decision yet. fault says what is wrong with the
+// approval. All three are zero if the call waits for no approval.
 func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	switch {
 	case c.state != CallParked:
 		return nil, false, ""
 	case c.approval == nil && strings.HasPrefix(c.Wait, approvalPrefix):
 		return nil, false, "its approval is not on record"
-	case c.approval == nil || c.Wait != c.approval.ID: // its tool parked it
+	case c.approval == nil || c.Wait != c.approval.ID: // the tool has parked the call
 		return nil, false, ""
 	case !c.approval.isAbout(c.Input):
 		return nil, false, "its approval is about another input"
@@ -220,15 +220,15 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	}
 }
 
-// sameQuestion reports whether the floor asks the same question that was approved. Things
-// may have changed while the call waited, so that it asks for more now.
+// sameQuestion reports whether the floor asks the same question that was approved. While
+// the call waited, the rules may have changed, and the floor may ask another question now.
 func (t *turn) sameQuestion(c *call, a Authorization) bool {
 	return c.approval.Floor && isAsker(c.approval.By, a.By)
 }
 
 const interrupted = "The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it."
 
-// abandon ends a turn that is open in the store: its calls get aborted results.
+// abandon ends a turn that is open in the store. Its open calls get aborted results.
 func (t *turn) abandon() error {
 	if err := t.reopen(); err != nil {
 		return err
@@ -244,8 +244,8 @@ func (t *turn) abandon() error {
 	return t.answerOpen(true)
 }
 
-// answerOpen gives calls without results aborted ones. Hooks are called for them, unless a
-// hook caused the failure.
+// answerOpen gives aborted results to calls without results. If ask is true, it fires the
+// phases for these calls. ask is false after a panic.
 func (t *turn) answerOpen(ask bool) error {
 	b := t.unanswered()
 	if b == nil {

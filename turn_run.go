@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// resultWait is how long a finished result waits for its siblings before it is stored.
-// A fast batch is one commit. A slow call never causes the results of finished calls to
-// be lost.
+// resultWait is how long a finished result waits for other calls of the batch before it is
+// stored. So a fast batch needs one commit, and a slow call does not put the finished
+// results at risk.
 const resultWait = 50 * time.Millisecond
 
-// runCalls runs the calls of a batch that may run: those of one group in parallel, and a
-// serial call alone. If it returns the error of a commit, running calls have ended and no
-// other was started.
+// runCalls runs the calls of a batch that may run. Calls of one group run in parallel, and
+// a serial call runs alone. If a commit fails, runCalls starts no more calls, waits for the
+// running ones and returns the error.
 func (t *turn) runCalls(b *batch) error {
-	if len(b.calls) == 1 { // it does not wait for others
+	if len(b.calls) == 1 { // a single call needs no other goroutine
 		c := b.calls[0]
 		if !c.mayRun() || b.free() == 0 {
 			return nil
@@ -52,10 +52,10 @@ func panicWhileRunning(c *call, value any) {
 	c.answer(Failed(ClassFailed, fmt.Sprintf("panic while running the call: %v", value)))
 }
 
-// mayRun reports whether the call has neither a result nor something to wait for.
+// mayRun reports whether the call has no result and waits for nothing.
 func (c *call) mayRun() bool { return c.result == nil && c.state != CallParked }
 
-// commitStarts stores calls as started that are not yet stored so: a call is recorded
+// commitStarts stores the calls as started, if necessary. A call must be stored as started
 // before it runs.
 func (t *turn) commitStarts(b *batch, calls ...*call) error {
 	if !slices.ContainsFunc(calls, func(c *call) bool { return c.state == CallJudged }) {
@@ -67,8 +67,8 @@ func (t *turn) commitStarts(b *batch, calls ...*call) error {
 	return t.commitCalls(b)
 }
 
-// batchRun runs the calls of a batch with several calls. It belongs to the turn's
-// goroutine, which waits for the goroutines of the calls and stores their results.
+// batchRun runs a batch with several calls. It belongs to the turn's goroutine, which waits
+// for the goroutines of the calls and stores their results.
 type batchRun struct {
 	*batch
 	turn     *turn
@@ -76,7 +76,7 @@ type batchRun struct {
 	running  int
 	timer    *time.Timer
 	armed    bool
-	err      error // of a commit: nothing more is started or stored
+	err      error // the error of a commit; after it nothing is started or stored
 }
 
 // callProgress reports the progress of a call.
@@ -88,12 +88,12 @@ type callProgress struct {
 type progressPoint uint8
 
 const (
-	callReturned progressPoint = iota // its tool has returned, and it waits until that is stored
-	callFinished                      // it has its result
-	callTold                          // its event was emitted: its goroutine ends
+	callReturned progressPoint = iota // the tool has returned, and the call waits until its result is stored
+	callFinished                      // the call has its result
+	callTold                          // the event of the result was emitted, and the goroutine ends
 )
 
-// group runs calls in parallel, up to the limit, until all have ended.
+// group runs calls in parallel, up to Limits.Parallel, until all have ended.
 func (r *batchRun) group(calls []*call) {
 	waiting := slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.mayRun() })
 	for len(waiting) > 0 || r.running > 0 {
@@ -134,15 +134,14 @@ func (r *batchRun) start(calls []*call) {
 	for _, c := range calls {
 		c.running, c.ran, c.keep, c.kept = true, true, r.keep, make(chan struct{})
 		r.running++
-		go r.run(c) // ends with the call, and group waits for it
+		go r.run(c) // ends with the call; group waits for it
 	}
 	if slices.ContainsFunc(r.calls, (*call).notBegun) {
 		r.arm()
 	}
 }
 
-// run runs a call and reports its progress in every case, even if a hook calls
-// runtime.Goexit.
+// run runs a call and reports its progress, even if a hook calls runtime.Goexit.
 func (r *batchRun) run(c *call) {
 	defer func() {
 		r.progress <- callProgress{c, callFinished}
@@ -154,15 +153,15 @@ func (r *batchRun) run(c *call) {
 	r.turn.callGuarded(c, (*turn).runOne, panicWhileRunning)
 }
 
-// keepReturned stores what a tool returned, and lets its call continue.
+// keepReturned stores the result of a tool. Then the call continues.
 func (r *batchRun) keepReturned(c *call) {
-	defer close(c.kept) // whatever the store does
-	c.running = false   // it waits: nobody else changes it
+	defer close(c.kept) // even if the store panics
+	c.running = false   // the call's goroutine is waiting, so nobody else changes the call
 	r.commit()
 	c.running = true
 }
 
-// drain waits for the running calls if a panic of the store ends group early.
+// drain waits for the running calls if the store panics and group ends early.
 func (r *batchRun) drain() {
 	for r.running > 0 {
 		switch p := <-r.progress; p.at {
@@ -175,13 +174,13 @@ func (r *batchRun) drain() {
 	}
 }
 
-// keep lets the turn's goroutine store what a tool returned, and waits for that.
+// keep asks the turn's goroutine to store a tool's result, and waits until it is stored.
 func (r *batchRun) keep(c *call) {
 	r.progress <- callProgress{c, callReturned}
 	<-c.kept
 }
 
-// arm schedules a call of save, unless one is scheduled.
+// arm schedules a call of save, if none is scheduled.
 func (r *batchRun) arm() {
 	if !r.armed {
 		r.armed = true
@@ -189,18 +188,18 @@ func (r *batchRun) arm() {
 	}
 }
 
-// notBegun reports whether the call is recorded as started but has not started.
+// notBegun reports whether the call is stored as started but has not started.
 func (c *call) notBegun() bool {
 	return !c.running && !c.ran && c.result == nil && c.state == CallStarted
 }
 
-// save stores finished results while other calls run, and records that waiting calls have
-// not begun.
+// save stores finished results while other calls run. It also stores that waiting calls
+// have not started.
 func (r *batchRun) save() {
 	changed := false
 	for i, c := range r.calls {
 		if c.running {
-			continue // its goroutine owns it
+			continue // the call's goroutine owns it
 		}
 		if c.notBegun() {
 			c.state = CallJudged
@@ -212,16 +211,16 @@ func (r *batchRun) save() {
 	}
 }
 
-// commit stores the calls as they are, unless an earlier commit failed.
+// commit stores the calls, unless an earlier commit failed.
 func (r *batchRun) commit() {
 	if r.err == nil {
 		r.err = r.turn.commitCalls(r.batch)
 	}
 }
 
-// commitCalls stores the calls of a batch while some of them run, with the effects of the
-// finished ones on the session. The session's own state is updated when all are done, so
-// that the effects are in call order.
+// commitCalls stores the calls of a batch while some of them run, and the reminders and
+// messages of the finished calls. It does not change the session's own state. That happens
+// when all calls are done, in call order.
 func (t *turn) commitCalls(b *batch) error {
 	records := slices.Clone(b.stored)
 	state, turn := t.session.state, *t.state
@@ -253,7 +252,7 @@ func (t *turn) commitCalls(b *batch) error {
 	return t.store()
 }
 
-// finished reports whether a call of the batch has ended, by its id.
+// finished reports whether the call with this id has ended.
 func (b *batch) finished(id string) bool {
 	return slices.ContainsFunc(b.calls, func(c *call) bool { return c.ID == id && !c.running && c.result != nil })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// patterns returns the floor that reads patterns, or nil: the agent's own before those of
-// its parents.
+// patterns returns the first floor that has its own patterns, or nil. The agent's own floor
+// comes before the floors of its parents.
 func (t *turn) patterns() PatternAuthorizer { //nolint:ireturn // it is one of several floors
 	for _, floor := range t.floors() {
 		if p, ok := floor.(PatternAuthorizer); ok {
@@ -22,7 +22,7 @@ func (t *turn) patterns() PatternAuthorizer { //nolint:ireturn // it is one of s
 	return nil
 }
 
-// checkPattern returns why a pattern is invalid, or nil. The floor may be nil.
+// checkPattern returns an error if a pattern is invalid. The floor may be nil.
 func checkPattern(floor PatternAuthorizer, pattern string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -44,8 +44,8 @@ func checkPattern(floor PatternAuthorizer, pattern string) (err error) {
 	return nil
 }
 
-// covers reports whether a pattern covers a call. If that cannot be determined, it reports
-// false.
+// covers reports whether a pattern covers a call. It reports false if the floor cannot
+// determine the answer.
 func (t *turn) covers(pattern string, c *call) (covered bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,21 +65,21 @@ func (t *turn) covers(pattern string, c *call) (covered bool) {
 }
 
 // leaveParked releases a session whose turn is parked, because another process may resume
-// it.
+// the turn.
 func (t *turn) leaveParked() {
 	if open := t.session.state.Turn; open != nil && open.Parked {
 		t.session.release(t.base)
 	}
 }
 
-// asker is a hook or a part of the floor that requires approval, and its reason. A hook
-// with the same name as a part of the floor is another asker.
+// asker is a hook or a part of the floor that asks for approval, with its reason. A hook
+// and a part of the floor with the same name are different askers.
 type asker struct {
 	by, reason string
 	floor      bool
 }
 
-// stillAsked returns the askers of a call that no grant covers, and the grants that cover
+// stillAsked returns the askers of a call that no grant answers, and the grants that answer
 // the other askers.
 func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant) {
 	for i := range c.askers {
@@ -92,8 +92,8 @@ func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant)
 	return left, by
 }
 
-// asOne returns one question for several askers, with the name of the first and the reasons
-// of all. An approval lets the call run, so no reason is left out.
+// asOne makes one question for several askers, with the name of the first asker and the
+// reasons of all. The person must see all reasons, because one approval lets the call run.
 func asOne(all []asker) asker {
 	one := all[0]
 	for _, a := range all[1:] {
@@ -115,13 +115,13 @@ func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	return nil
 }
 
-// isAsker reports whether an asker is the recorded one. Records contain no secrets: if the
-// name of a rule contains one, it was recorded without it.
+// isAsker reports whether a stored asker is the given one. Records contain no secrets: if
+// the name of a rule contained a secret, the stored name is redacted.
 func isAsker(stored, by string) bool {
 	return stored == by || strings.Contains(stored, redact.Mark) && stored == redact.Text(by)
 }
 
-// asGranted returns the decision that grants make.
+// asGranted returns the decision that follows from grants.
 func asGranted(by []Grant) Decision {
 	d := Decision{Allow: true, By: by[0].By}
 	var ids []string
@@ -134,7 +134,8 @@ func asGranted(by []Grant) Decision {
 	return d
 }
 
-// scopeFault returns why the approval cannot cover more than this call, or nil.
+// scopeFault returns why the approval cannot cover more than this call. It returns "" if it
+// can.
 func (t *turn) scopeFault(c *call, d *Decision) string {
 	if err := d.reaches(); err != nil {
 		return err.Error()
@@ -151,7 +152,7 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 	return ""
 }
 
-// noteNarrowed records that a decision covers less than it asked for.
+// noteNarrowed reports that a decision covers only its call, although its scope was wider.
 func (t *turn) noteNarrowed(c *call, why string) {
 	c.diagnostics = append(c.diagnostics, hook.Diagnostic{
 		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the decision of approval %s covers only its call", c.approval.ID),
@@ -159,8 +160,8 @@ func (t *turn) noteNarrowed(c *call, why string) {
 	t.agent.opts.Logger.WarnContext(t.base, "a decision covers only its call", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
 }
 
-// addGrant makes a grant from an approval that covers more than its call. The next
-// commit stores it.
+// addGrant makes a grant from an approval that covers more than its call. The next commit
+// stores the grant.
 func (t *turn) addGrant(c *call) {
 	c.grant = nil
 	a, d := c.approval, c.approval.Decided

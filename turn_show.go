@@ -11,11 +11,11 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// heldEvents are events about hooks that are not emitted yet. A hook answers before the
-// event that it refers to, such as a response or a result, has been emitted; its own
-// event is emitted after that.
+// heldEvents are events about hooks that are not emitted yet. A hook for a response or a
+// result runs before Belay emits the event of that response or result. The hook's own event
+// must come later.
 type heldEvents struct {
-	mu     sync.Mutex // its own lock, because the reader of the events sets their pace
+	mu     sync.Mutex // separate from turnOutbox.mu, which is held while a slow reader gets an event
 	events []Event
 }
 
@@ -33,8 +33,8 @@ func (s *heldEvents) take() []Event {
 	return events
 }
 
-// addAside adds the context of hooks to the pending reminders and holds events for what
-// they show. Goroutines of the turn's calls may call it too.
+// addAside adds the context of hooks to the pending reminders, and keeps events about their
+// output until emitHeld. Goroutines of the turn's calls may call it too.
 func (t *turn) addAside(pending []PendingReminder, a Aside) []PendingReminder {
 	if len(a.shown) > 0 && t.hasAudience() {
 		for _, s := range a.shown {
@@ -44,8 +44,8 @@ func (t *turn) addAside(pending []PendingReminder, a Aside) []PendingReminder {
 	return appendAside(pending, a)
 }
 
-// showFailures emits events for hooks that failed, and returns the diagnostics. The
-// goroutines of the turn's calls may call it too.
+// showFailures keeps events about failed hooks until emitHeld, and returns the diagnostics.
+// Goroutines of the turn's calls may call it too.
 func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 	if len(diagnostics) == 0 || !t.hasAudience() {
 		return diagnostics
@@ -56,7 +56,7 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 		}
 		said := d.Err.Error()
 		if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok {
-			said = strings.TrimPrefix(said, safe.Message) // the diagnostic has it
+			said = strings.TrimPrefix(said, safe.Message) // the diagnostic already has this message
 		}
 		if said = strings.TrimPrefix(said, ": "); said == d.Message {
 			said = ""
@@ -74,8 +74,8 @@ func hookFailure(d *hook.Diagnostic) bool {
 	return d.Subscription != "" && d.Err != nil && d.Code != codes.Canceled
 }
 
-// reportFailures reports hooks that failed outside a turn to the host. There is no
-// stream for an event then.
+// reportFailures calls RuntimeOptions.Failed for hooks that failed outside a turn, where no
+// stream can get an event.
 func (a *Agent) reportFailures(scope *hook.Scope, diagnostics []hook.Diagnostic) {
 	if a.opts.Runtime == nil || a.opts.Runtime.Failed == nil {
 		return
@@ -87,10 +87,10 @@ func (a *Agent) reportFailures(scope *hook.Scope, diagnostics []hook.Diagnostic)
 	}
 }
 
-// mostShown is how many bytes of a failed hook's error output are shown.
+// mostShown is how many bytes of a failed hook's error output an event has.
 const mostShown = 2 << 10
 
-// ending returns the end of a text, at most n bytes.
+// ending returns the last part of a text, at most n bytes.
 func ending(text string, n int) string {
 	text = strings.TrimSpace(text)
 	if len(text) <= n {
@@ -110,16 +110,16 @@ func (t *turn) emitHeld() {
 	}
 }
 
-// continueTurn makes the turn take another step because turn.stop asks for it. The
-// model gets a reminder, and an event is emitted.
+// continueTurn makes the turn take another step because a hook of turn.stop asked for it.
+// The model gets a reminder, and an event is emitted.
 func (t *turn) continueTurn(by, why string) {
 	t.state.Continuations++
 	t.addReminder(reminderBlocked, by, "the turn does not end yet: "+why)
 	t.outbox.held.add(Event{Kind: EventTurnContinued, Step: t.scope.Step, Text: why, By: by})
 }
 
-// noteStopLimit adds a diagnostic: turn.stop is not asked, because hooks have continued
-// the turn too often.
+// noteStopLimit adds a diagnostic: turn.stop does not fire again, because hooks have made
+// the turn continue too often.
 func (t *turn) noteStopLimit() {
 	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 		Code: codes.StopLimit, Level: codes.StopLimit.Level(), Phase: TurnStop.Name(),

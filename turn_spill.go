@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/spill"
 )
 
-// fit makes a result acceptable for the model and the store: a failure has a class, render
-// data is JSON, text is UTF-8 and not too long. A text that is too long is cut in the
-// middle, and the full text is kept in a file.
+// fit makes a result valid for the model and the store. A failure gets a class, render data
+// becomes valid JSON, and text becomes valid UTF-8. If the text is too long, fit cuts its
+// middle and writes the full text to a file.
 func (t *turn) fit(c *call, r Result) Result {
 	if r.IsError {
 		orDefault(&r.Class, ClassFailed)
@@ -43,7 +43,7 @@ func (t *turn) fit(c *call, r Result) Result {
 	return r
 }
 
-// lastCharacters returns the last n code points of valid text.
+// lastCharacters returns the last n code points of a valid UTF-8 text.
 func lastCharacters(text string, n int) string {
 	at := len(text)
 	for ; n > 0 && at > 0; n-- {
@@ -62,7 +62,7 @@ func (t *turn) resultLimit(c *call) int {
 }
 
 // spill writes a text to a file of the session that only this user can read. The file's
-// name is made from the place of the call.
+// name is made from the turn, the step and the call.
 func (t *turn) spill(c *call, text string) (string, error) {
 	dir, err := t.agent.spillDir()
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *turn) spill(c *call, text string) (string, error) {
 	return spill.Write(dir, t.scope.Session, name+".txt", text)
 }
 
-// spillDir makes the directory for long results on first use.
+// spillDir returns the directory for long results. The first call makes it.
 func (a *Agent) spillDir() (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// exchange is one request to a model, and what was received so far. It holds the request
-// itself, so that both need one allocation.
+// exchange is one request to a model, with everything that was received so far. The request
+// is embedded, so that both need one allocation.
 type exchange struct {
 	Request
 	ctx  idleContext
 	turn *turn
 
 	mu       sync.Mutex // held while a chunk is handled
-	over     bool       // the exchange is abandoned
-	last     time.Time  // when something was received; zero if nothing was
+	over     bool       // the turn has stopped waiting for the stream
+	last     time.Time  // when the last chunk was received; zero: none yet
 	response *Response
 	err      error
 	returned bool // the sequence has ended
-	sudden   any  // what it panicked with
+	sudden   any  // the value of a panic
 }
 
-// stream sends a request and forwards the response as it arrives. See outcome for its
-// results.
+// stream sends a request and emits the deltas of the response as they arrive. See outcome
+// for the results.
 func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	x.turn = t
 	x.ctx.bind(t.ctx, t.agent.opts.Limits.Idle, x)
@@ -45,10 +45,10 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	return x.outcome(model)
 }
 
-// outcome returns the result of the request. A response that comes with an error is paid
-// for and cannot be used.
+// outcome returns the result of the request. If it returns both a response and an error,
+// the response cannot be used, but its cost must be counted.
 func (x *exchange) outcome(model *namedModel) (*Response, error) {
-	x.mu.Lock() // an abandoned stream may still run
+	x.mu.Lock() // an abandoned stream may still be running
 	response, err := x.response, x.err
 	x.mu.Unlock()
 	if response != nil {
@@ -71,7 +71,8 @@ func (x *exchange) outcome(model *namedModel) (*Response, error) {
 	return response, nil
 }
 
-// classified makes sure that a failed attempt has a kind. An unknown error is not retried.
+// classified makes sure that a failed attempt has a kind. Errors without a kind are not
+// retried.
 func classified(model *namedModel, err error) error {
 	if _, ok := errors.AsType[*ModelError](err); ok {
 		return err
@@ -79,7 +80,7 @@ func classified(model *namedModel, err error) error {
 	return &ModelError{Kind: ModelInvalid, Model: model.info.Name, Err: err}
 }
 
-// receive handles a chunk and reports whether to continue.
+// receive handles a chunk. It reports whether the stream should continue.
 func (x *exchange) receive(chunk Chunk, err error) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -95,14 +96,15 @@ func (x *exchange) receive(chunk Chunk, err error) bool {
 	case chunk.Thinking != "":
 		x.turn.emit(Event{Kind: EventThinkingDelta, Text: chunk.Thinking})
 	}
-	if x.ctx.isMade() { // otherwise nothing measures the time
+	if x.ctx.isMade() { // otherwise no timer reads x.last
 		x.last = time.Now()
 	}
 	return err == nil
 }
 
-// silent returns how long the model has sent nothing, at least. since is the time since the
-// last check. While a chunk is being handled, the model is not the slow side.
+// silent returns at least how long the model has sent nothing. since is the time since the
+// last check. It returns 0 while a chunk is being handled, because then the turn is slow
+// and not the model.
 func (x *exchange) silent(since time.Duration) time.Duration {
 	if !x.mu.TryLock() {
 		return 0
@@ -114,8 +116,8 @@ func (x *exchange) silent(since time.Duration) time.Duration {
 	return time.Since(x.last)
 }
 
-// guarded reads the sequence on its own goroutine. If that does not end soon after its
-// context, it is abandoned, and guarded returns false.
+// guarded reads the sequence on its own goroutine. If the sequence does not end soon after
+// its context, guarded stops waiting for it and returns false.
 func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	done := make(chan struct{})
 	go func() { // ends with the sequence
@@ -145,23 +147,23 @@ func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	switch {
 	case x.returned:
 	case x.sudden != nil:
-		panic(x.sudden) // as if it had panicked here
+		panic(x.sudden) // panic on the turn's goroutine instead
 	default:
 		runtime.Goexit()
 	}
 	return true
 }
 
-// Once a model has answered quickCalls times in a row within quickAnswer, its streams run
-// on the turn's own goroutine. Such a model runs in this process: a goroutine for each
-// stream made a turn take about a third more processor time when we measured it. For slower
-// models the cost of a goroutine does not matter.
+// A model is quick if it has answered quickCalls times in a row within quickAnswer. Such a
+// model runs in this process. Its streams run on the turn's own goroutine: in a
+// measurement, a goroutine for each stream cost about a third more processor time per turn.
+// For slower models this cost does not matter.
 const (
 	quickCalls  = 8
 	quickAnswer = time.Millisecond
 )
 
-// isQuick reports whether the model answers so fast that its streams need no goroutine.
+// isQuick reports whether the model is so fast that its streams need no goroutine.
 func (n *namedModel) isQuick() bool { return n.quick.Load() >= quickCalls }
 
 // took records how long a stream of the model took.

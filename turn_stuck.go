@@ -13,7 +13,7 @@ var fingerprints = maphash.MakeSeed()
 
 func fingerprintOf(tool, input string, r *Result) fingerprint {
 	text := r.Text
-	if r.Spilled != "" { // each has a file of its own
+	if r.Spilled != "" { // each result has another file name
 		text = strings.ReplaceAll(text, r.Spilled, "")
 	}
 	var h maphash.Hash
@@ -31,8 +31,8 @@ func fingerprintOf(tool, input string, r *Result) fingerprint {
 }
 
 // isStuck reports whether the model repeats itself: the same call with the same result
-// three times in a row, or two such calls in alternation. The first time, the model
-// gets a reminder. If it repeats itself again, the turn ends.
+// three times in a row, or two such calls in alternation. The first time, the model only
+// gets a reminder. The next time, isStuck reports true and the turn ends.
 func (t *turn) isStuck(b *batch) bool {
 	found := false
 	before := len(t.recent)
@@ -69,7 +69,7 @@ func circles(recent []fingerprint) bool {
 	return n >= 4 && recent[n-1] == recent[n-3] && recent[n-2] == recent[n-4] && recent[n-1] != recent[n-2]
 }
 
-// recallRecent finds the last calls of a resumed turn in the transcript.
+// recallRecent reads the last calls of a resumed turn from the transcript.
 func (t *turn) recallRecent() {
 	inputs := make(map[string]string)
 	for _, m := range t.session.messages {
@@ -85,7 +85,7 @@ func (t *turn) recallRecent() {
 				inputs[p.Call.ID] = string(p.Call.Input)
 			case p.Result != nil:
 				mark := fingerprintOf(p.Result.Tool, inputs[p.Result.Call], &p.Result.Result)
-				if !slices.Contains(t.recent[before:], mark) { // see circling
+				if !slices.Contains(t.recent[before:], mark) { // see isStuck
 					t.recent = append(t.recent, mark)
 				}
 			}

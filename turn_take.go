@@ -10,31 +10,33 @@ import (
 
 // turnQueue describes the queue entry of a turn.
 type turnQueue struct {
-	id         string // of the queued turn that the first commit takes from the queue
+	id         string // the queued turn that the first commit removes from the queue
 	yield      <-chan struct{}
 	handedOver bool
 	served     bool // another process continues the turn if this one cannot
 }
 
 // ErrHandedOver says that a turn was stopped so that another process can continue it. Use
-// it as the cause when you cancel the context of [Session.RunDue] and cannot wait for the end
-// of a step: nothing is stored from then on, running calls are cancelled, and the process
-// that resumes the turn treats it as one whose process has ended.
+// it as the cancel cause of the context of [Session.RunDue] if you cannot wait for the end
+// of a step. Belay then stores nothing more and cancels running calls. The process that
+// resumes the turn treats it like a turn whose process has ended.
 var ErrHandedOver = errors.New("belay: the turn was handed over")
 
 // RunDueOptions are the settings of [Session.RunDue]. A nil *RunDueOptions is valid.
 type RunDueOptions struct {
-	// Yield, when it is closed, hands the turn over at the end of its step: everything is
-	// stored, and any process can resume it. Defaults to never.
+	// Yield is a channel. When the caller closes it, the current step still ends and is
+	// stored. Then RunDue returns ErrHandedOver, and any process can resume the turn.
+	// Defaults to nil: never.
 	Yield <-chan struct{}
 }
 
-// RunDue runs the turn that is due: it resumes the open turn, or else begins the oldest
-// queued one. ErrNoTurn: there is neither. ErrHandedOver: see RunDueOptions. If the store
-// refuses a commit, because the hold was lost or the store is unavailable, the turn has not
-// ended: RunDue returns that error, the end phases do not fire, and the next RunDue continues
-// from what is stored. RunDue is for workers that serve a [TurnStore]. Other programs call
-// Run or Turn.
+// RunDue runs the turn that is due: it resumes the open turn, or begins the oldest queued
+// turn. It is for workers that serve a [TurnStore]. Other programs call Run or Turn.
+//
+// RunDue returns ErrNoTurn if there is no such turn, and ErrHandedOver if the turn was
+// handed over: see RunDueOptions. If a commit fails, because the hold was lost or the store
+// is unavailable, RunDue returns that error. The turn has then not ended, and its end
+// phases do not fire. The next RunDue continues from the stored state.
 func (s *Session) RunDue(ctx context.Context, opts *RunDueOptions) (*Turn, error) {
 	store, ok := s.agent.store.(TurnStore)
 	if !ok {
@@ -74,13 +76,14 @@ func (s *Session) RunDue(ctx context.Context, opts *RunDueOptions) (*Turn, error
 	return end, err
 }
 
-// MissingModelError says that this process cannot run a turn, because its model is
-// unavailable here. The turn does not change, and another process can run it.
-// [Session.RunDue] returns it. Other methods use the agent's own model and add a diagnostic.
+// MissingModelError says that this process cannot run a turn, because the model of the turn
+// is unavailable here. The turn does not change, and another process can run it. Only
+// [Session.RunDue] returns this error. Other methods use the agent's own model and add a
+// diagnostic.
 type MissingModelError struct {
-	// Model is its name.
+	// Model is the name of the model.
 	Model string
-	// Err says why.
+	// Err says why the model is unavailable.
 	Err error
 }
 
@@ -88,11 +91,11 @@ func (e *MissingModelError) Error() string {
 	return fmt.Sprintf("the model of the turn is unavailable here, and the turn is left to other workers: %v", e.Err)
 }
 
-// Unwrap returns why.
+// Unwrap returns Err.
 func (e *MissingModelError) Unwrap() error { return e.Err }
 
-// checkAgentAndModel returns why this process cannot run a turn of that agent with that
-// model.
+// checkAgentAndModel returns an error if this process cannot run a turn of the given agent
+// with the given model.
 func (t *turn) checkAgentAndModel(agent, model string) error {
 	if own := t.agent.opts.Name; agent != "" && agent != own {
 		return fmt.Errorf("session %q: the turn belongs to agent %q, and this is %q: it is left to other workers", t.session.id, agent, own)
@@ -106,7 +109,7 @@ func (t *turn) checkAgentAndModel(agent, model string) error {
 	return nil
 }
 
-// leaveToOthers leaves the turn to other processes, unchanged.
+// leaveToOthers leaves the turn unchanged, so that another process can run it.
 func (t *turn) leaveToOthers(err error) EndReason {
 	t.end.err, t.end.lost, t.quiet = err, true, true
 	return EndParked
@@ -118,7 +121,7 @@ func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	t.queue.id = sub.ID
 	if sub.Model != "" && sub.Model != t.model.info.Name {
 		n, err := t.chosen(sub.Model)
-		if err != nil { // the user asked for this model
+		if err != nil { // the user asked for this model, so no other model may answer
 			return t.fail(fmt.Errorf("session %q: the model of the turn: %w", t.session.id, err))
 		}
 		t.model, t.state.Model = n, sub.Model
@@ -129,9 +132,9 @@ func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	return t.steps()
 }
 
-// queuedIDFor returns the id of the queued turn that a commit removes from the queue:
-// the commit that stores its message, or that ends its turn. Until that commit the turn
-// stays queued, and another process would begin it again.
+// queuedIDFor returns the id of the queued turn that a commit removes from the queue. That
+// is the commit that stores its message or ends its turn. Until then the turn stays queued,
+// so that another process can begin it again.
 func (t *turn) queuedIDFor(messages []*Message) (id string) {
 	ends := t.session.state.Turn == nil || t.session.state.Turn.Ended != ""
 	if ends || slices.ContainsFunc(messages, func(m *Message) bool { return m.Kind == KindUser }) {
@@ -140,7 +143,7 @@ func (t *turn) queuedIDFor(messages []*Message) (id string) {
 	return id
 }
 
-// mustHandOver reports whether the turn must be handed over at the end of its step.
+// mustHandOver reports whether the turn must be handed over now, at the end of a step.
 func (t *turn) mustHandOver() bool {
 	select {
 	case <-t.queue.yield:
@@ -150,8 +153,8 @@ func (t *turn) mustHandOver() bool {
 	return t.queue.handedOver
 }
 
-// wasHandedOver reports whether the turn was handed over in the middle of a step.
-// Nothing of it may be stored after that.
+// wasHandedOver reports whether the turn was handed over in the middle of a step. Then
+// nothing more of the turn may be stored.
 func (t *turn) wasHandedOver() bool {
 	if t.ctx.Err() != nil && errors.Is(context.Cause(t.ctx), ErrHandedOver) {
 		t.queue.handedOver = true

@@ -9,20 +9,20 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// steppedTools is the toolset of a step: the agent's tools, and those that extensions
-// provide for it. It is reused as long as neither changes.
+// steppedTools is the toolset of a step: the agent's tools, and the tools that extensions
+// provide for the step. The agent reuses it until one of them changes.
 type steppedTools struct {
 	base     *toolset
 	composed *composition
 	reach    Reach
-	brought  [][]Tool      // by extension
-	broke    []stepProblem // of extensions that failed
+	brought  [][]Tool      // the tools of each extension
+	broke    []stepProblem // the extensions that failed
 	set      *toolset
 	problems []stepProblem
-	leftOut  []stepProblem // what the lists of tools leave out
+	leftOut  []stepProblem // the lists of tools that are incomplete: see ListingTool
 }
 
-// stepProblem is why a tool of an extension is left out.
+// stepProblem says why a tool of an extension is left out.
 type stepProblem struct {
 	code    codes.Code
 	from    string
@@ -36,7 +36,7 @@ type stepper struct {
 	name string
 }
 
-// ask returns its tools for an agent's next step.
+// ask returns the extension's tools for an agent's next step.
 func (s stepper) ask(reach Reach) []Tool {
 	if r, ok := s.StepToolExtension.(ResourceExtension); ok {
 		if st, ok := r.For(reach).(StepToolExtension); ok {
@@ -47,13 +47,13 @@ func (s stepper) ask(reach Reach) []Tool {
 	return s.StepTools(reach.Agent)
 }
 
-// tools calls it, and reports a panic.
+// tools calls ask and recovers from a panic.
 func (s stepper) tools(reach Reach) (tools []Tool, err error) {
 	err = safely(s.name, func() error { tools = s.ask(reach); return nil })
 	return tools, err
 }
 
-// stepTools returns the tools of the next step. Problems are reported once to the turn.
+// stepTools returns the tools of the next step. It reports each problem once to the turn.
 func (t *turn) stepTools() *toolset {
 	base, composed := t.agent.tools.Load(), t.agent.composed.Load()
 	if len(composed.steppers) == 0 {
@@ -74,7 +74,7 @@ func (t *turn) stepTools() *toolset {
 	return now.set
 }
 
-// known maps tools to their bound form.
+// known maps each tool to its bound form.
 func (s *steppedTools) known() map[Tool]*boundTool {
 	known := make(map[Tool]*boundTool)
 	if s != nil {
@@ -87,8 +87,8 @@ func (s *steppedTools) known() map[Tool]*boundTool {
 	return known
 }
 
-// ask asks the extensions for their tools. Nil means that they have not changed. An
-// extension that panics has none.
+// ask asks the extensions for their tools. brought is nil if the tools have not changed. An
+// extension that panics has no tools.
 func (a *Agent) ask(composed *composition, before *steppedTools, reach Reach) (brought [][]Tool, broke []stepProblem) {
 	for i, e := range composed.steppers {
 		tools, err := e.tools(reach)
@@ -110,7 +110,8 @@ func (a *Agent) ask(composed *composition, before *steppedTools, reach Reach) (b
 	return brought, broke
 }
 
-// step binds the tools that the extensions provide now for a reach.
+// step returns the toolset of a reach: the base tools and the tools that extensions provide
+// now.
 func (a *Agent) step(base *toolset, composed *composition, reach Reach) *steppedTools {
 	last := a.lastStep(reach)
 	same := last != nil && last.base == base && last.composed == composed
@@ -122,7 +123,7 @@ func (a *Agent) step(base *toolset, composed *composition, reach Reach) *stepped
 		before = nil
 	}
 	brought, broke := a.ask(composed, before, reach)
-	if brought == nil { // their earlier tools
+	if brought == nil { // the tools have not changed
 		if slices.EqualFunc(last.broke, broke, func(x, y stepProblem) bool { return x.err.Error() == y.err.Error() }) {
 			return last
 		}
@@ -169,8 +170,8 @@ func (a *Agent) step(base *toolset, composed *composition, reach Reach) *stepped
 	return now
 }
 
-// noteList records what the list of a tool leaves out, if the agent may use the tool. It
-// recovers from the tool's panic.
+// noteList records which entries a tool's list leaves out, if the agent may use the tool.
+// It recovers from a panic of the tool.
 func (s *steppedTools) noteList(b *boundTool) {
 	l, ok := b.Tool.(ListingTool)
 	if !ok || !b.inScope {
@@ -182,8 +183,8 @@ func (s *steppedTools) noteList(b *boundTool) {
 	}
 }
 
-// mostSteps is how many toolsets an agent keeps, one for each reach: its own, and those
-// below a few parents.
+// mostSteps is how many toolsets an agent caches. There is one for each reach: the agent's
+// own, and one for each of a few parents.
 const mostSteps = 4
 
 // lastStep returns the last toolset of a reach, or nil.
@@ -200,7 +201,8 @@ func (a *Agent) lastStep(reach Reach) *steppedTools {
 	return nil
 }
 
-// keepStep puts a toolset in front of the others and removes the old one of its reach.
+// keepStep caches a toolset as the newest one. It replaces the old toolset of the same
+// reach.
 func (a *Agent) keepStep(now *steppedTools) {
 	next := []*steppedTools{now}
 	if kept := a.stepped.Load(); kept != nil {
@@ -213,11 +215,11 @@ func (a *Agent) keepStep(now *steppedTools) {
 	a.stepped.Store(&next)
 }
 
-// bringTheSame reports whether the extensions provide the same tools as before. That is the
-// usual case, and cheap to check.
+// bringTheSame reports whether the extensions provide the same tools as before. This is the
+// usual case and cheap to check.
 func (s *steppedTools) bringTheSame() (same bool) {
 	defer func() {
-		if recover() != nil { // calling them one by one shows which one panicked
+		if recover() != nil { // Agent.ask finds out which extension panicked
 			same = false
 		}
 	}()
@@ -233,7 +235,8 @@ func (s *steppedTools) refuse(code codes.Code, from, message string, err error) 
 	s.problems = append(s.problems, stepProblem{code, from, message, fmt.Errorf("extension %q: %w", from, err)})
 }
 
-// checkStepTools finds mistakes before the first turn.
+// checkStepTools returns the problems of step tools, so that New fails and not the first
+// turn.
 func (a *Agent) checkStepTools(base *toolset, composed *composition) error {
 	if len(composed.steppers) == 0 {
 		return nil
@@ -246,12 +249,12 @@ func (a *Agent) checkStepTools(base *toolset, composed *composition) error {
 	return errors.Join(append(problems, a.model.check(now.set.declared))...)
 }
 
-// sameTools reports whether an extension provides the same tools as before.
+// sameTools reports whether two lists have the same tools in the same order.
 func sameTools(a, b []Tool) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	if len(a) == 0 || &a[0] == &b[0] { // the very same slice
+	if len(a) == 0 || &a[0] == &b[0] { // the same slice
 		return true
 	}
 	for i := range a {
@@ -262,7 +265,7 @@ func sameTools(a, b []Tool) bool {
 	return true
 }
 
-// comparableTool reports whether a tool can be compared with others: a pointer can.
+// comparableTool reports whether a tool can be compared with ==.
 func comparableTool(t Tool) bool {
 	return t == nil || reflect.ValueOf(t).Comparable()
 }

@@ -7,40 +7,39 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// wishes are what tools asked for through their Controls. The turn applies them between
-// steps, because tools run in parallel with it.
+// wishes are changes that tools asked for through their Controls. The turn applies them
+// between steps, because tools run in parallel with it.
 type wishes struct {
 	mu       sync.Mutex
 	injected []wishedInjection
-	model    *namedModel // for this turn
-	kept     *namedModel // from now on
+	model    *namedModel // the model for this turn
+	kept     *namedModel // the model for this and later turns
 	compact  bool
 
-	// What children leave for the turn.
+	// Data from child turns.
 	spent       Usage
-	children    map[string]Usage // what is counted of each child's turn, in this step
+	children    map[string]Usage // the usage of each child's turn that this step has counted
 	ahead       map[string]Usage // the part of children that the child itself has not counted yet
 	waits       []Question
-	askedBelow  []string // the calls whose children wait for something
-	missing     error    // of a child that could not be resumed
+	askedBelow  []string // the ids of calls whose subagents wait for something
+	missing     error    // why a child could not be resumed
 	pending     []wishedReminder
 	diagnostics []hook.Diagnostic
 }
 
-// wishedInjection is a message that the tool of a call added.
+// wishedInjection is a message that a tool has added during a call.
 type wishedInjection struct {
 	call string
 	Injection
 }
 
-// wishedReminder is a reminder that comes from the subagent of a call.
+// wishedReminder is a reminder from the subagent of a call.
 type wishedReminder struct {
 	call string
 	PendingReminder
 }
 
-// applyWishes does what tools asked for through Controls, except what has to wait for a
-// commit.
+// applyWishes switches to the model that a tool asked for.
 func (t *turn) applyWishes() {
 	w := &t.wishes
 	w.mu.Lock()
@@ -56,8 +55,9 @@ func (t *turn) applyWishes() {
 	w.model, w.kept = nil, nil
 }
 
-// withAppended adds the messages that tools have added behind the results of their
-// step. Until then they are part of the turn's state, which a parked turn keeps.
+// withAppended appends the messages that tools have added. They come after the results of
+// their step. Until then they are part of the turn's state, so that a parked turn keeps
+// them.
 func (t *turn) withAppended(messages []*Message) []*Message {
 	for _, in := range t.state.Appended {
 		messages = append(messages, in.message())
@@ -68,14 +68,14 @@ func (t *turn) withAppended(messages []*Message) []*Message {
 	return messages
 }
 
-// recallChildren sets what is counted of each child's turn.
+// recallChildren sets the usage that is already counted for each child's turn.
 func (w *wishes) recallChildren(counted map[string]Usage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.children, w.ahead = maps.Clone(counted), nil
 }
 
-// gatherWishes takes over what tools have added, and what children left behind.
+// gatherWishes collects the messages that tools have added, and the data from child turns.
 func (t *turn) gatherWishes() {
 	w := &t.wishes
 	w.mu.Lock()

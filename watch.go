@@ -9,22 +9,22 @@ import (
 	"sync/atomic"
 )
 
-// WatchOptions select what a watcher sees. A nil *WatchOptions is valid.
+// WatchOptions select the events that a watcher gets. A nil *WatchOptions is valid.
 type WatchOptions struct {
-	// Session limits it to one session. Defaults to all.
+	// Session selects the events of one session. Defaults to all sessions.
 	Session string
 	// Buffer is how many events may wait for the watcher. Defaults to 256.
 	Buffer int
 	// After is the [Event.Position] of the last event that the watcher got, or the number
-	// of the last message that it knows: "0" for none. It needs a Session. The watcher
-	// then gets the events of what was stored after that, and continues with what
-	// happens, as Watch says. Defaults to what happens from now on.
+	// of the last message that it knows. "0" means that it knows none. After needs a
+	// Session. The watcher first gets events of messages that were stored later, and then
+	// new events: see [Agent.Watch]. Defaults to new events only.
 	After string
 }
 
 // MissedError tells a watcher that it missed events.
 type MissedError struct {
-	// Missed is how many events were dropped since the last one that it got.
+	// Missed is how many events were dropped since the last event that the watcher got.
 	Missed int
 }
 
@@ -32,26 +32,32 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("the watcher fell behind: %d events were dropped", e.Missed)
 }
 
-// Watch yields the events of the agent's sessions until ctx is done or the agent is closed.
-// Neither is an error. When ctx is done, events that still wait are dropped. When the agent
-// is closed, they are yielded first. Watch never slows down a turn: if a watcher is too
-// slow, the oldest waiting events are dropped, it gets a *MissedError, and it continues.
-// Watching begins when Watch returns.
+// Watch yields the events of the agent's sessions until ctx ends or the agent is closed.
+// Neither is an error. When ctx ends, waiting events are dropped. When the agent is closed,
+// they are yielded first. Watching begins when Watch returns.
 //
-// With WatchOptions.After, a position, events have positions, and a watcher can continue
-// where it left off, also in another process. The events of messages then come from the
-// store, in the order of the messages, without gaps and without repetition: turn_start with
-// the user's message, model_response and its tool_use, tool_use_result when the results of
-// the step are stored, and compaction_end. If the last turn has ended or is parked, its
-// turn_end follows, without Text, Steps and Usage. Nothing else is stored, and so not
-// repeated: deltas, progress, output of hooks, errors, the events of subagents, and those of
-// approvals, for which there is [Questions]. They come as they happen, in turns that this
-// agent runs. ErrCursor: the position is invalid.
+// Watch never slows down a turn. If a watcher is too slow, Watch drops the oldest waiting
+// events and yields a *MissedError. Then it continues.
+//
+// With WatchOptions.After, events have positions. So a watcher can continue at a position
+// later, also in another process. The events of messages then come from the store, in the
+// order of the messages, without gaps and repetitions:
+//
+//   - turn_start with the user's message
+//   - model_response and its tool_use events
+//   - tool_use_result, when the results of the step are stored
+//   - compaction_end
+//   - turn_end, without Text, Steps and Usage, if the last turn has ended or is parked
+//
+// Other events are not stored, so they are not repeated: deltas, progress, output of hooks,
+// errors, and events of subagents and approvals. Watch yields them when they happen, for
+// turns that this agent runs. For open approvals see [Questions]. The error is ErrCursor if
+// the position is invalid.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
 	return a.watch(ctx, a.done, opts)
 }
 
-// watch is Watch with a channel that is closed when no more events will come.
+// watch is like Watch, but it ends when the channel last is closed and no event is waiting.
 func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
 	if opts != nil && opts.After != "" {
 		return a.watchStored(ctx, last, opts)
@@ -88,7 +94,7 @@ func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOpti
 	}
 }
 
-// newWatcher makes a watcher with its settings.
+// newWatcher makes a watcher from the options.
 func newWatcher(opts *WatchOptions) *watcher {
 	w := &watcher{wake: make(chan struct{}, 1), size: 256}
 	if opts != nil {
@@ -102,7 +108,7 @@ func newWatcher(opts *WatchOptions) *watcher {
 
 // watchers are the watchers of an agent.
 type watchers struct {
-	count atomic.Int32 // a turn without watchers costs one atomic load
+	count atomic.Int32 // lets a turn check for watchers with one atomic load
 	mu    sync.Mutex
 	all   []*watcher
 }
@@ -127,8 +133,8 @@ func (w *watchers) remove(one *watcher) {
 	w.count.Store(int32(len(w.all)))
 }
 
-// publish sends an event to everyone who watches its session, or the parent session of a
-// child.
+// publish sends an event to the watchers of the given session and of the event's own
+// session. These differ for an event of a child.
 func (w *watchers) publish(session string, e *Event) {
 	w.mu.Lock()
 	all := w.all
@@ -140,7 +146,7 @@ func (w *watchers) publish(session string, e *Event) {
 	}
 }
 
-// tellStored tells those who watch a session which message was stored last.
+// tellStored tells the watchers of a session which message was stored last.
 func (w *watchers) tellStored(session string, message int64) {
 	if w.count.Load() == 0 {
 		return
@@ -156,12 +162,12 @@ func (w *watchers) tellStored(session string, message int64) {
 	}
 }
 
-// watcher is a ring buffer of the events that wait for one watcher.
+// watcher holds the events that wait for one watcher.
 type watcher struct {
 	session string
 	size    int
 	wake    chan struct{}
-	stored  atomic.Int64 // the last message that was stored while it watches
+	stored  atomic.Int64 // the number of the last stored message
 
 	mu      sync.Mutex
 	waiting []Event

@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// position is a place in the events of a session, as text: see [Event.Position].
+// position is a position in the events of a session. [Event.Position] is its text.
 type position struct {
-	// message is the last message whose events were all yielded.
+	// message is the number of the last message whose events were all yielded.
 	message int64
 	// part is how many events of the next message were yielded.
 	part int
-	// ended is the end of a turn that was yielded after that, empty if none was.
+	// ended identifies the turn_end that was yielded after that message: see endMark. It is
+	// empty if none was yielded.
 	ended string
 }
 
@@ -49,12 +50,12 @@ func parsePosition(text string) (p position, err error) {
 	return p, nil
 }
 
-// endMark identifies the end of a turn: which turn of the session it was, and how it ended.
+// endMark identifies the end of a turn by the number of the turn and its end reason.
 func endMark(turns int, reason EndReason) string { return strconv.Itoa(turns) + "-" + string(reason) }
 
-// watchStored yields the events of one session after a position: those of what is stored,
-// and then those that happen. It takes the events of messages from the store, so that it
-// skips none and repeats none, and only the others from the turns as they run.
+// watchStored yields the events of one session after a position: first events of stored
+// messages, then new events. Events of messages always come from the store, so that none is
+// missing and none is repeated. All other events come from the running turns.
 func (a *Agent) watchStored(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
 	at, err := parsePosition(opts.After)
 	if err == nil && opts.Session == "" {
@@ -83,11 +84,11 @@ type storedWatch struct {
 	at      position
 	ctx     context.Context //nolint:containedctx // it lives as long as the call
 	yield   func(Event, error) bool
-	left    bool   // the consumer has left, or ctx is done
-	turn    string // of the last message
+	left    bool   // the consumer has left, or ctx has ended
+	turn    string // the turn of the last message
 }
 
-// run yields events until the consumer leaves, ctx is done or the agent is closed.
+// run yields events until the consumer leaves, ctx ends or the agent is closed.
 func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 	if err := s.catchUp(); err != nil || s.left {
 		return err
@@ -118,7 +119,8 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 	}
 }
 
-// passAll yields events of running turns, after the number of those that were dropped.
+// passAll yields events of running turns. If events were dropped, it first reports how
+// many.
 func (s *storedWatch) passAll(events []Event, missed int) error {
 	if missed > 0 {
 		if err := s.catchUp(); err != nil || s.left {
@@ -136,16 +138,16 @@ func (s *storedWatch) passAll(events []Event, missed int) error {
 	return nil
 }
 
-// send yields an event at the current position.
+// send yields an event with the current position.
 func (s *storedWatch) send(e Event) {
 	e.Position = s.at.String()
 	s.left = s.ctx.Err() != nil || !s.yield(e, nil)
 }
 
-// pass yields an event of a running turn, unless it is yielded from the store or belongs to
-// a message that was yielded already.
+// pass yields an event of a running turn. It skips events that come from the store, and
+// events of messages that were already yielded.
 func (s *storedWatch) pass(e *Event) error {
-	if e.Session != s.session { // of a subagent
+	if e.Session != s.session { // an event of a subagent
 		s.send(*e)
 		return nil
 	}
@@ -155,16 +157,16 @@ func (s *storedWatch) pass(e *Event) error {
 		}
 	}
 	if e.stored < s.at.message || s.at.ended != "" && e.Turn == s.turn && e.Kind != EventTurnStart {
-		return nil // what came of it is yielded already
+		return nil // the stored events after this one were already yielded
 	}
 	switch e.Kind {
 	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd:
 		return nil
 	case EventTurnStart:
-		if e.Turn != s.turn { // it is yielded with its message
+		if e.Turn != s.turn { // this event comes from the store, with the user's message
 			return nil
 		}
-		s.at.ended = "" // a turn that was parked continues
+		s.at.ended = "" // a parked turn continues
 	case EventTurnEnd:
 		s.at.ended = endMark(e.turns, e.End.Reason)
 	default:
@@ -174,7 +176,8 @@ func (s *storedWatch) pass(e *Event) error {
 	return nil
 }
 
-// catchUp yields what is stored, and the end of the last turn if it has ended.
+// catchUp yields the events of stored messages. If the last turn has ended or is parked, it
+// also yields its turn_end.
 func (s *storedWatch) catchUp() error {
 	info, err := s.info()
 	if err != nil {
@@ -182,7 +185,7 @@ func (s *storedWatch) catchUp() error {
 	}
 	until := int64(math.MaxInt64)
 	if info != nil {
-		if s.at.message > info.Last { // of another session, or of one that was deleted
+		if s.at.message > info.Last { // the position is from another session, or the session was deleted
 			return fmt.Errorf("%w: the session has only %d messages", ErrCursor, info.Last)
 		}
 		until = settledUntil(&info.State, info.Last)
@@ -218,8 +221,8 @@ func (s *storedWatch) catchUp() error {
 	return nil
 }
 
-// info returns the listing entry of the session, or nil if there is none or the store
-// cannot list.
+// info returns the listing entry of the session. It returns nil if there is none, or if the
+// store cannot list sessions.
 func (s *storedWatch) info() (*SessionInfo, error) {
 	store, ok := s.agent.store.(ListStore)
 	if !ok {
@@ -236,8 +239,8 @@ func (s *storedWatch) info() (*SessionInfo, error) {
 	return nil, nil
 }
 
-// settledUntil returns the number of the last message that will not change. A response
-// whose gates have not answered may still get other inputs.
+// settledUntil returns the number of the last message that will not change any more. A
+// response whose gates have not answered may still get rewritten inputs.
 func settledUntil(state *SessionState, last int64) int64 {
 	if state.Turn != nil && state.Turn.Unjudged {
 		return last - 1
@@ -245,12 +248,12 @@ func settledUntil(state *SessionState, last int64) int64 {
 	return last
 }
 
-// fill yields the events of messages that follow, up to the one with that number.
+// fill yields the events of stored messages up to the number until.
 func (s *storedWatch) fill(until int64) error {
-	var calls map[string]*CallPart // of the last response
+	var calls map[string]*CallPart // the calls of the last response
 	for m, err := range s.agent.store.Read(s.ctx, s.session, max(s.at.message-1, 0)) {
 		if errors.Is(err, ErrNotFound) {
-			return nil // its first turn has not begun
+			return nil // the first turn of the session has not begun
 		}
 		if err != nil {
 			return err
@@ -277,7 +280,8 @@ func (s *storedWatch) fill(until int64) error {
 	return nil
 }
 
-// events returns the events of a stored message. calls are those of the message before it.
+// events returns the events of a stored message. calls are the calls of the previous
+// message.
 func (s *storedWatch) events(m *Message, calls map[string]*CallPart) []Event {
 	of := Event{Time: m.Time, Session: s.session, Turn: m.Turn, Step: m.Step, Agent: s.agent.opts.Name}
 	with := func(kind EventKind, set func(e *Event)) Event {
@@ -313,7 +317,7 @@ func (s *storedWatch) events(m *Message, calls map[string]*CallPart) []Event {
 	return events
 }
 
-// callsByID returns the calls of a response.
+// callsByID returns the calls of a message by their ids.
 func callsByID(m *Message) map[string]*CallPart {
 	calls := make(map[string]*CallPart)
 	for _, c := range m.Calls() {

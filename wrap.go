@@ -7,9 +7,9 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// WrapTool returns a tool that does something around the calls of another. The rest of the
-// tool stays: its declaration, its traits and what it does when a call is abandoned. Run calls
-// next to run the wrapped tool, with the call that it got or a changed copy.
+// WrapTool returns a tool that calls run instead of the given tool. run calls next to run
+// the given tool, with the same call or a changed copy. Everything else stays the same: the
+// declaration, the traits and the handling of abandoned calls.
 func WrapTool(tool Tool, run func(ctx context.Context, call *Invocation, next func(context.Context, *Invocation) (Result, error)) (Result, error)) Tool { //nolint:ireturn // a tool is used through the interface
 	return &wrappedTool{tool, run}
 }
@@ -25,12 +25,12 @@ var (
 	_ AbandonTool = (*wrappedTool)(nil)
 )
 
-// Call runs the function around the tool.
+// Call calls the function with the wrapped tool's Call as next.
 func (w *wrappedTool) Call(ctx context.Context, call *Invocation) (Result, error) {
 	return w.run(ctx, call, w.Tool.Call)
 }
 
-// Traits are those of the tool.
+// Traits returns the traits of the wrapped tool.
 func (w *wrappedTool) Traits() ToolTraits {
 	if t, ok := w.Tool.(TraitTool); ok {
 		return t.Traits()
@@ -38,7 +38,7 @@ func (w *wrappedTool) Traits() ToolTraits {
 	return ToolTraits{}
 }
 
-// LeftOut is what the tool's list leaves out.
+// LeftOut returns the LeftOut text of the wrapped tool.
 func (w *wrappedTool) LeftOut() string {
 	if t, ok := w.Tool.(ListingTool); ok {
 		return t.LeftOut()
@@ -46,7 +46,7 @@ func (w *wrappedTool) LeftOut() string {
 	return ""
 }
 
-// Abandon informs the tool.
+// Abandon calls Abandon of the wrapped tool.
 func (w *wrappedTool) Abandon(ctx context.Context, call *Invocation) error {
 	if t, ok := w.Tool.(AbandonTool); ok {
 		return t.Abandon(ctx, call)
@@ -56,7 +56,8 @@ func (w *wrappedTool) Abandon(ctx context.Context, call *Invocation) error {
 
 func (w *wrappedTool) inputType() *typeschema.Type { return inputTypeOf(w.Tool) }
 
-// inputTypeOf returns the type of a typed tool's input, also if the tool is wrapped.
+// inputTypeOf returns the input type of a tool made with NewTool, even if the tool is
+// wrapped. It returns nil for other tools.
 func inputTypeOf(t Tool) *typeschema.Type {
 	if typed, ok := t.(interface{ inputType() *typeschema.Type }); ok {
 		return typed.inputType()
@@ -64,9 +65,9 @@ func inputTypeOf(t Tool) *typeschema.Type {
 	return nil
 }
 
-// WrapModel returns a model that does something around the requests of another. The rest of the
-// model stays: its name, price and window, and what it can check beforehand. Stream calls next
-// to ask the wrapped model. Around a [Fallback] it wraps each of the models.
+// WrapModel returns a model that calls stream instead of the given model. stream calls next
+// to send the request to the given model. Everything else stays the same: name, price,
+// window and checks. If the model is a [Fallback], WrapModel wraps each of its models.
 func WrapModel(model Model, stream func(ctx context.Context, req *Request, next func(context.Context, *Request) iter.Seq2[Chunk, error]) iter.Seq2[Chunk, error]) Model { //nolint:ireturn // a model is used through the interface
 	if f, ok := model.(*fallbackModel); ok {
 		each := &fallbackModel{}
@@ -90,15 +91,15 @@ var (
 	_ SettingsModel  = (*wrappedModel)(nil)
 )
 
-// Stream runs the function around the model.
+// Stream calls the function with the wrapped model's Stream as next.
 func (w *wrappedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
 	return w.stream(ctx, req, w.Model.Stream)
 }
 
-// Info is that of the model.
+// Info returns the info of the wrapped model.
 func (w *wrappedModel) Info() ModelInfo { return named(w.Model).info }
 
-// CheckTools asks the model.
+// CheckTools calls CheckTools of the wrapped model.
 func (w *wrappedModel) CheckTools(tools []ToolDeclaration) error {
 	if c, ok := w.Model.(ToolCheckModel); ok {
 		return c.CheckTools(tools)
@@ -106,7 +107,7 @@ func (w *wrappedModel) CheckTools(tools []ToolDeclaration) error {
 	return nil
 }
 
-// Reach asks the model.
+// Reach calls Reach of the wrapped model.
 func (w *wrappedModel) Reach(ctx context.Context) error {
 	if r, ok := w.Model.(ReachModel); ok {
 		return r.Reach(ctx)
@@ -114,5 +115,5 @@ func (w *wrappedModel) Reach(ctx context.Context) error {
 	return nil
 }
 
-// CheckSettings asks the model.
+// CheckSettings lets the wrapped model check the request.
 func (w *wrappedModel) CheckSettings(req *Request) error { return named(w.Model).checkSettings(req) }

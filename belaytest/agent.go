@@ -27,19 +27,19 @@ const defaultTimeout = 10 * time.Second
 type Agent struct {
 	*belay.Agent
 
-	// Timeout limits each turn: when it expires, the turn is aborted. Set it
-	// before the turn. Defaults to 10 seconds.
+	// Timeout limits each turn. A turn that takes longer is aborted. Set Timeout before the
+	// turn. Defaults to 10 seconds.
 	Timeout time.Duration
 
 	t       testing.TB
 	model   *recorder
 	journal hook.ListJournal // nil: the journal cannot be read
-	tag     string           // marks the goroutines of this agent's turns
+	tag     string           // labels the goroutines of this agent's turns
 	turns   []*Turn
 }
 
-// New makes an agent of a model, as [belay.New] does, and closes it when the test
-// ends. Options that are not set are set as the package comment says.
+// New makes an agent from a model, as [belay.New] does, and closes the agent when the test
+// ends. The package comment lists the defaults for options that are not set.
 func New(t testing.TB, model belay.Model, opts *belay.Options) *Agent {
 	t.Helper()
 	var o belay.Options
@@ -80,7 +80,7 @@ func journalOf(o *belay.Options) hook.ListJournal {
 	return list
 }
 
-// Say runs a turn in the session "test" and returns it when it has ended.
+// Say runs a turn in the session "test" and returns the turn when it has ended.
 func (a *Agent) Say(text string, parts ...belay.Part) *Turn {
 	a.t.Helper()
 	return a.Take(func(ctx context.Context) iter.Seq2[belay.Event, error] {
@@ -94,8 +94,8 @@ func (a *Agent) Resume() *Turn {
 	return a.Take(a.Session(session).Resume)
 }
 
-// Take runs the turn that start begins, in any session, and returns it when it
-// has ended. The context for start ends with the agent's Timeout.
+// Take runs the turn that start begins, in any session, and returns the turn when it has
+// ended. start gets a context that ends after the agent's Timeout.
 func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, error]) *Turn {
 	a.t.Helper()
 	bound := cmp.Or(a.Timeout, defaultTimeout)
@@ -103,7 +103,7 @@ func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, erro
 	defer cancel()
 	turn := &Turn{agent: a, t: a.t, began: time.Now(), from: a.model.count()}
 	done := make(chan struct{})
-	tagged(ctx, a.tag, func() { // Agent.finish waits for it
+	tagged(ctx, a.tag, func() { // Agent.finish waits for this goroutine
 		go func() {
 			defer close(done)
 			turn.read(start(ctx))
@@ -119,7 +119,7 @@ func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, erro
 	return turn
 }
 
-// unwind waits for an aborted turn, as long as its timeout was.
+// unwind waits until an aborted turn has ended. It waits as long as the timeout was.
 func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	a.t.Helper()
 	timer := time.NewTimer(bound)
@@ -131,7 +131,7 @@ func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	}
 }
 
-// read adds the requests to the model and the stored messages to a turn.
+// read adds the requests to the model and the stored messages to the turn.
 func (a *Agent) read(turn *Turn) {
 	a.t.Helper()
 	turn.Requests = a.model.since(turn.from)
@@ -141,7 +141,7 @@ func (a *Agent) read(turn *Turn) {
 		}
 	}
 	if turn.session == "" {
-		return // it was rejected before it began
+		return // the turn was refused before it began
 	}
 	all := a.messages(turn.session)
 	for _, m := range all {
@@ -196,7 +196,7 @@ func (a *Agent) finish() {
 		}
 	}
 	if a.t.Failed() {
-		return // further checks would only repeat the error
+		return // further errors would only be consequences
 	}
 	if script, ok := a.model.Model.(interface{ Left() int }); ok && script.Left() > 0 {
 		a.t.Errorf("the script was not played to its end: %d of its steps are left", script.Left())
@@ -206,7 +206,7 @@ func (a *Agent) finish() {
 	}
 }
 
-// recorder is a model that records its requests.
+// recorder is a model that records the requests.
 type recorder struct {
 	belay.Model
 
@@ -248,15 +248,15 @@ func (r *recorder) since(n int) []belay.Request {
 	return slices.Clone(r.requests[n:])
 }
 
-// Transcript renders the session "test" as text, see [Render].
+// Transcript returns the session "test" as text: see [Render].
 func (a *Agent) Transcript() string {
 	a.t.Helper()
 	return Render(a.Messages())
 }
 
-// Golden compares the transcript of the session "test" with a file, usually
-// below testdata. A difference fails the test and shows where it begins; with
-// BELAYTEST_UPDATE=1 in the environment the file is rewritten instead.
+// Golden compares the transcript of the session "test" with a file, usually in testdata. If
+// they differ, the test fails and shows the first difference. If the environment has
+// BELAYTEST_UPDATE=1, Golden writes the file instead.
 func (a *Agent) Golden(path string) {
 	a.t.Helper()
 	golden(a.t, path, strings.TrimRight(a.Transcript(), "\n")+"\n")

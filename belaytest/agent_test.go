@@ -17,13 +17,13 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The automatic checks of the kit can fail, too.
+// The automatic checks of the kit fail when they should.
 func TestChecksOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule string
 		test func(t testing.TB)
-		says []string // by the failure, none if there is none
+		says []string // texts in the failure; none if the test passes
 	}{
 		{
 			"a script that is played to its end is fine",
@@ -125,7 +125,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 				agent := belaytest.New(t, belaytest.Script(
 					scripted.Step{Fault: &scripted.Fault{Kind: belay.ModelOverloaded}}, belaytest.Says("hello"),
 				), nil)
-				agent.Timeout = 900 * time.Millisecond // a pause would be a second
+				agent.Timeout = 900 * time.Millisecond // a real pause would be one second
 				turn := agent.Say("hello")
 				turn.Ended(belay.EndTurn)
 				turn.Request(2).UserSays("hello")
@@ -165,7 +165,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 	}
 }
 
-// plainModel is a model without a record and without info.
+// plainModel is a model that has no other methods than Stream.
 type plainModel struct{ belay.Model }
 
 // plainStore is a store without a journal.
@@ -187,7 +187,7 @@ func TestTurnIsBoundInTime(t *testing.T) {
 	})
 }
 
-// A hook that ignores its context cannot hang the test.
+// A hook that ignores its context cannot block the test.
 func TestTurnThatHeedsNothingEndsTheTest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestLeakedGoroutinesFailTheTest(t *testing.T) {
 		agent.Say("hello").Ended(belay.EndTurn)
 	})
 	wantFailure(t, got, "goroutines of the agent's turns are left", "TestLeakedGoroutinesFailTheTest")
-	// A parallel test does not see them.
+	// A parallel test does not see these goroutines.
 	wantFailure(t, failures(t, func(t testing.TB) {
 		belaytest.New(t, belaytest.Script(belaytest.Says("hello")), nil).Say("hello")
 	}))

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Approver is a person who answers from a list. Make one with [NewApprover].
+// Approver is an approver that answers from a list. Make one with [NewApprover].
 type Approver struct {
 	answers []belay.Decision
 
@@ -20,20 +20,21 @@ type Approver struct {
 
 var _ belay.Approver = (*Approver)(nil)
 
-// NewApprover returns an approver that gives these answers, one per question in
-// order: see [Yes] and [No]. Questions about calls of one response come in any
-// order. A question without an answer is an error, which denies.
+// NewApprover returns an approver that gives these answers, one for each question, in
+// order: see [Yes] and [No]. The questions about calls of one response come in any order.
+// If there are more questions than answers, Approve returns an error, which denies the
+// call.
 func NewApprover(answers ...belay.Decision) *Approver {
 	return &Approver{answers: slices.Clone(answers)}
 }
 
-// Yes allows a call, in the name of "test".
+// Yes allows a call. The decision is made by "test".
 func Yes() belay.Decision { return belay.Decision{Allow: true, By: "test"} }
 
-// No denies a call for a reason, in the name of "test".
+// No denies a call with a reason. The decision is made by "test".
 func No(reason string) belay.Decision { return belay.Decision{By: "test", Reason: reason} }
 
-// Approve records the question and answers it.
+// Approve records the question and returns the next answer.
 func (a *Approver) Approve(_ context.Context, question belay.Question) (belay.Decision, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,8 +52,8 @@ func (a *Approver) Questions() []belay.Question {
 	return slices.Clone(a.questions)
 }
 
-// Asked asserts the tools that were asked about, in order. Without tools it
-// asserts that nothing was asked.
+// Asked asserts which tools the questions were about, in order. Without tools it asserts
+// that there were no questions.
 func (a *Approver) Asked(t testing.TB, tools ...string) {
 	t.Helper()
 	var got []string

@@ -21,8 +21,8 @@ func (turn *Turn) Ended(want belay.EndReason) {
 	}
 }
 
-// Failed asserts that the turn returned an error that contains text. An empty
-// text matches any error.
+// Failed asserts that the turn returned an error that contains text. An empty text matches
+// any error.
 func (turn *Turn) Failed(text string) {
 	turn.t.Helper()
 	turn.expected = true
@@ -33,8 +33,8 @@ func (turn *Turn) Failed(text string) {
 	}
 }
 
-// EndedBy asserts who ended a blocked turn, and that the reason contains
-// text. An empty text matches any reason.
+// EndedBy asserts who ended a blocked turn, and that the reason contains text. An empty
+// text matches any reason.
 func (turn *Turn) EndedBy(who, text string) {
 	turn.t.Helper()
 	if turn.By != who || !strings.Contains(turn.Why, text) {
@@ -50,12 +50,12 @@ func (turn *Turn) Said(text string) {
 	}
 }
 
-// Called asserts the calls that the model made, all of them and in order. Each is
-// a tool's name, or a name and the JSON of the input that the model gave:
+// Called asserts all calls that the model made, in order. Each string is the name of a
+// tool, or a name and the JSON of the input that the model sent:
 //
 //	turn.Called("read", `write {"path": "notes.md", "text": "milk"}`)
 //
-// Without calls it asserts that there were none.
+// Without arguments it asserts that there were no calls.
 func (turn *Turn) Called(calls ...string) {
 	turn.t.Helper()
 	got := turn.Calls()
@@ -84,8 +84,8 @@ func list(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// Rewritten asserts that a call of the tool was rewritten, who rewrote it last,
-// and that the final input is this JSON.
+// Rewritten asserts that a call of the tool was rewritten: by is who rewrote it last, and
+// input is the JSON of the final input.
 func (turn *Turn) Rewritten(tool, by, input string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a call of %s that %s rewrote to %s", tool, by, input), func(c *Call) bool {
@@ -94,8 +94,7 @@ func (turn *Turn) Rewritten(tool, by, input string) {
 	})
 }
 
-// Result asserts that a call of the tool succeeded, and that its result contains
-// text.
+// Result asserts that a call of the tool succeeded, and that its result contains text.
 func (turn *Turn) Result(tool, text string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a result of %s that says %q", tool, text), func(c *Call) bool {
@@ -103,8 +102,8 @@ func (turn *Turn) Result(tool, text string) {
 	})
 }
 
-// ResultFailed asserts that a call of the tool failed, with which class, and
-// that its result contains text. An empty class or text matches any.
+// ResultFailed asserts that a call of the tool failed with this class, and that its result
+// contains text. An empty class or text matches any.
 func (turn *Turn) ResultFailed(tool string, class belay.ResultClass, text string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a failure of %s with the class %q that says %q", tool, class, text), func(c *Call) bool {
@@ -112,9 +111,9 @@ func (turn *Turn) ResultFailed(tool string, class belay.ResultClass, text string
 	})
 }
 
-// Denied asserts that a call of the tool was denied, by which hook, person,
-// interceptor or rule of the floor, and that the reason contains text. An empty
-// name or text matches any.
+// Denied asserts that a call of the tool was denied, and that the reason contains text. by
+// is the hook, person, interceptor or rule of the floor that denied it. An empty by or text
+// matches any.
 func (turn *Turn) Denied(tool, by, text string) {
 	turn.t.Helper()
 	start := "Denied by "
@@ -126,7 +125,7 @@ func (turn *Turn) Denied(tool, by, text string) {
 	})
 }
 
-// some asserts that a call of a tool matches.
+// some asserts that at least one call of a tool matches.
 func (turn *Turn) some(tool, want string, is func(*Call) bool) {
 	turn.t.Helper()
 	var got []string
@@ -146,7 +145,7 @@ func (turn *Turn) some(tool, want string, is func(*Call) bool) {
 	turn.failf("want %s, got: %s", want, strings.Join(got, "; "))
 }
 
-// describe returns the result of a call in one line.
+// describe returns a call and its result in one line.
 func describe(c *Call) string {
 	text := fmt.Sprintf("%s %s", c.Tool, c.Ran())
 	if len(c.RewrittenBy) > 0 {
@@ -162,8 +161,8 @@ func describe(c *Call) string {
 	}
 }
 
-// Reminded asserts that the model got reminders with each of these texts in this
-// turn. Without texts it asserts that it got no reminders.
+// Reminded asserts that each of these texts was in a reminder that the model got in this
+// turn. Without texts it asserts that the model got no reminders.
 func (turn *Turn) Reminded(texts ...string) {
 	turn.t.Helper()
 	if problem := missing(turn.Reminders(), texts); problem != "" {
@@ -171,8 +170,8 @@ func (turn *Turn) Reminded(texts ...string) {
 	}
 }
 
-// missing returns which texts are in no reminder, or that there are unexpected
-// reminders.
+// missing returns a message if a text is in no reminder, or if there are reminders but no
+// texts. Otherwise it returns "".
 func missing(got, texts []string) string {
 	if len(texts) == 0 && len(got) > 0 {
 		return fmt.Sprintf("want no reminders, got %q", got)
@@ -185,8 +184,8 @@ func missing(got, texts []string) string {
 	return ""
 }
 
-// Emitted asserts that there were events of these kinds in this order, with any
-// others between them.
+// Emitted asserts that there were events of these kinds in this order. Other events may
+// come between them.
 func (turn *Turn) Emitted(kinds ...belay.EventKind) {
 	turn.t.Helper()
 	var got []belay.EventKind
@@ -203,8 +202,7 @@ func (turn *Turn) Emitted(kinds ...belay.EventKind) {
 	}
 }
 
-// HookRan asserts that a subscription ran in this turn and that a run of it ended
-// in this state.
+// HookRan asserts that a run of this subscription in this turn ended in this state.
 func (turn *Turn) HookRan(subscription string, state hook.State) {
 	turn.t.Helper()
 	var got []string
@@ -244,7 +242,7 @@ func (turn *Turn) Diagnosed(code codes.Code) {
 	turn.failf("want the diagnostic %s, got %s", code, list(got))
 }
 
-// failf reports a failed assertion, with the whole turn.
+// failf reports a failed assertion and prints the whole turn.
 func (turn *Turn) failf(format string, args ...any) {
 	turn.t.Helper()
 	turn.t.Errorf("%s\n%s", fmt.Sprintf(format, args...), turn)

@@ -16,7 +16,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 		rule  string
 		holds func(turn *belaytest.Turn)
 		fails func(turn *belaytest.Turn)
-		says  []string // by the failure
+		says  []string // texts in the failure
 	}{
 		{
 			"Ended wants the reason",
@@ -220,7 +220,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 	}
 }
 
-// Reminders of a second turn differ from those of the first.
+// The reminders of the second turn differ from those of the first.
 func TestRemindersAreThoseOfTheTurn(t *testing.T) {
 	t.Parallel()
 	agent := belaytest.New(t, belaytest.Script(belaytest.Says("one"), belaytest.Says("two")), &belay.Options{

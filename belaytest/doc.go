@@ -1,5 +1,5 @@
-// Package belaytest is the test kit for agents: a model that plays a script, turns
-// that cannot hang, and assertions that say what happened.
+// Package belaytest is the test kit for agents. It has a model that plays a script, turns
+// with a timeout, and assertions that print what happened.
 //
 // # Usage
 //
@@ -20,45 +20,43 @@
 //		write.Ran(t) // never
 //	}
 //
-// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked one,
-// and [Agent.Take] reads any other stream. The returned [Turn] has assertions about
-// its end, the calls and their results, denials, reminders and hooks; [Turn.Request]
-// is the request to the model. [Agent.Golden] compares a whole conversation with a
-// file.
+// [Agent.Say] runs a turn and waits for its end. [Agent.Resume] resumes a parked turn.
+// [Agent.Take] reads any other stream. The returned [Turn] has assertions about its end,
+// the calls and their results, denials, reminders and hooks. [Turn.Request] returns a
+// request to the model. [Agent.Golden] compares a whole conversation with a file.
 //
-// [NewTool] makes a tool that records its calls and answers from a list.
-// [NewApprover] makes a person who answers from one.
+// [NewTool] makes a tool that records its calls and answers from a list. [NewApprover]
+// makes an approver that answers from a list.
 //
-// Three things are checked automatically: after each turn, that the transcript and
-// every request are well-formed, as [WellFormed] defines it, and at the end of the
-// test, that the script was played to its end and that no goroutine of a turn is
-// left.
+// The kit checks three things automatically:
 //
-// Missing options get defaults for tests: a store in memory that keeps the records of
-// hooks, a temporary directory for long results, and no pause before a failed attempt
-// is repeated.
+//   - after each turn: the transcript and every request are well-formed, see [WellFormed]
+//   - at the end of the test: all steps of the script were played
+//   - at the end of the test: no goroutine of a turn is left
+//
+// Options that are not set get defaults for tests: a store in memory that keeps the records
+// of hook runs, a temporary directory for long results, and almost no pause before a retry.
 //
 // # Concurrency
 //
-// An Agent belongs to the goroutine of its test and runs one turn at a time; parallel
-// tests need their own agents. A Tool and an Approver are safe for concurrent use, as
-// the loop needs them to be.
+// Use an Agent only on the goroutine of its test. It runs one turn at a time, so parallel
+// tests need their own agents. A Tool and an Approver are safe for concurrent use.
 //
-// A turn can run in a testing/synctest bubble if its agent was made there.
+// A turn can run in a testing/synctest bubble if its agent was made in the same bubble.
 //
 // # Errors
 //
-// A failed assertion is an error of the test, which continues. Its message shows the
-// expected and the actual value, and the whole turn. Fatal problems end the test: an
-// agent that cannot be made, a turn that ignores its cancellation, a request that was
-// never sent.
+// A failed assertion is an error of the test, and the test continues. The message shows the
+// expected value, the actual value and the whole turn. Some problems end the test at once:
+// for example, New fails, a turn ignores its cancellation, or the test asks for a request
+// that was never sent.
 //
-// A turn in which the runtime fails also fails the test, unless it asserts
-// [Turn.Failed] or that the turn ended in an error or was aborted.
+// If the runtime fails in a turn, the test fails too, unless it calls [Turn.Failed], or
+// calls [Turn.Ended] with belay.EndError or belay.EndAborted.
 //
 // # Testing
 //
-// Hooks alone are tested with hook/hooktest, and stores and models with the suites in
-// store/storetest and provider/providertest. Set BELAYTEST_UPDATE=1 in the
-// environment to accept new golden files.
+// To test only hooks, use hook/hooktest. To test stores and models, use the suites in
+// store/storetest and provider/providertest. Set BELAYTEST_UPDATE=1 in the environment to
+// write golden files.
 package belaytest

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// printer replaces the *testing.T of a real test: it prints what would fail.
+// printer replaces the *testing.T of a real test. It prints the failures.
 type printer struct{ testing.TB }
 
 func (printer) Helper()                  {}
@@ -25,10 +25,10 @@ func (printer) Errorf(format string, args ...any) {
 	fmt.Println("FAIL:", message)
 }
 
-// A hook is tested in a conversation: the script defines what the model does,
-// and the assertions what must happen.
+// Test a hook in a conversation: the script says what the model does, and the assertions
+// say what must happen.
 func Example() {
-	var t printer // in a test: the *testing.T
+	var t printer // in a real test this is the *testing.T
 
 	// docs:begin turn
 	write := belaytest.NewTool("write", "written")
@@ -67,7 +67,7 @@ func Example() {
 
 // Each request to the model can be checked.
 func ExampleTurn_Request() {
-	var t printer // in a test: the *testing.T
+	var t printer // in a real test this is the *testing.T
 
 	agent := belaytest.New(t, belaytest.Script(
 		belaytest.Calls("read", `{"path": "notes.md"}`),

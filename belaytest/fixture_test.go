@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pretend replaces the test of a user: it keeps the failures.
+// pretend replaces the testing.TB of a user's test. It records the failures.
 type pretend struct {
 	testing.TB
 
@@ -56,14 +56,13 @@ func (p *pretend) Failed() bool {
 	return len(p.errors) > 0
 }
 
-// failures runs a test to its end, like package testing, and returns its
-// failures.
+// failures runs a test to its end, like package testing, and returns the failures.
 func failures(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pretend{TB: t, ctx: ctx}
 	done := make(chan struct{})
-	go func() { // this function waits for it
+	go func() { // failures waits for this goroutine
 		defer close(done)
 		test(p)
 	}()
@@ -75,8 +74,8 @@ func failures(t *testing.T, test func(t testing.TB)) string {
 	return strings.Join(p.errors, "\n")
 }
 
-// wantFailure asserts that a test fails with these texts, in order; without
-// texts, that it does not fail.
+// wantFailure asserts that a failure contains these texts, in order. Without texts it
+// asserts that there is no failure.
 func wantFailure(t *testing.T, got string, says ...string) {
 	t.Helper()
 	if len(says) == 0 {
@@ -109,7 +108,7 @@ var cleanPaths = belay.ToolPre.On("clean-paths", func(_ context.Context, call be
 	return belay.RewriteInput(pathInput{path.Clean(in.Path)})
 }, &hook.Options{Capabilities: hook.CanRewriteInput})
 
-// noProd keeps writers out of production.
+// noProd denies writes to production.
 var noProd = belay.ToolPre.On("no-prod", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var in pathInput
 	if err := call.Decode(&in); err != nil {
@@ -121,12 +120,13 @@ var noProd = belay.ToolPre.On("no-prod", func(_ context.Context, call belay.Tool
 	return belay.Pass, nil
 }, &hook.Options{Match: hook.Match{Tools: []string{"write"}}})
 
-// after is a gate that is not called for calls that noProd denies.
+// after is a gate that runs after noProd. It is not called if noProd denies.
 var after = belay.ToolPre.On("after", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 	return belay.Pass, nil
 }, &hook.Options{After: []string{"no-prod"}, Match: hook.Match{Tools: []string{"write"}}})
 
-// friday adds a reminder, and fails as often as it is called at the end.
+// friday returns two hooks: one adds a reminder, and one always fails at the end of the
+// turn.
 func friday() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("friday", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
@@ -138,7 +138,7 @@ func friday() []hook.Subscription {
 	}
 }
 
-// conversation is a turn with every kind of content.
+// conversation runs a turn with every kind of content.
 func conversation(t testing.TB) (*belaytest.Agent, *belaytest.Turn) {
 	t.Helper()
 	lost := belaytest.NewTool("lost")

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// label marks the goroutines of turns. A goroutine inherits the label of its
-// creator, so tools and hooks have it too, and parallel tests do not see each
-// other's.
+// label is the pprof label of goroutines of turns. A goroutine inherits the label, so
+// goroutines of tools and hooks have it too. The value is the agent's tag, so that parallel
+// tests do not see each other's goroutines.
 const label = "belaytest"
 
 var tags atomic.Int64
 
-// newTag makes the mark of one agent.
+// newTag returns a new tag for an agent.
 func newTag() string { return "agent-" + strconv.FormatInt(tags.Add(1), 10) }
 
-// tagged runs f with marked goroutines.
+// tagged runs do. Goroutines that do starts have the tag.
 func tagged(ctx context.Context, tag string, do func()) {
 	pprof.Do(ctx, pprof.Labels(label, tag), func(context.Context) { do() })
 }
 
-// leaked returns the stacks of marked goroutines, after waiting for those that
-// are ending.
+// leaked returns the stacks of goroutines with the tag. It first waits a short time for
+// goroutines that are ending.
 func leaked(ctx context.Context, tag string) string {
 	const first, last = time.Millisecond, 500 * time.Millisecond
 	for pause := first; ; pause *= 2 {
@@ -45,7 +45,7 @@ func leaked(ctx context.Context, tag string) string {
 	}
 }
 
-// goroutines lists the marked goroutines, grouped by their stacks.
+// goroutines returns the stacks of goroutines with the tag.
 func goroutines(tag string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

@@ -16,8 +16,8 @@ type Request struct {
 	number int
 }
 
-// Request returns the nth request of the turn, counted from 1; -1 is the last,
-// -2 the one before it. It ends the test if there was no such request.
+// Request returns the nth request of the turn, counted from 1. -1 is the last request, -2
+// the one before it. If there is no such request, the test ends.
 func (turn *Turn) Request(n int) *Request {
 	turn.t.Helper()
 	at := n - 1
@@ -39,7 +39,7 @@ func (r *Request) SystemSays(text string) {
 	}
 }
 
-// UserSays asserts that the newest message of the user contains text.
+// UserSays asserts that the user's last message contains text.
 func (r *Request) UserSays(text string) {
 	r.turn.t.Helper()
 	got := ""
@@ -54,8 +54,8 @@ func (r *Request) UserSays(text string) {
 	}
 }
 
-// Offers asserts which tools the model may call, in any order. Without names
-// it asserts that there are none.
+// Offers asserts which tools the model may call, in any order. Without names it asserts
+// that there are no tools.
 func (r *Request) Offers(tools ...string) {
 	r.turn.t.Helper()
 	var got []string
@@ -69,8 +69,8 @@ func (r *Request) Offers(tools ...string) {
 	}
 }
 
-// Reminds asserts that each of these texts is in a reminder of the request,
-// including those of earlier turns. Without texts it asserts that there are no
+// Reminds asserts that each of these texts is in a reminder of the request. The request
+// also has the reminders of earlier turns. Without texts it asserts that there are no
 // reminders.
 func (r *Request) Reminds(texts ...string) {
 	r.turn.t.Helper()
@@ -83,7 +83,7 @@ func (r *Request) Reminds(texts ...string) {
 	}
 }
 
-// failf reports a failed assertion, with the whole request.
+// failf reports a failed assertion and prints the whole request.
 func (r *Request) failf(format string, args ...any) {
 	r.turn.t.Helper()
 	r.turn.t.Errorf("request %d: %s\n--- its messages\n%s", r.number, fmt.Sprintf(format, args...), Render(r.Messages))

@@ -10,15 +10,16 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Tool is a tool that records its calls and answers from a list. Make one with
-// [NewTool], and set its fields before an agent has it.
+// Tool is a tool that records its calls and answers from a list. Make one with [NewTool].
+// Set its fields before you give it to an agent.
 type Tool struct {
-	// Description and Schema are for the model. Schema defaults to any object.
+	// Description and Schema are for the model. Schema defaults to a schema that accepts
+	// any object.
 	Description string
 	Schema      json.RawMessage
-	// How defines how it runs.
+	// How says how the tool runs.
 	How belay.ToolTraits
-	// Answer answers instead of the list. Calls are numbered from 1, in the order
+	// Answer is called instead of using the list. Calls are numbered from 1, in the order
 	// in which they start.
 	Answer func(ctx context.Context, call *belay.Invocation, number int) (belay.Result, error)
 
@@ -31,8 +32,8 @@ type Tool struct {
 
 var _ belay.TraitTool = (*Tool)(nil)
 
-// NewTool makes a tool that returns these results, one for each call, and then
-// the last one again. Without results it returns "ok".
+// NewTool makes a tool that returns these results, one for each call. After the last result
+// it returns that result again. Without results it returns "ok".
 func NewTool(name string, results ...string) *Tool {
 	return &Tool{name: name, results: slices.Clone(results), Description: "A tool for tests."}
 }
@@ -42,7 +43,7 @@ func (tool *Tool) Declaration() belay.ToolDeclaration {
 	return belay.ToolDeclaration{Name: tool.name, Description: tool.Description, InputSchema: tool.Schema}
 }
 
-// Traits returns how the tool runs.
+// Traits returns the field How.
 func (tool *Tool) Traits() belay.ToolTraits { return tool.How }
 
 // Call records the call and returns its result.
@@ -61,16 +62,15 @@ func (tool *Tool) Call(ctx context.Context, call *belay.Invocation) (belay.Resul
 	}
 }
 
-// Calls returns the calls that reached the tool, in the order in which they
-// started.
+// Calls returns the calls that the tool got, in the order in which they started.
 func (tool *Tool) Calls() []belay.Invocation {
 	tool.mu.Lock()
 	defer tool.mu.Unlock()
 	return slices.Clone(tool.calls)
 }
 
-// Ran asserts the inputs that the tool ran with, as JSON, in the order in
-// which the calls started. Without inputs it asserts that it never ran.
+// Ran asserts the inputs of the calls that the tool got, as JSON, in the order in which
+// they started. Without inputs it asserts that the tool never ran.
 func (tool *Tool) Ran(t testing.TB, inputs ...string) {
 	t.Helper()
 	calls := tool.Calls()

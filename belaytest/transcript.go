@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Render returns messages as text for people and for golden files: the kind of
-// each, with its parts indented below. It leaves out values that differ from run
-// to run: times and the ids of turns.
+// Render returns messages as text for people and for golden files. Each message begins with
+// its kind, and its parts are indented below. Render leaves out times and ids of turns,
+// because they differ from run to run.
 //
 //	user
 //	  What is to do?
@@ -78,8 +78,8 @@ func renderPart(p *belay.Part) string {
 	}
 }
 
-// paragraph writes text with an indentation of two spaces, and of four for
-// continued lines.
+// paragraph writes text. It indents the first line by two spaces and the other lines by
+// four.
 func paragraph(b *strings.Builder, text string) {
 	first, rest, more := strings.Cut(strings.TrimRight(text, "\n"), "\n")
 	b.WriteString(strings.TrimRight("  "+first, " ") + "\n")
@@ -91,9 +91,8 @@ func paragraph(b *strings.Builder, text string) {
 	}
 }
 
-// updateVariable makes Golden write files. It is an environment variable and not
-// a flag, because a package that declares flags changes the command line of every
-// program it is linked into.
+// updateVariable is the environment variable that makes Golden write files. It is not a
+// flag, because flags of this package would become flags of every program that imports it.
 const updateVariable = "BELAYTEST_UPDATE"
 
 // golden compares text with a file.
@@ -114,7 +113,7 @@ func golden(t testing.TB, path, got string) {
 		t.Fatalf("belaytest: the golden file cannot be read: %v", err)
 		return
 	}
-	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // some checkouts convert line ends
+	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // Git may have converted the line ends
 	if want != got {
 		t.Errorf("the transcript differs from %s%s\nIf the change is intended, accept it by running the test with %s=1. It is now:\n%s",
 			path, firstDifference(want, got), updateVariable, got)

@@ -15,30 +15,29 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Turn is a turn that has ended or is parked, with everything that is known
-// about it. Its methods are assertions; use its fields for other checks.
+// Turn is a turn that has ended or is parked. Most of its methods are assertions. Use its
+// fields for other checks.
 type Turn struct {
-	// Turn is the result of the turn. It is empty if the turn was rejected before
-	// it began.
+	// Turn is the result of the turn. It is empty if the turn was refused before it began.
 	belay.Turn
 
-	// Err is the error at the end of the stream: the runtime failed, or the turn
-	// was aborted.
+	// Err is the error at the end of the stream. It is set if the runtime failed or the
+	// turn was aborted.
 	Err error
 	// Events are the streamed events.
 	Events []belay.Event
 	// Requests are the requests to the model, including failed attempts and
 	// summaries.
 	Requests []belay.Request
-	// Messages are the messages that the turn added to the transcript. A turn
-	// that was parked and resumed has those of both parts.
+	// Messages are the messages that the turn added to the transcript. For a resumed turn,
+	// these are also the messages from before it was parked.
 	Messages []*belay.Message
 
 	agent    *Agent
 	t        testing.TB
 	session  string
 	began    time.Time
-	from     int  // number of its first request
+	from     int  // the index of the turn's first request
 	expected bool // the test expects the error
 }
 
@@ -57,8 +56,8 @@ func (turn *Turn) read(stream iter.Seq2[belay.Event, error]) {
 	}
 }
 
-// Decide decides everything that the parked turn waits for, as [Yes] and [No] do.
-// [Agent.Resume] then continues.
+// Decide makes the same decision about all approvals that the parked turn waits for. Make
+// the decision with [Yes] or [No], and call [Agent.Resume] to continue.
 func (turn *Turn) Decide(answer belay.Decision) {
 	turn.t.Helper()
 	asked := slices.DeleteFunc(slices.Clone(turn.Waits), func(wait belay.Question) bool { return wait.Wait != "" })
@@ -73,14 +72,14 @@ func (turn *Turn) Decide(answer belay.Decision) {
 	}
 }
 
-// Call is a tool call of the model, and its result.
+// Call is a tool call of the model, with its result.
 type Call struct {
 	belay.CallPart
 	// Result is nil while the call is parked.
 	Result *belay.Result
 }
 
-// Ran is the input that was checked, and that the tool ran with if it ran.
+// Ran returns the final input of the call. If the tool ran, it got this input.
 func (c *Call) Ran() json.RawMessage {
 	if c.Final != nil {
 		return c.Final
@@ -88,10 +87,10 @@ func (c *Call) Ran() json.RawMessage {
 	return c.Input
 }
 
-// Calls returns the calls of the turn, in the order of the model.
+// Calls returns the calls of the turn, in the order in which the model made them.
 func (turn *Turn) Calls() []Call {
 	var calls []Call
-	open := 0 // the first call of the last response
+	open := 0 // the index of the first call of the last response
 	for _, m := range turn.Messages {
 		if m.Role == belay.RoleAssistant {
 			open = len(calls)
@@ -112,14 +111,14 @@ func (turn *Turn) Calls() []Call {
 	return calls
 }
 
-// Reminders returns the reminders that the model got in this turn, in order,
-// each once and without the element around it.
+// Reminders returns the reminders that the model got in this turn, in order and without
+// repetitions. The texts are without the element <system-reminder>.
 func (turn *Turn) Reminders() []string {
 	var all []string
 	for i := range turn.Requests {
 		for _, m := range turn.Requests[i].Messages {
 			if m.Turn != "" && m.Turn != turn.ID {
-				continue // it is from an earlier turn
+				continue // the message is from an earlier turn
 			}
 			for _, text := range reminders(m) {
 				if !slices.Contains(all, text) {
@@ -131,8 +130,7 @@ func (turn *Turn) Reminders() []string {
 	return all
 }
 
-// reminders returns the reminders in a message, without the elements around
-// them.
+// reminders returns the reminders in a message, without the element <system-reminder>.
 func reminders(m *belay.Message) []string {
 	var all []string
 	for i := range m.Parts {
@@ -149,9 +147,9 @@ func (turn *Turn) EventsOf(kind belay.EventKind) []belay.Event {
 	return slices.DeleteFunc(slices.Clone(turn.Events), func(e belay.Event) bool { return e.Kind != kind })
 }
 
-// Runs returns the records of the turn's hooks so far, oldest first, and those of
-// session.start if it opened the session. It ends the test if the agent's journal
-// cannot be read.
+// Runs returns the records of the turn's hook runs so far, oldest first. If the turn opened
+// the session, they include the runs of session.start. If the agent's journal cannot be
+// read, the test ends.
 func (turn *Turn) Runs() []hook.Run {
 	turn.t.Helper()
 	if turn.agent.journal == nil {
@@ -203,7 +201,7 @@ func (turn *Turn) String() string {
 	return b.String()
 }
 
-// ending returns how the turn ended.
+// ending says how the turn ended, for messages.
 func (turn *Turn) ending() string {
 	var b strings.Builder
 	if turn.Reason == "" {
@@ -226,11 +224,11 @@ func (turn *Turn) ending() string {
 // sameJSON reports whether two texts are the same JSON value.
 func sameJSON(a, b []byte) bool { return canonical(a) == canonical(b) }
 
-// canonical returns JSON without white space and with sorted keys. Other text
-// stays as it is.
+// canonical returns JSON without white space and with sorted keys. It returns other text
+// unchanged.
 func canonical(data []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber() // so that the spelling of numbers is kept
+	decoder.UseNumber() // keep numbers as they are written
 	var value any
 	if !json.Valid(data) || decoder.Decode(&value) != nil {
 		return string(data)

@@ -10,23 +10,21 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// WellFormed returns what is wrong with a transcript, or with the messages of a
-// request, or nil:
+// WellFormed returns nil if a transcript, or the messages of a request, follow these rules.
+// Otherwise it returns what is wrong:
 //
-//   - stored messages are numbered without a gap;
-//   - the kind of each message fits its role, and its parts fit its
-//     kind;
-//   - the calls of a response have unique ids and inputs that are JSON
-//     objects;
-//   - each call is answered once, by a result in the next message, in the
-//     order of the calls, and no result is without its call.
+//   - stored messages are numbered without a gap
+//   - the kind of each message fits its role, and its parts fit its kind
+//   - the calls of a response have unique ids, and their inputs are JSON objects
+//   - the message after a response has one result for each call, in the order of the calls, and
+//     no other results
 //
-// The messages of a session whose turn is parked are not well-formed yet.
+// While a turn is parked, its session is not well-formed.
 func WellFormed(messages []*belay.Message) error {
 	var problems []error
-	var open []*belay.CallPart                            // of the last response
-	numbered := len(messages) > 0 && messages[0].Seq == 1 // otherwise a summary replaces the earlier messages
-	stored := int64(0)                                    // number of the last stored message
+	var open []*belay.CallPart                            // the calls of the last response
+	numbered := len(messages) > 0 && messages[0].Seq == 1 // otherwise the messages begin with a summary
+	stored := int64(0)                                    // the number of the last stored message
 	for i, m := range messages {
 		report := func(format string, args ...any) {
 			problems = append(problems, fmt.Errorf("message %d (%s): %s", i+1, m.Kind, fmt.Sprintf(format, args...)))
@@ -59,7 +57,7 @@ func WellFormed(messages []*belay.Message) error {
 	return errors.Join(problems...)
 }
 
-// answered removes the last response of a parked turn, and later messages.
+// answered removes the last response of a parked turn, and all messages after it.
 func answered(messages []*belay.Message) []*belay.Message {
 	for i, m := range slices.Backward(messages) {
 		if m.Kind == belay.KindResults {
@@ -72,7 +70,7 @@ func answered(messages []*belay.Message) []*belay.Message {
 	return messages
 }
 
-// partsOf are the types of parts that a kind of message can have.
+// partsOf lists the types of parts that each kind of message can have.
 var partsOf = map[belay.MessageKind][]belay.PartType{
 	belay.KindUser:       {belay.PartText, belay.PartMedia},
 	belay.KindAssistant:  {belay.PartText, belay.PartThinking, belay.PartMedia, belay.PartCall},
@@ -120,7 +118,8 @@ func shape(m *belay.Message) []string {
 	return problems
 }
 
-// answers returns how results differ from their calls.
+// answers returns how the results in a message differ from the calls. It returns "" if they
+// match.
 func answers(calls []*belay.CallPart, m *belay.Message) string {
 	var got []string
 	for i := range m.Parts {

@@ -35,7 +35,7 @@ func TestWellFormed(t *testing.T) {
 	for _, test := range []struct {
 		rule     string
 		messages []*belay.Message
-		says     string // nothing if it is well-formed
+		says     string // empty if the messages are well-formed
 	}{
 		{"nothing is well-formed", nil, ""},
 		{"calls are answered in order", []*belay.Message{user, two, said(belay.KindResults, resulting("a", "read"), resulting("b", "write"))}, ""},

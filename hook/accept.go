@@ -8,7 +8,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// record writes the record of a run that is over.
+// record writes the record of a run that has ended, or of one that has started or was
+// queued.
 func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took int64, more *detail) *record {
 	r := d.room.next()
 	*r = record{
@@ -18,7 +19,7 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 	if d.fresh {
 		r.seq, d.fresh = d.rt.seq.Add(1), false
 	}
-	if len(d.started) > 0 && d.started[e.pos].seq != 0 { // its started record is replaced
+	if len(d.started) > 0 && d.started[e.pos].seq != 0 { // the new record replaces the started record
 		d.started[e.pos].mark(r)
 		d.started[e.pos].ended = true
 	}
@@ -65,7 +66,8 @@ func holds(c Condition, in any) (held bool, err error) {
 	return c.Holds(in)
 }
 
-// skip records that a handler was not called, if it would have been.
+// skip records that a handler was not called. A handler whose labels do not match the input
+// gets no record.
 func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
 	if m := e.match; m != nil {
 		for i := range m.labels {
@@ -80,7 +82,8 @@ func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
 	}
 	d.record(e, Skipped, d.mark, 0, more)
 	d.traceSkipped(e)
-	// If a rewriter was cancelled, the input that it should have rewritten stays hidden.
+	// Fail closed: if a rewriter was cancelled, nobody may see the input that it should
+	// have rewritten.
 	if d.stop < 0 && e.rewrites && !e.shadow && d.def.kind != Gate && e.sub.opts.Failure.mode == closed {
 		p := Problem{Phase: d.def.name, Subscription: e.sub.id, Rewrites: true, Code: codes.Canceled, Err: d.err}
 		if out, ok := d.closed(p); ok {
@@ -157,7 +160,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 }
 
 // refuse fails a run whose answer cannot be used as a whole. If the answer denies, the
-// denial counts in every failure mode, and only the rest of the answer is dropped.
+// denial counts in every failure mode, and refuse drops only the rest of the answer.
 func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out, ans *Answer, p Problem) {
 	denial, ok := d.denial(e, out, ans, p)
 	if !ok {
@@ -175,9 +178,11 @@ func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out
 }
 
 // denial returns an answer's denial without the rest of the answer. It reports false if the
-// answer does not deny. At a gate that fails open by default it also reports false if the
-// subscription is not allowed to deny: stopping there does harm, and a denial at
-// approval.request replaces a person's.
+// answer does not deny.
+//
+// A gate that fails open by default does so because a denial does harm there. An example is
+// approval.request, where a denial replaces the decision of a person. At such a gate,
+// denial also reports false if the subscription is not allowed to deny.
 func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Problem) (Out, bool) {
 	if d.def.kind != Gate || !ans.Severity.stops() {
 		return out, false
@@ -191,8 +196,9 @@ func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Pr
 	return bare, ok && (granted || d.def.failure == Closed)
 }
 
-// verdict asks the phase for the verdict of an answer alone. It reports false if the phase
-// has no Verdict, or one that panics or does not return the denial.
+// verdict returns the answer's verdict without its other contributions. It reports false if
+// the phase has no Verdict function, or if that function panics or does not return the
+// denial.
 func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
 	if d.def.Verdict == nil {
 		return out, false
@@ -207,7 +213,6 @@ func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
 	return bare, alone.Severity == ans.Severity && alone.uses()&^(CanBlock|CanApprove) == 0
 }
 
-// invalidAnswer returns the problem of an invalid output.
 func invalidAnswer(ans *Answer) Problem {
 	return Problem{Code: codes.OutputInvalid, Err: &SafeError{Code: codes.OutputInvalid, Message: "the answer is invalid: " + ans.Invalid}}
 }
@@ -236,9 +241,9 @@ func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, 
 	}
 }
 
-// unrecord removes the last record, so that it can be written again as a failure. The new
-// record gets its own number: the queue may have stored the first although it reported an
-// error. A run with evidence keeps its number: see asking.
+// unrecord removes the last record, so that the run can be recorded again as a failure. The
+// new record gets a new number, because the queue may have stored the first record although
+// it reported an error. A run with a started record keeps its number: see asking.
 func (d *dispatch[In, Out]) unrecord(rec *record) {
 	*rec = record{}
 	d.room.n--
@@ -256,7 +261,7 @@ func safeAudit(notes []Audit) []Audit {
 	return safe
 }
 
-// The details of runs that were not called are all the same.
+// These details are the same for every handler that was not called, so records share them.
 var (
 	skippedDetail  = &detail{class: codes.Skipped}
 	canceledDetail = &detail{class: codes.Canceled}

@@ -39,7 +39,7 @@ func TestDispatchOfAnInactivePhase(t *testing.T) {
 	t.Parallel()
 	rt := newRuntime(t, nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // Nobody is asked, so there is nothing to cancel.
+	cancel() // No handler is called, so the cancellation has no effect.
 	for _, s := range []*hook.Snapshot{nil, snapshot(t, rt)} {
 		out, err := gatePhase.Dispatch(ctx, s, write)
 		if err != nil || out.Input != write || out.Output.Severity != hook.SeverityPass || out.By != "" || out.Diagnostics != nil {
@@ -48,8 +48,8 @@ func TestDispatchOfAnInactivePhase(t *testing.T) {
 	}
 }
 
-// An inactive phase allocates nothing. Not parallel: allocations of other
-// tests would be counted.
+// An inactive phase allocates nothing. This test is not parallel, because it would count
+// the allocations of other tests.
 //
 // SPEC H-13
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above

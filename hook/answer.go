@@ -13,8 +13,9 @@ import (
 // Severity orders verdicts. The most severe verdict of a gate wins.
 type Severity uint8
 
-// The severities, from none to most severe. A gate with other words maps them to these:
-// "continue" at turn.stop is as severe as a denial, because it stops the end of the turn.
+// The severities, from none to most severe. A gate with other verdicts maps them to these:
+// "continue" at turn.stop is as severe as a denial, because it prevents the end of the
+// turn.
 const (
 	SeverityPass Severity = iota
 	SeverityAsk
@@ -37,7 +38,7 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return enumParse("severity", severityNames, s, text)
 }
 
-// stops reports whether later handlers in plan order must not start.
+// stops reports whether the verdict keeps later handlers in plan order from starting.
 func (s Severity) stops() bool { return s >= SeverityDeny }
 
 // Answer describes an [Output] to the runtime: its verdict and contributions. A nil or
@@ -45,10 +46,10 @@ func (s Severity) stops() bool { return s >= SeverityDeny }
 type Answer struct {
 	// Severity is the severity of a gate's verdict.
 	Severity Severity
-	// Parts are the contributions. Each needs its capability. The record keeps its kind,
-	// size and hash.
+	// Parts are the contributions. Each part needs its capability. The record keeps the
+	// kind, size and hash of each part.
 	Parts []Part
-	// Audit notes are stored in the record, if they are marked as safe.
+	// Audit notes are stored in the record. They must be safe to store: see [Audit].
 	Audit []Audit
 	// Jobs are scheduled together with the run's record.
 	Jobs []Job
@@ -104,7 +105,7 @@ type Audit struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Digest is what a record keeps about a contribution.
+// Digest describes a contribution in a record.
 type Digest struct {
 	Kind string `json:"kind"`
 	Hash string `json:"hash"` // sha256:…
@@ -123,12 +124,12 @@ func digest(parts []Part) []Digest {
 	return digests
 }
 
-// Merging is passed to a phase's merge rule.
+// Merging is the argument of a phase's merge rule.
 type Merging struct {
 	// From is the subscription whose answer is being merged.
 	From string
-	// Wins reports that the answer's verdict is more severe than all before it in plan
-	// order.
+	// Wins reports that the answer's verdict is more severe than the verdict of every
+	// earlier answer in plan order.
 	Wins bool
 	// Limits are the runtime's settings.
 	Limits Limits
@@ -146,7 +147,7 @@ func (m *Merging) Diagnose(code codes.Code, message string) {
 }
 
 // Limits limit what merged contributions may add to a prompt. Characters are code points. A
-// zero field means its default.
+// zero field means the field's default.
 type Limits struct {
 	ContextEntries    int // prompt context entries. Defaults to 16.
 	ContextCharacters int // characters of prompt context in all. Defaults to 12,000.
@@ -169,7 +170,7 @@ func (l Limits) defaults() Limits {
 	return l
 }
 
-// Scope is the place of something in a conversation.
+// Scope says where in a conversation something happens.
 type Scope struct {
 	Session string `json:"session,omitempty"`
 	Turn    string `json:"turn,omitempty"`
@@ -185,17 +186,17 @@ func (s Scope) String() string {
 }
 
 // Retry says when failed background work is retried. Only idempotent subscriptions and job
-// handlers may have one.
+// handlers may have a Retry.
 type Retry struct {
 	// Attempts is the maximum number of runs, including the first. Defaults to 1: no retry.
 	Attempts int `json:"attempts,omitempty"`
 	// Delay is the pause before the second attempt. Defaults to 1 s.
 	Delay time.Duration `json:"delay,omitempty"`
-	// Exponential doubles the pause each time.
+	// Exponential doubles the pause after each attempt.
 	Exponential bool `json:"exponential,omitempty"`
 	// Cap limits the pause. Defaults to 5 minutes.
 	Cap time.Duration `json:"cap,omitempty"`
-	// Jitter subtracts up to this part of the pause at random, 0 to 1.
+	// Jitter, from 0 to 1, subtracts a random part of the pause, at most this fraction.
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
@@ -215,7 +216,7 @@ func (r Retry) Pause(attempt int, random float64) time.Duration {
 	return pause - time.Duration(float64(pause)*r.Jitter*random)
 }
 
-// answerOf returns the answer of an output. If there is none, it returns an empty answer.
+// answerOf returns the answer of an output, or an empty answer if the output has none.
 func answerOf[Out Output](nilable bool, out Out) *Answer {
 	if !isNil(nilable, out) {
 		if ans := out.Answer(); ans != nil {
@@ -225,7 +226,7 @@ func answerOf[Out Output](nilable bool, out Out) *Answer {
 	return emptyAnswer
 }
 
-// emptyAnswer is shared and never written to.
+// emptyAnswer is shared: do not write to it.
 var emptyAnswer = new(Answer)
 
 func isNil[Out any](nilable bool, out Out) bool {

@@ -13,8 +13,7 @@ import (
 
 var errEscape = errors.New("the user pressed escape")
 
-// A cancelled turn calls no handler, and its gates deny, whatever the failure
-// mode.
+// If the turn is cancelled, no handler is called, and gates deny in every failure mode.
 //
 // SPEC H-10
 func TestCancelledContextAtAGate(t *testing.T) {
@@ -64,9 +63,8 @@ func TestCancelBetweenHandlers(t *testing.T) {
 	equal(t, "runs", brief(s.Take()), "a:completed b:skipped(hook.canceled) c:skipped(hook.canceled) a:skipped(hook.canceled)")
 }
 
-// A cancellation while a handler runs is a failure of that handler, and is
-// recorded as such. The gate denies, whatever the failure mode: the turn has
-// ended.
+// If the turn is cancelled while a handler runs, the handler has failed, and its record
+// says so. The gate denies in every failure mode, because the turn has ended.
 //
 // SPEC H-10, H-11
 func TestCancelDuringAHandler(t *testing.T) {
@@ -75,7 +73,7 @@ func TestCancelDuringAHandler(t *testing.T) {
 		for _, w := range ways {
 			for _, heeds := range []bool{true, false} {
 				if !heeds && w.name != "deadline" {
-					continue // They are waited for, so their answer counts.
+					continue // The dispatch waits for these handlers, so their answer counts.
 				}
 				t.Run(w.name+" "+failure.String(), func(t *testing.T) {
 					t.Parallel()
@@ -108,8 +106,8 @@ func TestCancelDuringAHandler(t *testing.T) {
 	}
 }
 
-// A handler whose own timeout has not passed is cancelled, not timed out, even
-// if an outer timeout ended the turn.
+// If an outer timeout ends the turn before the handler's own timeout, the handler was
+// cancelled. It did not time out.
 //
 // SPEC H-11, J-01
 func TestTimeoutFurtherOutIsACancel(t *testing.T) {
@@ -125,7 +123,7 @@ func TestTimeoutFurtherOutIsACancel(t *testing.T) {
 				install(t, rt,
 					collectPhase.On("inner", func(ctx context.Context, _ call) (findings, error) {
 						if inner.Execution == hook.Deadline {
-							time.Sleep(time.Minute) // It can be left behind.
+							time.Sleep(time.Minute) // This handler can be abandoned.
 						}
 						<-ctx.Done()
 						return findings{}, ctx.Err()
@@ -145,7 +143,7 @@ func TestTimeoutFurtherOutIsACancel(t *testing.T) {
 	}
 }
 
-// The records of a turn survive its abort.
+// The records of a turn are kept even if the turn is aborted.
 //
 // SPEC J-03
 func TestRecordsSurviveTheAbort(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Capability is a set of things that an answer may contribute. The constants are sets with
-// one element; join them with |.
+// Capability is a set of things that an answer may contribute. Each constant is a set with
+// one element. Join them with |.
 //
 // A subscription declares what it may contribute. The grants of its origin limit what it
 // may declare. If an answer contributes more, the run fails and the answer is dropped,
@@ -35,19 +35,19 @@ const (
 
 	capabilityEnd
 
-	// NoCapability declares that a subscription contributes nothing. The zero value means
-	// the phase's default.
+	// NoCapability declares that a subscription contributes nothing. The zero Capability
+	// means the phase's default.
 	NoCapability Capability = 1 << 31
 )
 
-// allCapabilities is every capability.
 const allCapabilities = capabilityEnd - 1
 
-// rewriting are the capabilities of handlers that run first, one at a time.
+// rewriting are the capabilities to rewrite. Handlers that have one run first, one at a
+// time.
 const rewriting = CanRewriteInput | CanRewriteOutput | CanRewritePrompt
 
-// exceptional capabilities are never part of a default: they change what others
-// contributed, or replace the model's or a person's answer.
+// exceptional capabilities are never part of a default, because they change the
+// contributions of others, or replace the answer of the model or of a person.
 const exceptional = rewriting | CanAnswer | CanApprove
 
 var capabilityNames = []string{
@@ -107,15 +107,15 @@ func ParseCapabilities(names ...string) (Capability, error) {
 	return set, nil
 }
 
-// OriginKind is who wrote something.
+// OriginKind says who wrote a hook or another thing.
 type OriginKind uint8
 
 const (
-	// OriginHost is Go code of the program itself. It is the default.
+	// OriginHost is the program's own Go code. It is the default.
 	OriginHost OriginKind = iota
 	// OriginOperator is the user's or the system's configuration.
 	OriginOperator
-	// OriginProject is a file in the repository the agent works on.
+	// OriginProject is a file in the repository that the agent works on.
 	OriginProject
 	// OriginSpace is an installed directory of hooks, skills and agents.
 	OriginSpace
@@ -155,8 +155,9 @@ func (o Origin) String() string {
 	return b.String()
 }
 
-// DefaultGrants returns what an origin may contribute by default: host and operator
-// everything; project and space may observe, deny, ask and add context.
+// DefaultGrants returns what an origin may contribute by default. Host and operator may
+// contribute everything. Project and space may observe, deny, ask, add context and add
+// audit notes.
 func DefaultGrants(o Origin) Capability {
 	switch o.Kind {
 	case OriginHost, OriginOperator:

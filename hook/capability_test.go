@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// The names are those that files and grants use.
+// These are the names that files and grants use.
 //
 // SPEC H-15
 func TestCapabilityNames(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCapabilitiesAreDeclaredWithinTheGrants(t *testing.T) {
 	}
 }
 
-// Denials are tested apart: they stand.
+// This test has no denials. Denials count even without the capability: see denial_test.go.
 //
 // SPEC H-15
 func TestAnswerBeyondTheCapabilitiesFailsWhole(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAnswerBeyondTheCapabilitiesFailsWhole(t *testing.T) {
 		rule    string
 		opts    hook.Options
 		says    verdict
-		missing string // none: it is accepted
+		missing string // empty: the answer is accepted
 	}{
 		{"what the phase allows is the default", hook.Options{}, verdict{Severity: hook.SeverityAsk, Context: []string{"c"}, Audit: []hook.Audit{{Code: "a"}}}, ""},
 		{"no opinion needs nothing", hook.Options{Capabilities: hook.NoCapability}, verdict{}, ""},
@@ -140,7 +140,8 @@ func TestAnswerBeyondTheCapabilitiesFailsWhole(t *testing.T) {
 	}
 }
 
-// A gate that answers beyond its capabilities denies like any gate that fails.
+// If an answer needs a capability that the gate's subscription lacks, the gate denies, as
+// after any other failure.
 //
 // SPEC H-10, H-15
 func TestCapabilityMissingAtAGateDenies(t *testing.T) {

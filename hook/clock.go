@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock returns the time and starts timers. It exists for tests: hooktest has one that a
-// test moves by hand. The default is the machine's clock.
+// Clock returns the time and starts timers. It exists for tests: hooktest has a clock that
+// a test moves by hand. The default is the machine's clock.
 type Clock interface {
 	// Now returns the current time.
 	Now() time.Time
@@ -15,8 +15,8 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// now returns the time since the runtime was made, in nanoseconds. It reads the machine's
-// clock without its wall time, which costs half as much.
+// now returns the time since the runtime was made, in nanoseconds. It reads only the
+// machine's monotonic clock, which costs half as much as time.Now.
 func (rt *Runtime) now() int64 {
 	if rt.clock == nil {
 		return int64(time.Since(rt.base))
@@ -24,7 +24,7 @@ func (rt *Runtime) now() int64 {
 	return int64(rt.clock.Now().Sub(rt.base))
 }
 
-// later returns the time d after at, or the maximum time.
+// later returns at plus d, or the maximum time if the sum overflows.
 func later(at int64, d time.Duration) int64 {
 	if sum := at + int64(d); sum >= at {
 		return sum
@@ -32,13 +32,13 @@ func later(at int64, d time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// wall converts a time of now into a time of day.
+// wall converts a result of now into a time of day.
 func (rt *Runtime) wall(at int64) time.Time {
 	return rt.base.Add(time.Duration(at + rt.drift.Load())).Round(0)
 }
 
-// setWall corrects what now cannot see: the machine slept, or its clock was set. It runs
-// once a turn.
+// setWall corrects the offset between now and the time of day: the machine may have slept,
+// or its clock may have been set. It runs once for each snapshot.
 func (rt *Runtime) setWall() {
 	if rt.clock != nil {
 		return

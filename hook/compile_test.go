@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// misuse is a program with two phases. What the cases put in place of BODY
-// decides whether it compiles.
+// misuse is a program with two phases. Each test case replaces BODY, and the result
+// compiles or not.
 const misuse = `package misuse
 
 import (
@@ -43,15 +43,15 @@ var _ = []any{beforeUpload, buildPrompt, judge, decorate, write}
 BODY
 `
 
-// An answer that a phase cannot use does not compile, so no handler can be
-// installed where its answer would be ignored.
+// An answer that a phase cannot use does not compile. So nobody can install a handler whose
+// answer would be ignored.
 //
 // SPEC H-01
 func TestWrongAnswerDoesNotCompile(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule, body string
-		want       []string // in the compiler's message; none: it compiles
+		want       []string // parts of the compiler's message; empty: the program compiles
 	}{
 		{
 			rule: "a handler that answers with its phase's output compiles",
@@ -103,8 +103,8 @@ func TestWrongAnswerDoesNotCompile(t *testing.T) {
 	}
 }
 
-// compile builds a package of one file in an overlay directory, and returns
-// the compiler's output.
+// compile builds a package with one file, using an overlay, and returns the compiler's
+// output.
 func compile(t *testing.T, src string) string {
 	t.Helper()
 	here, err := os.Getwd()

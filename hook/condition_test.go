@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// redactPhase is a collect phase whose handlers may rewrite the text. One that
-// fails closed withholds it.
+// redactPhase is a collect phase whose handlers may rewrite the text. If a handler fails
+// closed, the phase withholds the text.
 var redactPhase = hook.Define(hook.Definition[call, edit]{
 	Name: "test.redact", Kind: hook.Collect, Capabilities: hook.CanRewriteInput | hook.CanBlock, Labels: callLabels, Scope: callScope,
 	Merge: func(_ *hook.Merging, _, answer edit) edit { return answer },
@@ -24,7 +24,7 @@ var redactPhase = hook.Define(hook.Definition[call, edit]{
 	Closed: func(p hook.Problem) (edit, bool) { return edit{Text: "[withheld]"}, p.Rewrites },
 })
 
-// redactor makes a snapshot of one rewriter that fails closed.
+// redactor returns a snapshot with one rewriter that fails closed.
 func redactor(t testing.TB, match hook.Match) *hook.Snapshot {
 	t.Helper()
 	rt, err := hook.NewRuntime([]hook.AnyPhase{redactPhase}, nil)
@@ -35,15 +35,15 @@ func redactor(t testing.TB, match hook.Match) *hook.Snapshot {
 	return snapshot(t, rt)
 }
 
-// brokenCondition fails in one of three ways.
+// brokenCondition is a condition that fails: fail returns an error or panics.
 type brokenCondition struct{ fail func() error }
 
 func (brokenCondition) String() string                 { return "broken" }
 func (brokenCondition) Check(hook.AnyPhase, any) error { return nil }
 func (c brokenCondition) Holds(any) (bool, error)      { return false, c.fail() }
 
-// A broken condition must let nothing through: at a gate it counts as a match,
-// elsewhere it is a failure like any other.
+// A broken condition must let nothing through. At a gate it counts as a match. At other
+// phases it is a failure like any other.
 //
 // SPEC H-10
 func TestBrokenConditionFailsByMode(t *testing.T) {
@@ -76,8 +76,8 @@ func hasCode(err error, code codes.Code) bool {
 	return ok && failure.Code == code
 }
 
-// If a turn is cancelled, the input that a rewriter should have changed stays
-// hidden.
+// If a turn is cancelled, the phase withholds the input that a rewriter should have
+// changed.
 //
 // SPEC H-10
 func TestCancelledRewriterWithholds(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCancelledRewriterWithholds(t *testing.T) {
 	}
 }
 
-// If a condition ends the goroutine, no record is lost.
+// If a condition calls runtime.Goexit, no record is lost.
 //
 // SPEC H-12, J-01
 func TestGoexitInACondition(t *testing.T) {
@@ -113,7 +113,7 @@ func TestGoexitInACondition(t *testing.T) {
 			}()
 			<-done
 			equal(t, "the run before it", runOf(t, s.Take(), "a").State, hook.Completed)
-			dispatch(t, collectPhase, s, write) // The snapshot is still in order.
+			dispatch(t, collectPhase, s, write) // The snapshot is still usable.
 		})
 	}
 }

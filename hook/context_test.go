@@ -12,14 +12,14 @@ import (
 
 type key struct{}
 
-// inHandler runs look as the handler of a subscription, in a bubble.
+// inHandler calls look in the handler of a subscription. Call it in a synctest bubble.
 func inHandler(t *testing.T, parent context.Context, o hook.Options, look func(ctx context.Context)) { //nolint:revive // the parent is what the test is about
 	t.Helper()
 	rt := newRuntime(t, nil, observePhase.On("a", does[remark](func(ctx context.Context, _ call) { look(ctx) }), &o))
 	_, _ = observePhase.Dispatch(parent, snapshot(t, rt), write)
 }
 
-// eachWay runs a test in a bubble, for each way to run a handler.
+// eachWay runs a test in a synctest bubble, once for each entry of ways.
 func eachWay(t *testing.T, test func(t *testing.T, o hook.Options)) {
 	t.Helper()
 	for _, w := range ways {
@@ -49,7 +49,7 @@ func TestHandlerContextHasTheCallersValues(t *testing.T) {
 // SPEC H-11
 func TestHandlerContextKnowsItsDeadline(t *testing.T) {
 	t.Parallel()
-	for _, w := range ways[1:] { // An inline handler with a timeout is told when it is over.
+	for _, w := range ways[1:] { // The context of an inline handler has no deadline: it is cancelled after the timeout.
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestContextsDerivedFromAHandlersContextEndWithIt(t *testing.T) {
 				}
 			}
 			<-called
-			late := context.WithValue(ctx, key{}, 2) // Derived when it is over already.
+			late := context.WithValue(ctx, key{}, 2) // A context that is derived after the end.
 			after, cancelAfter := context.WithCancel(late)
 			defer cancelAfter()
 			<-after.Done()
@@ -140,8 +140,8 @@ func TestContextsDerivedFromAHandlersContextEndWithIt(t *testing.T) {
 	})
 }
 
-// Work that a handler started with its context ends when the handler has
-// returned.
+// The context of a handler ends when the handler returns. So work that the handler started
+// with this context ends too.
 //
 // SPEC H-11
 func TestHandlerContextEndsWithTheHandler(t *testing.T) {
@@ -160,8 +160,7 @@ func TestHandlerContextEndsWithTheHandler(t *testing.T) {
 	})
 }
 
-// A handler that does not use its context costs nothing, and still sees the
-// caller's cancellation.
+// The handler's context ends when the caller cancels its own context.
 //
 // SPEC H-11
 func TestHandlerContextFollowsTheCaller(t *testing.T) {

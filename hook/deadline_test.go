@@ -35,7 +35,7 @@ func TestLateAnswerIsNeverUsed(t *testing.T) {
 				o := test.opts
 				o.Timeout, o.Failure = time.Second, hook.Open
 				rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal}, gatePhase.On("late", func(context.Context, call) (verdict, error) {
-					time.Sleep(5 * time.Second) // It does not heed its context.
+					time.Sleep(5 * time.Second) // The handler ignores its context.
 					return verdict{Severity: hook.SeverityHalt, Context: []string{"late"}}, nil
 				}, &o))
 				s := rt.Snapshot()
@@ -45,7 +45,7 @@ func TestLateAnswerIsNeverUsed(t *testing.T) {
 				equal(t, "verdict", out.Output.Severity, hook.SeverityPass)
 				same(t, "context", out.Output.Context, nil)
 				same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.Timeout})
-				time.Sleep(time.Minute) // By now it has answered.
+				time.Sleep(time.Minute) // The handler has answered by now.
 				if err := s.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -59,7 +59,7 @@ func TestLateAnswerIsNeverUsed(t *testing.T) {
 	}
 }
 
-// An answer within the timeout is used, up to the last moment.
+// An answer counts if it arrives before the timeout, even one nanosecond before.
 //
 // SPEC H-11
 func TestDeadlineIsExact(t *testing.T) {
@@ -83,7 +83,7 @@ func TestDeadlineIsExact(t *testing.T) {
 	}
 }
 
-// Each handler of a stage has a deadline of its own.
+// Each handler of a stage has its own deadline.
 //
 // SPEC H-07, H-11
 func TestDeadlinesOfHandlersThatOverlap(t *testing.T) {
@@ -106,7 +106,7 @@ func TestDeadlinesOfHandlersThatOverlap(t *testing.T) {
 	})
 }
 
-// A dispatch that ends early does not disturb a later one.
+// A dispatch that ends early does not affect the timeouts of the next dispatch.
 //
 // SPEC H-11, H-12
 func TestDeadlinesOfOneDispatchAfterTheOther(t *testing.T) {
@@ -138,8 +138,8 @@ func TestDeadlinesOfOneDispatchAfterTheOther(t *testing.T) {
 	})
 }
 
-// The input, answer and result of a run are its own, although the runtime
-// reuses its memory. So is its context, which the handler may keep.
+// The runtime reuses the memory of runs. Still, no run sees the input, the answer or the
+// result of another run. A handler may keep its context.
 //
 // SPEC H-08, H-11, H-12
 func TestRunsShareNothing(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRunsShareNothing(t *testing.T) {
 		} {
 			handle = step.handle
 			out := dispatch(t, collectPhase, s, write)
-			synctest.Wait() // An abandoned handler has kept its context.
+			synctest.Wait() // The abandoned handler has now stored its context.
 			equal(t, fmt.Sprintf("notes of dispatch %d", i), strings.Join(out.Output.Notes, " "), step.notes)
 			equal(t, fmt.Sprintf("class of dispatch %d", i), runOf(t, s.Take(), "a").Class, step.code)
 			for k, ctx := range kept {
@@ -200,7 +200,7 @@ func TestLargestTimeoutDoesNotOverflow(t *testing.T) {
 				o := w.opts
 				o.Timeout = math.MaxInt64
 				rt := newRuntime(t, nil, collectPhase.On("a", slowly(time.Second, "a"), &o))
-				time.Sleep(time.Minute) // Now and the timeout are too much together.
+				time.Sleep(time.Minute) // The current time plus the timeout overflows.
 				same(t, "notes", dispatch(t, collectPhase, snapshot(t, rt), write).Output.Notes, []string{"a"})
 			})
 		})
@@ -299,7 +299,7 @@ func TestQuarantine(t *testing.T) {
 					equal(t, "runs in quarantine", brief(s.Take()), "other:completed stuck:failed(hook.quarantined)")
 				}
 				equal(t, "started", int(started.Load()), limit)
-				release <- struct{}{} // One of them returns.
+				release <- struct{}{} // One abandoned run returns.
 				synctest.Wait()
 				same(t, "diagnostics after one returned", codesOf(dispatch(t, gatePhase, s, write).Diagnostics), []codes.Code{codes.Timeout})
 				equal(t, "started", int(started.Load()), limit+1)
@@ -311,7 +311,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// Runs that were abandoned because the turn was cancelled count, too.
+// Runs that were abandoned because the turn was cancelled also count for the quarantine.
 //
 // SPEC H-11
 func TestQuarantineCountsCancelledRuns(t *testing.T) {

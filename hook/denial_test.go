@@ -14,7 +14,7 @@ var modes = map[string]hook.Failure{
 	"closed": hook.Closed, "open": hook.Open, "fallback": gatePhase.Fallback(verdict{}),
 }
 
-// A denial counts, whatever else is wrong with its answer.
+// A denial counts, even if another part of its answer is invalid.
 //
 // SPEC H-15, C-03
 func TestADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
@@ -73,7 +73,7 @@ func TestADenialStandsIfItsRewritingCannotBeApplied(t *testing.T) {
 		for _, failure := range []hook.Failure{hook.Open, hook.Closed, rewritePhase.Fallback(edit{})} {
 			rt := newRuntime(t, nil, rewritePhase.On("a", says(edit{Severity: hook.SeverityHalt, Text: text}), rewriter(hook.Options{Capabilities: hook.CanBlock, Failure: failure})))
 			out := dispatch(t, rewritePhase, snapshot(t, rt), write)
-			// This phase has no Verdict, so its answer for failures stands: it denies.
+			// This phase has no Verdict, so its Closed answer is used, which denies.
 			equal(t, "severity, "+text+", "+failure.String(), out.Output.Severity, hook.SeverityDeny)
 			equal(t, "text, "+text, out.Input.text, write.text)
 			same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.OutputInvalid})
@@ -81,7 +81,8 @@ func TestADenialStandsIfItsRewritingCannotBeApplied(t *testing.T) {
 	}
 }
 
-// An invalid answer without a denial is dropped, and a shadow changes nothing.
+// If an invalid answer has no denial, the whole answer is dropped. In shadow mode, Belay
+// records the answer and ignores it.
 //
 // SPEC H-15, H-21
 func TestOnlyADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
@@ -104,8 +105,8 @@ func TestOnlyADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
 
 var sayDeny = says(verdict{Severity: hook.SeverityDeny, Context: []string{"c"}})
 
-// A gate that fails open by default does harm when it stops: there a denial needs its
-// capability.
+// A gate fails open by default if a denial does harm there. At such a gate, a denial needs
+// its capability.
 //
 // SPEC H-15
 func TestADenialNeedsItsCapabilityAtAGateThatFailsOpenByDefault(t *testing.T) {
@@ -132,7 +133,7 @@ func TestADenialNeedsItsCapabilityAtAGateThatFailsOpenByDefault(t *testing.T) {
 	}
 }
 
-// A phase whose verdict is broken still denies.
+// If the Verdict function of a phase is broken, the gate still denies.
 //
 // SPEC H-12, H-15
 func TestADenialStandsIfItsVerdictPanicsOrPasses(t *testing.T) {

@@ -96,7 +96,8 @@ func TestDependencyErrors(t *testing.T) {
 	}
 }
 
-// A dependency may be installed earlier, or in the same call in any order.
+// A dependency may be installed earlier or in the same call. In the same call, the order
+// does not matter.
 //
 // SPEC H-06
 func TestDependencyMayBeThereAlready(t *testing.T) {
@@ -106,7 +107,8 @@ func TestDependencyMayBeThereAlready(t *testing.T) {
 	same(t, "plan", planOf(t, rt, gatePhase), []string{"m", "z", "a"})
 }
 
-// What an installed subscription needs is checked again when others change.
+// The dependencies of installed subscriptions are checked again when other subscriptions
+// change.
 //
 // SPEC H-06
 func TestLaterInstallCannotBreakTheOrder(t *testing.T) {
@@ -120,7 +122,8 @@ func TestLaterInstallCannotBreakTheOrder(t *testing.T) {
 	same(t, "plan", planOf(t, rt, gatePhase), []string{"a", "b"})
 }
 
-// Work that is waited for cannot come after work that runs later.
+// A handler that the dispatch waits for cannot be ordered after background work, which runs
+// later.
 //
 // SPEC H-09
 func TestNothingComesAfterBackgroundWork(t *testing.T) {
@@ -133,7 +136,7 @@ func TestNothingComesAfterBackgroundWork(t *testing.T) {
 	for _, test := range []struct {
 		rule    string
 		subs    []hook.Subscription
-		refused string // the field at fault of subscription "x"
+		refused string // the wrong field of subscription "x"
 	}{
 		{"inline after background", []hook.Subscription{background("a", hook.Options{}), inline("x", hook.Options{After: []string{"a"}})}, "after"},
 		{"inline after background, said from the other side", []hook.Subscription{background("x", hook.Options{Before: []string{"b"}}), inline("b", hook.Options{})}, "before"},
@@ -159,7 +162,7 @@ func TestNothingComesAfterBackgroundWork(t *testing.T) {
 	}
 }
 
-// Everything wrong is reported together: a cycle shows beside other problems.
+// Install reports all problems together: a cycle and the other problems.
 //
 // SPEC H-06
 func TestCycleBesideOtherProblems(t *testing.T) {

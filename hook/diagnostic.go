@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Diagnostic reports a problem or a remark about a dispatch.
+// Diagnostic reports a problem of a dispatch, or something to note about it.
 type Diagnostic struct {
 	Code         codes.Code  `json:"code"`
 	Level        codes.Level `json:"level"`
@@ -15,11 +15,11 @@ type Diagnostic struct {
 	Subscription string      `json:"subscription,omitempty"`
 	// Message is safe to store: it does not quote the conversation.
 	Message string `json:"message,omitempty"`
-	// Err is the handler's own error, for the process's log. It is not stored.
+	// Err is the handler's own error, for the process's log. Err is not stored.
 	Err error `json:"-"`
 }
 
-// String renders "hook.timeout no-prod at tool.pre: message".
+// String returns text such as "hook.timeout no-prod at tool.pre: message".
 func (d Diagnostic) String() string {
 	text := string(d.Code)
 	if d.Subscription != "" {
@@ -34,18 +34,18 @@ func (d Diagnostic) String() string {
 	return text
 }
 
-// safeLength is how much of a safe message is stored, in characters.
+// safeLength is the maximum length of a stored message, in characters.
 const safeLength = 512
 
-// SafeError is an error whose message may be stored: the handler vouches that
-// it quotes nothing of prompts, tool inputs, outputs or the environment.
+// SafeError is an error whose message may be stored. The handler guarantees that the
+// message quotes nothing of prompts, tool inputs, outputs or the environment.
 type SafeError struct {
 	// Code is stored with the message. Defaults to codes.Error.
 	Code    codes.Code
 	Message string
-	// Reason is what the handler itself said about its failure, such as the end of a
-	// program's standard error. A gate that fails closed gives it as the reason of its
-	// denial. It is shown and not stored. Defaults to none.
+	// Reason is the handler's own explanation of its failure, such as the end of a
+	// program's standard error. If a gate fails closed, Reason is the reason of its denial.
+	// Users and the model see Reason, but it is not stored. Defaults to none.
 	Reason string
 	// Err is the cause, which is not stored.
 	Err error

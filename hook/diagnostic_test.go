@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// The constants match the table from which the documentation is made.
+// The table has every constant and no other code. The documentation is made from the table.
 //
 // SPEC H-16
 func TestEveryCodeIsInTheTable(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEveryCodeIsInTheTable(t *testing.T) {
 	equal(t, "codes that are there twice", len(table)-len(slices.Compact(table)), 0)
 }
 
-// Codes that are promised by name.
+// These codes must not change, because the specification names them.
 //
 // SPEC H-16
 func TestCodesAreStable(t *testing.T) {
@@ -89,8 +89,8 @@ func TestDiagnosticReadsWell(t *testing.T) {
 	equal(t, "text of a bare code", hook.Diagnostic{Code: codes.Timeout}.String(), "hook.timeout")
 }
 
-// A handler's own code and message reach the record if it vouches for them, cut
-// at 512 characters, not bytes.
+// The record gets a handler's own code and message only from a SafeError. They are cut at
+// 512 characters, not bytes.
 //
 // SPEC H-16, J-02
 func TestSafeErrors(t *testing.T) {

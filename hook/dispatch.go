@@ -17,25 +17,31 @@ type Outcome[In any, Out Output] struct {
 	Input In
 	// Output is the merged answer. Its zero value means that no handler had an opinion.
 	Output Out
-	// By is the subscription whose verdict won, at a gate, if it is not Pass.
+	// By is the subscription whose verdict won at a gate. It is empty if every verdict is a
+	// pass.
 	By string
 	// Rewriters are the subscriptions that rewrote the input, in order.
 	Rewriters []string
-	// Unsound says that the rewriters made the input invalid, and that the other handlers
-	// were not called.
+	// Unsound reports that the rewriters made the input invalid. The handlers that do not
+	// rewrite were then not called.
 	Unsound bool
-	// Diagnostics report failures, and contributions that were cut.
+	// Diagnostics report failures, and contributions that the limits cut.
 	Diagnostics []Diagnostic
 }
 
 // Dispatch calls the handlers that the snapshot has for this phase, in plan order, and
-// merges their answers. A nil snapshot has none.
+// merges their answers. A nil snapshot has no handlers.
 //
-// At a gate, failures that are closed are part of the merged verdict. The error is a
-// *FailureError if a handler at a collect phase failed closed, a *JournalError if runs
-// could not be recorded, ErrReleased, or the context's cause. At a gate that fails closed
-// by default the output then denies as well, so that nothing passes even if the caller
-// ignores the error.
+// At a gate, the failure of a handler that fails closed becomes a denial in the merged
+// verdict. Dispatch returns one of these errors:
+//
+//   - a *FailureError, if a handler at a collect phase failed closed
+//   - a *JournalError, if runs could not be recorded
+//   - ErrReleased, if the snapshot was released
+//   - the context's cause, if the context was cancelled
+//
+// If a gate fails closed by default and Dispatch returns an error, the output denies too.
+// So nothing passes, even if the caller ignores the error.
 func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outcome Outcome[In, Out], err error) {
 	outcome.Input = in
 	if s == nil || p.d == nil {
@@ -54,7 +60,7 @@ type typedPlan[In any, Out Output] struct {
 	plan    *phasePlan
 	entries []entry[In, Out]
 	stages  []stage
-	widest  int       // the maximum number of handlers that overlap
+	widest  int       // the maximum number of handlers in a stage that overlaps
 	slow    bool      // an entry is slow: see Phase.Slow
 	crews   sync.Pool // of *crew
 }
@@ -65,7 +71,7 @@ type entry[In any, Out Output] struct {
 	handle Handler[In, Out]
 	match  *entryMatch[In] // nil: everything
 	pos    int             // in plan order
-	// plain entries match everything and run inline without a timeout.
+	// plain reports that the entry matches everything and runs inline without a timeout.
 	plain bool
 }
 
@@ -108,7 +114,7 @@ func (def *defined[In, Out]) compileEntry(e *installed, pos int) entry[In, Out] 
 	return c
 }
 
-// dispatch is a running dispatch. It lives on the stack of the caller.
+// dispatch is the state of a running dispatch. It is on the stack of the caller.
 type dispatch[In any, Out Output] struct {
 	def   *defined[In, Out]
 	plan  *typedPlan[In, Out]
@@ -120,16 +126,16 @@ type dispatch[In any, Out Output] struct {
 	room  reservation
 	trace *trace
 
-	quick  bool  // an empty answer needs only a record
+	quick  bool  // an answer of nil needs only a record
 	at     int   // the entry being run inline
 	inside bool  // inline has not returned normally: see guard
 	mark   int64 // the last clock reading
-	stop   int   // nothing after this position may start; -1: cancelled
+	stop   int   // handlers after this position must not start; -1: cancelled
 	fresh  bool  // the next record needs its own number: see unrecord
 	ended  bool  // finish was called
 
-	started   []startedRun // by position in plan order; nil if none: see evidence
-	unwritten error        // why they are not in the journal
+	started   []startedRun // by position in plan order; nil if no handler needs a started record: see evidence
+	unwritten error        // why the started records are not in the journal
 
 	answers     []answered[Out]
 	unordered   bool // answers are not in plan order
@@ -147,8 +153,8 @@ type answered[Out any] struct {
 	more     *detail
 }
 
-// dispatch calls the handlers with o.Input and fills in o, which is large and therefore not
-// copied.
+// dispatch calls the handlers with o.Input and fills in o. It takes a pointer because an
+// Outcome is large.
 func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved *phasePlan, tr *trace, o *Outcome[In, Out]) error {
 	plan := resolved.typed.(*typedPlan[In, Out])
 	d := dispatch[In, Out]{
@@ -180,8 +186,8 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 	return d.err
 }
 
-// unsound reports whether the rewriters made the input invalid. It is called when all of
-// them are done.
+// unsound reports whether the rewriters made the input invalid. Call it only when all
+// rewriters are done.
 func (d *dispatch[In, Out]) unsound() bool {
 	return len(d.rewriters) > 0 && d.def.Sound != nil && !d.def.Sound(d.in)
 }
@@ -204,8 +210,8 @@ func (d *dispatch[In, Out]) begin() error {
 	return nil
 }
 
-// leave runs when the dispatch is over, even after a panic of the phase's own functions or
-// a Goexit: records must stay readable.
+// leave runs when the dispatch is over, even after a Goexit or a panic of the phase's own
+// functions, because the records must stay readable.
 func (d *dispatch[In, Out]) leave() {
 	if !d.ended {
 		d.finish(new(Outcome[In, Out]))
@@ -213,8 +219,8 @@ func (d *dispatch[In, Out]) leave() {
 	d.snap.drop()
 }
 
-// refuse makes the outcome of a dispatch that was cancelled or could not be recorded. Gates
-// deny, except those that fail open by default, because a denial does harm there.
+// refuse fills in the outcome of a dispatch that was cancelled or could not be recorded. A
+// gate denies, unless it fails open by default: a denial does harm there.
 func (def *defined[In, Out]) refuse(o *Outcome[In, Out], err error) error {
 	var none Out
 	o.Output, o.By = none, ""
@@ -250,7 +256,7 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 			d.err = err
 		}
 	}
-	d.cancelled() // the turn was cancelled while the last handler ran
+	d.cancelled() // stops if the turn was cancelled while the last handler ran
 	d.endStarted()
 	if d.room.chunk != nil {
 		if err := d.snap.log.finish(d.ctx, &d.room); err != nil {
@@ -263,8 +269,8 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 	o.Rewriters, o.Diagnostics = d.rewriters, d.diagnostics
 }
 
-// cancelled reports whether the turn was cancelled. Nothing more starts then. It does not
-// use the context's channel, which the context may have to make first.
+// cancelled reports whether the turn was cancelled. If so, no more handlers start. It does
+// not call ctx.Done, because the context may have to make a channel first.
 func (d *dispatch[In, Out]) cancelled() bool {
 	if d.ctx.Err() == nil {
 		return false
@@ -276,8 +282,9 @@ func (d *dispatch[In, Out]) cancelled() bool {
 	return true
 }
 
-// merge merges the answers in plan order and returns the severity that wins. If a merge
-// rule panics, the dispatch fails, which at a gate denies.
+// merge merges the answers in plan order and returns the most severe verdict. If the merge
+// rule panics, the dispatch fails. At a gate that fails closed by default, a failed
+// dispatch denies.
 func (d *dispatch[In, Out]) merge(o *Outcome[In, Out]) (worst Severity, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -9,11 +9,11 @@ import (
 
 // Errors for errors.Is.
 var (
-	// ErrClosed says that a lease was closed.
+	// ErrClosed reports that a lease was closed.
 	ErrClosed = errors.New("hook: the lease was closed")
-	// ErrReleased says that a snapshot was released.
+	// ErrReleased reports that a snapshot was released.
 	ErrReleased = errors.New("hook: the snapshot was released")
-	// ErrNotFound says that there is nothing with that name.
+	// ErrNotFound reports that nothing has the given name.
 	ErrNotFound = errors.New("hook: not found")
 )
 
@@ -38,7 +38,7 @@ func (e *InstallError) Error() string {
 // Unwrap returns the problems.
 func (e *InstallError) Unwrap() []error { return e.Problems }
 
-// OptionError rejects one field of one subscription.
+// OptionError reports a wrong field of one subscription.
 type OptionError struct {
 	Subscription string
 	Phase        string
@@ -53,7 +53,7 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Reason)
 }
 
-// where returns the place in a file, for the beginning of an error message.
+// where returns the file and line as the beginning of an error message.
 func (o Origin) where() string {
 	if o.File == "" {
 		return ""
@@ -61,8 +61,9 @@ func (o Origin) where() string {
 	return fmt.Sprintf("%s:%d: ", o.File, o.Line)
 }
 
-// DependencyError says that a subscription cannot be ordered against another: the other
-// does not exist, is disabled, is on another phase only, or is the subscription itself.
+// DependencyError reports that a subscription cannot be ordered before or after another:
+// the other subscription does not exist, is disabled, is only on another phase, or is the
+// same subscription.
 type DependencyError struct {
 	Subscription, Phase string
 	// Field is the option's wire name: after or before.
@@ -80,11 +81,11 @@ func (e *DependencyError) Error() string {
 	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Reason)
 }
 
-// CycleError says that subscriptions are ordered in a circle.
+// CycleError reports that subscriptions are ordered in a circle.
 type CycleError struct {
 	Phase string
-	// Members are the subscriptions of one cycle, each ordered before the next and the last
-	// before the first, from the smallest id.
+	// Members are the subscriptions of one cycle. Each is ordered before the next, and the
+	// last is ordered before the first. The smallest id comes first.
 	Members []string
 }
 
@@ -96,8 +97,8 @@ func (e *CycleError) Error() string {
 		e.Phase, strings.Join(append(slices.Clone(e.Members), e.Members[0]), " -> "))
 }
 
-// RewriterOrderError says that a subscription which rewrites is ordered after one that does
-// not rewrite. Rewriters run first, so that all others see the final input.
+// RewriterOrderError reports that a subscription that rewrites is ordered after one that
+// does not. Rewriters run first, so that all other handlers see the final input.
 type RewriterOrderError struct{ Rewriter, Phase, After string }
 
 func (e *RewriterOrderError) Error() string {
@@ -105,12 +106,12 @@ func (e *RewriterOrderError) Error() string {
 		e.Rewriter, e.Phase, e.After)
 }
 
-// InUseError says that a lease cannot be closed, because other subscriptions
-// are ordered against those that it added.
+// InUseError reports that a lease cannot be closed, because other subscriptions are ordered
+// before or after subscriptions of this lease.
 type InUseError struct {
 	// Phase and Subscription identify the subscription that would be removed.
 	Phase, Subscription string
-	// Dependents are the subscriptions that need it.
+	// Dependents are the subscriptions that name it in After or Before.
 	Dependents []string
 }
 

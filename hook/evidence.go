@@ -12,33 +12,35 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Some handlers need evidence: a started record that the journal has before the
-// handler begins. If the process ends inside such a handler, the record remains and
-// shows that the handler may have run. These are the handlers that leave the
-// process, and those that nobody waits for. A Go handler that the dispatch waits
-// for needs none: its work ends with the process.
+// Some handlers need evidence: the journal must have a started record before the handler
+// begins. If the process ends during such a handler, the record remains and shows that the
+// handler may have run.
 //
-// A dispatch writes all of its started records in one commit, when it reaches the
-// first handler that needs one. A handler that it does not reach after all, because
-// an earlier one denied, ends as skipped.
+// Two kinds of handlers need evidence: handlers that leave the process, and handlers that
+// the dispatch does not wait for. A Go handler that the dispatch waits for needs none,
+// because its work ends with the process.
+//
+// When a dispatch reaches the first handler that needs evidence, it writes the started
+// records of all such handlers in one commit. If an earlier handler denies, the handlers
+// that the dispatch did not reach end as skipped.
 
-// evident reports whether the subscription's handler needs evidence. The record of a
-// background run is stored by the queue, together with its job.
+// evident reports whether the subscription's handler needs evidence. A background run needs
+// none, because the queue stores its record together with its job.
 func (s *subscription) evident() bool {
 	return s.opts.Execution == FireAndRecord || s.opts.Execution != Background && s.opts.Kind.leaves()
 }
 
-// startedRun is a run whose started record was handed to the journal.
+// startedRun is a run whose started record was sent to the journal.
 type startedRun struct {
-	seq     uint64 // 0: there is none
+	seq     uint64 // 0: the run has no started record
 	key     string
 	attempt int
-	ended   bool // the dispatch has written its end
+	ended   bool // the dispatch has recorded the end of the run
 }
 
-// evidence makes sure that the journal has the started record of the entry at an
-// index of the execution order. It reports whether the handler may run. If not, the
-// failure is recorded.
+// evidence makes sure that the journal has the started record of the entry at an index of
+// the execution order. It reports whether the handler may run. If the handler may not run,
+// evidence records the failure.
 func (d *dispatch[In, Out]) evidence(at int) bool {
 	e := &d.plan.entries[at]
 	if !e.evident || d.trace != nil { // an explanation writes no record
@@ -51,7 +53,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		if err := d.writeStarted(at); err != nil {
 			d.unwritten = &JournalError{err}
 		}
-		d.mark = d.rt.now() // the time of the journal does not count as the handler's time
+		d.mark = d.rt.now() // do not count the journal's time as the handler's time
 	}
 	if d.unwritten == nil {
 		return true
@@ -61,7 +63,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		return false
 	}
 	d.fail(e, d.mark, 0, Problem{Code: codes.Journal, Err: d.unwritten})
-	if d.def.kind == Gate && !e.shadow { // closed, in every failure mode
+	if d.def.kind == Gate && !e.shadow { // a gate fails closed here, in every failure mode
 		d.stop = min(d.stop, e.pos)
 		if d.err == nil {
 			d.err = d.unwritten
@@ -70,9 +72,9 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 	return false
 }
 
-// writeStarted writes the started records of the entry at an index, and of later ones that
-// match the input as it is now. If a rewriter changes the input later, they are matched
-// again.
+// writeStarted writes the started record of the entry at an index, and those of later
+// entries that match the current input. If a rewriter changes the input later, the dispatch
+// matches the entries again.
 func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -101,12 +103,12 @@ func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 	return d.rt.opts.Journal.Append(d.ctx, runs)
 }
 
-// wants reports whether the subscription matches the input, without recording anything. A
-// condition that fails counts as in matches: at a gate the handler is called.
+// wants reports whether the subscription matches the input, without recording anything. As
+// in matches, a condition that fails counts as a match at a gate.
 func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 	defer func() {
 		if recover() != nil {
-			wanted = false // it fails later, and its handler does not run
+			wanted = false // matches fails in the same way later, and the handler does not run
 		}
 	}()
 	m := e.match
@@ -128,8 +130,8 @@ func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 // hookKey is the prefix of the keys of hook runs. The keys of jobs have other prefixes.
 const hookKey = "hook:"
 
-// runKey identifies the subject of a hook's run in a turn. It is the same for each
-// attempt. Outside of a turn nothing is resumed, and each run is the first.
+// runKey returns the key of a hook's run: the same key for every attempt in a turn. It is
+// empty outside of a turn, because nothing is resumed there.
 func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	if d.scope.Turn == "" {
 		return ""
@@ -144,7 +146,8 @@ func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	return hookKey + hex.EncodeToString(sum[:16])
 }
 
-// mark assigns a record to this run. Shared details are copied first.
+// mark gives a record the number, key and attempt of this run. It first copies details that
+// records share.
 func (s *startedRun) mark(r *record) {
 	r.seq = s.seq
 	switch r.detail {
@@ -157,9 +160,9 @@ func (s *startedRun) mark(r *record) {
 	r.detail.key, r.detail.attempt = s.key, s.attempt
 }
 
-// asking returns the record that is stored with a run's jobs. A run with evidence is still
-// started then. Its end follows with the dispatch, and may be a failure if it is unknown
-// whether the jobs were stored.
+// asking returns the record to store together with a run's jobs. A run with a started
+// record stays started here: the dispatch writes its end later. That end is a failure if it
+// is unknown whether the jobs were stored.
 func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
 	asked := *rec
 	if len(d.started) > 0 && d.started[e.pos].seq != 0 {
@@ -168,7 +171,8 @@ func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
 	return d.rt.run(&asked)
 }
 
-// endStarted ends runs that were written as started but not reached.
+// endStarted records as skipped the runs that were written as started, but whose handlers
+// the dispatch did not reach.
 func (d *dispatch[In, Out]) endStarted() {
 	if d.started == nil {
 		return
@@ -181,19 +185,21 @@ func (d *dispatch[In, Out]) endStarted() {
 	}
 }
 
-// attempts counts how many times hooks have run in a resumed turn. The zero value is for
-// other turns.
+// attempts counts how many times each hook has run in a resumed turn. The zero value is for
+// turns that were not resumed.
 type attempts struct {
 	mu      sync.Mutex
 	turn    string
 	earlier *earlierRuns // nil until it is needed
 }
 
-// earlierRuns are the last attempts of the hooks of a turn. A nil one has none.
+// earlierRuns holds the number of the last attempt of each hook of a turn. A nil
+// *earlierRuns has no attempts.
 type earlierRuns struct {
 	byKey map[string]int
-	// interrupted are the runs that a process left unfinished when it ended. The subject of
-	// a hook can have another name the next time, such as a new approval.
+	// interrupted counts the runs that were unfinished when a process ended. It is needed
+	// because byKey can miss them: the reference of an input can change when the turn is
+	// resumed, for example because there is a new approval.
 	interrupted map[stepHook]int
 }
 
@@ -212,15 +218,15 @@ func (r *earlierRuns) next(key string, h stepHook) int {
 }
 
 // Resumes says that the snapshot is for a turn that began earlier, in this process or
-// another. Hooks that ran in it already then get a higher attempt number.
+// another. Hooks that already ran in that turn get a higher attempt number.
 func (s *Snapshot) Resumes(turn string) {
 	s.attempts.mu.Lock()
 	defer s.attempts.mu.Unlock()
 	s.attempts.turn, s.attempts.earlier = turn, nil
 }
 
-// of returns the earlier runs of a resumed turn. The journal is read once, when the first
-// hook of the turn needs it.
+// of returns the earlier runs of a resumed turn. It reads the journal once, when the first
+// hook of the turn needs the number.
 func (a *attempts) of(ctx context.Context, journal Journal, scope *Scope) (*earlierRuns, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

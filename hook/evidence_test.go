@@ -15,12 +15,12 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// countingJournal counts appended runs, and can be made to fail.
+// countingJournal remembers what was appended, and can be made to fail.
 type countingJournal struct {
 	*hook.MemoryJournal
 
 	mu      sync.Mutex
-	appends []string // the runs of each
+	appends []string // the runs of each Append
 	fault   error
 	unread  error
 	during  func() // called by Append before it stores anything
@@ -30,7 +30,6 @@ func newCountingJournal() *countingJournal {
 	return &countingJournal{MemoryJournal: hook.NewMemoryJournal(1000)}
 }
 
-// Append stores runs.
 func (j *countingJournal) Append(ctx context.Context, runs []hook.Run) error {
 	if j.during != nil {
 		j.during()
@@ -44,7 +43,6 @@ func (j *countingJournal) Append(ctx context.Context, runs []hook.Run) error {
 	return j.MemoryJournal.Append(ctx, runs)
 }
 
-// List yields runs.
 func (j *countingJournal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	if j.unread != nil {
 		return func(yield func(hook.Run, error) bool) { yield(hook.Run{}, j.unread) }
@@ -229,7 +227,7 @@ func TestStartThatCannotBeRecorded(t *testing.T) {
 		for way, opts := range ways {
 			for _, failure := range []hook.Failure{hook.Closed, hook.Open} {
 				if way == "fired" && failure == hook.Closed {
-					continue // it is refused
+					continue // Install rejects this combination
 				}
 				t.Run(fmt.Sprintf("%s, %s, %s", fault, way, failure), func(t *testing.T) {
 					t.Parallel()
@@ -295,7 +293,7 @@ func TestJournalThatFailsIsAskedOncePerDispatch(t *testing.T) {
 	}
 }
 
-// A hook that only watches changes nothing, even if its start cannot be recorded.
+// A hook in shadow mode changes nothing, even if its start cannot be recorded.
 //
 // SPEC J-03
 func TestShadowWhoseStartCannotBeRecordedChangesNothing(t *testing.T) {
@@ -312,8 +310,8 @@ func TestShadowWhoseStartCannotBeRecordedChangesNothing(t *testing.T) {
 	}
 }
 
-// A turn that is cancelled while the journal writes ends at once, and its handlers do not
-// run.
+// If a turn is cancelled while the journal writes, the turn ends at once, and its handlers
+// do not run.
 //
 // SPEC J-04
 func TestCancelWhileTheStartIsRecorded(t *testing.T) {
@@ -357,7 +355,7 @@ func TestAttemptsOfAResumedTurn(t *testing.T) {
 				dispatch(t, observePhase, s, call{tool: tool, scope: &hook.Scope{Session: "s1", Turn: turn, Step: 2}})
 			}
 			var got []string
-			for _, r := range s.Take() { // it is killed before they are stored
+			for _, r := range s.Take() { // the process is killed before these records are stored
 				got = append(got, fmt.Sprint(r.Subscription, r.Attempt))
 			}
 			if err := errors.Join(rt.Drain(t.Context()), s.Release(t.Context())); err != nil {
@@ -373,8 +371,8 @@ func TestAttemptsOfAResumedTurn(t *testing.T) {
 	})
 }
 
-// The subject of a hook can have another name when its turn is resumed. A hook that was
-// interrupted in the step still counts.
+// The reference of a hook's input can change when the turn is resumed. An interrupted run
+// in the same step still counts as an attempt.
 //
 // SPEC J-01
 func TestAttemptAfterAnInterruptionIsHigher(t *testing.T) {
@@ -401,7 +399,7 @@ func TestAttemptAfterAnInterruptionIsHigher(t *testing.T) {
 	same(t, "attempts of a and b, and in the next step", got, []int{4, 1, 1, 1})
 }
 
-// A run that was skipped did not run: it does not count as an attempt.
+// A skipped run does not count as an attempt.
 //
 // SPEC J-01
 func TestSkippedRunIsNoAttempt(t *testing.T) {
@@ -446,14 +444,13 @@ func TestJobsOfAHandlerWithEvidence(t *testing.T) {
 	}
 }
 
-// doubtfulQueue is a queue that stores everything and may report an error.
+// doubtfulQueue stores everything. If broken is set, it then reports an error.
 type doubtfulQueue struct {
 	*hook.MemoryQueue
 
 	broken bool
 }
 
-// Enqueue stores jobs.
 func (q *doubtfulQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	err := q.MemoryQueue.Enqueue(ctx, asked, jobs)
 	if q.broken {
@@ -483,8 +480,8 @@ func TestExplanationLeavesNoEvidence(t *testing.T) {
 	same(t, "commits", journal.written(), nil)
 }
 
-// The journal's time is not part of the handler's time: not in its record, and not in its
-// timeout.
+// The time that the journal takes is not part of the handler's time, neither in the record
+// nor for the timeout.
 //
 // SPEC J-01
 func TestJournalsTimeIsNotTheHandlers(t *testing.T) {

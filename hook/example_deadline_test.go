@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// A handler that does not answer in time is abandoned. The failure mode of its subscription
-// says what that means: a gate denies by default.
+// If a handler with a deadline does not answer in time, the runtime abandons it. The
+// failure mode of the subscription decides what happens then: by default, a gate denies.
 func Example_deadline() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)

@@ -46,17 +46,17 @@ var beforeUpload = hook.Define(hook.Definition[upload, decision]{
 
 // docs:end phase
 
-// check keeps the examples short.
+// check panics on an error, to keep the examples short.
 func check(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// passes has no opinion.
+// passes is a handler without an opinion.
 func passes(context.Context, upload) (decision, error) { return decision{}, nil }
 
-// A gate that denies the upload of keys.
+// This gate denies the upload of keys.
 func Example_gate() {
 	ctx := context.Background()
 	// docs:begin gate

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// stored is the answer of observers of an upload: notes and jobs.
+// stored is the answer of handlers that observe uploads. It can contribute jobs.
 type stored struct{ Jobs []hook.Job }
 
 func (s stored) Answer() *hook.Answer { return &hook.Answer{Jobs: s.Jobs} }
@@ -16,8 +16,8 @@ var afterUpload = hook.Define(hook.Definition[upload, stored]{
 	Name: "upload.after", Kind: hook.Observe, Capabilities: hook.CanSchedule,
 })
 
-// A handler returns what should happen later. A job is stored together with
-// the record of the run that scheduled it, and a worker runs it.
+// A handler returns a job for work that should happen later. The job is stored together
+// with the record of the run that scheduled it, and a worker runs the job.
 func Example_job() {
 	ctx, stop := context.WithCancel(context.Background())
 	// docs:begin job

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Install returns a lease. Closing it never waits and never affects a running
-// turn, which keeps its snapshot.
+// Install returns a lease. Closing the lease never waits and does not affect a running
+// turn, because the turn keeps its snapshot.
 func Example_lease() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)

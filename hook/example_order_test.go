@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The order does not depend on the order of registration.
+// The order of handlers does not depend on the order of registration.
 func Example_order() {
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)
 	check(err)

@@ -30,8 +30,8 @@ var onMessage = hook.Define(hook.Definition[string, reply]{
 
 // docs:end rewrite-phase
 
-// Rewriters run first, one at a time, and each sees the result of the
-// previous one. Rewriting must be declared: it is never a default.
+// Rewriters run first, one at a time, and each gets the result of the previous one. A
+// subscription must declare that it rewrites: rewriting is never a default.
 func Example_rewrite() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{onMessage}, nil)

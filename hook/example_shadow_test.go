@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// A shadow runs and is recorded with what it would have done. It changes
-// nothing, so that a new rule can be watched before it is trusted.
+// In shadow mode, Belay runs the handler and records its answer, but ignores it. So you can
+// watch a new rule before you use it.
 func Example_shadow() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)

@@ -28,7 +28,7 @@ func TestFireAndRecordDoesNotWait(t *testing.T) {
 		if _, err := observePhase.Dispatch(ctx, s, write); err != nil {
 			t.Fatal(err)
 		}
-		cancel() // The end of the turn does not end what was fired.
+		cancel() // The end of the turn does not end a fired run.
 		if err := s.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -45,8 +45,8 @@ func TestFireAndRecordDoesNotWait(t *testing.T) {
 	})
 }
 
-// The record of a fired run ends once, whichever is written first: its end, or
-// the turn's records with its start.
+// A fired run can end before its turn. Its final record and the turn's records are then
+// written in any order, but the run ends only once in the journal.
 //
 // SPEC H-09, J-01
 func TestFiredRunThatEndsBeforeItsTurn(t *testing.T) {
@@ -68,8 +68,8 @@ func TestFiredRunThatEndsBeforeItsTurn(t *testing.T) {
 	})
 }
 
-// Only handlers that are waited for can change an outcome; others can
-// contribute only audit notes and jobs, also at run time.
+// A handler can change the outcome only if the dispatch waits for it. Other handlers can
+// contribute only audit notes and jobs. The runtime checks this for each answer.
 //
 // SPEC H-09, H-15
 func TestDetachedWorkMayContributeAuditAndJobsAlone(t *testing.T) {
@@ -114,7 +114,7 @@ func TestDetachedWorkMayContributeAuditAndJobsAlone(t *testing.T) {
 	}
 }
 
-// withoutJobs leaves out the runs of contributed jobs.
+// withoutJobs returns the runs without the runs of contributed jobs.
 func withoutJobs(runs []hook.Run) []hook.Run {
 	var own []hook.Run
 	for _, r := range runs {
@@ -125,7 +125,7 @@ func withoutJobs(runs []hook.Run) []hook.Run {
 	return own
 }
 
-// work performs the jobs that are due, and lets what was fired end. It needs a
+// work performs the jobs that are due and waits for the fired runs. Call it in a synctest
 // bubble.
 func work(t *testing.T, rt *hook.Runtime) {
 	t.Helper()
@@ -236,7 +236,7 @@ func TestFiredRunThatMisbehaves(t *testing.T) {
 	}
 }
 
-// Waiting for detached runs is safe while more are being started.
+// Drain is safe while others start more detached runs.
 //
 // SPEC H-12, H-14
 func TestDrainWhileFiring(t *testing.T) {

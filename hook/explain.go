@@ -11,8 +11,9 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Explanation says which handlers of a phase were called, in which order, what each
-// answered, which answer won, and which were not called and why.
+// Explanation describes one dispatch of a phase: which handlers were called, in which
+// order, what each answered, and which answer won. It also says which handlers were not
+// called, and why.
 type Explanation struct {
 	Phase string `json:"phase"`
 	Kind  Kind   `json:"kind"`
@@ -21,19 +22,19 @@ type Explanation struct {
 	Dispatch string `json:"dispatch,omitempty"`
 	// Entries are the subscriptions in plan order.
 	Entries []Explained `json:"entries"`
-	// Won is the subscription whose verdict won; empty if nobody objected.
+	// Won is the subscription whose verdict won. It is empty if no handler objected.
 	Won string `json:"won,omitempty"`
 	// Merged is the merged answer. It is empty for a recorded turn, because records do not
 	// hold answers.
 	Merged json.RawMessage `json:"merged,omitempty"`
-	// Error is why the dispatch failed, if it did.
+	// Error says why the dispatch failed. It is empty if the dispatch did not fail.
 	Error       string       `json:"error,omitempty"`
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// Explained is the part of one subscription.
+// Explained describes one subscription in an [Explanation].
 type Explained struct {
-	Position int    `json:"position"` // counted from 1; 0 if it is not in the plan
+	Position int    `json:"position"` // counted from 1; 0 if the subscription is not in the plan
 	ID       string `json:"id"`
 	Asked    bool   `json:"asked"`
 	// Why says why the handler was not called, or how its run failed.
@@ -42,7 +43,7 @@ type Explained struct {
 	Code  codes.Code `json:"code,omitempty"`
 	// Contributed are the kinds of its contributions; none means "no opinion".
 	Contributed []string `json:"contributed,omitempty"`
-	// Said is the answer itself, if it is available.
+	// Said is the answer itself. It is empty for a recorded turn.
 	Said    json.RawMessage `json:"said,omitempty"`
 	Shadow  bool            `json:"shadow,omitempty"`
 	Won     bool            `json:"won,omitempty"`
@@ -50,9 +51,10 @@ type Explained struct {
 }
 
 // Explain calls the handlers with an input and reports what each did. Handlers that a
-// dispatch waits for run, with all their effects. Nothing is recorded, queued or started in
-// the background, and nothing acts on the outcome. If a dispatch of the input would fail,
-// the explanation says why. Explain returns an error only if it cannot explain.
+// dispatch waits for really run, with all their effects. Explain records nothing, queues
+// nothing, starts nothing in the background, and does not act on the outcome. If a dispatch
+// of the input would fail, the explanation says why. Explain returns an error only if it
+// cannot explain.
 func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
 	x := Explanation{Phase: p.Name(), Kind: p.Info().Kind, Entries: []Explained{}}
 	if !p.Active(s) {
@@ -96,9 +98,9 @@ func disabledEntries(plan Plan) []Explained {
 	return entries
 }
 
-// ExplainRuns explains recorded runs: one explanation for each dispatch of the plan's phase
-// among the runs, in their order. Records do not hold answers, so it reports kinds and not
-// texts.
+// ExplainRuns explains recorded runs. It returns one explanation for each dispatch of the
+// plan's phase, in the order of the runs. Records do not hold answers, so the explanations
+// have the kinds of contributions and not their texts.
 func ExplainRuns(plan Plan, runs []Run) []Explanation {
 	var dispatches []string
 	grouped := make(map[string][]Run)
@@ -118,7 +120,6 @@ func ExplainRuns(plan Plan, runs []Run) []Explanation {
 	return explanations
 }
 
-// explainDispatch explains the runs of one dispatch.
 func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
 	x := Explanation{Phase: plan.Phase, Kind: plan.Kind, Dispatch: dispatch, Scope: runs[0].Scope, Entries: []Explained{}}
 	byID := make(map[string]Run, len(runs))
@@ -137,7 +138,7 @@ func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
 		addRun(&x, e.Position, r, &worst)
 		delete(byID, e.ID)
 	}
-	for _, r := range runs { // those that are not in the plan any more
+	for _, r := range runs { // subscriptions that are no longer in the plan
 		if _, left := byID[r.Subscription]; left {
 			addRun(&x, 0, r, &worst)
 		}
@@ -148,7 +149,7 @@ func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
 	return x
 }
 
-// addRun adds a record. worst is the most severe verdict so far.
+// addRun adds a record to the explanation. worst is the most severe verdict so far.
 func addRun(x *Explanation, position int, r Run, worst *Severity) {
 	entry := Explained{
 		Position: position, ID: r.Subscription, Asked: r.State != Skipped, State: r.State, Code: r.Class,
@@ -231,7 +232,8 @@ func (x Explanation) String() string {
 	return trimLines(b.String())
 }
 
-// trace collects what each subscription did. A dispatch has one only while it is explained.
+// trace collects what each subscription did. A dispatch has a trace only if Explain runs
+// it.
 type trace struct{ said map[string]Explained }
 
 func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, value string) {
@@ -259,7 +261,7 @@ func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
 	d.trace.said[e.sub.id] = Explained{Why: why, State: Skipped, Code: code}
 }
 
-// traceStarted records what a dispatch would start without waiting.
+// traceStarted notes that a dispatch would start or queue the handler without waiting.
 func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
 	why := "it would be started and not waited for"
 	if e.sub.opts.Execution == Background {
@@ -296,7 +298,7 @@ func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int6
 	}
 }
 
-// traceStandIn adds the answer that replaces a failed one.
+// traceStandIn adds the answer that is used in place of a failed one.
 func (d *dispatch[In, Out]) traceStandIn(e *entry[In, Out], ans *Answer) {
 	if d.trace == nil {
 		return

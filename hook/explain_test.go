@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// explained is a gate with something to say about everything.
+// explained returns a runtime whose gate has a handler for every line of an explanation.
 func explained(t *testing.T) *hook.Runtime {
 	t.Helper()
 	return newRuntime(t, nil,
@@ -95,7 +95,7 @@ func TestExplanationMarshals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range x.Diagnostics {
-		x.Diagnostics[i].Err = nil // It is for the process, not for others.
+		x.Diagnostics[i].Err = nil // The error is not part of the JSON.
 	}
 	if !reflect.DeepEqual(back, x) { //nolint:govet // the errors are gone
 		t.Errorf("got\n%+v\nwant\n%+v", back, x)
@@ -196,8 +196,9 @@ func TestExplainFailures(t *testing.T) {
 	})
 }
 
-// A recorded turn is explained from its records: who, in which order, what sort
-// of thing, what won. Records do not hold what was said.
+// ExplainRuns explains a recorded turn from its records: which handlers were called, in
+// which order, the kinds of their contributions, and which answer won. Records do not hold
+// the answers.
 //
 // SPEC H-18, J-02
 func TestExplainRuns(t *testing.T) {
@@ -241,7 +242,7 @@ func TestExplainRuns(t *testing.T) {
 	for _, want := range live.Entries {
 		got := byID[want.ID]
 		if want.ID == "off" {
-			continue // It leaves no record.
+			continue // This handler has no record.
 		}
 		same(t, want.ID+" contributed", got.Contributed, want.Contributed)
 		equal(t, want.ID+" asked", got.Asked, want.Asked)

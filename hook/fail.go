@@ -27,7 +27,7 @@ func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem
 	}
 }
 
-// failed records and logs a failed run. It fills in the place of the problem.
+// failed records and logs a failed run. It fills in the phase and the subscription of p.
 func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Problem) *detail {
 	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
 	diag := d.diagnose(e, p.Code, safeMessage(*p), p.Err)
@@ -35,7 +35,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 	if p.Code == codes.Timeout {
 		state = TimedOut
 	}
-	diag.Phase, diag.Subscription = "", "" // the record already contains it
+	diag.Phase, diag.Subscription = "", "" // the record already has both
 	diag.Err = nil                         // it may quote the input
 	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
 	d.record(e, state, start, took, more)
@@ -44,7 +44,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 	return more
 }
 
-// closed asks the phase for the answer that replaces a failed one.
+// closed returns the phase's answer for a failure. It reports false if the phase has none.
 func (d *dispatch[In, Out]) closed(p Problem) (Out, bool) {
 	if d.def.Closed == nil {
 		var none Out
@@ -53,8 +53,8 @@ func (d *dispatch[In, Out]) closed(p Problem) (Out, bool) {
 	return d.def.Closed(p)
 }
 
-// end makes the dispatch fail because a handler failed. The first failure in plan order is
-// reported.
+// end makes the dispatch fail because a handler failed. If several fail, the dispatch
+// reports the first in plan order.
 func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 	if d.err == nil || e.pos < d.stop {
 		d.err = &FailureError{p}
@@ -62,9 +62,10 @@ func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 	d.stop = min(d.stop, e.pos)
 }
 
-// stand uses an answer in place of a failed one. If it rewrites the input, later handlers
-// see that too: a withheld result is withheld from them as well. If the rewrite cannot be
-// applied either, the dispatch fails, because the input must not pass unchanged.
+// stand uses an answer in place of a failed one. If that answer rewrites the input, later
+// handlers see the rewritten input: if a result is withheld from the model, it is withheld
+// from them too. If the rewrite fails, the dispatch fails, because the input must not pass
+// unchanged.
 func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Problem) {
 	if isNil(d.def.nilable, out) {
 		return // no opinion
@@ -81,17 +82,17 @@ func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Pr
 		d.rewriters = append(d.rewriters, e.sub.id)
 	}
 	more.severity = ans.Severity
-	if e.sub.opts.Failure.mode == fallback { // otherwise the phase made it, not the subscription
+	if e.sub.opts.Failure.mode == fallback { // otherwise the phase made the answer, not the subscription
 		more.parts = digest(ans.Parts)
 	}
 	d.keep(e, out, ans.Severity, more)
 	d.traceStandIn(e, ans)
 }
 
-// safeMessage returns what a record may say about a problem.
+// safeMessage returns the text about a problem that may be stored in a record.
 func safeMessage(p Problem) string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok {
-		return cut(safe.Message, safeLength) // or nothing, whatever the code is
+		return cut(safe.Message, safeLength) // empty if the handler gave no message
 	}
 	switch p.Code {
 	case codes.CapabilityMissing, codes.Timeout, codes.Quarantined, codes.Overloaded, codes.Canceled,

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// RuntimeOptions.Failed is called once for each failure that no outcome reports, and not for
-// attempts that are retried.
+// The runtime calls RuntimeOptions.Failed once for each failure that no outcome reports. It
+// does not call it for attempts that are retried.
 //
 // SPEC C-13
 func TestFailuresThatNobodyWaitsFor(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFailuresThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// Work that was cancelled did not fail.
+// Cancelled work did not fail.
 func TestACancelIsNoFailure(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {

@@ -32,15 +32,16 @@ type fallbackValue struct {
 }
 
 var (
-	// Closed stops: a gate denies, a phase that rewrites withholds, and any other collect
-	// phase ends the turn.
+	// Closed stops: a gate denies, a phase that rewrites withholds its input, and any other
+	// collect phase ends the turn.
 	Closed = Failure{mode: closed}
 	// Open records a warning and continues.
 	Open = Failure{mode: open}
 )
 
-// Fallback returns the failure mode that uses out if the handler fails. It works at this
-// phase only, and needs the subscription's capabilities like any other answer.
+// Fallback returns the failure mode that uses out as the answer if the handler fails. It
+// works only at this phase. The subscription needs the capabilities for out, as for any
+// other answer.
 func (p Phase[In, Out]) Fallback(out Out) Failure {
 	value := &fallbackValue{p.Name(), out, answerOf(nilable[Out](), out)}
 	return Failure{mode: fallback, value: value}
@@ -63,8 +64,8 @@ func (f Failure) String() string {
 // MarshalText writes the wire name.
 func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText reads the wire name. A fallback that was read has no answer: it can be
-// shown but not installed.
+// UnmarshalText reads the wire name. The name does not contain a fallback's answer, so a
+// fallback that was read can be shown but not installed.
 func (f *Failure) UnmarshalText(text []byte) error {
 	for mode := unset; mode <= fallback; mode++ {
 		if read := (Failure{mode: mode}); read.String() == string(text) {
@@ -75,8 +76,8 @@ func (f *Failure) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown failure mode %q (known: closed, fallback, open)", text)
 }
 
-// fallbackProblem checks that a fallback belongs to this phase and needs no capability that
-// the subscription lacks.
+// fallbackProblem checks that a fallback belongs to this phase, and that the subscription
+// has the capabilities that the fallback needs.
 func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability) error {
 	value := s.opts.Failure.value
 	if value == nil {
@@ -102,16 +103,16 @@ type Problem struct {
 	Phase        string
 	Subscription string
 	Code         codes.Code
-	// Rewrites reports that the subscription may rewrite. Its failure leaves an input that
-	// should perhaps have been hidden.
+	// Rewrites reports that the subscription may rewrite. If such a handler fails, the
+	// input may still contain text that it should have hidden.
 	Rewrites bool
 	// Err is the error. Its text may quote the input, so it is not stored.
 	Err error
 }
 
-// Reason describes the problem to a person or a model. It is the reason that the handler
-// gave, or it says that the subscription could not decide. It quotes an error that the
-// handler returned, and nothing else.
+// Reason describes the problem to a person or a model. It returns the reason that the
+// handler gave, or says that the subscription could not decide. It may quote an error that
+// the handler returned, but no other text of the handler.
 func (p Problem) Reason() string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok && safe.Reason != "" {
 		return safe.Reason
@@ -125,7 +126,7 @@ func (p Problem) Reason() string {
 }
 
 // FailureError reports that a handler failed under [Closed] at a phase that has no answer
-// for this case, so that the turn must end.
+// for a failure. The turn must end.
 type FailureError struct{ Problem }
 
 func (e *FailureError) Error() string {

@@ -14,17 +14,17 @@ import (
 
 var errBroken = errors.New("the handler is broken")
 
-// misdeed is a way to fail.
+// misdeed is one kind of failure of a handler.
 type misdeed struct {
 	name  string
 	code  codes.Code
 	state hook.State
-	// alone says that it takes a goroutine of its own to be survived.
+	// alone says that only a handler with its own goroutine can be tested with it.
 	alone bool
 	do    func(ctx context.Context) error
 }
 
-// misdeeds are failures that any handler can have.
+// misdeeds are the failures that any handler can have.
 var misdeeds = []misdeed{
 	{"an error", codes.Error, hook.Failed, false, func(context.Context) error { return errBroken }},
 	{"a panic", codes.Panic, hook.Failed, false, func(context.Context) error { panic("the handler is broken") }},
@@ -40,7 +40,7 @@ var misdeeds = []misdeed{
 	}},
 }
 
-// ways are the ways to run a handler that is waited for.
+// ways lists the executions in which the dispatch waits for the handler.
 var ways = []struct {
 	name  string
 	alone bool
@@ -51,7 +51,7 @@ var ways = []struct {
 	{"deadline", true, hook.Options{Execution: hook.Deadline, Timeout: time.Second}},
 }
 
-// eachFailure runs a test for every way to fail in every way to run.
+// eachFailure runs a test for every misdeed in every execution of ways.
 func eachFailure(t *testing.T, test func(t *testing.T, m misdeed, o hook.Options)) {
 	t.Helper()
 	for _, m := range misdeeds {
@@ -67,7 +67,7 @@ func eachFailure(t *testing.T, test func(t *testing.T, m misdeed, o hook.Options
 	}
 }
 
-// commits makes a handler that misbehaves.
+// commits returns a handler that fails as the misdeed says.
 func commits[Out hook.Output](m misdeed) hook.Handler[call, Out] {
 	return func(ctx context.Context, _ call) (Out, error) {
 		var none Out
@@ -184,7 +184,7 @@ func TestCollectThatFailsClosedWithholds(t *testing.T) {
 	})
 }
 
-// Open is the default of everything that is not a gate.
+// Open is the default of all phases except gates.
 //
 // SPEC H-10
 func TestCollectThatFailsOpenGoesOn(t *testing.T) {
@@ -257,8 +257,8 @@ func TestFallbackThatDeniesStopsThePhase(t *testing.T) {
 	equal(t, "runs", brief(s.Take()), "a:failed(hook.error) b:skipped(hook.skipped)")
 }
 
-// The first failure in plan order is the one that is reported, whichever
-// comes first in time.
+// Dispatch reports the first failure in plan order, even if another handler failed earlier
+// in time.
 //
 // SPEC H-07, H-10
 func TestFirstFailureInPlanOrderIsReported(t *testing.T) {
@@ -278,8 +278,8 @@ func TestFirstFailureInPlanOrderIsReported(t *testing.T) {
 	})
 }
 
-// The earliest failure in plan order is reported, however the handlers run: one that
-// overlaps may fail before an earlier one has begun.
+// Dispatch reports the earliest failure in plan order, whatever the execution. A handler
+// that overlaps may fail before a handler with an earlier position has begun.
 //
 // SPEC H-07, H-10
 func TestEarliestFailureIsReportedHoweverHandlersRun(t *testing.T) {

@@ -19,8 +19,8 @@ type detached[In any, Out Output] struct {
 	rec  record
 }
 
-// fire starts a handler and does not wait. The journal has its started record already, and
-// gets its end when the handler returns.
+// fire starts a handler and does not wait. The journal already has the started record. It
+// gets the final record when the handler returns.
 func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	start := d.rt.now()
 	d.mark = start
@@ -46,8 +46,8 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	r := &detached[In, Out]{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
 	d.snap.retain()
 	d.rt.settled.add()
-	// Owned by the runtime: Drain waits for it. It continues when the turn is cancelled,
-	// and has its own timeout.
+	// The runtime owns this goroutine, and Drain waits for it. The handler has its own
+	// timeout, and continues if the turn is cancelled.
 	go r.main(context.WithoutCancel(d.ctx))
 }
 
@@ -93,8 +93,8 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 	}
 }
 
-// detachedProblem rejects an answer with more than audit notes and jobs, because nothing
-// waits for it.
+// detachedProblem rejects an answer that contains more than audit notes and jobs, because
+// no dispatch waits for the rest.
 func (e *installed) detachedProblem(ans *Answer) *Problem {
 	if ans.Invalid != "" {
 		p := invalidAnswer(ans)
@@ -107,7 +107,7 @@ func (e *installed) detachedProblem(ans *Answer) *Problem {
 	return nil
 }
 
-// fail turns a record into that of a failed run.
+// fail changes the record into the record of a failed run.
 func (r *record) fail(p Problem) {
 	r.state = Failed
 	if p.Code == codes.Timeout {
@@ -121,14 +121,14 @@ func (r *record) fail(p Problem) {
 	}
 }
 
-// ending is how a handler on its own goroutine ended: with an answer, or with a problem.
+// ending is the end of a handler on its own goroutine: an answer or a problem.
 type ending struct {
 	answer  *Answer
 	problem *Problem
 }
 
-// begin calls a handler on its own goroutine, which ends when the handler returns. The
-// channel gets exactly one ending.
+// begin calls a handler on its own goroutine. The goroutine ends when the handler returns.
+// The channel gets exactly one ending.
 func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in In) <-chan ending {
 	ended := make(chan ending, 1)
 	go func() {
@@ -155,20 +155,20 @@ func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in 
 	return ended
 }
 
-// bounded waits for an ending until ctx is done. A handler that ignores its context is
-// abandoned then, and counts against its subscription until it returns. release is called
-// when it has returned.
+// bounded waits for an ending until ctx is done. If the handler has not returned by then,
+// bounded abandons it. alive counts the abandoned handlers that have not returned. bounded
+// calls release when the handler returns.
 func bounded(ctx context.Context, ended <-chan ending, alive *atomic.Int32, release func()) ending {
 	select {
 	case end := <-ended:
 		release()
 		if ctx.Err() != nil {
-			end = ending{problem: cancelProblem(ctx)} // late
+			end = ending{problem: cancelProblem(ctx)} // too late: the answer is not used
 		}
 		return end
 	case <-ctx.Done():
 		alive.Add(1)
-		go func() { // ends with the handler
+		go func() { // ends when the handler returns
 			<-ended
 			alive.Add(-1)
 			release()
@@ -184,7 +184,7 @@ func cancelProblem(ctx context.Context) *Problem {
 	return &Problem{Code: codes.Canceled, Err: errors.New("the work was cancelled")}
 }
 
-// Drain waits until the runs that nothing waits for have ended and are recorded, or ctx is
+// Drain waits until all fire_and_record runs have ended and are recorded, or until ctx is
 // done. The runtime stays usable, and others may dispatch meanwhile.
 func (rt *Runtime) Drain(ctx context.Context) error {
 	select {
@@ -195,15 +195,15 @@ func (rt *Runtime) Drain(ctx context.Context) error {
 	}
 }
 
-// lateLog keeps the ends of detached runs until the journal accepts them.
+// lateLog keeps the final records of detached runs until the journal accepts them.
 type lateLog struct {
 	mu   sync.Mutex
 	runs []Run
 }
 
-// recordLate writes the ends of runs to the journal, after those that it did not accept
-// before. Ends that cannot be written are kept and retried: with the next end, with the
-// next turn that is written, and by Drain.
+// recordLate writes final records to the journal, after the earlier ones that the journal
+// did not accept. Records that cannot be written are kept and retried: by the next call,
+// when the records of a turn are next written, and by Drain.
 func (rt *Runtime) recordLate(ctx context.Context, ended ...Run) error {
 	rt.late.mu.Lock()
 	defer rt.late.mu.Unlock()
@@ -216,12 +216,12 @@ func (rt *Runtime) recordLate(ctx context.Context, ended ...Run) error {
 	return err
 }
 
-// tally counts running things and signals when there are none. Unlike a sync.WaitGroup, it
-// can be waited for while more are added.
+// tally counts running things and signals when the count is zero. Unlike with a
+// sync.WaitGroup, one goroutine can wait while others add.
 type tally struct {
 	mu    sync.Mutex
 	count int
-	over  chan struct{} // closed when count is zero again
+	over  chan struct{} // closed when count becomes zero
 }
 
 func (t *tally) add() {

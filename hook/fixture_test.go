@@ -21,8 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newRuntime makes a runtime of all test phases with the subscriptions
-// installed.
+// newRuntime makes a runtime with all test phases and installs the subscriptions.
 func newRuntime(t testing.TB, opts *hook.RuntimeOptions, subs ...hook.Subscription) *hook.Runtime {
 	t.Helper()
 	rt, err := hook.NewRuntime(allPhases, opts)
@@ -42,7 +41,7 @@ func install(t testing.TB, rt *hook.Runtime, subs ...hook.Subscription) *hook.Le
 	return lease
 }
 
-// snapshot takes a snapshot that is released with the test.
+// snapshot takes a snapshot and releases it when the test ends.
 func snapshot(t testing.TB, rt *hook.Runtime) *hook.Snapshot {
 	t.Helper()
 	s := rt.Snapshot()
@@ -64,8 +63,8 @@ func dispatch[Out hook.Output](t testing.TB, p hook.Phase[call, Out], s *hook.Sn
 	return out
 }
 
-// installProblems returns what Install found, and fails the test if it was not an
-// *InstallError.
+// installProblems returns the problems in an *InstallError. It fails the test if err is
+// another error.
 func installProblems(t rapid.TB, err error) []error {
 	t.Helper()
 	found, ok := errors.AsType[*hook.InstallError](err)
@@ -75,8 +74,8 @@ func installProblems(t rapid.TB, err error) []error {
 	return found.Problems
 }
 
-// brief renders runs as "id:state" in the order they are given, with the class
-// of an error behind it.
+// brief formats runs as "id:state", in the given order. If a run has a code, it follows the
+// state.
 func brief(runs []hook.Run) string {
 	parts := make([]string, len(runs))
 	for i, r := range runs {
@@ -88,7 +87,7 @@ func brief(runs []hook.Run) string {
 	return strings.Join(parts, " ")
 }
 
-// runOf returns the one run of a subscription.
+// runOf returns the run of a subscription. It fails unless there is exactly one.
 func runOf(t testing.TB, runs []hook.Run, id string) hook.Run {
 	t.Helper()
 	var found []hook.Run
@@ -103,7 +102,7 @@ func runOf(t testing.TB, runs []hook.Run, id string) hook.Run {
 	return found[0]
 }
 
-// list reads everything in a journal.
+// list reads the runs of a journal that match the filter.
 func list(t testing.TB, j hook.ListJournal, filter hook.Filter) []hook.Run {
 	t.Helper()
 	var runs []hook.Run
@@ -125,7 +124,7 @@ func codesOf(diags []hook.Diagnostic) []codes.Code {
 	return codes
 }
 
-// planOf returns the ids of a phase in plan order.
+// planOf returns the ids of a phase's subscriptions in plan order.
 func planOf(t testing.TB, rt *hook.Runtime, phase hook.AnyPhase) []string {
 	t.Helper()
 	plan, err := rt.Plan(phase.Name())
@@ -139,7 +138,7 @@ func planOf(t testing.TB, rt *hook.Runtime, phase hook.AnyPhase) []string {
 	return ids
 }
 
-// equal fails the test unless got is want.
+// equal fails the test unless got equals want.
 func equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {
@@ -147,7 +146,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// same fails the test unless the lists are the same.
+// same fails the test unless the lists are equal.
 func same[T comparable](t testing.TB, what string, got, want []T) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -155,9 +154,9 @@ func same[T comparable](t testing.TB, what string, got, want []T) {
 	}
 }
 
-// watchdog ends the process with all stacks if the test does not end: a
-// deadlock fails fast instead of hanging. Call it outside of bubbles, whose
-// clock does not advance while something waits for a lock.
+// watchdog ends the process and prints all stacks if the test takes too long, so that a
+// deadlock does not hang. Call it outside of a synctest bubble: a bubble's clock does not
+// advance while a goroutine waits for a lock.
 func watchdog(t testing.TB) {
 	t.Helper()
 	timer := time.AfterFunc(30*time.Second, func() {
@@ -168,8 +167,9 @@ func watchdog(t testing.TB) {
 	t.Cleanup(func() { timer.Stop() })
 }
 
-// bubble runs a test on a fake clock, which advances when everything waits.
-// Abandoned runs get a day to end, because the clock stops with the test.
+// bubble runs a test in a synctest bubble, whose fake clock advances when all goroutines
+// wait. At the end it sleeps for a day, so that abandoned runs can return before the clock
+// stops.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +178,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// trail collects what happened, in order.
+// trail collects steps in the order in which they happened.
 type trail struct {
 	mu    sync.Mutex
 	steps []string
@@ -196,7 +196,7 @@ func (tr *trail) all() []string {
 	return slices.Clone(tr.steps)
 }
 
-// gate makes a handler that adds a step whenever it runs.
+// gate returns a handler that adds a step whenever it runs.
 func (tr *trail) gate(step string) hook.Handler[call, verdict] {
 	return does[verdict](func(context.Context, call) { tr.add(step) })
 }

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// heldLimit is how many inputs of queued work a process keeps. Work whose input was dropped
-// fails with job.input_gone.
+// heldLimit is how many inputs of queued work a process keeps. If the input of queued work
+// was dropped, the work fails with job.input_gone.
 const heldLimit = 16_384
 
-// heldInputs keeps the inputs of queued work by key, in memory and up to a limit, if
-// nothing else can find them again.
+// heldInputs keeps the inputs of queued work in memory, by key and up to heldLimit. It is
+// used only if neither Recall nor the queue can return the input.
 type heldInputs struct {
 	mu     sync.Mutex
 	inputs map[string]*list.Element // of *heldInput
@@ -20,7 +20,7 @@ type heldInputs struct {
 type heldInput struct {
 	key  string
 	in   any
-	runs int // the runs that use it: of those with one key, one is queued
+	runs int // runs that were queued with this key; the queue keeps only one of them
 }
 
 func (h *heldInputs) keep(key string, in any) {
@@ -39,7 +39,7 @@ func (h *heldInputs) keep(key string, in any) {
 	}
 }
 
-// remove removes an input. h.mu is held.
+// remove removes an input. The caller holds h.mu.
 func (h *heldInputs) remove(e *list.Element) {
 	h.order.Remove(e)
 	delete(h.inputs, e.Value.(*heldInput).key)
@@ -54,7 +54,7 @@ func (h *heldInputs) find(key string) (any, bool) {
 	return nil, false
 }
 
-// forgo releases one use of an input whose run could not be queued.
+// forgo undoes one keep, for a run that could not be queued.
 func (h *heldInputs) forgo(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

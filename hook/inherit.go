@@ -7,21 +7,23 @@ import (
 )
 
 // Inherit adds the subscriptions of another snapshot, of any runtime: a child's turn has
-// those of its parent. They take their place in the order of this snapshot and write their
-// records here. Jobs and background work go to the runtime where they were installed.
-// Subscriptions with NoInherit are left out. One that both snapshots have runs once. If
-// another subscription here has the same id, the inherited one is called inherited:ID, so
-// that a name cannot replace a gate.
+// the subscriptions of its parent. They are ordered together with the subscriptions of this
+// snapshot, and their records are written here. Their jobs and background work go to the
+// runtime where they were installed.
 //
-// Call it before the first dispatch on the snapshot. ErrReleased: the other snapshot was
-// released, and its gates are gone.
+// Inherit leaves out subscriptions with NoInherit. A subscription that both snapshots have
+// runs once. If another subscription here has the same id, the inherited one gets the id
+// inherited:ID, so that nobody can replace a gate by using its name.
+//
+// Call Inherit before the first dispatch on the snapshot. It returns ErrReleased if the
+// other snapshot was released.
 func (s *Snapshot) Inherit(parent *Snapshot) error {
 	if !parent.acquire() {
 		return fmt.Errorf("inherit: %w", ErrReleased)
 	}
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
-	s.parents = append(s.parents, parent) // released with this one
+	s.parents = append(s.parents, parent) // drop releases the parent together with this snapshot
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	if last := s.rt.heirs.Load(); last != nil && last.own == old && last.theirs == theirs {
 		s.gen.Store(last.joined)
@@ -49,11 +51,12 @@ func (s *Snapshot) Inherit(parent *Snapshot) error {
 	return nil
 }
 
-// heirs caches the last result: a parent often has several children in a row, with nothing
-// changed between them.
+// heirs caches the last result of Inherit, because a parent often has several children in a
+// row and nothing changes between them.
 type heirs struct{ own, theirs, joined *generation }
 
-// inheritPlan adds the parent's plan to mine, which may be nil.
+// inheritPlan adds the parent's plan to mine, which may be nil. It returns mine if there is
+// nothing to add.
 func inheritPlan(core *phaseCore, mine, parents *phasePlan, from *Runtime) *phasePlan {
 	all := &members{index: make(map[string]int32)}
 	if mine != nil {
@@ -75,22 +78,23 @@ func inheritPlan(core *phaseCore, mine, parents *phasePlan, from *Runtime) *phas
 	return orderTogether(core, all, func(id string) bool { return inherited[id] })
 }
 
-// orderTogether orders members that were installed separately. If that fails, some of them
-// lose their dependencies and are ordered by priority and id. None is lost.
+// orderTogether orders members that were installed separately. If they cannot be ordered,
+// the members for which loose reports true lose their dependencies: they are ordered by
+// priority and id. No member is lost.
 func orderTogether(core *phaseCore, all *members, loose func(id string) bool) *phasePlan {
 	nowhere := func(string) []string { return nil }
 	plan, problems := orderPhase(core, all, nowhere, nil)
 	if len(problems) > 0 {
 		plan, problems = orderPhase(core, all, nowhere, loose)
 	}
-	if len(problems) > 0 { // the cycle is among the others: then all members lose their dependencies
+	if len(problems) > 0 { // the other members have a cycle: all members lose their dependencies
 		plan, _ = orderPhase(core, all, nowhere, func(string) bool { return true })
 	}
 	plan.typed = core.compile(plan)
 	return plan
 }
 
-// adopt adds a member of another runtime, unless it is here already.
+// adopt adds a member of another runtime, unless m already has the member.
 func (m *members) adopt(e *installed, from *Runtime) {
 	if slices.ContainsFunc(m.list, func(o *installed) bool { return o.origin() == e.origin() }) {
 		return
@@ -119,7 +123,7 @@ func (e *installed) origin() *subscription {
 	return e.sub
 }
 
-// Inherited reports whether the subscription with this id was inherited: see Inherit.
+// Inherited reports whether the subscription with this id was added by [Snapshot.Inherit].
 func (s *Snapshot) Inherited(phase AnyPhase, id string) bool {
 	plan := s.gen.Load().find(phase.core())
 	if plan == nil {
@@ -129,7 +133,7 @@ func (s *Snapshot) Inherited(phase AnyPhase, id string) bool {
 	return e != nil && e.home != nil
 }
 
-// unused returns an id for a name that no member has.
+// unused returns the id, with a suffix if a member already has it.
 func (m *members) unused(id string) string {
 	const longest = 128
 	for n := 1; ; n++ {
@@ -146,7 +150,8 @@ func (m *members) unused(id string) string {
 	}
 }
 
-// at returns the runtime whose queue and job handlers a member uses.
+// at returns the runtime whose queue and job handlers the member uses: the runtime where it
+// was installed.
 func (e *installed) at(rt *Runtime) *Runtime {
 	if e.home != nil {
 		return e.home

@@ -9,7 +9,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// inherit makes a snapshot of a child's runtime that has a parent's subscriptions.
+// inherit returns a snapshot of the child's runtime that inherits the parent's
+// subscriptions.
 func inherit(t testing.TB, child, parent *hook.Runtime) *hook.Snapshot {
 	t.Helper()
 	s := snapshot(t, child)
@@ -17,7 +18,7 @@ func inherit(t testing.TB, child, parent *hook.Runtime) *hook.Snapshot {
 	if err := s.Inherit(p); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Release(context.Background()); err != nil { // the child holds it
+	if err := p.Release(context.Background()); err != nil { // the child's snapshot still holds the parent's
 		t.Fatal(err)
 	}
 	return s

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// inline runs entries from d.at up to end on the caller's goroutine. One frame recovers
-// from panics of all of them: the panic is recorded, and the dispatch continues after the
-// handler that panicked.
+// inline runs the entries from d.at up to end on the caller's goroutine. The deferred guard
+// recovers from a panic and records it. The dispatch then calls inline again for the
+// entries after the handler that panicked.
 func (d *dispatch[In, Out]) inline(end int) {
 	defer d.guard()
 	d.inside = true
@@ -42,14 +42,14 @@ func (d *dispatch[In, Out]) inline(end int) {
 	d.inside = false
 }
 
-// answer handles a handler's answer that is not empty, or its error.
+// answer handles an error of a handler, or an answer that is not nil.
 func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out, err error) {
 	if err != nil {
 		d.fail(e, start, took, d.problem(err))
 		return
 	}
 	ans := answerOf(d.def.nilable, out)
-	if d.started != nil && d.trace == nil && ans.empty() { // its record may replace another
+	if d.started != nil && d.trace == nil && ans.empty() { // the new record may replace a started record
 		d.record(e, Completed, start, took, nil)
 		return
 	}
@@ -81,16 +81,16 @@ func (d *dispatch[In, Out]) guard() {
 		d.fail(e, start, d.mark-start, panicked(r))
 		return
 	}
-	// The handler ends this goroutine, and nothing can prevent that. Leave the runtime in
-	// order: record the run, and that the others were not called.
+	// The handler called runtime.Goexit: this goroutine ends, and nothing can prevent that.
+	// Record the run, and record that the other handlers were not called.
 	d.fail(e, start, d.mark-start, goexited())
 	for ; d.at < len(d.plan.entries); d.at++ {
 		d.skip(&d.plan.entries[d.at])
 	}
 }
 
-// panicError is a handler's panic. Its text quotes the value, which may quote the input: it
-// goes to the process's log and into no record.
+// panicError is a handler's panic. Its text quotes the panic value, which may quote the
+// input. So the text goes to the process's log and never into a record.
 type panicError struct {
 	value any
 	stack []byte
@@ -126,15 +126,14 @@ func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
 	}
 }
 
-// returned reads the clock and handles the answer.
 func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
 	start := d.mark
 	d.mark = d.rt.now()
 	d.answer(e, start, d.mark-start, out, err)
 }
 
-// timed runs a blocking handler with a timeout: its context is cancelled, the dispatch
-// still waits for it, and a late answer is not used.
+// timed runs a blocking handler with a timeout. After the timeout it cancels the handler's
+// context, but the dispatch still waits for the handler. A late answer is not used.
 func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	timeout := e.sub.opts.Timeout
 	late := &timeoutError{timeout}
@@ -153,19 +152,19 @@ func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	d.returned(e, out, err)
 }
 
-// timeoutError is the cause of a handler's context after its timeout.
+// timeoutError is the cause of a handler's cancelled context after its timeout.
 type timeoutError struct{ After time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
 
-// Is makes it a context.DeadlineExceeded.
+// Is reports that a timeoutError is a context.DeadlineExceeded.
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeout returns true, as for net.Error.
+// Timeout returns true. It is a method of net.Error.
 func (e *timeoutError) Timeout() bool { return true }
 
-// tellFailed reports a failed run that nothing waits for to the host. A cancelled run did
-// not fail.
+// tellFailed calls RuntimeOptions.Failed for a failed run that nothing waits for. A
+// cancelled run did not fail.
 func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
 	if rt.opts.Failed == nil || p.Code == codes.Canceled {
 		return

@@ -11,14 +11,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// gateWith makes a gate subscription "a" with the options.
+// gateWith returns a gate subscription "a" with the options.
 func gateWith(o hook.Options) hook.Subscription { return gatePhase.On("a", says(verdict{}), &o) }
 
-// observeWith makes an observe subscription "a" with the options.
+// observeWith returns an observe subscription "a" with the options.
 func observeWith(o hook.Options) hook.Subscription { return observePhase.On("a", says(remark{}), &o) }
 
-// Mistakes in options are found when installing, and the error names the
-// subscription and the field.
+// Install finds mistakes in options, and its error names the subscription and the field.
 //
 // SPEC H-02, H-03, H-09, H-10
 func TestInstallRefusesBadOptions(t *testing.T) {
@@ -28,7 +27,7 @@ func TestInstallRefusesBadOptions(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		sub   hook.Subscription
-		field string // of the only problem; none: it is accepted
+		field string // the wrong field; empty: the options are accepted
 	}{
 		{"a phase the runtime has", gateWith(hook.Options{}), ""},
 		{"a phase the runtime does not have is refused", foreign.On("a", says(remark{}), nil), "phase"},
@@ -163,7 +162,7 @@ func FuzzID(f *testing.F) {
 func TestDuplicateIDs(t *testing.T) {
 	t.Parallel()
 	rt := newRuntime(t, nil, gatePhase.On("a", says(verdict{}), nil))
-	install(t, rt, collectPhase.On("a", says(findings{}), nil)) // Another phase is another matter.
+	install(t, rt, collectPhase.On("a", says(findings{}), nil)) // An id may exist on several phases.
 	for rule, subs := range map[string][]hook.Subscription{
 		"an id that is installed":               {gatePhase.On("a", says(verdict{}), nil)},
 		"an id twice in one call":               {gatePhase.On("b", says(verdict{}), nil), gatePhase.On("b", says(verdict{}), nil)},
@@ -207,7 +206,7 @@ func TestInstallIsAllOrNothing(t *testing.T) {
 	equal(t, "subscriptions", len(rt.Subscriptions()), 1)
 }
 
-// Every mistake is reported at once, so that nobody has to fix them one by one.
+// Install reports all mistakes at once, so that users need not fix them one by one.
 //
 // SPEC H-03
 func TestInstallReportsEveryField(t *testing.T) {

@@ -15,40 +15,41 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Job is background work: either a contribution that names a registered job handler, or the
-// run of a background subscription. It holds references and no copy of the conversation.
+// Job is background work: a contribution that names a registered job handler, or the run of
+// a background subscription. A job holds references and no copy of the conversation.
 type Job struct {
 	// Handler is the name of the registered job handler. It is empty for the run of a
 	// background subscription.
 	Handler string `json:"handler,omitempty"`
 	// Reference says where in the transcript the input is: 1-256 of [A-Za-z0-9._:/-].
 	Reference string `json:"reference,omitempty"`
-	// Key is the idempotency key, in the same alphabet. Of all jobs with one key, one
-	// success is recorded, and then none of them runs again.
+	// Key is the idempotency key, in the alphabet of Reference. At most one success is
+	// recorded for a key. After the success, no other job with the key runs.
 	Key string `json:"key"`
 	// At is the earliest time to run. Defaults to now.
 	At time.Time `json:"at,omitzero"`
 
-	// The rest is filled in by the runtime.
+	// The runtime fills in the other fields.
 
 	ID           string `json:"id,omitempty"`
 	Subscription string `json:"subscription,omitempty"` // the subscription that scheduled it
 	Phase        string `json:"phase,omitempty"`
-	Version      string `json:"version,omitempty"` // of the handler, when it was recorded
+	Version      string `json:"version,omitempty"` // of the handler, when the job was stored
 	Run          string `json:"run,omitempty"`     // the run that scheduled it
 	Scope        Scope  `json:"scope,omitzero"`
 	Idempotent   bool   `json:"idempotent,omitempty"`
 	Retry        Retry  `json:"retry,omitzero"`
-	// Attempt counts the attempts that have begun.
+	// Attempt is the number of attempts that have begun.
 	Attempt int `json:"attempt,omitempty"`
 }
 
 // Queue stores background work. The conformance suite in hooktest checks what a queue must
 // do.
 type Queue interface {
-	// Enqueue stores jobs and the record of the run that scheduled them in one transaction:
-	// all of it or nothing. It is durable when Enqueue returns. Jobs whose key is already
-	// queued, running or done are left out silently. A full queue returns ErrQueueFull.
+	// Enqueue stores the jobs and the record of the run that scheduled them in one
+	// transaction: all or nothing. Everything is durable when Enqueue returns. Enqueue
+	// silently leaves out a job whose key is already queued, running or done. A full queue
+	// returns ErrQueueFull.
 	Enqueue(ctx context.Context, asked Run, jobs []Job) error
 }
 
@@ -59,47 +60,54 @@ type StatQueue interface {
 	Stats(ctx context.Context) (QueueStats, error)
 }
 
-// QueueStats describes a queue at a moment.
+// QueueStats describes a queue at one moment.
 type QueueStats struct {
 	Waiting   int           `json:"waiting"`
 	Running   int           `json:"running"`
 	Capacity  int           `json:"capacity"`
-	OldestAge time.Duration `json:"oldest_age"` // of the jobs that wait and are due
+	OldestAge time.Duration `json:"oldest_age"` // of the waiting jobs that are due
 }
 
-// ClaimQueue is a Queue from which workers claim jobs. A queue whose engine runs jobs
-// itself, with [Runtime.Perform], does not need it.
+// ClaimQueue is a Queue from which workers claim jobs. A queue does not need this interface
+// if its own engine runs the jobs with [Runtime.Perform].
 type ClaimQueue interface {
 	Queue
-	// Claim waits for a job that is due and claims it, so that no other worker can. The
-	// job's Attempt has been incremented.
+	// Claim waits for a job that is due and claims it, so that no other worker can claim
+	// it. The Attempt of the returned job is already incremented.
 	Claim(ctx context.Context) (Job, error)
-	// Settle stores how an attempt ended and releases the job: it is done or, if again is
-	// not zero, due again at that time.
+	// Settle stores how an attempt ended and releases the job. The job is done if again is
+	// zero. Otherwise the job is due again at that time.
 	Settle(ctx context.Context, job Job, attempt Run, again time.Time) error
 }
 
-// WorkQueue is a Queue whose engine runs its jobs, with its own workers and schedule.
-// [Runtime.Work] leaves the work to it.
+// WorkQueue is a Queue whose own engine runs the jobs, with its own workers and schedule.
+// [Runtime.Work] calls its Work method.
 type WorkQueue interface {
 	Queue
-	// Work performs the jobs that are due until ctx is done, and returns when the running
-	// ones are settled. Before an attempt it stores [Job.Begun]. It stores an attempt's
-	// final record, the end of its job and the success of its key together. perform returns
-	// that record and the time at which the job is due again, or zero if it is over.
+	// Work performs the jobs that are due until ctx is done. It returns when the running
+	// jobs are settled.
+	//
+	// perform runs one attempt. It returns the final record, and the time at which the job
+	// is due again, or zero if the job is over. Before an attempt, Work stores [Job.Begun].
+	// After it, Work stores the final record, the end of the job and the success of its key
+	// in one transaction.
 	Work(ctx context.Context, perform func(context.Context, Job) (Run, time.Time)) error
 }
 
 // InputQueue is a Queue that keeps the inputs of background runs, so that another process
-// can run them. It keeps them apart from the jobs, which hold only references, and only
-// until the job is over. Without it, and without [RuntimeOptions.Recall], an input is kept
-// in memory, and the work of a process that has ended fails with job.input_gone.
+// can run them. It stores each input apart from its job, because jobs hold only references,
+// and removes the input when the job is over.
+//
+// A runtime uses an InputQueue if it has no [RuntimeOptions.Recall] and the phase has a
+// Decode function. A runtime with neither Recall nor InputQueue keeps inputs in memory: if
+// the process ends, the work fails with job.input_gone.
 type InputQueue interface {
 	Queue
-	// EnqueueInput is Enqueue for one job and its input, in one transaction. If the job is
-	// left out, so is its input.
+	// EnqueueInput is Enqueue for one job and its input, in one transaction. If it leaves
+	// out the job, it leaves out the input too.
 	EnqueueInput(ctx context.Context, asked Run, job Job, input json.RawMessage) error
-	// Input returns the input of a job that is not over. ErrNotFound: it has none.
+	// Input returns the input of a job that is not over. It returns ErrNotFound if the job
+	// has no input.
 	Input(ctx context.Context, job Job) (json.RawMessage, error)
 }
 
@@ -113,24 +121,24 @@ func (j Job) Begun(at time.Time) Run {
 	}
 }
 
-// ErrQueueFull says that a queue is full. Nothing was stored.
+// ErrQueueFull reports that a queue is full. Nothing was stored.
 var ErrQueueFull = errors.New("hook: the job queue is full")
 
 // JobHandler is a registered handler for jobs.
 type JobHandler struct {
-	// Name is the name that jobs use, in the alphabet of ids.
+	// Name is the name that jobs use: 1-128 of [A-Za-z0-9._:/-].
 	Name string
-	// Version is the handler's version: a job recorded for one version is not
-	// run by another. Defaults to empty.
+	// Version is the handler's version. A job that was stored for one version is not run by
+	// another version. Defaults to empty.
 	Version string
-	// Run does the work. Its notes are recorded.
+	// Run does the work. The notes that it returns are recorded.
 	Run func(ctx context.Context, job Job) ([]Audit, error)
 	// Timeout limits an attempt. Defaults to 10 minutes.
 	Timeout time.Duration
-	// Idempotent says that a job may run twice. Defaults to false: interrupted work is then
-	// not run again.
+	// Idempotent says that a job may run twice. Defaults to false: interrupted work is not
+	// run again.
 	Idempotent bool
-	// Retry says when a failed attempt is retried; it requires Idempotent. Defaults to
+	// Retry says when a failed attempt is retried. It requires Idempotent. Defaults to
 	// never.
 	Retry Retry
 }
@@ -226,7 +234,7 @@ func (rt *Runtime) schedule(ctx context.Context, asked Run, jobs []Job) error {
 
 func validRef(text string) bool { return text != "" && len(text) <= 256 && plainCharacters(text) }
 
-// jobProblem returns the problem of a job that could not be stored.
+// jobProblem returns the problem for a job that could not be stored.
 func jobProblem(err error) Problem {
 	code := classify(err)
 	switch {
@@ -239,7 +247,7 @@ func jobProblem(err error) Problem {
 	}
 }
 
-// background stores the run of a subscription for a worker.
+// background queues the run of a subscription for a worker.
 func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	start := d.rt.now()
 	d.mark = start
@@ -269,7 +277,8 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	}
 }
 
-// enqueue stores the run of a subscription in a way that its input can be found again.
+// enqueue stores the run of a subscription so that a worker can find its input: by Recall,
+// in the queue, or in the memory of this process.
 func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 	ctx, queue := context.WithoutCancel(d.ctx), rt.opts.Queue
 	if rt.opts.Recall != nil {
@@ -282,7 +291,7 @@ func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 		}
 		return keeps.EnqueueInput(ctx, asked, job, input)
 	}
-	rt.held.keep(job.Key, d.in) // the only way to find it again
+	rt.held.keep(job.Key, d.in) // nothing else can return the input later
 	err := queue.Enqueue(ctx, asked, []Job{job})
 	if err != nil {
 		rt.held.forgo(job.Key)
@@ -290,8 +299,8 @@ func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 	return err
 }
 
-// jobKey returns the idempotency key of a background run: one for each subscription,
-// version and input.
+// jobKey returns the idempotency key of a background run. Each combination of subscription,
+// version and input has its own key.
 func jobKey(job Job) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		job.Phase, job.Subscription, job.Version, job.Scope.Session, job.Scope.Turn,

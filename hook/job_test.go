@@ -46,11 +46,11 @@ func TestContributedJobIsStoredWithItsRun(t *testing.T) {
 				if err := rt.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				asked := runOf(t, list(t, journal, hook.Filter{States: []hook.State{hook.Completed}}), "a") // Already durable,
+				asked := runOf(t, list(t, journal, hook.Filter{States: []hook.State{hook.Completed}}), "a") // The record is durable already,
 				if err := s.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				equal(t, "runs", brief(list(t, journal, hook.Filter{})), "a:completed") // and not stored twice.
+				equal(t, "runs", brief(list(t, journal, hook.Filter{})), "a:completed") // and is not stored a second time.
 				index, err := queue.Claim(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -197,7 +197,7 @@ func TestInstallJobs(t *testing.T) {
 	if err := lease.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"mail", "fine"} { // Neither is taken.
+	for _, name := range []string{"mail", "fine"} { // Both names are free: the lease of mail was closed, and fine was never installed.
 		if _, err := rt.InstallJobs(hook.JobHandler{Name: name, Run: doNothing}); err != nil {
 			t.Error(err)
 		}
@@ -213,7 +213,7 @@ func TestBackgroundRunIsStoredBeforeTheTurnGoesOn(t *testing.T) {
 		}))
 		s := rt.Snapshot()
 		dispatch(t, observePhase, s, write)
-		stored := list(t, journal, hook.Filter{}) // Before the turn writes anything.
+		stored := list(t, journal, hook.Filter{}) // Read it before the turn writes anything.
 		equal(t, "on record", brief(stored), "a:backgrounded")
 		if stored[0].Job == "" || stored[0].Key == "" {
 			t.Errorf("its job and key are not on record: %+v", stored[0])

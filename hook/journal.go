@@ -11,32 +11,33 @@ import (
 // Journal keeps the records of runs. The conformance suite in hooktest checks what a
 // journal must do.
 type Journal interface {
-	// Append stores all of the records or none. A record replaces an earlier one with the
-	// same ID that is not final. A stored final state never changes: a late "started" is
-	// dropped, the same final state again is accepted, and another final state is
-	// ErrSettled.
+	// Append stores all of the records or none. A record replaces an earlier record with
+	// the same ID that is not final. A stored final state never changes: Append drops a
+	// late "started", accepts the same final state again, and returns ErrSettled for
+	// another final state.
 	Append(ctx context.Context, runs []Run) error
 }
 
-// ListJournal is a Journal that can be read. Without it, listings are not
-// available.
+// ListJournal is a Journal that can be read. Without it, runs cannot be listed.
 type ListJournal interface {
 	Journal
-	// List yields the runs that match, oldest first unless the filter says otherwise.
+	// List yields the runs that match the filter, oldest first unless the filter says
+	// otherwise.
 	List(ctx context.Context, filter Filter) iter.Seq2[Run, error]
 }
 
-// FollowJournal is a Journal that can be read while it is written. Without it, callers must
-// list repeatedly.
+// FollowJournal is a Journal that can be read while it is written. With a journal that does
+// not have Follow, callers must call List repeatedly.
 type FollowJournal interface {
 	ListJournal
-	// Follow yields the runs that match and are stored from now on, by this process or
-	// another, until ctx is done. A run that begins and ends is yielded twice, unless both
-	// are seen at once. The filter's Limit and Newest are ignored.
+	// Follow yields runs that match the filter and are stored from now on, by this process
+	// or another, until ctx is done. A run is yielded when it begins and again when it
+	// ends, or only once if the journal sees both at the same time. Follow ignores the
+	// filter's Limit and Newest.
 	Follow(ctx context.Context, filter Filter) iter.Seq2[Run, error]
 }
 
-// ErrSettled says that a run is already in another final state.
+// ErrSettled reports that a run is already in another final state.
 var ErrSettled = errors.New("hook: the run has already ended in another state")
 
 // Filter selects runs. Every field that is set must match.
@@ -47,10 +48,10 @@ type Filter struct {
 	Subscription string
 	States       []State
 	Job          string
-	// Since and Until bound the time of start, Until exclusive.
+	// Since and Until limit the start time of the runs. Until is exclusive.
 	Since, Until time.Time
-	// Newest yields the newest first, so that a Limit selects the last runs. Defaults to
-	// false: oldest first.
+	// Newest yields the newest runs first, so that a Limit selects the last runs. Defaults
+	// to false: oldest first.
 	Newest bool
 	// Limit is the maximum number of runs. Defaults to all.
 	Limit int

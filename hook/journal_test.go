@@ -26,7 +26,7 @@ func (j *fragileJournal) setBroken(broken bool) {
 	j.broken = broken
 }
 
-// Append stores runs, or none.
+// Append stores all runs or none.
 func (j *fragileJournal) Append(ctx context.Context, runs []hook.Run) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -49,7 +49,7 @@ func (j *fragileJournal) all() []hook.Run {
 // SPEC J-03
 func TestJournalThatCannotBeWrittenFailsGatesClosed(t *testing.T) {
 	t.Parallel()
-	for _, failure := range []hook.Failure{hook.Closed, hook.Open} { // It is not the handler that failed.
+	for _, failure := range []hook.Failure{hook.Closed, hook.Open} { // The failure mode does not matter, because no handler failed.
 		journal := &fragileJournal{broken: true}
 		var asked trail
 		rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal},
@@ -84,7 +84,7 @@ func isJournalError(err error) bool {
 	return ok && errors.Is(err, errDisk)
 }
 
-// However often the journal fails, every run is recorded, once and in order.
+// Even if the journal fails many times, every run is recorded once and in order.
 //
 // SPEC J-03
 func TestNothingIsLostWhileTheJournalIsBroken(t *testing.T) {
@@ -98,7 +98,7 @@ func TestNothingIsLostWhileTheJournalIsBroken(t *testing.T) {
 		install(t, rt, gatePhase.On(id, does[verdict](func(context.Context, call) { ran = append(ran, id) }), nil))
 	}
 	s := rt.Snapshot()
-	for i := range 300 { // Far more than is kept in memory.
+	for i := range 300 { // Far more runs than a chunk holds in memory.
 		journal.setBroken(i%50 >= 20)
 		_, _ = gatePhase.Dispatch(context.Background(), s, write)
 		if i%35 == 0 {
@@ -126,7 +126,7 @@ func TestNothingIsLostWhileTheJournalIsBroken(t *testing.T) {
 	}
 }
 
-// The end of a detached run is not dropped either.
+// The final record of a detached run is not lost either.
 //
 // SPEC J-03
 func TestEndOfAFiredRunIsNotLostWhileTheJournalIsBroken(t *testing.T) {
@@ -135,7 +135,7 @@ func TestEndOfAFiredRunIsNotLostWhileTheJournalIsBroken(t *testing.T) {
 		journal := &fragileJournal{}
 		rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal},
 			observePhase.On("fired", func(context.Context, call) (remark, error) {
-				journal.setBroken(true) // it has the start, and does not take the end
+				journal.setBroken(true) // the journal has the started record, and rejects the final one
 				return remarks("seen"), nil
 			}, &hook.Options{Execution: hook.FireAndRecord}))
 		s := rt.Snapshot()
@@ -155,15 +155,15 @@ func TestEndOfAFiredRunIsNotLostWhileTheJournalIsBroken(t *testing.T) {
 	})
 }
 
-// stubbornJournal is a journal in which another process has marked the runs of
-// one subscription as interrupted.
+// stubbornJournal is a journal in which another process has settled the runs of one
+// subscription.
 type stubbornJournal struct {
 	fragileJournal
 
 	settled string
 }
 
-// Append refuses runs that are settled.
+// Append rejects a batch that contains a settled run.
 func (j *stubbornJournal) Append(ctx context.Context, runs []hook.Run) error {
 	for _, r := range runs {
 		if r.Subscription == j.settled {
@@ -173,8 +173,8 @@ func (j *stubbornJournal) Append(ctx context.Context, runs []hook.Run) error {
 	return j.fragileJournal.Append(ctx, runs)
 }
 
-// A run that another process has settled does not prevent other records from
-// being written, and closes no gate.
+// If another process has settled a run, the other records are still written, and no gate
+// denies.
 //
 // SPEC J-03, J-04
 func TestSettledRunDoesNotBlockOthers(t *testing.T) {
@@ -193,8 +193,8 @@ func TestSettledRunDoesNotBlockOthers(t *testing.T) {
 	equal(t, "runs", brief(journal.all()), "a:completed c:completed a:completed c:completed")
 }
 
-// A caller may store the records itself, in one commit with what they belong
-// to. Each record is handed out once.
+// A caller may take the records and store them itself, in one commit with its own data.
+// Each record is returned once.
 //
 // SPEC J-03
 func TestTakeHandsOverRecords(t *testing.T) {
@@ -207,7 +207,7 @@ func TestTakeHandsOverRecords(t *testing.T) {
 	equal(t, "taken", len(s.Take()), 2)
 	equal(t, "taken again", brief(s.Take()), "")
 	dispatch(t, gatePhase, s, write)
-	for range 2 { // Releasing twice is harmless.
+	for range 2 { // A second Release does nothing.
 		if err := s.Release(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -215,9 +215,9 @@ func TestTakeHandsOverRecords(t *testing.T) {
 	equal(t, "written", brief(journal.all()), "a:completed")
 }
 
-// Records that a caller took and could not store go to the journal all the same. A record
-// that another process has settled does not prevent others, and rejected records are
-// retried.
+// If a caller took records and could not store them, Record writes them to the journal. If
+// another process has settled a run, the other records are still written. Records that the
+// journal rejects are retried.
 //
 // SPEC J-03, J-04
 func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
@@ -237,8 +237,8 @@ func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
 	equal(t, "runs", brief(journal.all()), "a:completed c:completed")
 }
 
-// A run that another process has settled is not an error, at any place in a batch: the
-// others are written.
+// It is no error if another process has settled a run, at any position in a batch. The
+// other runs are written.
 //
 // SPEC J-03, J-04
 func TestRecordWithASettledRun(t *testing.T) {
@@ -261,7 +261,7 @@ func TestRecordWithASettledRun(t *testing.T) {
 	}
 }
 
-// Every run has an id of its own, however its record is handed over.
+// Every run has its own id, whether its record is taken or written to the journal.
 //
 // SPEC J-01
 func TestRunIDsAreUnique(t *testing.T) {

@@ -6,11 +6,11 @@ import "fmt"
 type Kind uint8
 
 const (
-	// Gate handlers answer with a verdict that can stop what is about to happen.
+	// Gate handlers answer with a verdict that can stop the next action.
 	Gate Kind = iota + 1
 	// Collect handlers contribute something that the phase merges and uses.
 	Collect
-	// Observe handlers are informed. Their answers change no outcome.
+	// Observe handlers only watch. Their answers change no outcome.
 	Observe
 )
 
@@ -31,7 +31,8 @@ type Execution uint8
 const (
 	// Blocking runs the handler and waits for its answer. It is the default.
 	Blocking Execution = iota
-	// Deadline waits up to the timeout and then abandons the run.
+	// Deadline runs the handler and waits up to the timeout. After it, the run is
+	// abandoned.
 	Deadline
 	// FireAndRecord starts the handler, does not wait, and records how it ended.
 	FireAndRecord
@@ -54,8 +55,7 @@ func (e *Execution) UnmarshalText(text []byte) error {
 	return enumParse("execution", executionNames, e, text)
 }
 
-// waits reports whether the dispatch waits for the answer, so that the answer can change
-// it.
+// waits reports whether the dispatch waits for the answer.
 func (e Execution) waits() bool { return e == Blocking || e == Deadline }
 
 // HandlerKind is the kind of a handler.

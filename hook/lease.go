@@ -7,22 +7,23 @@ import (
 	"sync"
 )
 
-// Lease is returned when you install something. Closing it removes exactly that.
+// Lease is returned when you install something. Closing the lease removes what you
+// installed.
 type Lease struct {
 	rt      *Runtime
 	entries []*installed
-	from    uint64 // the first generation that has the entries
+	from    uint64 // the number of the first generation that has the entries
 	jobs    []string
 
 	mu     sync.Mutex
 	closed bool
-	until  uint64 // the first generation that no longer has them
+	until  uint64 // the number of the first generation without the entries
 }
 
 // Close removes what the lease added. It never waits: running turns keep their snapshot. A
-// second call does nothing. If other subscriptions are ordered against what would be
-// removed, nothing is closed and the error is an *InUseError. Close those leases together
-// with [CloseAll].
+// second call does nothing. If other subscriptions are ordered before or after a
+// subscription of this lease, Close removes nothing and returns an *InUseError. Close those
+// leases together with [CloseAll].
 func (l *Lease) Close() error { return CloseAll(l) }
 
 // CloseAll closes several leases of one runtime in one step, so that subscriptions that
@@ -64,8 +65,8 @@ func CloseAll(leases ...*Lease) error {
 	return nil
 }
 
-// Replace closes the lease and installs subscriptions in its place, in one step: all of it
-// or nothing. The old lease can still be drained.
+// Replace closes the lease and installs subscriptions in its place, in one step: all or
+// nothing. The old lease can still be drained.
 func (l *Lease) Replace(subs ...Subscription) (*Lease, error) {
 	l.rt.changing.Lock()
 	defer l.rt.changing.Unlock()
@@ -93,8 +94,8 @@ func (l *Lease) isClosed() bool {
 	return l.closed
 }
 
-// close marks the lease as closed as of a generation and removes its job handlers.
-// rt.changing is held.
+// close marks the lease as closed since a generation and removes its job handlers. The
+// caller holds rt.changing.
 func (l *Lease) close(until uint64) {
 	l.mu.Lock()
 	l.closed, l.until = true, until
@@ -102,9 +103,9 @@ func (l *Lease) close(until uint64) {
 	l.rt.forgetJobs(l.jobs)
 }
 
-// Drain closes the lease and waits until no turn uses what it added, and no abandoned or
-// detached run of it is left. Do not call it from a handler that the lease added: it would
-// wait for its own turn until ctx is done.
+// Drain closes the lease. It then waits until no turn uses what the lease added, and until
+// its abandoned and detached runs have ended. Do not call Drain from a handler that the
+// lease added: it would wait for its own turn until ctx is done.
 func (l *Lease) Drain(ctx context.Context) error {
 	if err := l.Close(); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (l *Lease) Drain(ctx context.Context) error {
 	}
 }
 
-// holderOf returns a generation in [from, until) that is still held.
+// holderOf returns a generation in [from, until) that a snapshot still uses, or nil.
 func (rt *Runtime) holderOf(from, until uint64) *generation {
 	rt.holding.Lock()
 	defer rt.holding.Unlock()

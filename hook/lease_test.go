@@ -41,11 +41,11 @@ func TestCloseTwiceIsHarmless(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	install(t, rt, gateNamed("a", nil)) // The id is free again,
+	install(t, rt, gateNamed("a", nil)) // The id can be used again,
 	if err := lease.Close(); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "plan", planOf(t, rt, gatePhase), []string{"a"}) // and it is somebody else's.
+	same(t, "plan", planOf(t, rt, gatePhase), []string{"a"}) // and closing the old lease again does not remove the new subscription.
 }
 
 // SPEC H-04
@@ -54,7 +54,7 @@ func TestClosingWhatOthersNeedIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		others []hook.Subscription
-		needed []string // by whom; none: it can be closed
+		needed []string // the subscriptions that need it; empty: it can be closed
 	}{
 		{"nobody is ordered against it", []hook.Subscription{gateNamed("x", nil)}, nil},
 		{"one comes after it", []hook.Subscription{gateNamed("x", &hook.Options{After: []string{"a"}})}, []string{"x"}},
@@ -152,7 +152,7 @@ func TestReplaceIsOneStep(t *testing.T) {
 	}
 }
 
-// There is no moment without both the old and the new subscription.
+// At every moment there is exactly one of the old and the new subscription.
 //
 // SPEC H-04, H-14
 func TestReplaceLeavesNoGap(t *testing.T) {
@@ -204,7 +204,7 @@ func TestCloseNeverWaitsAndDrainDoes(t *testing.T) {
 		}
 		equal(t, "time that Close took", time.Since(began), 0)
 		equal(t, "the turn still has it", gatePhase.Active(turn), true)
-		unrelated := rt.Snapshot() // Begun after the close, so nobody waits for it.
+		unrelated := rt.Snapshot() // It began after the close, so Drain does not wait for it.
 		defer func() { _ = unrelated.Release(t.Context()) }()
 		go func() {
 			time.Sleep(time.Minute)
@@ -293,8 +293,8 @@ func TestDrainWaitsForEveryHolder(t *testing.T) {
 	}
 }
 
-// An abandoned run still uses what it was started with, so a lease is not
-// drained before it returns, even when its turn is over.
+// An abandoned run still uses its subscription. So Drain waits until the run returns, even
+// if its turn is over.
 //
 // SPEC H-04, H-11
 func TestDrainWaitsForAbandonedRuns(t *testing.T) {
@@ -358,7 +358,7 @@ func TestDrainWaitsForADispatchThatOutlivesItsTurn(t *testing.T) {
 	}
 }
 
-// A turn that has ended cannot release the hold of another.
+// Releasing a snapshot twice must not release the hold of another snapshot.
 //
 // SPEC H-04
 func TestReleasedTurnReleasesNobodyElse(t *testing.T) {

@@ -13,19 +13,19 @@ import (
 // chunkSize is the minimum number of records in a chunk.
 const chunkSize = 128
 
-// chunk is a block of records. Dispatches write to reserved spans of it without a lock. The
-// log reads a span when its dispatch is over.
+// chunk is a block of records. Each dispatch reserves a span of it and writes there without
+// a lock. The log reads a span when its dispatch is over.
 type chunk struct {
 	records []record
 	base    uint64 // the sequence number of the first record
 	used    int
 	spans   []span
-	open    int  // spans whose dispatch is not over
-	special bool // it has records that may be in the journal already
+	open    int  // number of spans whose dispatch is not over
+	special bool // the chunk has records that may be in the journal already
 }
 
 type span struct {
-	from, to int // to is where writing stopped: see finish
+	from, to int // to is the end of the written records: see finish
 	over     bool
 }
 
@@ -36,14 +36,14 @@ type reservation struct {
 	recs  []record
 	base  uint64 // the sequence number of the first of recs
 	n     int
-	// special marks records that may be in the journal already, or will be written again:
-	// started runs, and those that came with jobs.
+	// special marks records that may already be in the journal, or that will be written
+	// again: started runs, and runs that were stored together with jobs.
 	special bool
 }
 
-// next returns the record to write. Every entry of a plan writes at most one. If one writes
-// two, because something panicked after its record, the second is dropped to keep the
-// process alive.
+// next returns the record to write. Every entry of a plan writes at most one record. If an
+// entry writes two, because something panicked after its first record, the second is
+// dropped so that the process does not panic.
 func (r *reservation) next() *record {
 	if r.n == len(r.recs) {
 		return new(record)
@@ -57,20 +57,20 @@ func (r *reservation) next() *record {
 func (r *reservation) seq() uint64 { return r.base + uint64(r.n) }
 
 // runLog collects the records of one snapshot until they are taken or written to the
-// journal. A full chunk is written, so that memory stays bounded. If it cannot be written,
-// nothing is dropped and dispatches are refused.
+// journal. It writes full chunks, so that memory stays bounded. If the journal does not
+// accept records, the runLog keeps them and refuses new dispatches.
 type runLog struct {
 	rt *Runtime
 
 	mu      sync.Mutex
 	current *chunk
 	older   []*chunk
-	refused []Run // the journal could not be written; these are tried first
-	closed  bool  // the turn is over: later ends are written at once
+	refused []Run // records that the journal did not accept; they are written first
+	closed  bool  // the turn is over: later records are written at once
 }
 
-// reserve makes room for n records, in an empty reservation. It fails if the journal could
-// not be written and there is no room left.
+// reserve makes room for n records in r, which must be empty. It fails if earlier records
+// could not be written to the journal.
 func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	c := l.current
 	if c.used+n > len(c.records) || len(c.spans) >= chunkSize {
 		if c.open == 0 {
-			l.current = nil // it does not belong to the log any more, even if it cannot be written
+			l.current = nil // remove the chunk from the log, even if it cannot be written
 			if err := l.spill(ctx, c); err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	return nil
 }
 
-// finish ends a reservation: its records can be read now.
+// finish ends a reservation: the log may now read its records.
 func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	c.open--
 	c.special = c.special || r.special
 	if r.span == len(c.spans)-1 {
-		c.used = s.to // return the unused part
+		c.used = s.to // free the unused part
 		if r.n == 0 {
 			c.spans = c.spans[:r.span]
 		}
@@ -133,8 +133,8 @@ func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	return err
 }
 
-// spill writes a chunk without open spans to the journal. The chunk does not belong to the
-// log after that.
+// spill writes a chunk without open spans to the journal. The caller has removed, or must
+// remove, the chunk from the log.
 func (l *runLog) spill(ctx context.Context, c *chunk) error {
 	if journal, ok := l.rt.opts.Journal.(*MemoryJournal); ok && !c.special {
 		l.rt.recycle(journal.adopt(l.rt, c))
@@ -146,12 +146,12 @@ func (l *runLog) spill(ctx context.Context, c *chunk) error {
 			runs = append(runs, l.rt.run(&c.records[i]))
 		}
 	}
-	l.rt.recycle(c) // refused records are kept as full runs
+	l.rt.recycle(c) // append keeps rejected records as full runs
 	return l.append(ctx, runs)
 }
 
-// append writes runs after those that were rejected before. Runs that cannot be written
-// are kept. l.mu is held, so that records stay in order.
+// append writes runs, after those that the journal rejected before. It keeps runs that
+// cannot be written. The caller holds l.mu, so that records stay in order.
 func (l *runLog) append(ctx context.Context, runs []Run) error {
 	l.refused = append(l.refused, runs...)
 	if len(l.refused) == 0 {
@@ -165,11 +165,11 @@ func (l *runLog) append(ctx context.Context, runs []Run) error {
 	return l.rt.recordLate(ctx)
 }
 
-// write appends runs to the journal and returns those that it did not accept. If the
-// journal has a run in another final state, that is no error: another process has settled
-// it, and its record is kept.
+// write appends runs to the journal and returns those that the journal did not accept. It
+// is no error if the journal has a run in another final state: another process has settled
+// the run, and the journal keeps that record.
 func (rt *Runtime) write(ctx context.Context, runs []Run) ([]Run, error) {
-	ctx = context.WithoutCancel(ctx) // an abort of the turn must not lose its records
+	ctx = context.WithoutCancel(ctx) // if the turn is aborted, its records must not be lost
 	err := rt.opts.Journal.Append(ctx, runs)
 	if errors.Is(err, ErrSettled) && len(runs) > 1 {
 		for len(runs) > 0 {
@@ -185,7 +185,7 @@ func (rt *Runtime) write(ctx context.Context, runs []Run) ([]Run, error) {
 	return runs, &JournalError{err}
 }
 
-// flush writes everything that is over.
+// flush writes the records of all dispatches that are over.
 func (l *runLog) flush(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +196,7 @@ func (l *runLog) flush(ctx context.Context) error {
 	return l.append(ctx, l.collect(nil))
 }
 
-// close writes everything that is over. Later ends are written at once.
+// close is flush for the end of the turn. After it, finish writes records at once.
 func (l *runLog) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -204,14 +204,14 @@ func (l *runLog) close(ctx context.Context) error {
 	return l.flush(ctx)
 }
 
-// record writes runs that were taken.
+// record writes runs that take returned.
 func (l *runLog) record(ctx context.Context, runs []Run) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.append(ctx, runs)
 }
 
-// take removes and returns everything that is over.
+// take removes and returns the records of all dispatches that are over.
 func (l *runLog) take() []Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,8 +220,8 @@ func (l *runLog) take() []Run {
 	return l.collect(refused)
 }
 
-// collect converts the finished records to runs, appends them to the given runs, and
-// empties chunks. l.mu is held.
+// collect converts the records of finished dispatches to runs, appends them to the given
+// runs, and empties the chunks. The caller holds l.mu.
 func (l *runLog) collect(runs []Run) []Run {
 	chunks := l.older
 	if l.current != nil {
@@ -283,7 +283,7 @@ func (rt *Runtime) number(c *chunk) {
 	c.base = rt.seq.Add(n) - n
 }
 
-// JournalError says that records could not be written. Nothing was dropped.
+// JournalError reports that records could not be written. No record was dropped.
 type JournalError struct{ Err error }
 
 func (e *JournalError) Error() string { return fmt.Sprintf("%s: %v", codes.Journal, e.Err) }

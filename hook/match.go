@@ -8,39 +8,40 @@ import (
 	"unicode/utf8"
 )
 
-// Match limits a subscription to some of a phase's inputs. Every field that is set must
+// Match limits a subscription to some inputs of a phase. Every field that is set must
 // match. The zero Match matches everything.
 //
-// A pattern is an exact name, "*", or a glob: * matches any number of characters, ? matches
-// one, [a-z] and [!a-z] match one of a class; a backslash escapes the next character.
+// A pattern is an exact name, "*", or a glob. In a glob, * matches any number of
+// characters, ? matches one character, and [a-z] or [!a-z] matches one character of a
+// class. A backslash escapes the next character.
 type Match struct {
-	// Tools matches the label "tool". Defaults to all.
+	// Tools are patterns for the label "tool". Defaults to all.
 	Tools []string `json:"tools,omitempty"`
-	// Agents matches the label "agent". Defaults to all.
+	// Agents are patterns for the label "agent". Defaults to all.
 	Agents []string `json:"agents,omitempty"`
-	// Labels matches further labels of the phase's input, by name.
+	// Labels are patterns for other labels of the phase's input, by label name.
 	Labels map[string][]string `json:"labels,omitempty"`
 	// When is a condition on the input. Defaults to none.
 	When Condition `json:"-"`
 }
 
-// Condition is an expression over a phase's input. [When] makes one from a Go function;
-// package declare makes one from a CEL expression.
+// Condition is an expression over a phase's input. [When] makes a condition from a Go
+// function. Package declare makes conditions from CEL expressions.
 //
-// Holds is called during dispatch, possibly from several goroutines. At gates an error or a
-// panic counts as a match, so that a broken condition cannot open a gate. Elsewhere it is a
-// failure of the handler.
+// Holds is called during dispatch, possibly from several goroutines. At a gate, an error or
+// a panic of Holds counts as a match, so that a broken condition cannot open the gate. At
+// other phases it is a failure of the handler.
 type Condition interface {
 	// String returns the condition's source, for plans and explanations.
 	String() string
-	// Check rejects a condition that cannot work at the phase. It gets a zero input of the
-	// phase.
+	// Check returns an error if the condition cannot work at the phase. zero is a zero
+	// input of the phase.
 	Check(phase AnyPhase, zero any) error
-	// Holds evaluates it.
+	// Holds reports whether the condition is true for the input.
 	Holds(input any) (bool, error)
 }
 
-// When makes a condition from a Go function. Plans show the name.
+// When makes a condition from a Go function. The name is shown in plans and explanations.
 func When[In any](name string, holds func(In) bool) Condition {
 	return goCondition[In]{name, holds}
 }
@@ -71,12 +72,13 @@ func (c goCondition[In]) Holds(input any) (bool, error) {
 	return c.holds(in), nil
 }
 
-// picks reports whether there can be inputs that do not match.
+// picks reports whether the Match is set, so that some inputs may not match.
 func (m Match) picks() bool {
 	return m.Tools != nil || m.Agents != nil || m.Labels != nil || m.When != nil
 }
 
-// sets returns the label patterns by label, sorted, with the field that they came from.
+// sets returns the label patterns, each with the name of its field: tools, agents, then the
+// other labels in order of their names.
 func (m Match) sets() []patternSet {
 	var sets []patternSet
 	add := func(label, field string, patterns []string) {
@@ -121,7 +123,7 @@ func (m Match) String() string {
 	return strings.Join(terms, " and ")
 }
 
-// patternSet has the patterns for one label: one of them must match.
+// patternSet holds the patterns for one label. A value matches if one of them matches.
 type patternSet struct {
 	label, field string
 	patterns     []string
@@ -131,7 +133,7 @@ func (s patternSet) String() string {
 	return fmt.Sprintf("%s in [%s]", s.label, strings.Join(s.patterns, " "))
 }
 
-// problem returns what is wrong with the patterns.
+// problem returns what is wrong with the patterns, or "".
 func (s patternSet) problem() string {
 	if len(s.patterns) == 0 {
 		return "the list is empty; leave it out to match everything"
@@ -176,7 +178,7 @@ func validGlob(pattern string) bool {
 }
 
 // classEnd returns the index of the ] that closes the class at the start of pattern, or -1.
-// A ] in first place is a member of the class.
+// A ] directly after the [ is a member of the class.
 func classEnd(pattern string) int {
 	i := 1
 	if i < len(pattern) && (pattern[i] == '!' || pattern[i] == '^') {
@@ -194,8 +196,8 @@ func classEnd(pattern string) int {
 	return -1
 }
 
-// globMatch backtracks only to the last star. Its time is linear in the product of the
-// lengths.
+// globMatch reports whether the pattern matches the value. It backtracks only to the last
+// star, so its time is at most the product of the two lengths.
 func globMatch(pattern, value string) bool {
 	starPattern, starValue := -1, 0
 	p, v := 0, 0
@@ -224,7 +226,7 @@ func globMatch(pattern, value string) bool {
 	return p == len(pattern)
 }
 
-// matchOne matches one character and returns how much of pattern and value it used.
+// matchOne matches one character. It returns how many bytes of pattern and value it used.
 func matchOne(pattern, value string) (int, int, bool) {
 	r, size := utf8.DecodeRuneInString(value)
 	switch pattern[0] {
@@ -248,7 +250,7 @@ func matchOne(pattern, value string) (int, int, bool) {
 	}
 }
 
-// validClass rejects a range with reversed ends.
+// validClass reports whether no range of the class has its ends reversed.
 func validClass(class string) bool {
 	valid := true
 	eachRange(class, func(low, high rune) { valid = valid && low <= high })

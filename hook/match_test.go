@@ -49,7 +49,7 @@ func TestMatch(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			for _, how := range []hook.Options{{}, {Concurrent: true}} { // Both ways of running check the match.
+			for _, how := range []hook.Options{{}, {Concurrent: true}} { // Inline and overlapping handlers must both check the match.
 				how.Match = test.match
 				rt := newRuntime(t, nil, gatePhase.On("a", says(ask("matched")), &how))
 				s := snapshot(t, rt)
@@ -88,8 +88,8 @@ func TestBadMatchIsRefused(t *testing.T) {
 	}
 }
 
-// A broken condition must not open a gate; elsewhere it must not run a
-// handler on an input that it was not meant for.
+// A broken condition must not open a gate. At other phases, the handler must not run with
+// an input that may not match.
 //
 // SPEC H-02, H-10
 func TestBrokenConditionIsAMatchAtAGate(t *testing.T) {
@@ -111,7 +111,7 @@ func TestBrokenConditionIsAMatchAtAGate(t *testing.T) {
 	}
 }
 
-// FuzzGlob compares the patterns with a slow reference.
+// FuzzGlob compares globMatch with a slow reference.
 //
 // SPEC H-02, H-03
 func FuzzGlob(f *testing.F) {
@@ -142,7 +142,7 @@ func FuzzGlob(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, value string) {
 		if len(pattern) > 24 || len(value) > 24 {
-			return // The reference is slow.
+			return // The reference is too slow for long inputs.
 		}
 		tokens, ok := parseGlob([]rune(pattern))
 		rt := newRuntime(t, nil)
@@ -160,14 +160,14 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// globToken takes one character, or any number of them.
+// globToken matches one character or, if star is set, any number of them.
 type globToken struct {
 	star bool
 	one  func(rune) bool
 }
 
-// parseGlob reads a pattern; ok is false if a class is not closed, a range is
-// reversed or nothing follows a backslash.
+// parseGlob reads a pattern. ok is false if a class is not closed, a range is reversed, or
+// nothing follows a backslash.
 func parseGlob(p []rune) (tokens []globToken, ok bool) {
 	for len(p) > 0 {
 		c := p[0]
@@ -197,7 +197,8 @@ func parseGlob(p []rune) (tokens []globToken, ok bool) {
 	return tokens, true
 }
 
-// parseClass reads a class behind its bracket. A ] in first place is a member.
+// parseClass reads a class after its opening bracket. A ] in the first position is a member
+// of the class.
 func parseClass(p []rune) (one func(rune) bool, rest []rune, ok bool) {
 	negated := len(p) > 0 && strings.ContainsRune("!^", p[0])
 	if negated {
@@ -250,7 +251,7 @@ func parseClass(p []rune) (one func(rune) bool, rest []rune, ok bool) {
 	}, p, true
 }
 
-// fits tries everything.
+// fits reports whether the tokens match the value. It tries every possibility.
 func fits(tokens []globToken, value []rune) bool {
 	switch {
 	case len(tokens) == 0:

@@ -3,8 +3,8 @@ package hook
 import "maps"
 
 // members are the subscriptions of one phase, including disabled ones. Their order in the
-// list has no meaning. They are a list because reading ten thousand of them in memory order
-// is much faster than following pointers.
+// list has no meaning. They are in a list because reading ten thousand of them in memory
+// order is much faster than iterating over a map.
 type members struct {
 	list  []*installed
 	index map[string]int32 // index in the list, by id
@@ -32,7 +32,7 @@ func (m *members) add(e *installed) {
 	m.list = append(m.list, e)
 }
 
-// remove removes the member with an id, if there is one.
+// remove removes the member with an id. It does nothing if there is none.
 func (m *members) remove(id string) {
 	i, ok := m.index[id]
 	if !ok {

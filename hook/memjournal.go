@@ -9,21 +9,22 @@ import (
 )
 
 // MemoryJournal keeps the newest runs in memory. It is the reference implementation of a
-// journal, and enough for programs that need no history.
+// Journal. Use it in programs that need no history.
 type MemoryJournal struct {
 	capacity int
 
 	mu       sync.Mutex
 	segments []segment // the oldest first
-	first    int       // segments before it were dropped
+	first    int       // index of the oldest segment; earlier ones were dropped
 	count    int       // runs in segments
 	byID     map[string]*Run
 	dropped  uint64
 }
 
-// segment is a run, or records in the compact form that a turn wrote: not converting them
-// keeps recording cheap. A chunk that is mostly full is kept as it is. The records of
-// another chunk are copied, so that memory is not mostly empty.
+// segment is one run, or many records in the compact form that a dispatch writes. Records
+// are converted only when they are read, so that recording is cheap. If most of a chunk is
+// used, the segment keeps the chunk. Otherwise it keeps a copy of the records, to save
+// memory.
 type segment struct {
 	run     *Run
 	rt      *Runtime
@@ -32,18 +33,18 @@ type segment struct {
 	n       int // runs in it
 }
 
-// NewMemoryJournal makes a journal that keeps the newest runs, up to capacity. It counts
-// those that it dropped: see [MemoryJournal.Dropped].
+// NewMemoryJournal makes a journal that keeps the newest runs, up to capacity.
+// [MemoryJournal.Dropped] returns how many runs it has dropped.
 func NewMemoryJournal(capacity int) *MemoryJournal {
 	return &MemoryJournal{capacity: max(capacity, 1), byID: make(map[string]*Run)}
 }
 
-// Append stores runs.
+// Append stores runs: see [Journal].
 func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	latest := make(map[string]State, len(runs))
-	for i := range runs { // all or none: check before storing
+	for i := range runs { // all or none: check every run before storing the first
 		if err := j.conflict(&runs[i], latest); err != nil {
 			return err
 		}
@@ -62,8 +63,8 @@ func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
 	return nil
 }
 
-// conflict rejects a run that cannot be stored. latest has the states of the earlier runs
-// of the same call.
+// conflict returns an error if a run cannot be stored. latest has the states of the earlier
+// runs of the same Append.
 func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	if _, ok := stateNames[run.State]; !ok || run.ID == "" {
 		return fmt.Errorf("append: run %q: it needs an id and a state", run.ID)
@@ -82,8 +83,7 @@ func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	return nil
 }
 
-// adopt takes a chunk of finished runs, and returns a chunk that it does not need any more,
-// if any.
+// adopt stores a chunk of finished runs. It returns a chunk that can be reused, or nil.
 func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
 	n := 0
 	for _, s := range c.spans {
@@ -108,7 +108,8 @@ func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
 	return free
 }
 
-// push adds a segment and drops the oldest. It returns a chunk for reuse. j.mu is held.
+// push adds a segment and drops the oldest segments beyond the capacity. It returns a chunk
+// that can be reused, or nil. The caller holds j.mu.
 func (j *MemoryJournal) push(s segment) (free *chunk) {
 	j.segments = append(j.segments, s)
 	j.count += s.n
@@ -132,7 +133,8 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 	return free
 }
 
-// List yields the runs that match, of those that are stored when it is called.
+// List yields the stored runs that match. It does not yield runs that are stored after it
+// begins.
 func (j *MemoryJournal) List(ctx context.Context, filter Filter) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		yielded := 0
@@ -183,7 +185,7 @@ func (j *MemoryJournal) newest() []Run {
 	return runs[max(len(runs)-j.capacity, 0):]
 }
 
-// Remove removes the runs that match. They do not count as dropped.
+// Remove removes the runs for which match reports true. They do not count as dropped.
 func (j *MemoryJournal) Remove(match func(Run) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -197,7 +199,8 @@ func (j *MemoryJournal) Remove(match func(Run) bool) {
 	j.segments, j.first = kept, 0
 }
 
-// without returns a segment without the runs that match. j.mu is held.
+// without returns a segment without the runs for which match reports true. The caller holds
+// j.mu.
 func (j *MemoryJournal) without(s segment, match func(Run) bool) segment {
 	if s.run != nil {
 		if !match(*s.run) {

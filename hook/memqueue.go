@@ -9,7 +9,7 @@ import (
 )
 
 // MemoryQueue keeps jobs in memory, up to a limit. It is the reference implementation of a
-// queue. Its jobs end with the process, and it remembers only the keys of the newest
+// Queue. Its jobs are lost when the process ends. It remembers only the keys of the newest
 // successes.
 type MemoryQueue struct {
 	journal  Journal
@@ -19,10 +19,10 @@ type MemoryQueue struct {
 	mu      sync.Mutex
 	waiting []memoryJob
 	running map[string]Job
-	done    map[string]bool // keys that succeeded, the newest of them
-	order   []string        // the same, the oldest first
-	keys    map[string]bool // keys of jobs that wait or run
-	changed chan struct{}   // closed and replaced when there is something new
+	done    map[string]bool // the newest keys that succeeded
+	order   []string        // the keys of done, the oldest first
+	keys    map[string]bool // keys of waiting and running jobs
+	changed chan struct{}   // closed and replaced when a job is added, settled or retried
 }
 
 type memoryJob struct {
@@ -32,13 +32,13 @@ type memoryJob struct {
 
 // MemoryQueueOptions are a queue's settings. A nil pointer is valid.
 type MemoryQueueOptions struct {
-	// Capacity is how many jobs may wait. Defaults to 1,024.
+	// Capacity is the maximum number of waiting jobs. Defaults to 1,024.
 	Capacity int
-	// Clock is for tests. Defaults to the machine's clock.
+	// Clock replaces the machine's clock in tests. Defaults to the machine's clock.
 	Clock Clock
 }
 
-// NewMemoryQueue makes a queue that stores its records in the journal.
+// NewMemoryQueue makes a queue that stores the records of its runs in the journal.
 func NewMemoryQueue(journal Journal, opts *MemoryQueueOptions) *MemoryQueue {
 	q := &MemoryQueue{
 		journal: journal, capacity: 1024, running: make(map[string]Job),
@@ -89,7 +89,7 @@ func (q *MemoryQueue) Enqueue(ctx context.Context, asked Run, jobs []Job) error 
 	return nil
 }
 
-// wake makes everyone who waits in Claim look again. q.mu is held.
+// wake makes every waiting Claim and Idle look at the jobs again. The caller holds q.mu.
 func (q *MemoryQueue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
@@ -128,8 +128,8 @@ func (q *MemoryQueue) after(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// take takes the job that has been due longest. If none is due, it returns what to wait
-// for: a change, or the time until the next job is due.
+// take claims the job that has been due the longest. If no job is due, take returns a
+// channel that is closed at the next change, and the time until the next job is due, or 0.
 func (q *MemoryQueue) take() (job Job, ok bool, changed <-chan struct{}, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,7 +159,7 @@ func (j memoryJob) due() time.Time {
 	return j.since
 }
 
-// Settle stores how an attempt ended.
+// Settle stores how an attempt ended: see [ClaimQueue].
 func (q *MemoryQueue) Settle(ctx context.Context, job Job, attempt Run, again time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,7 +184,8 @@ func (q *MemoryQueue) Settle(ctx context.Context, job Job, attempt Run, again ti
 	return nil
 }
 
-// Idle waits until no job runs and none is due. Jobs for later may still wait.
+// Idle waits until no job is running and no job is due. Jobs for a later time may still
+// wait.
 func (q *MemoryQueue) Idle(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -202,8 +203,8 @@ func (q *MemoryQueue) Idle(ctx context.Context) error {
 	}
 }
 
-// remember keeps the key of a success, and forgets the oldest beyond sixteen times the
-// capacity, so that memory stays bounded. q.mu is held.
+// remember keeps the key of a job that succeeded. To limit memory, it keeps only the newest
+// keys, up to sixteen times the capacity. The caller holds q.mu.
 func (q *MemoryQueue) remember(key string) {
 	if q.done[key] {
 		return
@@ -216,8 +217,8 @@ func (q *MemoryQueue) remember(key string) {
 	}
 }
 
-// Remove removes the waiting jobs that match, and frees their keys. It returns false, and
-// removes nothing, if a job that matches is running.
+// Remove removes the waiting jobs for which match reports true, and frees their keys. If
+// such a job is running, Remove returns false and removes nothing.
 func (q *MemoryQueue) Remove(match func(Job) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,54 +11,56 @@ import (
 )
 
 // phasePlan is the resolved order of one phase. Install compiles it, and dispatches use it.
-// It never changes.
+// A phasePlan never changes.
 type phasePlan struct {
 	core *phaseCore
 	all  *members
 	// order holds the enabled members in plan order.
 	order []*installed
-	// level is the longest chain of edges leading to each.
+	// level has, for each member of order, the length of the longest chain of dependencies
+	// before it.
 	level []int32
-	// preds are the positions of the direct predecessors.
+	// preds has, for each member of order, the positions of its direct predecessors.
 	preds adjacency
-	// sequence is the order of execution, as positions in order.
+	// sequence is the order of execution. Its values are positions in order.
 	sequence []int32
-	// turn is the place in the sequence of each member of all.list, or -1 if it is
+	// turn has, for each member of all.list, its index in sequence, or -1 if the member is
 	// disabled.
 	turn   []int32
 	stages []stage
-	// rewriters is how many entries of the sequence rewrite. They are at its beginning, and
-	// no stage has both kinds.
+	// rewriters is the number of rewriters. They are at the start of sequence, and no stage
+	// contains both rewriters and other handlers.
 	rewriters int
 	// typed is the *typedPlan of the phase's types.
 	typed any
 }
 
-// stage is the part from..to-1 of a plan's sequence that runs together: either handlers
-// that run inline one after the other, or handlers that overlap.
+// stage is the part [from, to) of a plan's sequence. Its handlers run inline one after the
+// other or, if overlap is true, in parallel.
 type stage struct {
 	from, to int
 	overlap  bool
 }
 
 // orderPhase resolves the order of the members of one phase. elsewhere returns the other
-// phases on which an id exists. The dependencies of loose members are ignored.
+// phases that have an id. If loose is not nil, it selects members whose dependencies are
+// ignored.
 func orderPhase(core *phaseCore, all *members, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
 	g.link(elsewhere, loose)
-	plan, cycle := g.plan() // uses the valid edges, so that a cycle is reported together with other problems
+	plan, cycle := g.plan() // plan uses the valid edges, so that one call reports a cycle and the other problems
 	if g.problems = append(g.problems, cycle...); len(g.problems) > 0 {
 		return nil, g.problems
 	}
 	return plan, nil
 }
 
-// place orders members that no dependency orders: rewriters first, then (priority, id). It
-// is kept beside the member, because sorting ten thousand members by pointer would mostly
-// wait for memory.
+// place is the sort key of a member: rewriters first, then (priority, id). It copies the
+// values, because sorting ten thousand members through pointers would mostly wait for
+// memory.
 type place struct {
-	follows  bool  // it does not rewrite
-	member   int32 // in the list of members
+	follows  bool  // the member does not rewrite
+	member   int32 // index in the list of members
 	priority int
 	id       string
 }
@@ -77,13 +79,12 @@ func comparePlace(a, b place) int {
 	}
 }
 
-// graph holds the enabled members, sorted by place, and the edges between
-// them.
+// graph holds the enabled members, sorted by place, and the edges between them.
 type graph struct {
 	core     *phaseCore
 	all      *members
 	nodes    []*installed
-	node     []int32 // of each member of all.list, or -1 if it is disabled
+	node     []int32 // for each member of all.list, its index in nodes, or -1 if the member is disabled
 	edges    []edge
 	preds    adjacency
 	succs    adjacency
@@ -92,8 +93,8 @@ type graph struct {
 
 type edge struct{ from, to int32 }
 
-// adjacency holds the neighbours of each node in one block of memory. A dependency that is
-// declared twice is in it twice, which does no harm.
+// adjacency holds the neighbours of all nodes in one block of memory. If a dependency is
+// declared twice, the neighbour is there twice, which does no harm.
 type adjacency struct {
 	start []int32
 	nodes []int32
@@ -110,7 +111,7 @@ func (a adjacency) counts() []int32 {
 	return counts
 }
 
-// newAdjacency collects, for each node by key, the values of its edges.
+// newAdjacency groups the edges by key and keeps the value of each edge.
 func newAdjacency(n int, edges []edge, key, value func(edge) int32) adjacency {
 	a := adjacency{make([]int32, n+1), make([]int32, len(edges))}
 	for _, e := range edges {
@@ -119,7 +120,7 @@ func newAdjacency(n int, edges []edge, key, value func(edge) int32) adjacency {
 	for i := range n {
 		a.start[i+1] += a.start[i]
 	}
-	for _, e := range edges { // each start begins as the end, and moves down
+	for _, e := range edges { // start[k] is the end of the group, and moves down to its beginning
 		k := key(e)
 		a.start[k]--
 		a.nodes[a.start[k]] = value(e)
@@ -146,8 +147,8 @@ func newGraph(core *phaseCore, all *members) *graph {
 	return g
 }
 
-// link makes edges from after and before. It reads the members in memory order and reports
-// problems in the order of the nodes.
+// link makes edges from After and Before. It reads the members in memory order, which is
+// fast, but reports problems in the order of the nodes.
 func (g *graph) link(elsewhere func(id string) []string, loose func(id string) bool) {
 	g.edges = make([]edge, 0, 2*len(g.nodes)) // an estimate
 	var faulty []int32
@@ -184,7 +185,7 @@ func (g *graph) find(id string) int32 {
 	return -1
 }
 
-// edge orders node from before node to, if that is allowed.
+// edge adds the edge from-to, and reports whether it is allowed.
 func (g *graph) edge(from, to int32) bool {
 	if from < 0 || to < 0 || from == to || !mayPrecede(g.nodes[from], g.nodes[to]) {
 		return false
@@ -193,7 +194,8 @@ func (g *graph) edge(from, to int32) bool {
 	return true
 }
 
-// mayPrecede reports whether first may be ordered before then.
+// mayPrecede reports whether first may run before then: rewriters run before other
+// handlers, and background work runs last.
 func mayPrecede(first, then *installed) bool {
 	return (first.rewrites || !then.rewrites) && (!first.background || then.background)
 }
@@ -212,8 +214,8 @@ func (g *graph) report(e *installed, elsewhere func(id string) []string) {
 	}
 }
 
-// dependency returns the member that e names in a field. If there is none, it reports the
-// problem and returns nil.
+// dependency returns the member that e names in After or Before. If there is no such
+// member, it reports the problem and returns nil.
 func (g *graph) dependency(e *installed, field, id string, elsewhere func(id string) []string) *installed {
 	s := e.sub
 	report := func(kind, format string, args ...any) {
@@ -233,7 +235,7 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 			break
 		}
 		suggestion := ""
-		if len(g.problems) < 20 { // searching for similar names is slow, and nobody reads more of them
+		if len(g.problems) < 20 { // searching for similar names is slow, and nobody reads more than 20 hints
 			others := slices.DeleteFunc(slices.Sorted(maps.Keys(g.all.index)), func(other string) bool { return other == s.id })
 			suggestion = near.Hint(id, others)
 		}
@@ -242,8 +244,8 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 	return nil
 }
 
-// reportOrder reports why first cannot come before then, if it cannot. said is the member
-// that has the dependency.
+// reportOrder reports the problem if first may not run before then. said is the member that
+// declares the dependency.
 func (g *graph) reportOrder(first, then *installed, field string, said *installed) {
 	switch {
 	case mayPrecede(first, then):
@@ -257,15 +259,15 @@ func (g *graph) reportOrder(first, then *installed, field string, said *installe
 	}
 }
 
-// plan orders the nodes: of those whose predecessors are all placed, the smallest is next.
-// Nodes are sorted, so the smallest index is the smallest node.
+// plan orders the nodes. The next node is always the smallest one whose predecessors all
+// have a position. Nodes are sorted, so the smallest index is the smallest node.
 func (g *graph) plan() (*phasePlan, []error) {
 	n := len(g.nodes)
 	p := &phasePlan{
 		core: g.core, all: g.all, order: make([]*installed, 0, n), level: make([]int32, 0, n),
 		preds: adjacency{make([]int32, 1, n+1), make([]int32, 0, len(g.edges))},
 	}
-	placed := make([]int32, 0, n) // the nodes by position
+	placed := make([]int32, 0, n) // nodes by position
 	position := make([]int32, n)
 	waiting := g.preds.counts()
 	ready := make(minHeap, 0, n)
@@ -301,8 +303,9 @@ func (g *graph) plan() (*phasePlan, []error) {
 	return p, nil
 }
 
-// cycle finds one cycle among the nodes that could not be placed. Each of them waits for
-// another one, so walking backwards must return to a visited node.
+// cycle finds one cycle among the nodes that got no position. Each of these nodes waits for
+// another one, so a walk through the predecessors must come back to a node that it has
+// visited.
 func (g *graph) cycle(waiting []int32) []string {
 	at := int32(slices.IndexFunc(waiting, func(w int32) bool { return w > 0 }))
 	seen := make(map[int32]int)
@@ -314,7 +317,7 @@ func (g *graph) cycle(waiting []int32) []string {
 		}
 		seen[at] = len(walk)
 		walk = append(walk, at)
-		next := int32(-1) // the smallest, because the edges have no order
+		next := int32(-1) // the smallest predecessor: the edges have no order, and the result must be stable
 		for _, j := range g.preds.of(int(at)) {
 			if waiting[j] > 0 && (next < 0 || j < next) {
 				next = j
@@ -322,7 +325,7 @@ func (g *graph) cycle(waiting []int32) []string {
 		}
 		at = next
 	}
-	slices.Reverse(walk) // a path from each node to one before it
+	slices.Reverse(walk) // now each node is before the next
 	members := make([]string, len(walk))
 	for i, node := range walk {
 		members[i] = g.nodes[node].sub.id
@@ -331,21 +334,21 @@ func (g *graph) cycle(waiting []int32) []string {
 	return append(slices.Clone(members[smallest:]), members[:smallest]...)
 }
 
-// schedule groups the plan into stages. Inline handlers keep plan order. When a handler may
-// overlap, every handler of its level that may overlap and whose predecessors are placed
-// joins its stage.
+// schedule groups the plan into stages. Handlers that run inline keep plan order. When
+// schedule reaches a handler that may overlap, other handlers join its stage: those of the
+// same level that may overlap and whose predecessors already have a stage.
 //
-// nodes are the nodes by position, and position is the inverse.
+// nodes are the nodes by position. position is the inverse: positions by node.
 func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 	n := len(nodes)
 	p.sequence = make([]int32, 0, n)
 	done := make([]bool, n)
-	missing := g.preds.counts() // by node: predecessors without a stage
+	missing := g.preds.counts() // by node: number of predecessors without a stage
 	deepest := int32(0)
 	for _, level := range p.level {
 		deepest = max(deepest, level)
 	}
-	ready := make([]minHeap, deepest+1) // by level: may overlap, and no predecessor is missing
+	ready := make([]minHeap, deepest+1) // by level: positions of handlers that may overlap and have no missing predecessor
 	offer := func(node int32) {
 		if missing[node] == 0 && g.nodes[node].overlaps {
 			pos := position[node]
@@ -371,13 +374,13 @@ func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 		switch {
 		case done[i]:
 		case e.overlaps:
-			for heap := &ready[p.level[i]]; len(*heap) > 0; { // handlers that become ready meanwhile have a higher level
+			for heap := &ready[p.level[i]]; len(*heap) > 0; { // a handler that becomes ready in this loop has a higher level
 				put(heap.pop())
 			}
 			for to := len(p.sequence); from < to; from += p.core.overlap {
 				p.stages = append(p.stages, stage{from, min(from+p.core.overlap, to), true})
 			}
-		case e.rewrites && e.sub.opts.Execution == Deadline: // it runs alone
+		case e.rewrites && e.sub.opts.Execution == Deadline: // a rewriter with a deadline runs alone
 			put(int32(i))
 			p.stages = append(p.stages, stage{from, from + 1, true})
 		default:
@@ -401,7 +404,7 @@ func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 	}
 }
 
-// minHeap is a heap of node indexes, the smallest first.
+// minHeap is a heap of indexes. pop returns the smallest.
 type minHeap []int32
 
 func (h *minHeap) push(x int32) {

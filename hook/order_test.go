@@ -66,8 +66,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The order equals that of a slow, obviously correct reference, and does not
-// depend on the order of registration.
+// The order equals the order of a slow and simple reference. It does not depend on the
+// order of registration.
 //
 // SPEC H-05, H-06
 func TestOrderAgainstReference(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOrderAgainstReference(t *testing.T) {
 	})
 }
 
-// Adding one by one ends in the same plan as adding all at once.
+// Installing subscriptions one by one gives the same plan as installing all at once.
 //
 // SPEC H-05
 func TestOrderDoesNotDependOnHistory(t *testing.T) {
@@ -119,8 +119,8 @@ func TestOrderDoesNotDependOnHistory(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		// One at a time, each with only its edges to those already there: what
-		// is missing is added to the later one, as before.
+		// Install one node at a time, with its edges to the nodes that are already
+		// installed. The later node of an edge gets the dependency.
 		for i, n := range nodes {
 			var after, before []string
 			for e := range referenceEdges(nodes[:i+1]) {
@@ -209,7 +209,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// A cycle of one is a dependency on itself, which has its own error.
+// A cycle of one node is a dependency on itself, which has its own error.
 //
 // SPEC H-06
 func TestCycleOfOneIsADependencyOnItself(t *testing.T) {
@@ -255,7 +255,7 @@ func TestChainOfAThousand(t *testing.T) {
 	}
 }
 
-// FuzzOrder reads a graph from bytes and compares its plan with the reference.
+// FuzzOrder makes a graph from bytes and compares its plan with the reference.
 //
 // SPEC H-05, H-06
 func FuzzOrder(f *testing.F) {

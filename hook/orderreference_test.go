@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// node is a subscription as far as order goes.
+// node has the fields of a subscription that affect the order.
 type node struct {
 	id                 string
 	priority           int
@@ -33,7 +33,7 @@ func reversed(nodes []node) []node {
 	return nodes
 }
 
-// elsewhere is a subscription that only another phase has.
+// elsewhere is the id of a subscription that exists only on another phase.
 const elsewhere = "elsewhere"
 
 // installNodes installs the nodes in one call, in a new runtime.
@@ -53,9 +53,9 @@ func installNodes(t rapid.TB, nodes []node) (*hook.Runtime, error) {
 	return rt, err
 }
 
-// referenceOrder places one node after the other: among those whose
-// predecessors are placed, the smallest. It returns the problems instead if
-// there are any; a circle is the problem "cycle".
+// referenceOrder places one node after the other: always the smallest node whose
+// predecessors are placed. If there are problems, it returns the problems instead. A cycle
+// is the problem "cycle".
 func referenceOrder(nodes []node) (order, problems []string) {
 	if problems = referenceProblems(nodes); len(problems) > 0 {
 		return nil, problems
@@ -92,7 +92,7 @@ func referenceOrder(nodes []node) (order, problems []string) {
 	return order, nil
 }
 
-// referenceEdges returns the direct predecessors that exist.
+// referenceEdges returns the edges between enabled nodes that exist.
 func referenceEdges(nodes []node) map[[2]string]bool {
 	enabled := map[string]bool{}
 	for _, n := range nodes {
@@ -117,8 +117,8 @@ func referenceEdges(nodes []node) map[[2]string]bool {
 	return edges
 }
 
-// referenceLevels returns the longest chain to each node, found by trying
-// all.
+// referenceLevels returns the length of the longest chain before each node. It tries all
+// chains.
 func referenceLevels(nodes []node) map[string]int {
 	edges := referenceEdges(nodes)
 	levels := map[string]int{}
@@ -138,7 +138,7 @@ func referenceLevels(nodes []node) map[string]int {
 	return levels
 }
 
-// referenceProblems lists impossible dependencies, except for circles.
+// referenceProblems returns the dependencies that are impossible, except for cycles.
 func referenceProblems(nodes []node) []string {
 	byID := map[string]node{}
 	for _, n := range nodes {
@@ -179,7 +179,7 @@ func referenceProblems(nodes []node) []string {
 	return problems
 }
 
-// dependencyProblem returns an error in the form of the reference.
+// dependencyProblem formats an error like the problems of the reference.
 func dependencyProblem(p *hook.DependencyError) string {
 	switch p.Kind {
 	case "self":
@@ -210,7 +210,7 @@ func compareProblems(t rapid.TB, nodes []node, err error, want []string) {
 	}
 	slices.Sort(got)
 	got = slices.Compact(got)
-	if !slices.Contains(want, "cycle") { // One may show beside what the reference stops at; it was checked above.
+	if !slices.Contains(want, "cycle") { // A cycle can be reported although the reference stopped at another problem. checkCycle has checked it above.
 		got = slices.DeleteFunc(got, func(problem string) bool { return problem == "cycle" })
 	}
 	if !slices.Equal(got, want) {
@@ -218,8 +218,8 @@ func compareProblems(t rapid.TB, nodes []node, err error, want []string) {
 	}
 }
 
-// checkCycle checks that a reported cycle has exactly its members, each
-// before the next, from the smallest id.
+// checkCycle checks the members of a reported cycle: each has an edge to the next, and the
+// smallest id is first.
 func checkCycle(t rapid.TB, nodes []node, members []string) {
 	t.Helper()
 	edges := referenceEdges(nodes)
@@ -239,7 +239,7 @@ func checkCycle(t rapid.TB, nodes []node, members []string) {
 
 var nodeIDs = []string{"a", "B", "a-b", "a.b", "ab", "10", "9", "_", "z", "Z:1", "a/b"}
 
-// drawNodes draws any graph, with every sort of mistake.
+// drawNodes draws any graph, with every kind of mistake.
 func drawNodes(t *rapid.T) []node {
 	if rapid.Bool().Draw(t, "sound") {
 		return drawSoundNodes(t)
@@ -258,8 +258,8 @@ func drawNodes(t *rapid.T) []node {
 	return nodes
 }
 
-// drawSoundNodes draws a graph without mistakes: edges go forward in a hidden
-// order that has the rewriters in front.
+// drawSoundNodes draws a graph without mistakes. All edges go forward in one random order,
+// in which the rewriters come first.
 func drawSoundNodes(t *rapid.T) []node {
 	ids := rapid.SliceOfNDistinct(rapid.SampledFrom(nodeIDs), 1, len(nodeIDs), rapid.ID[string]).Draw(t, "ids")
 	rewriters := rapid.IntRange(0, len(ids)).Draw(t, "rewriters")
@@ -278,7 +278,7 @@ func drawSoundNodes(t *rapid.T) []node {
 	return nodes
 }
 
-// nodesOf reads a graph from bytes.
+// nodesOf makes a graph from bytes.
 func nodesOf(data []byte) []node {
 	next := func() int {
 		if len(data) == 0 {

@@ -10,19 +10,20 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// The states of a run on its own goroutine. Whichever side changes pending first decides
-// the outcome: if a run finishes after it was abandoned, its answer is never used.
+// The states of a run on its own goroutine. The run changes pending to finished, or the
+// dispatch changes it to abandoned. The first change counts: the answer of an abandoned run
+// is never used.
 const (
 	pending int32 = iota
 	finished
 	abandoned
 )
 
-// run is a handler on its own goroutine. The handler may keep only its context, so the run
-// is reused, unless it was abandoned.
+// run is a handler on its own goroutine. A handler may keep only its context after it
+// returns, so the run can be reused, unless it was abandoned.
 type run[In any, Out Output] struct {
-	begin func()      // main: see goroutine
-	done  chan<- bool // of its crew
+	begin func()      // calls main: see goroutine
+	done  chan<- bool // the channel of its crew
 
 	ctx    *runContext
 	e      *entry[In, Out]
@@ -32,46 +33,46 @@ type run[In any, Out Output] struct {
 	err    error
 	failed *Problem // a panic or Goexit
 	state  atomic.Int32
-	told   bool // its timeout has passed, and the dispatch still waits for it
+	told   bool // its timeout has passed and its context was cancelled, but the dispatch still waits for it
 	start  int64
 	ended  int64
 }
 
-// crew is what a stage needs to run handlers and wait for them. Crews stay with the plan
+// crew holds what a stage needs to run handlers and wait for them. Crews belong to a plan
 // and are reused.
 type crew[In any, Out Output] struct {
 	waiter
-	// runs are the running ones. After them, up to the slice's capacity, are those for
-	// reuse, or nil.
+	// runs are the current runs. The slice's capacity holds more: runs for reuse, or nil.
 	runs []*run[In, Out]
 }
 
-// waiter is how a dispatch waits: one channel that gets true for each run that finishes in
-// time, and false when the timer fires.
+// waiter lets a dispatch wait. Its channel gets true for each run that finishes in time,
+// and false when the timer fires.
 //
-// The timer keeps running when a dispatch ends. It is set again only if it would fire too
-// late, because most dispatches end long before it fires. A dispatch that gets a signal of
-// an older timer finds no deadline due and sets it again.
+// The timer is not stopped when a dispatch ends, because most dispatches end long before
+// the timer fires. The next dispatch resets the timer only if it would fire too late. A
+// dispatch that gets the signal of an older timer finds no deadline that has passed, and
+// sets the timer again.
 type waiter struct {
 	done      chan bool
 	timer     *time.Timer
 	rings     atomic.Int64 // when the timer fires, or 0 if it is not set
-	stopClock func() bool  // replaces timer when a test has its own clock
+	stopClock func() bool  // stops the timer of a test's clock, which is used instead of timer
 }
 
-// newCrew returns an unused crew, or makes one.
+// newCrew returns a crew from the pool, or makes one.
 func (p *typedPlan[In, Out]) newCrew() *crew[In, Out] {
 	if c, ok := p.crews.Get().(*crew[In, Out]); ok {
 		return c
 	}
 	c := &crew[In, Out]{runs: make([]*run[In, Out], 0, p.widest)}
-	c.done = make(chan bool, p.widest+1) // for every run, and the timer
+	c.done = make(chan bool, p.widest+1) // one place for each run, and one for the timer
 	c.timer = time.AfterFunc(time.Hour, c.ring)
 	c.timer.Stop()
 	return c
 }
 
-// add returns one more run.
+// add adds a run to the crew and returns it.
 func (c *crew[In, Out]) add() *run[In, Out] {
 	n := len(c.runs)
 	c.runs = c.runs[:n+1]
@@ -83,15 +84,15 @@ func (c *crew[In, Out]) add() *run[In, Out] {
 	return c.runs[n]
 }
 
-// goroutine returns r.main as the first function of a goroutine. Go reads that function's
-// name whenever a goroutine begins or ends. The name of a function with type parameters, or
-// inlined into one, contains the types: over a thousand bytes for some phases.
+// goroutine returns r.main as the first function of a goroutine. Go reads the name of that
+// function whenever a goroutine begins or ends. A function with type parameters, or one
+// that is inlined into such a function, has the types in its name: over a thousand bytes
+// for some phases. This wrapper has a short name.
 //
 //go:noinline
 func goroutine(r interface{ main() }) func() { return func() { r.main() } }
 
-// dismiss prepares a crew for reuse. It clears what its runs held, and drops those that
-// were abandoned.
+// dismiss prepares a crew for reuse. It clears its runs, and drops the abandoned ones.
 func (p *typedPlan[In, Out]) dismiss(c *crew[In, Out]) {
 	for i, r := range c.runs {
 		if r.state.Load() == abandoned {
@@ -113,10 +114,10 @@ func (w *waiter) ring() {
 	}
 }
 
-// overlap starts the handlers of a stage, waits for each as long as it may take, and
-// handles their answers in plan order.
+// overlap starts the handlers of a stage, waits for each up to its timeout, and handles
+// their answers in plan order.
 func (d *dispatch[In, Out]) overlap(st *stage) {
-	if st.from > 0 { // otherwise the dispatch has just read the clock
+	if st.from > 0 { // otherwise begin has just read the clock
 		d.mark = d.rt.now()
 	}
 	var c *crew[In, Out]
@@ -132,13 +133,13 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 	if c == nil {
 		return
 	}
-	for _, r := range c.runs { // now the journal has the started records
+	for _, r := range c.runs { // startable has written the started records by now
 		r.ctx = &runContext{parent: d.ctx, rt: d.rt}
 		r.snap, r.in, r.start = d.snap, d.in, d.mark
 		if timeout := r.e.sub.opts.Timeout; timeout > 0 {
 			r.ctx.deadline = later(d.mark, timeout)
 		}
-		go r.begin() // owned by the run: it ends when the handler returns
+		go r.begin() // the goroutine ends when the handler returns
 	}
 	d.await(c)
 	for _, r := range c.runs {
@@ -150,9 +151,9 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 	}
 }
 
-// startable reports whether the handler at an index should be started. If it should not,
-// but matched, that is recorded. A panic of the phase's own functions counts as the
-// handler's.
+// startable reports whether the handler at an index may start. If the handler matches but
+// may not start, startable records that. A panic of the phase's own functions counts as a
+// failure of the handler.
 func (d *dispatch[In, Out]) startable(at int) (ok bool) {
 	e := &d.plan.entries[at]
 	defer func() {
@@ -177,7 +178,7 @@ func (d *dispatch[In, Out]) startable(at int) (ok bool) {
 	return d.evidence(at)
 }
 
-// main runs the handler. It is the goroutine's first frame.
+// main runs the handler. It is the first frame of the goroutine: see goroutine.
 func (r *run[In, Out]) main() {
 	returned := false
 	defer func() {
@@ -189,9 +190,9 @@ func (r *run[In, Out]) main() {
 			r.failed = &problem
 		}
 		r.ended = r.snap.rt.now()
-		done := r.done // of the crew, which may reuse the run after the signal
+		done := r.done // read it before the signal: after it, the crew may reuse the run
 		if r.state.CompareAndSwap(pending, finished) {
-			done <- true // there is room, and the dispatch listens until it has received it
+			done <- true // never blocks: the channel has room for every run
 		} else {
 			r.e.abandoned.Add(-1)
 			r.snap.drop()
@@ -205,18 +206,18 @@ func (r *run[In, Out]) main() {
 func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
 	left := len(c.runs)
 	cancelled := d.ctx.Done()
-	now := d.mark // just read
+	now := d.mark // overlap has just read the clock
 	for left > 0 {
 		d.alarm(c, now)
-		over := false // a run is over
+		over := false // a run has finished
 		if cancelled == nil {
 			over = <-c.done
 		} else {
 			select {
 			case over = <-c.done:
 			case <-cancelled:
-				// Handlers that must return get a cancelled context, and the dispatch waits
-				// for them. The others are abandoned.
+				// The dispatch still waits for blocking handlers, whose context is
+				// cancelled. It abandons the handlers with a deadline.
 				cancelled = nil
 				left -= d.forsake(c.runs)
 			}
@@ -233,7 +234,7 @@ func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
 	}
 }
 
-// forsake abandons the runs that need not return, and counts them.
+// forsake abandons the runs of handlers with a deadline, and returns how many it abandoned.
 func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 	for _, r := range runs {
 		if r.e.sub.opts.Execution == Deadline && r.abandon(context.Cause(d.ctx)) {
@@ -243,8 +244,8 @@ func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 	return left
 }
 
-// expire abandons the runs whose deadline has passed, and counts them. The context of
-// blocking ones is cancelled, and the dispatch still waits for them.
+// expire abandons the runs whose deadline has passed, and returns how many it abandoned. It
+// cancels the context of a blocking handler, and the dispatch still waits for that handler.
 func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 	for _, r := range runs {
 		if r.ctx.deadline == 0 || now < r.ctx.deadline || r.told {
@@ -261,8 +262,8 @@ func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 	return left
 }
 
-// alarm makes sure that the timer fires at the earliest deadline of the pending runs, or
-// before.
+// alarm makes sure that the timer fires no later than the earliest deadline of the pending
+// runs.
 func (d *dispatch[In, Out]) alarm(c *crew[In, Out], now int64) {
 	var earliest int64
 	for _, r := range c.runs {
@@ -284,7 +285,7 @@ func (d *dispatch[In, Out]) alarm(c *crew[In, Out], now int64) {
 	}
 }
 
-// stop stops a timer on the test's clock.
+// stop stops the timer of a test's clock.
 func (w *waiter) stop() {
 	if w.stopClock != nil {
 		w.stopClock()
@@ -292,13 +293,13 @@ func (w *waiter) stop() {
 	}
 }
 
-// abandon abandons a pending run, and reports whether it was still pending.
+// abandon abandons a run, and reports whether the run was still pending.
 func (r *run[In, Out]) abandon(cause error) bool {
 	if r.state.Load() != pending {
 		return false
 	}
 	r.e.abandoned.Add(1)
-	r.snap.retain() // until it returns, it holds what it was started with
+	r.snap.retain() // the run holds the snapshot until its handler returns
 	if !r.state.CompareAndSwap(pending, abandoned) {
 		r.e.abandoned.Add(-1)
 		r.snap.drop()
@@ -308,8 +309,8 @@ func (r *run[In, Out]) abandon(cause error) bool {
 	return true
 }
 
-// collect handles the outcome of a run that finished or was abandoned. If the output panics
-// when it is asked for its answer, the handler has failed.
+// collect handles the outcome of a run that finished or was abandoned. If the output's
+// Answer method panics, the handler has failed.
 func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	defer func() {
 		if v := recover(); v != nil {

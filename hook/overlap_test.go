@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// slowly makes a handler that takes its time and then notes its name.
+// slowly returns a handler that sleeps for d and then contributes its name as a note.
 func slowly(d time.Duration, name string) hook.Handler[call, findings] {
 	return func(context.Context, call) (findings, error) {
 		time.Sleep(d)
@@ -31,7 +31,7 @@ func TestOverlap(t *testing.T) {
 	with := func(o hook.Options, after ...string) *hook.Options { o.After = after; return &o }
 	for _, test := range []struct {
 		rule string
-		opts []*hook.Options // of a, b, c: each takes a second
+		opts []*hook.Options // the options of a, b and c; each handler takes a second
 		want time.Duration
 	}{
 		{"inline handlers take turns", []*hook.Options{nil, nil, nil}, 3 * time.Second},
@@ -133,7 +133,7 @@ func TestMergeFollowsThePlan(t *testing.T) {
 		if !slices.Equal(out.Output.Notes, order) {
 			rt.Fatalf("merged in the order %v, the plan is %v", out.Output.Notes, order)
 		}
-		title, clashes := "", 0 // The earlier in plan order stands.
+		title, clashes := "", 0 // If titles differ, the first in plan order is used.
 		for _, id := range order {
 			switch {
 			case title == "":
@@ -168,8 +168,8 @@ func TestMergeDiagnosticsNameTheirSubscription(t *testing.T) {
 	}
 }
 
-// after orders, it does not pass data: every handler of a phase gets the input
-// of the phase, and nothing that another handler said.
+// After only orders handlers. It passes no data: every handler of a phase gets the input of
+// the phase, and never the contributions of another handler.
 //
 // SPEC H-20
 func TestHandlersDoNotSeeEachOthersContributions(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Perform runs one attempt of a job and returns its record. The record's state says how it
-// ended; Perform itself does not fail. Engines with their own retries call it.
-// [Runtime.Work] is the loop for a [ClaimQueue].
+// Perform runs one attempt of a job and returns its record. The record's state says how the
+// attempt ended. Perform itself does not fail. Queue engines with their own retries call
+// Perform. For a [ClaimQueue] use [Runtime.Work].
 func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	start := rt.now()
 	run := job.Begun(rt.wall(start))
@@ -22,7 +22,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
 	run.State = Completed
 	if problem == nil || !retryable(problem.Code) || job.Attempt >= job.Retry.Attempts && problem.Code != codes.Canceled {
-		rt.held.drop(job.Key) // its input is no longer needed
+		rt.held.drop(job.Key) // no later attempt needs the input
 	}
 	if problem == nil {
 		run.Contributed, run.Audit = digest(ans.Parts), safeAudit(ans.Audit)
@@ -35,7 +35,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	problem.Phase, problem.Subscription = job.Phase, job.Subscription
 	run.Diagnostics = []Diagnostic{{Code: problem.Code, Level: problem.Code.Level(), Message: safeMessage(*problem)}}
 	rt.logFailure(ctx, &job.Scope, *problem)
-	if !job.Idempotent || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) { // otherwise it is retried
+	if !job.Idempotent || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) { // otherwise the job is retried
 		rt.tellFailed(&job.Scope, *problem)
 	}
 	return run
@@ -72,8 +72,9 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	if len(answer.Jobs) == 0 || e.sub.opts.Shadow {
 		return nil
 	}
-	// The attempt has not succeeded until it is settled. It is recorded as begun, so that
-	// if the process ends in between, the work is done again, and its jobs are queued once.
+	// The record has the state started here: the attempt succeeds only when it is settled.
+	// If the process ends before that, the work runs again, but its jobs are queued only
+	// once.
 	if err := rt.schedule(ctx, *run, answer.Jobs); err != nil {
 		problem := jobProblem(err)
 		return &problem
@@ -81,8 +82,8 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	return nil
 }
 
-// recorded finds the subscription that a job was recorded for. It must have the recorded
-// version: recovery never guesses.
+// recorded finds the subscription that a job was stored for. The subscription must have the
+// version that the job names: a job never runs with another version.
 func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	core, err := rt.phase(job.Phase)
 	if err != nil {
@@ -101,7 +102,7 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	}
 }
 
-// recall finds a job's input: in the memory of this process, or by its reference.
+// recall finds a job's input: in the memory of this process, with Recall, or in the queue.
 func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *Problem) {
 	if held, ok := rt.held.find(job.Key); ok {
 		return nil, held, nil
@@ -124,12 +125,13 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 		return nil, nil, &Problem{Code: codes.Canceled, Err: context.Cause(ctx)}
 	case errors.Is(err, ErrNotFound):
 		return nil, nil, &Problem{Code: codes.InputGone, Err: err}
-	default: // a later attempt may find it
+	default: // a later attempt may find the input
 		return nil, nil, &Problem{Code: codes.Error, Err: err}
 	}
 }
 
-// performJob runs a background subscription's handler with a recalled input.
+// performJob runs the handler of a background subscription. The input is held, or decoded
+// from input.
 func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
 	in, ok := held.(In)
 	if !ok {
@@ -182,10 +184,12 @@ func asProblem(err error) *Problem {
 	return &Problem{Code: code, Err: err}
 }
 
-// Work performs the jobs of the runtime's queue until ctx is done. With a [WorkQueue] one
-// call is enough: the queue has its own workers. From a [ClaimQueue] it takes one job at a
-// time: call it from as many goroutines as you want workers. A job that is running when ctx
-// is done is interrupted. If it is idempotent, it is due again at once.
+// Work performs the jobs of the runtime's queue until ctx is done. With a [WorkQueue] call
+// Work once: the queue has its own workers. With a [ClaimQueue] Work takes one job at a
+// time: call it from as many goroutines as you want workers.
+//
+// When ctx is done, a running job is interrupted. If the job is idempotent, it is due again
+// at once.
 func (rt *Runtime) Work(ctx context.Context) error {
 	if queue, ok := rt.opts.Queue.(WorkQueue); ok {
 		if err := queue.Work(ctx, rt.tryJob); err != nil {
@@ -212,7 +216,8 @@ func (rt *Runtime) Work(ctx context.Context) error {
 	}
 }
 
-// tryJob performs an attempt and returns when the job is due again, if ever.
+// tryJob performs an attempt. It returns the time at which the job is due again, or zero if
+// the job is over.
 func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Time) {
 	run = rt.Perform(ctx, job)
 	switch {
@@ -227,11 +232,11 @@ func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Tim
 	return run, again
 }
 
-// settlePause is how long a worker waits before it tries again to settle a job.
+// settlePause is the pause before a worker tries again to settle a job.
 const settlePause = time.Second
 
-// settle stores how an attempt ended. If the queue cannot be written, it tries again until
-// ctx is done: the work is done, and its record must not be lost.
+// settle stores how an attempt ended. The work is done and its record must not be lost, so
+// settle tries again until the queue stores the record or ctx is done.
 func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Run, again time.Time) error {
 	for {
 		err := queue.Settle(context.WithoutCancel(ctx), job, run, again)
@@ -253,7 +258,7 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 	}
 }
 
-// retryable reports whether a retry could help.
+// retryable reports whether another attempt could succeed after this failure.
 func retryable(class codes.Code) bool {
 	switch class {
 	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:

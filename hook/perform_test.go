@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// attempts renders the attempts on record: "1:failed 2:completed".
+// attempts formats the recorded attempts as "1:failed 2:completed".
 func attempts(runs []hook.Run) string {
 	var parts []string
 	for _, r := range runs {
@@ -25,7 +25,7 @@ func attempts(runs []hook.Run) string {
 	return strings.Join(parts, " ")
 }
 
-// workAnHour lets a worker run for an hour, in a bubble.
+// workAnHour runs a worker for an hour. Call it in a synctest bubble.
 func workAnHour(t *testing.T, rt *hook.Runtime) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -44,7 +44,7 @@ func TestRetries(t *testing.T) {
 		idempotent bool
 		failures   int
 		want       string
-		at         []time.Duration // of the attempts
+		at         []time.Duration // when the attempts began
 	}{
 		{"success is not repeated", hook.Retry{Attempts: 3}, true, 0, "1:completed", []time.Duration{0}},
 		{"no retry unless asked for", hook.Retry{}, true, 9, "1:failed", []time.Duration{0}},
@@ -128,8 +128,7 @@ func TestRetryPause(t *testing.T) {
 	}
 }
 
-// For one key success is recorded once, and a recorded success is never run
-// again.
+// For one key, only one success is recorded. After it, no job with that key runs.
 //
 // SPEC J-05
 func TestOneSuccessForOneKey(t *testing.T) {
@@ -139,9 +138,9 @@ func TestOneSuccessForOneKey(t *testing.T) {
 		rt, journal, _ := withQueue(t, 8, observePhase.On("a", does[remark](func(context.Context, call) { ran++ }), &hook.Options{Execution: hook.Background}))
 		s := rt.Snapshot()
 		dispatch(t, observePhase, s, write)
-		dispatch(t, observePhase, s, write) // While it waits,
+		dispatch(t, observePhase, s, write) // The first job waits,
 		work(t, rt)
-		dispatch(t, observePhase, s, write) // and when it is done.
+		dispatch(t, observePhase, s, write) // and here it is done.
 		work(t, rt)
 		equal(t, "runs of the handler", ran, 1)
 		other := write
@@ -164,7 +163,7 @@ func TestRecordedWorkIsNeverGuessed(t *testing.T) {
 	}
 	for _, test := range []struct {
 		rule string
-		next []hook.Subscription // in place of the one that was recorded
+		next []hook.Subscription // what is installed instead of the recorded subscription
 		code codes.Code
 	}{
 		{"the same again", []hook.Subscription{queued("1")}, ""},
@@ -216,8 +215,8 @@ func TestRecordedJobIsNeverGuessed(t *testing.T) {
 	}
 }
 
-// Work of another process finds its input by reference, or fails with its own
-// code.
+// Work that another process queued finds its input by reference. If the input is gone, the
+// work fails with the code job.input_gone.
 //
 // SPEC J-06
 func TestInputOfRecordedWork(t *testing.T) {
@@ -261,7 +260,7 @@ func TestInputOfRecordedWork(t *testing.T) {
 	}
 }
 
-// inputQueue keeps inputs as a durable queue does.
+// inputQueue keeps inputs, like a durable queue.
 type inputQueue struct {
 	*hook.MemoryQueue
 	inputs map[string]json.RawMessage
@@ -280,7 +279,7 @@ func (q inputQueue) Input(_ context.Context, job hook.Job) (json.RawMessage, err
 	return input, nil
 }
 
-// A queue that keeps inputs lets another process run the work.
+// If the queue keeps the inputs, another process can run the work.
 //
 // SPEC J-04, J-06
 func TestInputThatTheQueueKeeps(t *testing.T) {
@@ -299,7 +298,7 @@ func TestInputThatTheQueueKeeps(t *testing.T) {
 			var got []call
 			work := observePhase.On("a", does[remark](func(_ context.Context, in call) { got = append(got, in) }), &hook.Options{Execution: hook.Background})
 			dispatch(t, observePhase, snapshot(t, newRuntime(t, &hook.RuntimeOptions{Queue: queue}, work)), write)
-			other := newRuntime(t, &hook.RuntimeOptions{Queue: queue}, work) // as another process has it
+			other := newRuntime(t, &hook.RuntimeOptions{Queue: queue}, work) // like the runtime of another process
 			if test.lose {
 				clear(queue.inputs)
 			}
@@ -350,7 +349,8 @@ func TestAttemptsThatMisbehave(t *testing.T) {
 	}
 }
 
-// A stopped worker takes no further work: waiting jobs stay for the next one.
+// A stopped worker takes no more jobs. The waiting jobs stay in the queue for the next
+// worker.
 //
 // SPEC J-04, J-07
 func TestWorkerThatIsToldToStop(t *testing.T) {
@@ -358,7 +358,7 @@ func TestWorkerThatIsToldToStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		rt, journal, queue := withQueue(t, 8, observePhase.On("a", does[remark](func(context.Context, call) {
-			cancel() // During the first of three.
+			cancel() // The worker is stopped during the first of three jobs.
 			synctest.Wait()
 		}), &hook.Options{Execution: hook.Background}))
 		s := snapshot(t, rt)
@@ -379,8 +379,8 @@ func TestWorkerThatIsToldToStop(t *testing.T) {
 	})
 }
 
-// A run that could not be stored must not remove the input of an earlier one
-// that was stored.
+// Two runs can have the same key. If the second run cannot be stored, the input of the
+// first must stay.
 //
 // SPEC J-03, J-06
 func TestRefusedDuplicateLeavesTheFirstAlone(t *testing.T) {
@@ -410,7 +410,7 @@ func TestRefusedDuplicateLeavesTheFirstAlone(t *testing.T) {
 	})
 }
 
-// A background run can contribute jobs; its attempt is recorded once.
+// A background run can contribute jobs. Its attempt is recorded only once.
 //
 // SPEC J-05, J-09
 func TestBackgroundRunThatContributesAJob(t *testing.T) {
@@ -438,8 +438,8 @@ func TestBackgroundRunThatContributesAJob(t *testing.T) {
 	})
 }
 
-// An ended attempt is recorded, even if the journal fails at that moment, and
-// its work is not repeated.
+// If the journal fails when an attempt ends, the attempt is recorded later, and its work is
+// not repeated.
 //
 // SPEC J-03, J-05
 func TestWorkerOutlastsABrokenJournal(t *testing.T) {
@@ -468,8 +468,8 @@ func TestWorkNeedsAQueueThatHandsOut(t *testing.T) {
 	}
 }
 
-// An attempt that schedules more work has not succeeded before it is settled:
-// if the process ends in between, there must be no recorded success.
+// An attempt that schedules more jobs has not succeeded until it is settled. If the process
+// ends before that, no success may be recorded.
 //
 // SPEC J-05
 func TestAttemptThatSchedulesIsNotOverYet(t *testing.T) {
@@ -498,8 +498,7 @@ func TestAttemptThatSchedulesIsNotOverYet(t *testing.T) {
 	}
 }
 
-// A worker that is stopped while it looks for an input leaves the work to the next
-// one.
+// If a worker is stopped while it looks for an input, the next worker does the work.
 //
 // SPEC J-04
 func TestInputThatIsNotReadInTime(t *testing.T) {

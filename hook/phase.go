@@ -14,19 +14,19 @@ import (
 )
 
 // Output is the answer of a phase's handlers. Each gate has its own output type, so that an
-// answer that a phase cannot use does not compile.
+// answer which the phase cannot use does not compile.
 //
 // The zero value of an output means "no opinion", and so does nil.
 type Output interface {
-	// Answer describes the output to the runtime, which checks, records and merges it. Nil
-	// means no opinion. It must not change the output.
+	// Answer describes the output to the runtime, which checks, records and merges it. A
+	// nil Answer means "no opinion". The method must not change the output.
 	Answer() *Answer
 }
 
-// Handler is the code bound to a phase: it gets the phase's input and returns the phase's
+// Handler is the code bound to a phase. It gets the phase's input and returns the phase's
 // output. If it returns an error, the handler has failed, and the subscription's failure
-// mode applies. The error's text is not recorded, but at a gate that fails closed it is
-// part of the denial's reason: do not put secrets into it.
+// mode applies. The error's text is not recorded. But if a gate fails closed, that text is
+// part of the denial's reason, so do not put secrets into it.
 type Handler[In any, Out Output] func(ctx context.Context, in In) (Out, error)
 
 // Definition describes a phase. Pass it to [Define].
@@ -42,40 +42,37 @@ type Definition[In any, Out Output] struct {
 	// Failure is the failure mode of subscriptions that set none. Defaults to Closed for
 	// gates and Open for everything else.
 	Failure Failure
-	// Capabilities are everything that an answer at this phase can contribute.
+	// Capabilities are all capabilities that an answer at this phase can use.
 	Capabilities Capability
 	// Labels are the values that subscriptions can match on, by label name.
 	Labels map[string]func(In) string
-	// Scope returns the place of an input in a conversation. The result must not change
-	// afterwards. Defaults to the empty scope.
+	// Scope returns the scope of an input. The returned Scope must not change later.
+	// Defaults to the empty scope.
 	Scope func(In) *Scope
-	// Merge is the phase's merge rule: it adds an answer to what was merged so far, in plan
-	// order. At gates the runtime makes sure that a less severe verdict never replaces a
-	// more severe one: see [Merging.Wins]. Required unless Kind is Observe.
+	// Merge is the phase's merge rule. It adds an answer to the result of the earlier
+	// answers, in plan order. At a gate, use [Merging.Wins] to let only a more severe
+	// verdict replace the merged one. Required unless Kind is Observe.
 	Merge func(m *Merging, merged, answer Out) Out
-	// Rewrite applies an answer's rewrite to the input for the next handler. Required if
-	// Capabilities has a rewriting capability.
+	// Rewrite applies an answer's rewrite to the input. The next handlers get the result.
+	// Required if Capabilities has a rewriting capability.
 	Rewrite func(in In, answer Out) (In, error)
-	// Sound checks a rewritten input, before handlers that do not rewrite see it. If it
-	// reports false, they are not called: [Outcome.Unsound]. Defaults to accepting every
-	// input.
+	// Sound reports whether a rewritten input is valid. If it is not, handlers that do not
+	// rewrite are not called: see [Outcome.Unsound]. Defaults to accepting every input.
 	Sound func(In) bool
-	// Closed returns the answer for a failure under [Closed]. At a gate it must be a
-	// denial, and is required. At a collect phase it is optional: without it, or if it
-	// reports false, Dispatch returns a *FailureError.
+	// Closed returns the answer for a failure under [Closed]. A gate requires it, and its
+	// answer must deny. At a collect phase it is optional: without it, or if it reports
+	// false, Dispatch returns a *FailureError.
 	Closed func(f Problem) (Out, bool)
 	// Verdict returns the decision and the reason of a gate's answer, without its other
-	// contributions. It is used for a denial if the rest of the answer cannot be used.
-	// Defaults to Closed, which loses the reason.
+	// contributions. The runtime uses it if an answer denies but its other contributions
+	// cannot be used. Defaults to Closed, which does not keep the reason.
 	Verdict func(answer Out) Out
 	// Reference returns a reference to an input in the transcript, so that a background job
-	// can find it again without a copy. Required for subscriptions that run in the
-	// background.
+	// can find the input without a copy. Background subscriptions require it.
 	Reference func(In) string
-	// Decode decodes an input from the JSON form that encoding/json makes. Defaults to
-	// encoding/json.
+	// Decode decodes an input from its JSON form. Defaults to encoding/json.
 	Decode func(scope Scope, data []byte) (In, error)
-	// Overlap is how many handlers may run at the same time. Defaults to 16.
+	// Overlap is the maximum number of handlers that run in parallel. Defaults to 16.
 	Overlap int
 }
 
@@ -91,7 +88,7 @@ type defined[In any, Out Output] struct {
 	nilable bool
 }
 
-// AnyPhase is a [Phase] of any input and output, for lists and tables.
+// AnyPhase is a [Phase] with any input and output types, for lists and tables.
 type AnyPhase interface {
 	Name() string
 	Info() PhaseInfo
@@ -104,11 +101,11 @@ type AnyPhase interface {
 type PhaseInfo struct {
 	Name string
 	Kind Kind
-	// May and Fires are the phase's lines in the documentation.
+	// May and Fires are the texts of [Definition.May] and [Definition.Fires].
 	May, Fires string
 	// Failure is the failure mode of subscriptions that set none.
 	Failure Failure
-	// Capabilities are everything that an answer at this phase can contribute.
+	// Capabilities are all capabilities that an answer at this phase can use.
 	Capabilities Capability
 	// Labels are the label names that subscriptions can match on, sorted.
 	Labels []string
@@ -127,7 +124,7 @@ type phaseCore struct {
 	overlap int
 	faults  func() []string
 
-	// The typed operations, bound by Define.
+	// These are the operations that need the type parameters. Define sets them.
 	canReference  bool
 	compile       func(p *phasePlan) any
 	checkFallback func(s *subscription, granted Capability) error
@@ -135,8 +132,8 @@ type phaseCore struct {
 	zeroIn        func() any
 }
 
-// Define makes a phase from its definition. [NewRuntime] reports a faulty definition, so
-// that phases can be package variables.
+// Define makes a phase from its definition. It returns no error, so that phases can be
+// package variables. [NewRuntime] reports a faulty definition.
 func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
 	if def.Failure == (Failure{}) {
 		def.Failure = Open
@@ -196,7 +193,7 @@ func (def *defined[In, Out]) faults() []string {
 	return faults
 }
 
-// deniesWhenClosed checks that the answer for a failure denies.
+// deniesWhenClosed reports whether Closed returns a denial.
 func (def *defined[In, Out]) deniesWhenClosed() (denies bool) {
 	defer func() {
 		if recover() != nil {
@@ -221,7 +218,8 @@ func (p Phase[In, Out]) Types() (in, out reflect.Type) {
 	return reflect.TypeFor[In](), reflect.TypeFor[Out]()
 }
 
-// core returns the part without types. A zero Phase has an empty one that no runtime knows.
+// core returns the part without type parameters. For a zero Phase it returns an empty part
+// that no runtime knows.
 func (p Phase[In, Out]) core() *phaseCore {
 	if p.d == nil {
 		return &phaseCore{faults: func() []string { return []string{"the phase was not made by hook.Define"} }}
@@ -229,8 +227,9 @@ func (p Phase[In, Out]) core() *phaseCore {
 	return &p.d.phaseCore
 }
 
-// DecodeInput decodes an input from its JSON form, for tests and for recorded work. An
-// unknown key is an error; a missing field is empty.
+// DecodeInput decodes an input from its JSON form, for tests and for recorded work. It uses
+// Definition.Decode. The decoders of package belay return an error for an unknown key and
+// accept a missing one.
 func (p Phase[In, Out]) DecodeInput(scope Scope, data []byte) (In, error) {
 	if p.d == nil {
 		var none In
@@ -254,8 +253,8 @@ func (def *defined[In, Out]) decode(scope Scope, data []byte) (In, error) {
 	return in, nil
 }
 
-// Active reports whether the phase has subscriptions. If not, a caller need not build an
-// input. A nil snapshot has no subscriptions.
+// Active reports whether the phase has enabled subscriptions. If it has none, a caller need
+// not build an input. A nil snapshot has no subscriptions.
 func (p Phase[In, Out]) Active(s *Snapshot) bool {
 	return s != nil && p.d != nil && s.gen.Load().find(&p.d.phaseCore) != nil
 }

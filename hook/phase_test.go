@@ -49,8 +49,8 @@ func TestPhaseValuesAreInterchangeable(t *testing.T) {
 	equal(t, "verdict", out.Output.Severity, hook.SeverityDeny)
 }
 
-// A definition that cannot work is reported when a runtime is made, because
-// package variables have nowhere to return an error to.
+// NewRuntime reports a definition that cannot work, because a package variable cannot
+// return an error.
 //
 // SPEC H-01, H-10
 func TestFaultyPhasesAreRefusedByNewRuntime(t *testing.T) {
@@ -118,8 +118,7 @@ func TestRuntimeRefusesPhasesThatAreNone(t *testing.T) {
 	}
 }
 
-// A zero phase belongs to no runtime: it is inactive and cannot be subscribed
-// to.
+// A zero phase belongs to no runtime. It is inactive, and nobody can subscribe to it.
 //
 // SPEC H-03, H-13
 func TestZeroPhaseIsInactive(t *testing.T) {
@@ -140,7 +139,7 @@ func TestZeroPhaseIsInactive(t *testing.T) {
 	equal(t, "what it may", zero.Info().May+zero.Info().Fires, "")
 }
 
-// Every runtime finds its phases, whatever the hashes of their names.
+// A runtime finds all its phases, even if hashes of their names collide.
 //
 // SPEC H-13
 func TestRuntimeWithManyPhases(t *testing.T) {

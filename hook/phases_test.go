@@ -10,14 +10,14 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// call is the input of the test phases: an agent calls a tool. Like every
-// input it is immutable.
+// call is the input of the test phases: an agent calls a tool. Like every input it is
+// immutable.
 type call struct {
 	tool, agent, text string
 	scope             *hook.Scope
 }
 
-// write is a call that tests use where any call would do.
+// write is the call that tests use if the details do not matter.
 var write = call{
 	tool: "write", agent: "main", text: "hello",
 	scope: &hook.Scope{Session: "s1", Turn: "t1", Step: 2, Agent: "main"},
@@ -66,7 +66,7 @@ func halt(reason string) verdict { return verdict{Severity: hook.SeverityHalt, R
 // Answer describes the verdict to the runtime.
 func (v verdict) Answer() *hook.Answer {
 	if v.Severity == hook.SeverityPass && v.Context == nil && v.Audit == nil && v.Jobs == nil {
-		return nil // No opinion, for nothing.
+		return nil // no opinion, without an allocation
 	}
 	ans := hook.Answer{Severity: v.Severity, Audit: v.Audit, Jobs: v.Jobs}
 	switch v.Severity {
@@ -100,7 +100,7 @@ var gatePhase = hook.Define(hook.Definition[call, verdict]{
 
 // findings is the output of collectPhase.
 type findings struct {
-	Title string       `json:"title,omitempty"` // the first one is used
+	Title string       `json:"title,omitempty"` // the first title is used
 	Notes []string     `json:"notes,omitempty"`
 	Audit []hook.Audit `json:"audit,omitempty"`
 	Jobs  []hook.Job   `json:"jobs,omitempty"`
@@ -108,8 +108,8 @@ type findings struct {
 
 func note(texts ...string) findings { return findings{Notes: texts} }
 
-// Answer describes the findings to the runtime. An empty answer means no opinion, like
-// nil.
+// Answer describes the findings to the runtime. If the findings are empty, it returns an
+// empty answer, which means "no opinion" like nil.
 func (f findings) Answer() *hook.Answer {
 	ans := hook.Answer{Audit: f.Audit, Jobs: f.Jobs}
 	if f.Title != "" {
@@ -139,17 +139,17 @@ var collectDefinition = hook.Definition[call, findings]{
 	Merge: mergeFindings,
 }
 
-// collectPhase has no answer for failures.
+// collectPhase is a collect phase without an answer for failures.
 var collectPhase = hook.Define(collectDefinition)
 
-// narrowPhase is a collect phase whose handlers overlap two at a time.
+// narrowPhase is a collect phase in which at most two handlers run in parallel.
 var narrowPhase = func() hook.Phase[call, findings] {
 	def := collectDefinition
 	def.Name, def.Overlap = "test.narrow", 2
 	return hook.Define(def)
 }()
 
-// withholdPhase is a collect phase that has an answer for a failure.
+// withholdPhase is a collect phase with an answer for failures.
 var withholdPhase = func() hook.Phase[call, findings] {
 	def := collectDefinition
 	def.Name = "test.withhold"
@@ -161,7 +161,7 @@ var withholdPhase = func() hook.Phase[call, findings] {
 type remark struct {
 	Audit []hook.Audit `json:"audit,omitempty"`
 	Jobs  []hook.Job   `json:"jobs,omitempty"`
-	Note  string       `json:"note,omitempty"` // more than an observer may say
+	Note  string       `json:"note,omitempty"` // needs a capability that detached work cannot have
 }
 
 func remarks(codes ...string) remark {
@@ -181,7 +181,7 @@ func (r remark) Answer() *hook.Answer {
 	return &ans
 }
 
-// observePhase lets handlers take note.
+// observePhase is an observe phase.
 var observePhase = hook.Define(hook.Definition[call, remark]{
 	Name: "test.observe", Kind: hook.Observe, May: "note", Fires: "at the end",
 	Capabilities: hook.CanAudit | hook.CanSchedule | hook.CanAddContext,
@@ -208,8 +208,8 @@ func (e edit) Answer() *hook.Answer {
 
 var errUnfit = errors.New("the text does not fit")
 
-// rewritePhase is a gate whose handlers may rewrite the text. A text that
-// begins with "unfit" cannot be applied, and "broken" makes the phase panic.
+// rewritePhase is a gate whose handlers may rewrite the text. For the text "unfit", Rewrite
+// returns an error. For "broken", it panics.
 var rewritePhase = hook.Define(hook.Definition[call, edit]{
 	Name: "test.rewrite", Kind: hook.Gate, May: "rewrite, deny", Fires: "before a call",
 	Capabilities: hook.CanBlock | hook.CanRewriteInput | hook.CanAudit,
@@ -236,18 +236,18 @@ var rewritePhase = hook.Define(hook.Definition[call, edit]{
 	Closed: func(hook.Problem) (edit, bool) { return edit{Severity: hook.SeverityDeny}, true },
 })
 
-// rewriter are the options of a handler that rewrites.
+// rewriter returns the options of a handler that rewrites.
 func rewriter(o hook.Options) *hook.Options {
 	o.Capabilities |= hook.CanRewriteInput
 	return &o
 }
 
-// page is the output of pagePhase, by pointer: nil is no opinion.
+// page is the output of pagePhase. The output is a pointer, and nil means "no opinion".
 type page struct {
 	Lines []string `json:"lines,omitempty"`
 }
 
-// Answer describes the page to the runtime. It must not be called on nil.
+// Answer describes the page to the runtime. The runtime must not call it on nil.
 func (p *page) Answer() *hook.Answer {
 	var ans hook.Answer
 	for _, line := range p.Lines {
@@ -273,12 +273,12 @@ var allPhases = []hook.AnyPhase{
 	gatePhase, collectPhase, narrowPhase, withholdPhase, observePhase, rewritePhase, pagePhase,
 }
 
-// says makes a handler that always gives the same answer.
+// says returns a handler that always gives the same answer.
 func says[Out hook.Output](out Out) hook.Handler[call, Out] {
 	return func(context.Context, call) (Out, error) { return out, nil }
 }
 
-// fails makes a handler that always returns the error.
+// fails returns a handler that always returns the error.
 func fails[Out hook.Output](err error) hook.Handler[call, Out] {
 	return func(context.Context, call) (Out, error) {
 		var none Out
@@ -286,7 +286,7 @@ func fails[Out hook.Output](err error) hook.Handler[call, Out] {
 	}
 }
 
-// does makes a handler that does something and has no opinion.
+// does returns a handler that calls do and has no opinion.
 func does[Out hook.Output](do func(ctx context.Context, in call)) hook.Handler[call, Out] {
 	return func(ctx context.Context, in call) (Out, error) {
 		do(ctx, in)

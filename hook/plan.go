@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Plan is the resolved order of one phase, with the reason for each place.
+// Plan is the resolved order of one phase, with the reason for each position.
 type Plan struct {
 	Phase string `json:"phase"`
 	Kind  Kind   `json:"kind"`
@@ -19,15 +19,15 @@ type Plan struct {
 	Disabled []string `json:"disabled,omitempty"`
 }
 
-// PlanEntry is the place of one subscription in a plan.
+// PlanEntry describes one subscription in a plan.
 type PlanEntry struct {
 	Position     int           `json:"position"` // counted from 1
 	ID           string        `json:"id"`
 	Name         string        `json:"name,omitempty"`
 	Priority     int           `json:"priority"`
-	After        []string      `json:"after,omitempty"` // all that are ordered directly before it
+	After        []string      `json:"after,omitempty"` // the ids that are ordered directly before it
 	Level        int           `json:"level"`           // the longest chain of dependencies before it
-	Stage        int           `json:"stage"`           // counted from 1; a stage runs together
+	Stage        int           `json:"stage"`           // counted from 1; the handlers of a stage run together
 	Runs         string        `json:"runs"`            // inline, overlapping, detached or queued
 	Execution    Execution     `json:"execution"`
 	Timeout      time.Duration `json:"timeout,omitempty"`
@@ -37,7 +37,7 @@ type PlanEntry struct {
 	Rewrites     bool          `json:"rewrites,omitempty"`
 	Shadow       bool          `json:"shadow,omitempty"`
 	Origin       Origin        `json:"origin"`
-	// Why says why it has this place.
+	// Why gives the reason for the position.
 	Why string `json:"why"`
 }
 
@@ -70,7 +70,7 @@ func (rt *Runtime) Plan(phase string) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	rt.changing.Lock() // both read under one lock
+	rt.changing.Lock() // members and plans must not change in between
 	defer rt.changing.Unlock()
 	disabled := disabledIDs(rt.members[c])
 	rt.holding.Lock()
@@ -203,8 +203,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Subscriptions returns what is installed, by phase in the runtime's order and then by id,
-// including disabled ones.
+// Subscriptions returns all installed subscriptions, including disabled ones. They are
+// ordered by phase, as in the runtime, and then by id.
 func (rt *Runtime) Subscriptions() []Subscription {
 	rt.changing.Lock()
 	defer rt.changing.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// planned installs one of everything.
+// planned returns a runtime with one subscription of every kind.
 func planned(t *testing.T) *hook.Runtime {
 	t.Helper()
 	return newRuntime(t, &hook.RuntimeOptions{Queue: hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil)},
@@ -118,7 +118,7 @@ func TestPlanMarshals(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "JSON there and back", string(again), string(data))
-	plan.Entries[2].Failure = back.Entries[2].Failure // A fallback's answer is not part of the plan.
+	plan.Entries[2].Failure = back.Entries[2].Failure // The answer of a fallback is not part of the plan.
 	if !reflect.DeepEqual(back, plan) {
 		t.Errorf("got\n%+v\nwant\n%+v", back, plan)
 	}
@@ -132,7 +132,7 @@ func TestPlanMarshals(t *testing.T) {
 	}
 }
 
-// A failure mode that was read from text has no answer to fall back to.
+// A fallback that was read from text has no answer.
 //
 // SPEC H-10
 func TestFallbackWithoutAnAnswerIsRefused(t *testing.T) {

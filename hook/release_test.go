@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// If a turn is released while one of its dispatches runs, the dispatch keeps
-// its subscriptions until it ends.
+// If a snapshot is released during a dispatch, the dispatch keeps its subscriptions until
+// it ends.
 //
 // SPEC H-04, H-14
 func TestReleaseDuringADispatch(t *testing.T) {
@@ -95,14 +95,14 @@ func TestRefreshBesideDispatches(t *testing.T) {
 		t.Error(err)
 	}
 	lease := install(t, rt, gatePhase.On("c", says(deny("no")), nil))
-	s.Refresh() // An ended turn accepts nothing, and holds nothing.
+	s.Refresh() // After its release, a snapshot does not change and holds nothing.
 	if err := lease.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// lossyQueue stores jobs and then returns an error, like a database whose
-// connection is lost after the commit.
+// lossyQueue stores jobs and then returns an error, like a database that loses the
+// connection after the commit.
 type lossyQueue struct{ *hook.MemoryQueue }
 
 func (q lossyQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {

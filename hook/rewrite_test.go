@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// adds makes a rewriter that adds to the text it sees.
+// adds returns a rewriter that appends more to the text of its input.
 func adds(more string) hook.Handler[call, edit] {
 	return func(_ context.Context, in call) (edit, error) { return edit{Text: in.text + more}, nil }
 }
@@ -79,8 +79,8 @@ func TestRewritersRunOneAtATime(t *testing.T) {
 	})
 }
 
-// Labels are read from the current input when a handler is next, so that gates
-// check the final input.
+// The runtime reads labels from the current input, directly before it calls a handler. So
+// gates check the final input.
 //
 // SPEC H-02, H-07
 func TestMatchLooksAtTheRewrittenInput(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRewritingThatCannotBeApplied(t *testing.T) {
 		for _, test := range []struct {
 			rule    string
 			failure hook.Failure
-			want    string // the text in the end; none: it is denied
+			want    string // the final text; empty: the call is denied
 		}{
 			{"closed denies", hook.Closed, ""},
 			{"open leaves the input as it was", hook.Open, "hello+y"},
@@ -135,8 +135,8 @@ func TestRewritingThatCannotBeApplied(t *testing.T) {
 	}
 }
 
-// A rewriter that fails uses its fallback like any other answer: its rewrite
-// is applied.
+// If a rewriter fails, the rewrite of its fallback is applied, like that of any other
+// answer.
 //
 // SPEC H-10
 func TestFallbackOfARewriterRewrites(t *testing.T) {
@@ -156,7 +156,7 @@ func TestFallbackOfARewriterRewrites(t *testing.T) {
 	}
 }
 
-// A handler that is not declared as a rewriter cannot rewrite.
+// A handler can rewrite only if its subscription declares it.
 //
 // SPEC H-07, H-15
 func TestOnlyDeclaredRewritersRewrite(t *testing.T) {

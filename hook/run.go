@@ -15,7 +15,7 @@ import (
 //	skipped        its handler was not called
 //	backgrounded   its work waits in the queue; each attempt has a run of its own
 //
-// All but started are final.
+// All states except started are final.
 type State uint8
 
 // The states.
@@ -47,41 +47,41 @@ func (s *State) UnmarshalText(text []byte) error { return enumParse("state", sta
 func (s State) Final() bool { return s > Started && s <= Interrupted }
 
 // Run is the record of one execution of a handler. It holds references, hashes, sizes and
-// codes, and no text of the conversation, so that it can be shared and kept.
+// codes. It holds no text of the conversation, so that it can be shared and kept.
 type Run struct {
 	ID           string     `json:"id"`
 	Subscription string     `json:"subscription,omitempty"`
 	JobHandler   string     `json:"job_handler,omitempty"` // for the runs of contributed jobs
 	Version      string     `json:"version,omitempty"`
 	Phase        string     `json:"phase,omitempty"`
-	Dispatch     string     `json:"dispatch,omitempty"` // the same for all runs of one dispatch
+	Dispatch     string     `json:"dispatch,omitempty"` // all runs of one dispatch have the same value
 	Origin       Origin     `json:"origin"`
 	Scope        Scope      `json:"scope"`
 	Execution    Execution  `json:"execution"`
 	State        State      `json:"state"`
 	Shadow       bool       `json:"shadow,omitempty"`
 	Visibility   Visibility `json:"visibility"`
-	Job          string     `json:"job,omitempty"` // the job it was queued as
-	// Attempt is counted from 1, for jobs and for hooks whose start is recorded: those that
-	// leave the process or that nothing waits for. A hook that runs again because its turn
-	// was resumed gets the next number.
+	Job          string     `json:"job,omitempty"` // the id of the queued job
+	// Attempt is counted from 1. Jobs have it, and hooks whose start is recorded: hooks
+	// that leave the process, and FireAndRecord hooks. A hook that runs again because its
+	// turn was resumed gets the next number.
 	Attempt int `json:"attempt,omitempty"`
-	// Key is the same for all attempts.
+	// Key is the idempotency key. All attempts have the same key.
 	Key         string       `json:"idempotency_key,omitempty"`
 	Started     time.Time    `json:"started"`
 	Ended       time.Time    `json:"ended,omitzero"`
 	Latency     Latency      `json:"latency,omitempty"`
 	Class       codes.Code   `json:"error_class,omitempty"`
-	Severity    Severity     `json:"severity,omitempty"` // of its verdict, or of the answer for its failure
+	Severity    Severity     `json:"severity,omitempty"` // of the verdict, or of the answer that replaced a failed one
 	Contributed []Digest     `json:"contributed,omitempty"`
 	Audit       []Audit      `json:"audit,omitempty"`
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// Latency is a duration that is readable in JSON: "1.5ms".
+// Latency is a duration that is readable in JSON, such as "1.5ms".
 type Latency time.Duration
 
-// MarshalText writes it as a Go duration.
+// MarshalText writes a Go duration.
 func (l Latency) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // UnmarshalText reads a Go duration.
@@ -94,7 +94,7 @@ func (l *Latency) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String renders it as a Go duration.
+// String returns a Go duration.
 func (l Latency) String() string { return time.Duration(l).String() }
 
 // String returns one line of a timeline.
@@ -117,12 +117,12 @@ func (r Run) String() string {
 	return b.String()
 }
 
-// record is the compact form of a Run, written while a turn waits. The rest is added when
-// it is read.
+// record is the compact form of a Run. A dispatch writes it quickly, because a turn waits.
+// Runtime.run adds the other fields when the record is read.
 type record struct {
 	e        *installed
 	scope    *Scope
-	dispatch uint64 // the same for all runs of one dispatch
+	dispatch uint64 // all runs of one dispatch have the same value
 	seq      uint64
 	start    int64
 	took     int64
@@ -130,12 +130,13 @@ type record struct {
 	state    State
 }
 
-// set makes it the record of a run that completed with an empty answer.
+// set fills in the record of a run that completed with an empty answer.
 func (r *record) set(e *installed, scope *Scope, dispatch, seq uint64, start, took int64) {
 	r.e, r.scope, r.dispatch, r.seq, r.start, r.took, r.state = e, scope, dispatch, seq, start, took, Completed
 }
 
-// detail is what a run with an answer or a failure adds.
+// detail holds the fields of a record that only some runs have: runs with an answer, a
+// failure or a job.
 type detail struct {
 	class    codes.Code
 	severity Severity
@@ -147,7 +148,8 @@ type detail struct {
 	attempt  int
 }
 
-// note adds a diagnostic. The record already has the subscription.
+// note adds a diagnostic. It leaves out phase and subscription, which the record already
+// has.
 func (d *detail) note(diag Diagnostic) {
 	d.diags = append(d.diags, Diagnostic{Code: diag.Code, Level: diag.Level, Message: cut(diag.Message, safeLength)})
 }

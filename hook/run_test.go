@@ -140,8 +140,8 @@ func TestStatesAreFinalButForStarted(t *testing.T) {
 	equal(t, "nothing is final", hook.State(0).Final(), false)
 }
 
-// Records contain nothing of the conversation: no inputs, outputs, errors or
-// panics. The process's log has the details.
+// Records contain nothing of the conversation: no inputs, outputs, errors or panics. Only
+// the process's log has these details.
 //
 // SPEC J-02
 func TestRecordsHoldNoSecrets(t *testing.T) {

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// runContext is the context of a handler on its own goroutine. It becomes a full context,
-// with a channel and a place among its parent's children, only when the handler uses that.
-// Most handlers never do.
+// runContext is the context of a handler on its own goroutine. It makes a full context,
+// with a channel and an entry in its parent, only when the handler needs one. Most handlers
+// never do.
 //
-// Its cause, see context.Cause, says why the run was abandoned.
+// context.Cause returns why the run was abandoned.
 type runContext struct {
 	parent   context.Context //nolint:containedctx // it is a context
 	rt       *Runtime
 	deadline int64 // by rt.now; 0 for none
 
 	mu   sync.Mutex
-	over *contextEnd  // nil until it ends
+	over *contextEnd  // nil until the context ends
 	full *fullContext // nil until it is needed
 }
 
 // contextEnd says that a context has ended, and why.
 type contextEnd struct{ err, cause error }
 
-// returned is the usual end: the handler has returned.
+// returned is the usual end of the context: the handler has returned.
 var returned = &contextEnd{err: context.Canceled}
 
 type fullContext struct {
@@ -45,14 +45,14 @@ func (c *runContext) Deadline() (time.Time, bool) {
 	return own, true
 }
 
-// Done returns a channel that is closed when the run is abandoned.
+// Done returns a channel that is closed when the context ends.
 func (c *runContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.real().Done()
 }
 
-// Err reports whether the run was abandoned.
+// Err returns an error if the run was abandoned, has ended, or if the parent was cancelled.
 func (c *runContext) Err() error {
 	c.mu.Lock()
 	over := c.over
@@ -63,8 +63,8 @@ func (c *runContext) Err() error {
 	return c.parent.Err()
 }
 
-// Value returns a value. The context package finds causes and children this way, so the
-// full context must answer if there is one.
+// Value returns a value. The context package uses Value to find causes and children. So if
+// there is a full context, it must answer.
 func (c *runContext) Value(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *runContext) Value(key any) any {
 	return c.parent.Value(key)
 }
 
-// real returns the full context. c.mu is held.
+// real returns the full context. The caller holds c.mu.
 func (c *runContext) real() context.Context {
 	if c.full == nil {
 		ctx, cancel := context.WithCancelCause(c.parent)
@@ -86,8 +86,8 @@ func (c *runContext) real() context.Context {
 	return c.full.Context
 }
 
-// cancel ends the context. Only the first call counts. A run that was not abandoned has no
-// cause.
+// cancel ends the context. Only the first call has an effect. cause is nil if the handler
+// returned.
 func (c *runContext) cancel(cause error) {
 	end := returned
 	if cause != nil {
@@ -107,7 +107,7 @@ func (c *runContext) cancel(cause error) {
 	}
 }
 
-// why returns the cause.
+// why returns the cause, or nil.
 func (c *runContext) why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

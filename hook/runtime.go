@@ -20,37 +20,37 @@ import (
 type RuntimeOptions struct {
 	// Journal keeps the records of runs. Defaults to a MemoryJournal of 4,096 records.
 	Journal Journal
-	// Queue stores background work. Defaults to none: background subscriptions and jobs are
-	// then refused.
+	// Queue stores background work. Defaults to none: without a queue, Install rejects
+	// background subscriptions, and an answer that schedules a job fails.
 	Queue Queue
 	// Grants returns what an origin may contribute. Defaults to DefaultGrants.
 	Grants func(Origin) Capability
-	// Recall finds the JSON form of an input by its reference, for background work that
-	// another process recorded. Defaults to the queue, if it is an InputQueue; without
-	// either, such work fails with job.input_gone. ErrNotFound says that the input is gone.
-	// After other errors the work is retried.
+	// Recall finds the JSON form of an input by its reference, for background work of
+	// another process. If it returns ErrNotFound, the input is gone and the work fails.
+	// After any other error the work is retried. Defaults to the queue, if it is an
+	// InputQueue. With neither, such work fails with job.input_gone.
 	Recall func(ctx context.Context, phase, reference string, scope Scope) (json.RawMessage, error)
-	// Limits limit merged contributions. Defaults to the defaults of Limits.
+	// Limits limit merged contributions. A zero field means its default: see [Limits].
 	Limits Limits
-	// Abandoned is how many abandoned runs of one subscription may be alive before it is
-	// quarantined. Defaults to 8.
+	// Abandoned is the number of abandoned runs that may be alive before a subscription is
+	// quarantined: its handler is then not started. Defaults to 8.
 	Abandoned int
-	// InFlight is how many fire_and_record runs may be in progress. Defaults to 256.
+	// InFlight is the maximum number of fire_and_record runs at a time. Defaults to 256.
 	InFlight int
-	// Clock is for tests. Defaults to the machine's clock.
+	// Clock replaces the machine's clock in tests. Defaults to the machine's clock.
 	Clock Clock
-	// Failed is called for each failed run that nothing waits for: of fire_and_record, and
-	// of background work that is not retried. An Outcome reports the other failures. An
-	// agent also calls Failed for those of session.end, which no turn reports. It is called
-	// from several goroutines and must not block. Defaults to none.
+	// Failed is called for each failed run that nothing waits for: a fire_and_record run,
+	// or background work that is not retried. An Outcome reports all other failures. An
+	// agent also calls Failed for failures at session.end, because no turn reports them.
+	// Failed is called from several goroutines and must not block. Defaults to none.
 	Failed func(Scope, Problem)
 	// Logger gets the errors of handlers and the stacks of panics, which records do not
-	// hold. Defaults to discarding them.
+	// contain. Defaults to a logger that discards them.
 	Logger *slog.Logger
 }
 
-// Runtime orders, bounds, records and explains the subscriptions of a set of
-// phases. Make one with [NewRuntime]. It is safe for concurrent use.
+// Runtime orders, limits, records and explains the subscriptions of a set of phases. Make
+// one with [NewRuntime]. A Runtime is safe for concurrent use.
 type Runtime struct {
 	heirs  atomic.Pointer[heirs] // see Snapshot.Inherit
 	opts   RuntimeOptions
@@ -62,12 +62,12 @@ type Runtime struct {
 	table  slotTable
 	phases []AnyPhase
 
-	// changing serialises Install and Close. It is not held while handlers run.
+	// changing serialises Install and Close. It is not locked while handlers run.
 	changing sync.Mutex
 	members  map[*phaseCore]*members // guarded by changing
 	jobs     map[string]*jobEntry    // guarded by holding
 
-	// holding guards the generations. It is held for a few instructions.
+	// holding guards the generations. It is locked only for a few instructions.
 	holding sync.Mutex
 	current *generation
 	alive   map[*generation]struct{}
@@ -83,24 +83,24 @@ type Runtime struct {
 type installed struct {
 	sub  *subscription
 	caps Capability
-	// What ordering and compiling need. It is kept here because following pointers for ten
-	// thousand members would take most of their time.
+	// These copies of options are for ordering and compiling. Following pointers for ten
+	// thousand members would take most of the time.
 	rewrites   bool
 	overlaps   bool
 	background bool
 	disabled   bool
 	shadow     bool
-	plain      bool // it matches everything and runs inline without a timeout
-	picks      bool // it does not match everything
-	evident    bool // its start is recorded before it runs: see evidence
+	plain      bool // matches everything and runs inline without a timeout
+	picks      bool // has a Match
+	evident    bool // needs a started record before it runs: see evidence
 	priority   int
 	id         string
 	handler    any // Handler[In, Out] of the phase
 
-	abandoned *atomic.Int32 // abandoned runs that are still alive
-	alive     atomic.Int32  // the original, if it was inherited
-	home      *Runtime      // where it was installed, if it was inherited
-	of        *subscription // its place there, likewise
+	abandoned *atomic.Int32 // counts abandoned runs that are still alive; points to alive, or to that of the original
+	alive     atomic.Int32  // not used if the subscription was inherited
+	home      *Runtime      // the runtime where it was installed; nil if it was not inherited
+	of        *subscription // the original subscription; nil if it was not inherited
 }
 
 // NewRuntime makes a runtime that knows the given phases.
@@ -184,15 +184,15 @@ func (rt *Runtime) phase(name string) (*phaseCore, error) {
 }
 
 // Install adds all of the subscriptions or none. Closing the lease removes them. Running
-// turns keep their snapshot. The error is an *InstallError that names every subscription
-// and field at fault.
+// turns keep their snapshot. The error is an *InstallError that names every wrong
+// subscription and field.
 func (rt *Runtime) Install(subs ...Subscription) (*Lease, error) {
 	rt.changing.Lock()
 	defer rt.changing.Unlock()
 	return rt.change(nil, subs)
 }
 
-// change removes and adds in one step. rt.changing is held.
+// change removes and adds subscriptions in one step. The caller holds rt.changing.
 func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, error) {
 	touched := make(map[*phaseCore]*members)
 	touch := func(c *phaseCore) *members {
@@ -206,7 +206,7 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	}
 	lease := &Lease{rt: rt, entries: make([]*installed, 0, len(add))}
 	var problems []error
-	batch := make([]installed, len(add)) // one lease: they are added and removed together
+	batch := make([]installed, len(add)) // one allocation: a lease adds and removes its entries together
 	for i, sub := range add {
 		e := &batch[i]
 		found, ok := rt.admit(sub, e)
@@ -241,8 +241,8 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	return lease, nil
 }
 
-// admit checks one subscription by itself and fills in e. A subscription with problems is
-// also accepted, if it can be ordered, so that all problems are found at once.
+// admit checks one subscription by itself and fills in e. If a subscription with problems
+// can still be ordered, admit reports ok, so that the caller finds the other problems too.
 func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok bool) {
 	if sub.s == nil {
 		return []error{&OptionError{Field: "phase", Reason: "the subscription is empty: make it with Phase.On"}}, false
@@ -261,16 +261,17 @@ func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok b
 	return problems, true
 }
 
-// inUse returns removed members that remaining ones are ordered against.
+// inUse returns an error for each removed member that a remaining member names in After or
+// Before.
 func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]*members) []error {
 	type key struct {
 		phase *phaseCore
 		id    string
 	}
-	gone := make(map[key][]string, len(remove)) // removed members, and who needs them
+	gone := make(map[key][]string, len(remove)) // the removed members, each with the members that need it
 	phases := make(map[*phaseCore]bool)
 	for _, e := range remove {
-		if touched[e.sub.phase].find(e.sub.id) == nil { // otherwise it is replaced
+		if touched[e.sub.phase].find(e.sub.id) == nil { // otherwise the same id is installed again
 			gone[key{e.sub.phase, e.sub.id}] = nil
 			phases[e.sub.phase] = true
 		}
@@ -315,7 +316,7 @@ func (rt *Runtime) resolve(touched map[*phaseCore]*members) (map[*phaseCore]*pha
 	}
 	plans := make(map[*phaseCore]*phasePlan, len(touched))
 	var problems []error
-	for _, p := range rt.phases { // in the order of the phases, so that errors are in a stable order
+	for _, p := range rt.phases { // in the order of the phases, so that the order of the errors is stable
 		c := p.core()
 		all, ok := touched[c]
 		if !ok {

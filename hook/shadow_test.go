@@ -75,7 +75,7 @@ func TestShadowRewriterRewritesNothing(t *testing.T) {
 	equal(t, "the trial that could not be applied", runOf(t, runs, "b-unfit").Class, codes.OutputInvalid)
 }
 
-// The capabilities of a shadow are checked, so that a trial shows what would
+// The runtime checks capabilities in shadow mode too, so that a trial shows what would
 // fail.
 //
 // SPEC H-15, H-21

@@ -1,11 +1,11 @@
 package hook
 
-// Slow reports whether the phase has a subscription that the turn waits for and that may
-// take long: its handler leaves the process, has a deadline, or is a Go function with a
-// timeout. Callers use it to store what must not be lost before they dispatch.
+// Slow reports whether the turn waits for a subscription of the phase that may take long:
+// its handler leaves the process, has a deadline, or is a Go function with a timeout. If
+// Slow reports true, a caller can store what must not be lost before it dispatches.
 //
-// With inputs, only subscriptions whose labels match one of them count. Conditions are not
-// evaluated: they count as true.
+// If inputs are given, a subscription counts only if its labels match one of them. Slow
+// does not evaluate conditions: they count as true.
 func (p Phase[In, Out]) Slow(s *Snapshot, inputs ...In) bool {
 	if s == nil || p.d == nil {
 		return false

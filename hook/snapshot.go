@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// slotTable finds a phase's plan with one multiplication: a hash of the phase names without
-// collisions among the runtime's phases.
+// slotTable finds the plan of a phase with one multiplication. It is a hash of the phase
+// names that has no collisions among the runtime's phases.
 type slotTable struct {
 	factor uint64
 	shift  uint
@@ -30,7 +30,7 @@ func newSlotTable(cores []*phaseCore) slotTable {
 		}
 		factor = factor*0xd1342543de82ef95 + 2
 		if tries%256 == 0 {
-			size++ // after many failed factors, a larger table is easier
+			size++ // after many factors failed, try a larger table
 		}
 	}
 }
@@ -39,18 +39,18 @@ func (t slotTable) slot(c *phaseCore) uint64 { return (c.hash * t.factor) >> t.s
 func (t slotTable) size() int                { return 1 << (64 - t.shift) }
 
 // generation is one published set of plans. Snapshots hold generations. A lease is drained
-// when no generation with it is held.
+// when no snapshot holds a generation that contains it.
 type generation struct {
 	number uint64
 	table  slotTable
 	slots  []*phasePlan
-	// idle are the plans of phases whose subscriptions are all disabled.
+	// idle holds the plans of phases whose subscriptions are all disabled.
 	idle map[*phaseCore]*phasePlan
 
-	// Guarded by Runtime.holding.
+	// Runtime.holding guards these fields.
 	holders int
 	retired bool
-	drained chan struct{} // closed once retired and without holders
+	drained chan struct{} // closed when the generation is retired and has no holders
 }
 
 // find returns the plan of a phase that has enabled subscriptions, or nil.
@@ -62,8 +62,8 @@ func (g *generation) find(c *phaseCore) *phasePlan {
 	return p
 }
 
-// publish makes the plans current and returns the number of their first generation.
-// rt.changing is held.
+// publish makes the plans current and returns the number of the new generation. The caller
+// holds rt.changing.
 func (rt *Runtime) publish(plans map[*phaseCore]*phasePlan) uint64 {
 	next := &generation{
 		number:  rt.current.number + 1,
@@ -90,7 +90,8 @@ func (rt *Runtime) publish(plans map[*phaseCore]*phasePlan) uint64 {
 	return next.number
 }
 
-// settleGeneration drops a generation that nothing can reach. rt.holding is held.
+// settleGeneration drops a generation that is retired and has no holders. The caller holds
+// rt.holding.
 func (rt *Runtime) settleGeneration(g *generation) {
 	if g.retired && g.holders == 0 {
 		if _, ok := rt.alive[g]; ok {
@@ -101,12 +102,12 @@ func (rt *Runtime) settleGeneration(g *generation) {
 }
 
 // Snapshot is the set of subscriptions that a turn uses. It does not change when others
-// install and close, and it collects the records of the turn's runs. Release it when the
-// turn is over. It is safe for concurrent use.
+// install or close subscriptions. It also collects the records of the turn's runs. Release
+// it when the turn is over. A Snapshot is safe for concurrent use.
 type Snapshot struct {
 	rt   *Runtime
 	gen  atomic.Pointer[generation] // the current plans: see Refresh
-	refs atomic.Int64               // the holder's own, one for each dispatch, and one for each detached run
+	refs atomic.Int64               // one for the owner, one for each dispatch and one for each detached run
 	done atomic.Bool
 	log  runLog
 
@@ -116,7 +117,7 @@ type Snapshot struct {
 	held       []*generation // guarded by Runtime.holding
 	first      [1]*generation
 	freed      bool        // guarded by Runtime.holding
-	parents    []*Snapshot // snapshots whose subscriptions it has too
+	parents    []*Snapshot // the snapshots that Inherit added
 }
 
 // Snapshot returns a snapshot of the current subscriptions.
@@ -134,10 +135,10 @@ func (rt *Runtime) Snapshot() *Snapshot {
 	return s
 }
 
-// Refresh adds the gates that were installed since the snapshot was made. The loop calls it
-// between steps. Everything else stays as it was when the turn began, including gates that
-// were closed meanwhile. Running dispatches are not affected, and a released snapshot does
-// not change.
+// Refresh adds the gates that were installed after the snapshot was made. The agent loop
+// calls Refresh between steps. All other subscriptions stay as they were when the turn
+// began, and so do gates whose lease was closed since. Running dispatches are not affected,
+// and a released snapshot does not change.
 func (s *Snapshot) Refresh() {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
@@ -150,7 +151,7 @@ func (s *Snapshot) Refresh() {
 	}
 }
 
-// joinGates adds the new gates of a parent.
+// joinGates adds the new gates of a parent snapshot.
 func (s *Snapshot) joinGates(parent *Snapshot) {
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	next := old
@@ -173,7 +174,7 @@ func (s *Snapshot) joinGates(parent *Snapshot) {
 	s.gen.Store(next)
 }
 
-// refresh adds the new gates of the snapshot's own runtime. s.refreshing is held.
+// refresh adds the new gates of the snapshot's own runtime. The caller holds s.refreshing.
 func (s *Snapshot) refresh() {
 	rt := s.rt
 	rt.holding.Lock()
@@ -198,10 +199,10 @@ func (s *Snapshot) refresh() {
 	s.gen.Store(next)
 }
 
-// joinPlans adds the members of theirs to mine. A member that both have is taken from
-// theirs, which is newer. If the two cannot be ordered together, those that only mine has
-// lose their dependencies and are ordered by priority and id: a gate that the turn began
-// with is never lost.
+// joinPlans adds the members of theirs to mine. If both have a member, it takes the one of
+// theirs, which is newer. A gate that the turn began with is never lost: if the two plans
+// cannot be ordered together, the members that only mine has lose their dependencies and
+// are ordered by priority and id.
 func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	if mine == nil {
 		return theirs
@@ -221,8 +222,8 @@ func joinPlans(mine, theirs *phasePlan) *phasePlan {
 }
 
 // Release ends the turn's use of its subscriptions and writes the records that were not
-// taken. Later dispatches on the snapshot are refused. A second call does nothing. The
-// error is the journal's: the records are kept, and Flush tries again.
+// taken. Later dispatches on the snapshot return ErrReleased. A second call does nothing.
+// If the journal returns an error, the snapshot keeps the records, and Flush writes them.
 func (s *Snapshot) Release(ctx context.Context) error {
 	if s.done.Swap(true) {
 		return nil
@@ -234,7 +235,7 @@ func (s *Snapshot) Release(ctx context.Context) error {
 
 func (s *Snapshot) retain() { s.refs.Add(1) }
 
-// acquire holds the snapshot for a dispatch, unless it was released.
+// acquire adds a reference for a dispatch. It reports false if the snapshot was released.
 func (s *Snapshot) acquire() bool {
 	s.retain()
 	if s.done.Load() {
@@ -244,8 +245,8 @@ func (s *Snapshot) acquire() bool {
 	return true
 }
 
-// drop releases one hold. The last one frees the generations, once: a dispatch that comes
-// too late may raise the count from zero and lower it again.
+// drop removes one reference. The last drop frees the generations. It frees them only once,
+// because a late acquire may raise the count from zero and drop it again.
 func (s *Snapshot) drop() {
 	if s.refs.Add(-1) > 0 {
 		return
@@ -272,10 +273,11 @@ func (s *Snapshot) drop() {
 // Flush writes the records collected so far to the runtime's journal.
 func (s *Snapshot) Flush(ctx context.Context) error { return s.log.flush(ctx) }
 
-// Take returns the records collected since the last Take or Flush, for a caller that stores
-// them itself, in one commit with its own data.
+// Take returns the records collected since the last Take or Flush. Use it to store the
+// records yourself, in one commit with your own data.
 func (s *Snapshot) Take() []Run { return s.log.take() }
 
-// Record writes records that Take returned and that the caller could not store. Records
-// that the journal does not accept are kept, and Flush and Release retry.
+// Record writes records that Take returned and that the caller could not store. The
+// snapshot keeps records that the journal does not accept, and Flush and Release retry
+// them.
 func (s *Snapshot) Record(ctx context.Context, runs []Run) error { return s.log.record(ctx, runs) }

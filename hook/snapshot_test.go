@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// notes dispatches the collect phase and joins what was said.
+// notes dispatches to the collect phase and joins the notes of the merged answer.
 func notes(t testing.TB, s *hook.Snapshot) string {
 	t.Helper()
 	return strings.Join(dispatch(t, collectPhase, s, write).Output.Notes, " ")
@@ -74,7 +74,7 @@ func TestRefreshTakesInGatesAndNothingElse(t *testing.T) {
 	same(t, "gates after another step", idsOf(gatePhase.Plan(turn)), []string{"closed", "new", "keep", "newer"})
 }
 
-// A gate that was added denies from the next step on.
+// A gate that is added during a turn denies from the next step on.
 //
 // SPEC H-14
 func TestGateAddedDuringATurnJoinsAtTheNextStep(t *testing.T) {
@@ -87,8 +87,8 @@ func TestGateAddedDuringATurnJoinsAtTheNextStep(t *testing.T) {
 	equal(t, "in the next step", dispatch(t, gatePhase, turn, write).Output.Severity, hook.SeverityDeny)
 }
 
-// A replaced gate is used in its new form: otherwise two handlers with one id
-// would be called.
+// If a gate was replaced, the turn uses the new gate. Otherwise it would call two handlers
+// with one id.
 //
 // SPEC H-14
 func TestRefreshTakesTheNewerOfTwo(t *testing.T) {
@@ -105,8 +105,8 @@ func TestRefreshTakesTheNewerOfTwo(t *testing.T) {
 	same(t, "gates", idsOf(gatePhase.Plan(turn)), []string{"a", "b"})
 }
 
-// No gate is lost because old and new gates cannot be ordered together: the
-// installed ones keep their order, and gates that were closed meanwhile stay.
+// If old and new gates cannot be ordered together, no gate is lost. The installed gates
+// keep their order, and gates that were closed since stay in the turn.
 //
 // SPEC H-14
 func TestRefreshKeepsGatesThatCannotBeOrderedTogether(t *testing.T) {
@@ -126,8 +126,8 @@ func TestRefreshKeepsGatesThatCannotBeOrderedTogether(t *testing.T) {
 	equal(t, "runs", len(turn.Take()), 3)
 }
 
-// Whatever is installed and closed meanwhile, a turn has the gates it started
-// with and every gate that exists when it refreshes.
+// After a refresh, a turn has the gates that it started with and all gates that exist now,
+// whatever others install and close.
 //
 // SPEC H-14
 func TestRefreshAgainstReference(t *testing.T) {
@@ -167,8 +167,9 @@ func TestRefreshAgainstReference(t *testing.T) {
 	})
 }
 
-// Loading and unloading while turns run is safe: each turn sees a complete
-// installation or none, the same each time, and at the end nothing is left.
+// It is safe to install and close subscriptions while turns run. Each turn sees all
+// subscriptions of a lease or none, and always the same. At the end no subscription is
+// left.
 //
 // SPEC H-14
 func TestInstallDuringDispatch(t *testing.T) {

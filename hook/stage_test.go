@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// stagesOf renders a plan as its stages: [a b] overlap, a b run inline.
+// stagesOf formats a plan as its stages. "[a b]" means that a and b overlap, "a b" that
+// they run inline.
 func stagesOf(t rapid.TB, plan hook.Plan) string {
 	t.Helper()
 	var stages []string
@@ -44,7 +45,7 @@ func TestStages(t *testing.T) {
 	deadline := hook.Options{Execution: hook.Deadline, Timeout: time.Second}
 	on := func(id string, o hook.Options, after ...string) hook.Subscription {
 		o.After = after
-		return narrowPhase.On(id, says(findings{}), &o) // Two at a time.
+		return narrowPhase.On(id, says(findings{}), &o) // narrowPhase runs two at a time.
 	}
 	edits := func(id string, o hook.Options) hook.Subscription { return rewritePhase.On(id, says(edit{}), &o) }
 	for _, test := range []struct {
@@ -79,8 +80,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// For any graph: inline handlers keep plan order, no handler starts before
-// its predecessors, and handlers of one level overlap, up to the limit.
+// In every graph, inline handlers keep plan order, no handler starts before its
+// predecessors, and handlers of one level overlap up to the limit.
 //
 // SPEC H-07
 func TestStagesOfAnyGraph(t *testing.T) {
@@ -146,7 +147,8 @@ func TestStagesOfAnyGraph(t *testing.T) {
 				case other.Stage == e.Stage && other.Level != e.Level:
 					rt.Fatalf("%s and %s overlap across levels: %s", e.ID, other.ID, stagesOf(rt, plan))
 				case other.Stage > e.Stage && other.Level == e.Level && size[e.Stage] < limit:
-					// There was room: then a predecessor cannot have ended.
+					// The stage had room for the other handler. So a predecessor of that
+					// handler must be in this stage or a later one.
 					if !slices.ContainsFunc(other.After, func(before string) bool { return stage[before] >= e.Stage }) {
 						rt.Fatalf("%s was ready and does not overlap with %s: %s", other.ID, e.ID, stagesOf(rt, plan))
 					}

@@ -49,7 +49,8 @@ func TestSkippedRunsShareNoKey(t *testing.T) {
 	}
 }
 
-// A snapshot can be used for several resumed turns. Each counts its own earlier runs.
+// A snapshot can be used for several resumed turns, one after the other. Each turn counts
+// its own earlier runs.
 //
 // SPEC J-01
 func TestAttemptsOfOneResumedTurnAfterAnother(t *testing.T) {
@@ -76,8 +77,7 @@ func TestAttemptsOfOneResumedTurnAfterAnother(t *testing.T) {
 	same(t, "attempts", got, []int{4, 6})
 }
 
-// Outside of a turn nothing is resumed: each run is the first attempt, and has no key that others
-// could share.
+// Outside of a turn nothing is resumed. So each run is a first attempt and has no key.
 //
 // SPEC J-01
 func TestRunsOutsideOfATurnHaveNoKey(t *testing.T) {

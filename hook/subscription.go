@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Options are the settings of a subscription: its order, its limits, its match. A nil
+// Options are the settings of a subscription, such as its order and its limits. A nil
 // *Options means the defaults.
 type Options struct {
 	// Name is shown to users. Defaults to the id.
@@ -15,56 +15,58 @@ type Options struct {
 	Description string
 	// Kind is the kind of the handler. Defaults to HandlerGo.
 	Kind HandlerKind
-	// Version is the handler's version. A job recorded for one version is not run by
-	// another. Defaults to empty.
+	// Version is the handler's version. A job that was stored for one version is not run by
+	// another version. Defaults to empty.
 	Version string
-	// Priority orders subscriptions that no dependency orders: smaller first,
-	// then by id. Defaults to 0.
+	// Priority orders subscriptions that have no dependency on each other: the smallest
+	// comes first. If priorities are equal, the smallest id comes first. Defaults to 0.
 	Priority int
-	// After lists the ids on the same phase that come before this one.
+	// After lists the ids of subscriptions on the same phase that run before this one.
 	// Defaults to none.
 	After []string
-	// Before lists the ids on the same phase that come after this one.
+	// Before lists the ids of subscriptions on the same phase that run after this one.
 	// Defaults to none.
 	Before []string
 	// Execution says how the handler runs. Defaults to Blocking.
 	Execution Execution
-	// Concurrent lets a blocking handler run in parallel with others of its level. Defaults
-	// to false.
+	// Concurrent lets a blocking handler run in parallel with other handlers of its level.
+	// Defaults to false.
 	Concurrent bool
-	// Timeout limits a run. Deadline requires one. For a blocking handler the context is
-	// cancelled after the timeout, the dispatch still waits, and a late answer is not used.
-	// Defaults to none, to 1 minute for FireAndRecord and to 10 minutes for Background.
+	// Timeout limits a run. Deadline execution requires it. For a blocking handler, the
+	// runtime cancels the context after the timeout, but still waits for the handler, and
+	// does not use a late answer. Defaults to 1 minute for FireAndRecord, to 10 minutes for
+	// Background, and to none otherwise.
 	Timeout time.Duration
 	// Failure says what happens when a run fails. Defaults to the phase's mode.
 	Failure Failure
-	// Match limits the inputs. Defaults to all.
+	// Match limits the subscription to some inputs. Defaults to all.
 	Match Match
 	// Visibility says who sees the runs. Defaults to VisibleInAudit.
 	Visibility Visibility
 	// Origin says where the subscription came from. Defaults to the host.
 	Origin Origin
-	// Capabilities are what answers may contribute. Defaults to what the phase allows and
-	// the origin's grants cover, except rewriting, answering and approving, which must be
-	// named.
+	// Capabilities are what answers may contribute. By default, answers may contribute
+	// everything that both the phase and the origin's grants allow. Capabilities to
+	// rewrite, to answer and to approve are not part of the default: name them. A
+	// FireAndRecord or Background subscription may by default contribute only audit notes
+	// and jobs.
 	Capabilities Capability
-	// Idempotent says that the handler may run twice for one input, so that interrupted
-	// background work can run again. Defaults to false.
+	// Idempotent says that the handler may run twice for one input. Background work that
+	// was interrupted then runs again. Defaults to false.
 	Idempotent bool
 	// Retry says when failed background work is retried. Defaults to never.
 	Retry Retry
-	// Shadow runs the handler and records what it would have done, but does not use its
-	// answer. Defaults to false.
-	Shadow bool
-	// NoInherit keeps the subscription from applying in subagents. Defaults to
+	// Shadow runs the handler and records the run, but does not use the answer. Defaults to
 	// false.
+	Shadow bool
+	// NoInherit keeps subagents from inheriting the subscription. Defaults to false.
 	NoInherit bool
-	// Disabled keeps the subscription in listings but out of every plan. Defaults to false.
+	// Disabled keeps the subscription in listings but not in plans. Defaults to false.
 	Disabled bool
 }
 
-// Subscription binds a handler to a phase. It is an immutable value; it does
-// nothing until a runtime installs it.
+// Subscription binds a handler to a phase. It is an immutable value and does nothing until
+// a runtime installs it.
 type Subscription struct{ s *subscription }
 
 type subscription struct {
@@ -76,7 +78,8 @@ type subscription struct {
 	missing bool
 }
 
-// On binds a handler to the phase. [Runtime.Install] reports mistakes in id and options.
+// On binds a handler to the phase. It returns no error: [Runtime.Install] reports mistakes
+// in id and options.
 func (p Phase[In, Out]) On(id string, handler Handler[In, Out], opts *Options) Subscription {
 	s := &subscription{id: id, phase: p.core(), any: p, handler: handler, missing: handler == nil}
 	if opts != nil {
@@ -133,7 +136,7 @@ func (s Subscription) Options() Options {
 	return opts
 }
 
-// Alone returns the subscription without its dependencies, for trying it by itself.
+// Alone returns the subscription without its dependencies, so that it can be tried alone.
 func (s Subscription) Alone() Subscription {
 	if s.s == nil {
 		return s
@@ -144,7 +147,7 @@ func (s Subscription) Alone() Subscription {
 }
 
 // Descriptor describes a handler's contract. hooktest compares it with a golden file, so
-// that a change is deliberate.
+// that nobody changes the contract by mistake.
 type Descriptor struct {
 	ID           string      `json:"id"`
 	Kind         HandlerKind `json:"kind"`
@@ -153,8 +156,8 @@ type Descriptor struct {
 	Capabilities Capability  `json:"capabilities"`
 }
 
-// Descriptor returns the handler's contract. A handler that subscribes to several phases
-// under one id has one descriptor: see [Describe].
+// Descriptor returns the handler's contract. If a handler subscribes to several phases
+// under one id, [Describe] joins the descriptors.
 func (s Subscription) Descriptor() Descriptor {
 	if s.s == nil {
 		return Descriptor{}
@@ -168,8 +171,8 @@ func (s Subscription) Descriptor() Descriptor {
 	}
 }
 
-// Describe joins the descriptors of subscriptions with the same id, sorted by id, with
-// phases sorted and capabilities united.
+// Describe joins the descriptors of subscriptions that have the same id, kind and version.
+// It sorts the result by id, sorts the phases, and unites the capabilities.
 func Describe(subs ...Subscription) []Descriptor {
 	var joined []Descriptor
 	for _, s := range subs {
@@ -195,7 +198,7 @@ func Describe(subs ...Subscription) []Descriptor {
 	return joined
 }
 
-// declared returns the requested capabilities: those named, or the phase's default.
+// declared returns the capabilities in the options, or the phase's default.
 func (s *subscription) declared() Capability {
 	switch {
 	case s.opts.Capabilities == 0 && s.opts.Execution.waits():

@@ -44,7 +44,7 @@ func TestSubscriptionKeepsEveryOption(t *testing.T) {
 		Visibility: hook.VisibleToUser, Origin: hook.Origin{Kind: hook.OriginSpace, Name: "demo", File: "h.yaml", Line: 3},
 		Capabilities: hook.CanAudit, Idempotent: true, Retry: hook.Retry{Attempts: 3}, Shadow: true, NoInherit: true, Disabled: true,
 	}
-	// Every field is set, so that a field added later is not forgotten here.
+	// The test must set every field, so that a new field of Options is not forgotten here.
 	for i, v := 0, reflect.ValueOf(opts); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
 			t.Errorf("the test leaves out %s", v.Type().Field(i).Name)
@@ -55,8 +55,8 @@ func TestSubscriptionKeepsEveryOption(t *testing.T) {
 	}
 }
 
-// A subscription is immutable: it shares nothing with the options it was made
-// from or those it returns.
+// A subscription is immutable: it shares no memory with the options that it was made from,
+// or with the options that it returns.
 //
 // SPEC H-02
 func TestSubscriptionIsImmutable(t *testing.T) {
@@ -98,7 +98,7 @@ func TestEmptySubscriptionIsRefused(t *testing.T) {
 	}
 }
 
-// The wire names of files, records and listings are exact.
+// These are the exact names in files, records and listings.
 //
 // SPEC H-02, H-09, H-10, J-01
 func TestWireNames(t *testing.T) {
@@ -143,7 +143,7 @@ func roundTrip[T comparable](t *testing.T, value T, into *T) {
 	}
 }
 
-// A handler's descriptor is stable: it depends on nothing but the handler.
+// A descriptor is stable: it depends only on the handler's contract.
 //
 // SPEC H-19
 func TestDescribe(t *testing.T) {

@@ -30,7 +30,7 @@ func TestPanicsAmongInlineHandlers(t *testing.T) {
 		install(t, rt, collectPhase.On(id, says(note(id)), nil))
 	}
 	s := snapshot(t, rt)
-	for range 3 { // It stays usable.
+	for range 3 { // The runtime stays usable.
 		out := dispatch(t, collectPhase, s, write)
 		same(t, "notes", out.Output.Notes, want)
 		equal(t, "diagnostics", len(out.Diagnostics), 7)
@@ -38,9 +38,9 @@ func TestPanicsAmongInlineHandlers(t *testing.T) {
 	equal(t, "runs", len(s.Take()), 60)
 }
 
-// Goexit ends the calling goroutine, and nothing can prevent that. In a
-// blocking handler that is the caller's goroutine; the run is recorded before
-// it ends, and other goroutines are not affected.
+// Goexit ends the calling goroutine, and nothing can prevent that. In a blocking handler,
+// this is the caller's goroutine. The run is recorded before the goroutine ends, and other
+// goroutines are not affected.
 //
 // SPEC H-12
 func TestGoexitInAnInlineHandler(t *testing.T) {
@@ -133,7 +133,7 @@ func TestHandlerThatChangesTheRuntime(t *testing.T) {
 				if _, err := rt.Plan("test.gate"); err != nil {
 					return verdict{}, err
 				}
-				if err := own.Close(); err != nil { // Itself.
+				if err := own.Close(); err != nil { // The handler closes its own lease.
 					return verdict{}, err
 				}
 				patience, cancel := context.WithTimeout(ctx, time.Millisecond)
@@ -146,7 +146,7 @@ func TestHandlerThatChangesTheRuntime(t *testing.T) {
 			s := snapshot(t, rt)
 			out := dispatch(t, gatePhase, s, write)
 			equal(t, "reason", out.Output.Reason, "done")
-			same(t, "asked", asked.all(), []string{"b"}) // The turn works on what it started with.
+			same(t, "asked", asked.all(), []string{"b"}) // The turn keeps the subscriptions that it started with.
 			same(t, "plan afterwards", planOf(t, rt, gatePhase), []string{"late"})
 			dispatch(t, gatePhase, snapshot(t, rt), write)
 			same(t, "asked by the next turn", asked.all(), []string{"b", "late"})
@@ -194,7 +194,7 @@ func TestHandlerThatDispatchesAgain(t *testing.T) {
 func TestHandlerThatNeverReturnsUnderADeadline(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		never := make(chan struct{}) // Until the test is over.
+		never := make(chan struct{}) // Nobody sends on it before the test is over.
 		rt := newRuntime(t, nil,
 			gatePhase.On("stuck", does[verdict](func(context.Context, call) { <-never }),
 				&hook.Options{Execution: hook.Deadline, Timeout: time.Second, Failure: hook.Open}),
@@ -208,10 +208,10 @@ func TestHandlerThatNeverReturnsUnderADeadline(t *testing.T) {
 	})
 }
 
-// blurt is an output that cannot be asked.
+// blurt is an output whose Answer method panics, unless fine is set.
 type blurt struct{ fine bool }
 
-// Answer panics.
+// Answer panics, unless b.fine is set.
 func (b blurt) Answer() *hook.Answer {
 	if b.fine {
 		return &hook.Answer{Audit: []hook.Audit{{Code: "fine"}}}
@@ -219,7 +219,7 @@ func (b blurt) Answer() *hook.Answer {
 	panic("no answer")
 }
 
-// If an output panics in its Answer method, the handler has failed.
+// If the Answer method of an output panics, the handler has failed.
 //
 // SPEC H-12
 func TestOutputThatPanics(t *testing.T) {
@@ -254,8 +254,7 @@ func TestOutputThatPanics(t *testing.T) {
 	}
 }
 
-// A merge rule that panics fails the dispatch; at a gate that denies. The
-// runtime stays usable.
+// If a merge rule panics, the dispatch fails, and a gate denies. The runtime stays usable.
 //
 // SPEC H-12
 func TestMergeThatPanics(t *testing.T) {
@@ -286,7 +285,7 @@ func TestMergeThatPanics(t *testing.T) {
 	equal(t, "runs", len(s.Take()), 2)
 }
 
-// A label that cannot be read is a failure of the subscription that uses it.
+// If reading a label panics, the subscription that matches on the label fails.
 //
 // SPEC H-10, H-12
 func TestLabelThatPanics(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// problems returns what is wrong with the options by themselves, apart from dependencies.
-// granted is what the origin may contribute.
+// problems returns what is wrong with the options. It does not check dependencies: see
+// orderPhase.
 func (s *subscription) problems(rt *Runtime) []error {
 	var found []error
 	refuse := func(field, format string, args ...any) {
@@ -114,8 +114,8 @@ func (s *subscription) failureProblems(rt *Runtime, refuse refusal) {
 	}
 }
 
-// effective returns what answers may contribute: what is declared, within the origin's
-// grants.
+// effective returns the capabilities that answers may use: the declared ones that the
+// origin's grants cover.
 func (s *subscription) effective(rt *Runtime) Capability {
 	return s.declared() & rt.opts.Grants(s.opts.Origin) &^ NoCapability
 }

@@ -17,7 +17,7 @@ func TestVerdicts(t *testing.T) {
 	pass := verdict{}
 	for _, test := range []struct {
 		rule    string
-		answers []verdict // of a, b, c, in plan order
+		answers []verdict // the answers of a, b and c, in plan order
 		by      string
 		want    hook.Severity
 		runs    string
@@ -49,8 +49,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Handlers that run beside the one that denied are also used, and the most
-// severe verdict wins.
+// Several handlers can overlap, and one of them denies. The verdicts of the others count
+// too, and the most severe verdict wins.
 //
 // SPEC H-07, H-17
 func TestVerdictsOfHandlersThatOverlap(t *testing.T) {
@@ -81,9 +81,8 @@ func TestVerdictsOfHandlersThatOverlap(t *testing.T) {
 	})
 }
 
-// For any plan: the most severe verdict wins, the earlier one if they are
-// equal; nothing later in plan order starts after a denial; everything is
-// recorded.
+// In every plan, the most severe verdict wins, or the earlier one if two are equal. After a
+// denial, no handler with a later position starts. Every handler is recorded.
 //
 // SPEC H-17
 func TestVerdictsAgainstReference(t *testing.T) {
@@ -91,7 +90,7 @@ func TestVerdictsAgainstReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(rt, "gates")
 		says := make([]hook.Severity, n)
-		where := make([]int, n) // 0 inline, else overlapping
+		where := make([]int, n) // 0: inline; otherwise overlapping
 		var asked trail
 		var subs []hook.Subscription
 		for i := range n {
@@ -103,8 +102,8 @@ func TestVerdictsAgainstReference(t *testing.T) {
 				return verdict{Severity: says[i], Reason: id}, nil
 			}, &hook.Options{Concurrent: where[i] == 1}))
 		}
-		// The reference walks the plan: an overlapping handler starts with all
-		// others of the phase, an inline one when its place comes.
+		// The reference walks through the plan. The first overlapping handler starts all
+		// overlapping handlers. An inline handler starts at its own position.
 		wantAsked, stop, together := map[int]bool{}, n, false
 		start := func(i int) {
 			if i <= stop {
@@ -163,7 +162,7 @@ func TestVerdictsAgainstReference(t *testing.T) {
 	})
 }
 
-// Other contributions of a handler are kept, whichever verdict wins.
+// The other contributions of all handlers are kept, whichever verdict wins.
 //
 // SPEC H-17
 func TestContextIsKeptWhoeverWins(t *testing.T) {
@@ -177,8 +176,8 @@ func TestContextIsKeptWhoeverWins(t *testing.T) {
 	same(t, "context", out.Output.Context, []string{"mind the step", "the floor is wet"})
 }
 
-// A block at a phase that cannot block changes nothing: later handlers are
-// still called, and no verdict counts.
+// At a phase that is not a gate, a verdict changes nothing: later handlers are still
+// called.
 //
 // SPEC H-01, H-17
 func TestSeverityMeansNothingWhereNothingCanBeStopped(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// A stopped worker leaves its job interrupted. The next worker repeats
-// idempotent work; other work does not run twice.
+// If a worker is stopped, its job is interrupted. If the job is idempotent, the next worker
+// runs it again. Other jobs do not run twice.
 //
 // SPEC J-04, J-05
 func TestWorkerToldToStop(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWorkerToldToStop(t *testing.T) {
 	}
 }
 
-// refusingQueue cannot be written for a while.
+// refusingQueue rejects a number of calls of Settle, and then works.
 type refusingQueue struct {
 	*hook.MemoryQueue
 	refusals int
@@ -71,8 +71,8 @@ func (q *refusingQueue) Settle(ctx context.Context, job hook.Job, attempt hook.R
 	return q.MemoryQueue.Settle(ctx, job, attempt, again)
 }
 
-// Finished work is recorded as soon as the queue can be written again, and a
-// job that another process has settled does not stop the worker.
+// If the queue cannot be written, finished work is recorded as soon as it can. If another
+// process has settled a job, the worker continues with the next one.
 //
 // SPEC J-01
 func TestWorkerSettlesWhenItCan(t *testing.T) {

@@ -1,9 +1,15 @@
-// Package host runs agents as the command line does, in a program of your own.
+// Package host runs agents in your own program, as the command belay does.
 //
-// [Open] reads the same settings and files as the command belay: the belay.yaml files of the machine, the user and
-// the project, their hooks, skills, agents and MCP servers, the loaded spaces, and what the user has trusted. It
-// opens the store and the model that they name. [Host.Agent] returns the agent that the settings describe, with the
-// stock tools, the floor that checks every call, the sandbox for commands, and memory if it is switched on.
+// [Open] reads the same settings and files as the command belay:
+//
+//   - the belay.yaml files of the machine, the user and the project
+//   - their hooks, skills, agents and MCP servers
+//   - the loaded spaces
+//   - the list of files that the user trusts
+//
+// Open also opens the store and the model that the settings name. [Host.Agent] returns the
+// agent that the settings describe. The agent has the stock tools, the floor that checks
+// every call, the sandbox for commands, and memory if it is switched on.
 //
 // # Usage
 //
@@ -23,29 +29,34 @@
 //		fmt.Println(turn.Text, err)
 //	}
 //
-// Without [sandbox.Main] some machines have no sandbox for this program. Agents then ask before more commands, and
-// none runs if the setting sandbox.mode is require.
+// On some machines the sandbox works only if your program calls [sandbox.Main]. Without a
+// sandbox, agents ask before more commands. If the setting sandbox.mode is require, no
+// command runs without a sandbox.
 //
-// Set a field of [Options] to bring something of your own: a model, a store, an approver, hooks, extensions, or
-// values that overrule the settings. If you need only some of the parts, use their packages: this one is made of
-// belay, permit, sandbox, toolbox, skill, subagent, space, mcptool, memory, and the stores and providers.
+// Set a field of [Options] to use your own model, store, approver, hooks or extensions, or
+// to override settings. If you need only some of the parts, use their packages directly:
+// belay, permit, sandbox, toolbox, skill, subagent, space, mcptool, memory, and the stores
+// and providers.
 //
 // # Approvals
 //
-// Calls that need approval go to [Options.Approver]. Without one the turn parks. Decide about the approval in the
-// store, for example with "belay approvals", and resume the session.
+// [Options.Approver] decides about calls that need approval. Without one the turn parks.
+// Decide about the approval in the store, for example with "belay approvals", and resume
+// the session.
 //
 // # Concurrency
 //
-// Several goroutines may use a Host at once. Close it after the last turn has ended.
+// A Host is safe for concurrent use. Close it after the last turn has ended.
 //
 // # Errors
 //
-// A file with a mistake is an error of Open or Agent, because it may hold a gate. A problem that only limits an
-// agent, such as a skill that cannot be loaded, is a [Notice].
+// If a file has a mistake, Open or Agent returns an error, because the file may contain a
+// gate. A problem that only limits an agent, such as a skill that cannot be loaded, is a
+// [Notice].
 //
 // # Testing
 //
-// Set Options.Dir and Options.UserDir to directories of the test, Options.Environ to an empty list, and Options.Model
-// to a scripted model. Then nothing depends on the machine or on a network.
+// Set Options.Dir and Options.UserDir to directories of the test, Options.Environ to an
+// empty list, and Options.Model to a scripted model. Then the test does not depend on the
+// machine or on a network.
 package host

@@ -10,7 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A program with all features of the command line. The project's hook denies the same calls.
+// This program has all features of the command line. The project's hook denies the same
+// calls.
 func Example() {
 	dir, remove := project(map[string]string{".belay/hooks/no-prod.yaml": noProd})
 	defer remove()

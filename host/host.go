@@ -12,60 +12,66 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// Main is the name of the agent that the settings describe. The other agents are declared in files.
+// Main is the name of the agent that the settings describe. Other agents are declared in
+// files.
 const Main = assembly.MainAgent
 
-// Options are the parts that a program provides itself. With the zero value everything is as for the command
-// line.
+// Options are the parts that a program provides itself. The zero value means the same
+// behaviour as the command line.
 type Options struct {
-	// Dir is where the search for the project begins; it goes up from there. Defaults to the working
-	// directory.
+	// Dir is the directory where the search for the project begins. The search goes up from
+	// there. Defaults to the working directory.
 	Dir string
 	// UserDir is the user's directory for the settings of all programs. Defaults to os.UserConfigDir.
 	UserDir string
-	// Environ are the environment variables for settings, keys, hooks and MCP servers. Defaults to os.Environ.
+	// Environ has the environment variables for settings, keys, hooks and MCP servers.
+	// Defaults to os.Environ.
 	Environ []string
-	// Settings overrule those of the files and the environment.
+	// Settings override the settings from files and from the environment.
 	Settings []Setting
-	// MCP are files that declare further MCP servers.
+	// MCP lists files that declare more MCP servers.
 	MCP []string
 
-	// Model answers in place of the model that the settings name. A declared agent that names a model keeps its own.
+	// Model replaces the model that the settings name. An agent that is declared with its
+	// own model keeps that model.
 	Model belay.Model
-	// Store keeps the sessions in place of the store that the settings name. The program closes it.
+	// Store replaces the store that the settings name. Host.Close does not close it.
 	Store belay.Store
-	// Approver decides about calls that need approval. Without one their turns park.
+	// Approver decides about calls that need approval. Without one, turns park.
 	Approver belay.Approver
 	// Hooks and Extensions are added to every agent.
 	Hooks      []hook.Subscription
 	Extensions []belay.Extension
 
-	// NoJobs leaves background work to the program, for example to a worker of package engine.
+	// NoJobs leaves background jobs to the program, for example to a worker of package
+	// engine.
 	NoJobs bool
-	// Logger logs what the runtime does. Without one nothing is logged, except that declared hooks log to the file
-	// hooks.log beside the store.
+	// Logger gets the log of the runtime and of declared hooks. Without one, the log of the runtime
+	// is dropped, and declared hooks log to the file hooks.log beside the store.
 	Logger *slog.Logger
-	// Notify gets the notices, from any goroutine. Without it they are dropped.
+	// Notify gets the notices. It may be called from any goroutine. Without it, notices are
+	// dropped.
 	Notify func(Notice)
 }
 
-// A Setting is one value of the settings. The page docs/cli.md lists them.
+// A Setting is one value of the settings. docs/cli.md lists all settings.
 type Setting struct {
-	// Path names the setting: "model", "mode", "limits.steps".
+	// Path is the name of the setting, such as "model", "mode" or "limits.steps".
 	Path string
-	// Value is written as in an environment variable: "read-only", "20", "a,b".
+	// Value is written as in an environment variable, such as "read-only", "20" or "a,b".
 	Value string
-	// From is the source of the value in messages, such as a flag of the program. Defaults to "host.Options".
+	// From says in messages where the value comes from, such as a flag of the program.
+	// Defaults to "host.Options".
 	From string
 }
 
-// A Notice tells people something about the files and the services that an agent is made of.
+// A Notice is a message for people about the files and services that an agent uses.
 type Notice struct {
-	// Warning is false for a remark.
+	// Warning is true for a warning and false for information.
 	Warning bool
 	// Label says what the notice is about: "warning", "not loaded", "not used". It may be empty.
 	Label string
-	// Text is the notice. It contains nothing that a terminal would interpret.
+	// Text is the notice. It contains no control sequences for a terminal.
 	Text string
 	// Later is true if the problem appeared while agents were running, for example because a file
 	// changed.
@@ -75,21 +81,22 @@ type Notice struct {
 // String returns the notice as one text, with its label in front.
 func (n Notice) String() string { return assembly.Notice(n).String() }
 
-// A Host makes agents of the settings, on one store.
+// A Host makes agents from the settings. They share one store.
 type Host struct {
 	opts   Options
 	makes  *assembly.Assembler
 	store  belay.Store
-	closes func() error // the store, if the host opened it
+	closes func() error // closes the store, if the host opened it
 
 	mu     sync.Mutex
 	agents map[string]*assembly.Assembled
-	order  []string // in the order in which the agents were made
+	order  []string // the names of the agents, in the order in which they were made
 	closed bool
 }
 
-// Open reads the settings and opens the store. Without a model it opens no store. The options may be nil. Close the host
-// when the program ends.
+// Open reads the settings and opens the store. If the model cannot be opened, Open returns
+// an error and opens no store. The options may be nil. Close the host when the program
+// ends.
 func Open(ctx context.Context, opts *Options) (*Host, error) {
 	h := &Host{agents: make(map[string]*assembly.Assembled), closes: func() error { return nil }}
 	if opts != nil {
@@ -111,7 +118,7 @@ func Open(ctx context.Context, opts *Options) (*Host, error) {
 		}
 	}
 	if h.store = o.Store; h.store != nil {
-		if err := assembly.MakeHome(settings.Home()); err != nil { // for long results, and the log of hooks
+		if err := assembly.MakeHome(settings.Home()); err != nil { // the directory for long results and the log of hooks
 			return nil, err
 		}
 	} else {
@@ -124,7 +131,8 @@ func Open(ctx context.Context, opts *Options) (*Host, error) {
 	return h, nil
 }
 
-// settings reads the settings. Each agent has its own: a declared agent changes them.
+// settings reads the settings. Each agent needs its own copy, because a declared agent
+// changes it.
 func (h *Host) settings() (*config.Loaded, error) {
 	settings, err := config.Load(&config.Options{Dir: h.opts.Dir, UserDir: h.opts.UserDir, Environ: h.opts.Environ})
 	if err != nil {
@@ -148,8 +156,8 @@ func (h *Host) Store() belay.Store { return h.store } //nolint:ireturn // which 
 // errClosed is the error of a host that is closed.
 var errClosed = errors.New("host: it is closed")
 
-// Agent returns the agent with a name: [Main], or one that is declared in a file. The first call makes it. The host closes
-// it.
+// Agent returns the agent with the given name: [Main], or an agent that is declared in a
+// file. The first call makes the agent. Host.Close closes it.
 func (h *Host) Agent(ctx context.Context, name string) (*belay.Agent, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,7 +193,8 @@ func (h *Host) Agent(ctx context.Context, name string) (*belay.Agent, error) {
 	return made.Agent, nil
 }
 
-// Close ends the agents and everything that they use, the last one first, and closes the store that Open opened.
+// Close closes the agents, the last one first, and everything that they use. It also closes
+// the store, if Open opened it.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

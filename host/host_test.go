@@ -16,11 +16,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Main() // commands that tests confine are started by this program
+	sandbox.Main() // the sandbox starts this test program again to confine commands
 	os.Exit(m.Run())
 }
 
-// options returns options for a project of the test: nothing depends on the user who runs it.
+// options returns options for a project of the test. They do not depend on the user's own
+// settings.
 func options(t *testing.T, files map[string]string, steps ...scripted.Step) *host.Options {
 	t.Helper()
 	dir, remove := project(files)
@@ -59,7 +60,8 @@ func take(t *testing.T, h *host.Host, name string) *belay.Turn {
 
 const reviewer = "name: reviewer\ndescription: reviews changes\nprompt: You review changes.\ntools: [read, grep]\n"
 
-// The agent of the settings has the stock tools, the skills, the declared agents and the hooks of the project.
+// The agent of the settings has the stock tools, and the skills, the declared agents and
+// the hooks of the project.
 func TestAgentsHaveWhatTheCommandLineHas(t *testing.T) {
 	t.Parallel()
 	opts := options(t, map[string]string{
@@ -88,7 +90,8 @@ func TestAgentsHaveWhatTheCommandLineHas(t *testing.T) {
 	}
 }
 
-// A declared agent has the prompt and the tools of its file, and the model of the program.
+// A declared agent has the prompt and the tools from its file, and the model from
+// host.Options.
 func TestDeclaredAgentsAreMadeByName(t *testing.T) {
 	t.Parallel()
 	h := open(t, options(t, map[string]string{".belay/agents/reviewer.yaml": reviewer},
@@ -108,7 +111,7 @@ func TestDeclaredAgentsAreMadeByName(t *testing.T) {
 	}
 }
 
-// Values of the program override those of files, and mistakes in them name their source.
+// Settings of the program override settings of files. Errors about them name their source.
 func TestSettingsOverruleFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"belay.yaml": "instructions: You tidy up.\n"}
@@ -142,7 +145,7 @@ func TestSettingsOverruleFiles(t *testing.T) {
 	}
 }
 
-// Without a model there is no host, and no store is created.
+// Without a model, Open fails and creates no store.
 func TestWithoutAModelNothingIsMade(t *testing.T) {
 	t.Parallel()
 	opts := options(t, nil)
@@ -155,7 +158,7 @@ func TestWithoutAModelNothingIsMade(t *testing.T) {
 	}
 }
 
-// A hook that cannot be read can be a gate, so no agent is made without it.
+// An unreadable hook may be a gate, so no agent is made without it.
 func TestMistakesInHooksAreErrors(t *testing.T) {
 	t.Parallel()
 	h := open(t, options(t, map[string]string{".belay/hooks/odd.yaml": "hooks:\n  - {id: odd, phaze: tool.pre}\n"}))
@@ -189,7 +192,7 @@ func TestNoticesTellWhatIsLeftOut(t *testing.T) {
 	t.Errorf("the notices are %+v, want one about the skill", all)
 }
 
-// approve approves everything, and counts.
+// approve approves every call and counts the questions.
 type approve struct{ asked int }
 
 func (a *approve) Approve(context.Context, belay.Question) (belay.Decision, error) {
@@ -197,7 +200,7 @@ func (a *approve) Approve(context.Context, belay.Question) (belay.Decision, erro
 	return belay.Decision{Allow: true, By: "a test"}, nil
 }
 
-// Calls that need approval go to the program's approver, and park the turn without one.
+// The program's approver decides about calls. Without an approver the turn parks.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	steps := []scripted.Step{{Calls: []scripted.Call{{Tool: "write", Input: `{"path": "notes.md", "content": "x"}`}}}, {Text: "done"}}
@@ -215,7 +218,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// A store of the program keeps the sessions, and stays open when the host is closed.
+// The host uses the store of the program, and does not close it.
 func TestTheProgramKeepsItsStore(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)

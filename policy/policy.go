@@ -1,6 +1,6 @@
-// Package policy has the typed settings of a turn. Hooks at turn.pre_policy set them, and
-// each key has a rule that merges the values of several hooks. The settings hold for one
-// turn.
+// Package policy has the typed settings of a turn. Hooks at turn.pre_policy set them. Each
+// key has a rule that merges the values of several hooks. The settings apply to one turn
+// only.
 //
 //	var Depth = policy.Min[int]("acme.depth")
 //
@@ -21,25 +21,25 @@ import (
 // subscriptions. Declare it once, as a package variable.
 type Key[T any] struct{ rule *rule }
 
-// rule is a key without its type.
+// rule is the part of a Key that does not depend on T.
 type rule struct {
 	key    string
-	name   string // of the rule: and, min, union, first
+	name   string // the rule's name: and, min, union or first
 	merge  func(earlier, later any) (merged any, clash bool)
 	decode func(json.RawMessage) (any, error)
 }
 
-// And declares a key that is true only if every subscription that sets it sets true.
+// And declares a key whose value is true only if all values are true.
 func And(key string) Key[bool] {
 	return newKey(key, "and", func(a, b bool) (bool, bool) { return a && b, false })
 }
 
-// Min declares a key whose smallest value is used.
+// Min declares a key that takes the smallest value.
 func Min[T cmp.Ordered](key string) Key[T] {
 	return newKey(key, "min", func(a, b T) (T, bool) { return min(a, b), false })
 }
 
-// Union declares a key whose values are joined and sorted, without duplicates.
+// Union declares a key that joins all values into one sorted list without duplicates.
 func Union[T cmp.Ordered](key string) Key[[]T] {
 	return newKey(key, "union", func(a, b []T) ([]T, bool) {
 		all := append(slices.Clone(a), b...)
@@ -48,7 +48,7 @@ func Union[T cmp.Ordered](key string) Key[[]T] {
 	})
 }
 
-// First declares a key whose first value in plan order is used.
+// First declares a key that takes the first value in plan order.
 func First[T any](key string) Key[T] {
 	return newKey(key, "first", func(a, b T) (T, bool) { return a, !sameJSON(a, b) })
 }
@@ -84,7 +84,7 @@ func sameJSON(a, b any) bool {
 // Name returns the key's name.
 func (k Key[T]) Name() string { return k.rule.key }
 
-// Set returns a setting with the value. The caller may change the value afterwards.
+// Set returns a setting with a copy of the value.
 func (k Key[T]) Set(value T) Setting {
 	if own, ok := ownCopy(value); ok {
 		value = own
@@ -92,7 +92,7 @@ func (k Key[T]) Set(value T) Setting {
 	return Setting{key: k.rule.key, value: value, rule: k.rule}
 }
 
-// Value returns the value of the setting. It reports false if the key is not set, or has a
+// Value returns the value of the setting. It reports false if the key is not set or has a
 // value of another type. The caller may change the returned value.
 func (k Key[T]) Value(settings Settings) (T, bool) {
 	var none T
@@ -104,7 +104,7 @@ func (k Key[T]) Value(settings Settings) (T, bool) {
 	if err != nil {
 		return none, false
 	}
-	value, _ = k.rule.merge(value, value) // a union is sorted even if it has only one value
+	value, _ = k.rule.merge(value, value) // sorts a union that has only one value
 	typed, ok := value.(T)
 	if !ok {
 		return none, false
@@ -112,8 +112,8 @@ func (k Key[T]) Value(settings Settings) (T, bool) {
 	return ownCopy(typed)
 }
 
-// ownCopy returns a copy that shares nothing with the value. Everything except numbers and
-// texts is copied through its JSON form.
+// ownCopy returns a copy that shares no memory with the value. It copies everything except
+// numbers and strings by encoding it as JSON and decoding it.
 func ownCopy[T any](value T) (T, bool) {
 	if kind := reflect.TypeFor[T]().Kind(); kind <= reflect.Complex128 || kind == reflect.String {
 		return value, true
@@ -129,7 +129,7 @@ func ownCopy[T any](value T) (T, bool) {
 // Setting is one setting: a key and a value.
 type Setting struct {
 	key   string
-	value any // of the key's type, or json.RawMessage if it was read from a file
+	value any // has the key's type, or is a json.RawMessage if it was decoded from JSON
 	rule  *rule
 }
 
@@ -145,7 +145,7 @@ func (s Setting) String() string {
 	return s.key + "=" + string(data)
 }
 
-// as returns the value with the rule's type.
+// as returns the value in the rule's type.
 func (s Setting) as(rule *rule) (any, error) {
 	if raw, ok := s.value.(json.RawMessage); ok {
 		return rule.decode(raw)
@@ -153,11 +153,10 @@ func (s Setting) as(rule *rule) (any, error) {
 	return s.value, nil
 }
 
-// Settings are settings in the order in which they were made. Their JSON form is an
-// object.
+// Settings are settings in the order in which they were made. In JSON they are an object.
 type Settings []Setting
 
-// MarshalJSON writes an object of the settings, sorted by key.
+// MarshalJSON writes an object with the settings, sorted by key.
 func (p Settings) MarshalJSON() ([]byte, error) {
 	object := make(map[string]any, len(p))
 	for _, s := range p {
@@ -166,7 +165,7 @@ func (p Settings) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// UnmarshalJSON reads an object. A value is decoded when a key asks for it.
+// UnmarshalJSON reads an object. Values are decoded later, by [Key.Value] and Merge.
 func (p *Settings) UnmarshalJSON(data []byte) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -181,8 +180,8 @@ func (p *Settings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Merge adds later settings to p, by the rules of their keys. It returns the result and
-// the names of the keys whose values do not merge; their earlier valid value is kept.
+// Merge adds later settings to p, by the rules of their keys. It also returns the names of
+// keys whose values conflict. For such a key the earlier valid value is kept.
 func (p Settings) Merge(later Settings) (merged Settings, conflicts []string) {
 	merged = slices.Clone(p)
 	for _, setting := range later {
@@ -200,14 +199,14 @@ func (p Settings) Merge(later Settings) (merged Settings, conflicts []string) {
 	return merged, conflicts
 }
 
-// joinSettings merges two settings of one key by the key's rule. It reports a clash if they
-// have different rules, or if one of them cannot be decoded.
+// joinSettings merges two settings of one key by the key's rule. It reports a clash if
+// their rules differ, if a value cannot be decoded, or if the values conflict.
 func joinSettings(earlier, later Setting) (Setting, bool) {
 	rule := earlier.rule
 	if rule == nil {
 		rule = later.rule
 	}
-	if rule == nil { // both came from files and no key is declared
+	if rule == nil { // both were decoded from JSON, so no rule is known
 		return earlier, !sameJSON(earlier.value, later.value)
 	}
 	if later.rule != nil && (later.rule.name != rule.name) {
@@ -218,7 +217,7 @@ func joinSettings(earlier, later Setting) (Setting, bool) {
 	switch {
 	case errB != nil:
 		return earlier, true
-	case errA != nil: // a value that cannot be decoded must not hide one that can
+	case errA != nil: // a value that cannot be decoded must not replace a valid one
 		return later, true
 	}
 	value, clash := rule.merge(a, b)

@@ -1,10 +1,10 @@
-// Package codes defines the codes of diagnostics. [All] returns for each code its
-// level, its meaning and what to do about it.
+// Package codes defines the codes of diagnostics. [All] returns the level of each code, its
+// meaning and what to do about it.
 package codes
 
 import "slices"
 
-// Code names a diagnostic. Codes are stable: they are stored, searched for and
+// Code names a diagnostic. Codes are stable, because they are stored, searched for and
 // documented.
 type Code string
 

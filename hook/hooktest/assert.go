@@ -45,8 +45,9 @@ func (trial *Trial[In, Out]) Severity(want hook.Severity) {
 	trial.verdict(want, "")
 }
 
-// verdict asserts severity and reason. A gate denies when the dispatch fails, so an error
-// contradicts only a verdict that lets something through, or a missing verdict.
+// verdict asserts severity and reason. An error of the dispatch is a contradiction if the
+// wanted verdict is pass or ask. It is not if the wanted verdict is a denial, because a
+// gate denies when the dispatch fails. After a Goexit there is no verdict at all.
 func (trial *Trial[In, Out]) verdict(want hook.Severity, reason string) {
 	trial.t.Helper()
 	answer := answerOf(trial.Output)
@@ -64,8 +65,8 @@ func (trial *Trial[In, Out]) verdict(want hook.Severity, reason string) {
 }
 
 // Contributed asserts the kinds of the recorded contributions of the subscription's answer,
-// in order. Without kinds it asserts that there are none: the handler had no opinion,
-// failed, or was not called.
+// in order. Without arguments it asserts that there are no contributions: the handler had
+// no opinion, failed, or was not called.
 func (trial *Trial[In, Out]) Contributed(kinds ...string) {
 	trial.t.Helper()
 	run, _ := trial.Run()
@@ -104,7 +105,8 @@ func (trial *Trial[In, Out]) NotAsked() {
 	}
 }
 
-// Rewrote asserts that the subscription rewrote the input. Input is the result.
+// Rewrote asserts that the subscription rewrote the input. The field Input holds the
+// result.
 func (trial *Trial[In, Out]) Rewrote() {
 	trial.t.Helper()
 	if !slices.Contains(trial.Rewriters, trial.id) {
@@ -112,7 +114,7 @@ func (trial *Trial[In, Out]) Rewrote() {
 	}
 }
 
-// Diagnosed asserts that the dispatch returned a diagnostic with that code, from any
+// Diagnosed asserts that the dispatch returned a diagnostic with the given code, from any
 // subscription.
 func (trial *Trial[In, Out]) Diagnosed(want codes.Code) {
 	trial.t.Helper()
@@ -138,7 +140,7 @@ func (trial *Trial[In, Out]) failf(format string, args ...any) {
 	trial.t.Errorf("%s at %s: %s\n%s", trial.id, trial.phase, fmt.Sprintf(format, args...), trial)
 }
 
-// saying returns the contents of an answer for a failure message.
+// saying describes the contents of an answer for a failure message.
 func saying(answer hook.Answer) string {
 	if len(answer.Parts) == 0 {
 		return ", without a text"
@@ -150,7 +152,7 @@ func saying(answer hook.Answer) string {
 	return ", with the text " + strings.Join(said, ", ")
 }
 
-// answerOf returns the answer of an output. Nil means "no opinion".
+// answerOf returns the answer of an output, or an empty answer for nil.
 func answerOf(out hook.Output) hook.Answer {
 	if isNil(out) {
 		return hook.Answer{}

@@ -23,7 +23,7 @@ func TestAssertions(t *testing.T) {
 		opts    hook.Options
 		holds   func(trial *uploadTrial)
 		fails   func(trial *uploadTrial)
-		says    []string // by the failure
+		says    []string // texts that the failure message must contain
 	}{
 		{
 			"Passed refuses a denial", answers(verdict{}),

@@ -9,13 +9,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Clock is a [hook.Clock] that a test moves by hand, so that a timeout of an hour takes no
-// time and happens exactly when the test says. It is safe for concurrent use. If two
-// goroutines advance it at the same time, the later of the two times counts.
+// Clock is a [hook.Clock] that a test moves by hand. So a timeout of an hour takes no time,
+// and happens exactly when the test advances the clock. A Clock is safe for concurrent use.
+// If two goroutines advance it at the same time, the later of the two times counts.
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
-	timers  []*timer      // waiting, by time and then by the order they were set
+	timers  []*timer      // sorted by time; timers of the same time stay in the order in which they were set
 	changed chan struct{} // closed and replaced when a timer is set
 }
 
@@ -24,7 +24,7 @@ type timer struct {
 	f  func()
 }
 
-// NewClock makes a clock that shows start until it is moved.
+// NewClock makes a clock that shows start until a test advances it.
 func NewClock(start time.Time) *Clock {
 	return &Clock{now: start, changed: make(chan struct{})}
 }
@@ -36,11 +36,11 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// AfterFunc calls f in its own goroutine after the clock was advanced by d, unless stop is
-// called first. If d is not positive, f is called at once.
+// AfterFunc calls f in its own goroutine when the clock has advanced by d, unless stop is
+// called first. If d is not positive, AfterFunc calls f at once.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	if d <= 0 {
-		go f() // belongs to the caller, like that of time.AfterFunc
+		go f() // like time.AfterFunc, does not wait for f
 		return func() bool { return false }
 	}
 	c.mu.Lock()
@@ -50,7 +50,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 		if a.at.After(b.at) {
 			return 1
 		}
-		return -1 // after timers of the same time
+		return -1 // insert it after timers of the same time
 	})
 	c.timers = slices.Insert(c.timers, place, set)
 	close(c.changed)
@@ -70,13 +70,13 @@ func (c *Clock) remove(set *timer) bool {
 	return true
 }
 
-// Advance moves the clock by d. It calls the functions that become due in order of time,
-// each in its own goroutine while the clock shows its time, and each after the one before
-// has returned. Functions that these set within the same period are called too. Advance
+// Advance moves the clock by d. It calls the functions that become due, one after the other
+// in order of time. Each runs in its own goroutine while the clock shows its time. If such
+// a function sets another function for the same period, Advance calls that one too. Advance
 // returns when all of them have returned.
 //
-// A function that waits for the goroutine which advances would block forever. Advance
-// panics if d is negative.
+// A function that waits for the goroutine that calls Advance blocks forever. Advance panics
+// if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	if d < 0 {
 		panic("hooktest: a Clock cannot be moved back")
@@ -88,7 +88,7 @@ func (c *Clock) Advance(d time.Duration) {
 			return
 		}
 		returned := make(chan struct{})
-		go func() { // ends before Advance does
+		go func() { // ends before Advance returns
 			defer close(returned)
 			due.f()
 		}()
@@ -96,8 +96,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// next removes the first timer that is due by target and moves the clock to it, or to
-// target if there is none.
+// next removes and returns the first timer that is due by target, and moves the clock to
+// its time. If no timer is due, next moves the clock to target and returns nil.
 func (c *Clock) next(target time.Time) *timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,9 +115,9 @@ func (c *Clock) next(target time.Time) *timer {
 	return due
 }
 
-// WaitTimers waits until at least n functions are set. It is the signal that the code under
-// test waits for the time, and replaces a sleep before [Clock.Advance]. The test fails if
-// that does not happen within 10 seconds.
+// WaitTimers waits until at least n functions wait for the clock. Call it before
+// [Clock.Advance], instead of a sleep, to be sure that the code under test has started its
+// timers. The test fails if this takes more than 10 seconds.
 func (c *Clock) WaitTimers(t testing.TB, n int) {
 	t.Helper()
 	patience := time.NewTimer(10 * time.Second)

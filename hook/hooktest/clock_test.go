@@ -22,7 +22,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func TestClockFiresInOrderOfTime(t *testing.T) {
 	t.Parallel()
 	clock := hooktest.NewClock(noon)
-	var fired []string // Advance calls one function at a time
+	var fired []string // no lock: Advance calls one function at a time
 	for _, d := range []time.Duration{3 * time.Second, time.Second, 2 * time.Second, time.Second} {
 		clock.AfterFunc(d, func() {
 			fired = append(fired, fmt.Sprintf("%s at %s", d, clock.Now().Format("05")))
@@ -112,7 +112,7 @@ func TestClockSurvivesAFunctionThatExits(t *testing.T) {
 	t.Parallel()
 	clock := hooktest.NewClock(noon)
 	clock.AfterFunc(time.Second, runtime.Goexit)
-	clock.Advance(time.Second) // comes back
+	clock.Advance(time.Second) // Advance returns, and so does this line
 }
 
 func TestWaitTimersIsASignal(t *testing.T) {
@@ -120,7 +120,7 @@ func TestWaitTimersIsASignal(t *testing.T) {
 	clock := hooktest.NewClock(noon)
 	done := make(chan struct{})
 	for i := range 3 {
-		go func() { // ends when the clock was advanced
+		go func() { // ends when the clock is advanced
 			fired := make(chan struct{})
 			clock.AfterFunc(time.Duration(i+1)*time.Second, func() { close(fired) })
 			<-fired

@@ -12,16 +12,15 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// updateVariable makes Descriptor write golden files. It is an environment
-// variable and not a flag, because a package that declares flags changes the
-// command line of every program it is linked into.
+// updateVariable makes Descriptor write golden files. It is an environment variable and not
+// a flag, because a flag would also appear in every program that links this package.
 const updateVariable = "HOOKTEST_UPDATE"
 
 // Descriptor compares the descriptors of subscriptions with a golden file: their ids,
-// kinds, versions, phases and capabilities. Recorded work, grants and other people's
-// configuration rely on them. A difference fails the test and shows the lines. With
-// HOOKTEST_UPDATE=1 in the environment the file is rewritten instead, and a reviewer sees
-// the change.
+// kinds, versions, phases and capabilities. Recorded work, grants and the configurations of
+// users depend on these values. If there is a difference, the test fails and shows the
+// lines. With HOOKTEST_UPDATE=1 in the environment, Descriptor rewrites the file instead,
+// so that a reviewer sees the change.
 //
 // The path is relative to the package under test, usually below testdata.
 func Descriptor(t testing.TB, golden string, subs ...hook.Subscription) {

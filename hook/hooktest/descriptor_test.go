@@ -17,8 +17,8 @@ func TestDescriptorIsThatOfTheGoldenFile(t *testing.T) {
 	hooktest.Descriptor(t, filepath.Join("testdata", "descriptors.json"), described("1", hook.CanBlock)...)
 }
 
-// described returns the subscriptions of a handler on two phases, and of
-// another.
+// described returns two subscriptions of one handler, on two phases, and one subscription
+// of another handler.
 func described(version string, can hook.Capability) []hook.Subscription {
 	return []hook.Subscription{
 		uploaded.On("watch", answers(remark{}), &hook.Options{Version: "2"}),
@@ -28,9 +28,9 @@ func described(version string, can hook.Capability) []hook.Subscription {
 	}
 }
 
-// copied returns a copy of the golden file, which a test may overwrite, with its
-// line ends replaced. It skips the test where golden files are to be written,
-// for then nothing fails.
+// copied returns a copy of the golden file with its line ends replaced. A test may
+// overwrite the copy. copied skips the test if golden files are being updated, because no
+// comparison fails then.
 func copied(t *testing.T, lineEnd string) string {
 	t.Helper()
 	if os.Getenv("HOOKTEST_UPDATE") == "1" {
@@ -83,7 +83,7 @@ func TestDescriptorTellsHowToBegin(t *testing.T) {
 	probetest.Run(t, func(t testing.TB) { hooktest.Descriptor(t, t.TempDir(), noSecrets) }).WantFailure(t, "cannot read the golden file")
 }
 
-// It changes the environment, so it cannot be parallel.
+// This test changes the environment, so it cannot run in parallel.
 func TestDescriptorUpdates(t *testing.T) {
 	golden := filepath.Join(t.TempDir(), "new", "descriptors.json")
 	t.Setenv("HOOKTEST_UPDATE", "1")

@@ -1,5 +1,5 @@
-// Package hooktest is the test kit of package hook. It is for people who write
-// handlers, define phases, or implement a [hook.Journal] or a [hook.Queue].
+// Package hooktest is the test kit of package hook. It is for people who write handlers,
+// define phases, or implement a [hook.Journal] or a [hook.Queue].
 //
 // # Usage
 //
@@ -11,17 +11,17 @@
 //		trial.Contributed("deny")
 //	}
 //
-// The handler runs as in a program: the runtime orders and matches it, enforces
-// its limits and its capabilities, and records it. [Input] makes the immutable
-// input of a phase from JSON. [Descriptor] compares a handler's contract with a
-// golden file, so that a change is deliberate.
+// The handler runs as in a program: the runtime orders and matches it, enforces its limits
+// and its capabilities, and records it. [Input] makes the immutable input of a phase from
+// JSON. [Descriptor] compares a handler's contract with a golden file, so that nobody
+// changes the contract by mistake.
 //
-// [Clock] is a clock that a test moves by hand. [Misbehaviours] returns handlers
-// that fail in every way the kit knows, with the expected results. You can also
-// use them one by one: [Panics], [Goexits], [Hangs] and so on.
+// [Clock] is a clock that a test moves by hand. [Misbehaviours] returns one handler for
+// each kind of failure that the kit knows, with the expected results. You can also use
+// these handlers one by one: [Panics], [Goexits], [Hangs] and so on.
 //
-// [TestJournal], [TestQueue], [TestWorkQueue] and [TestSecrets] are conformance
-// suites. Call them from a test of your journal or queue:
+// [TestJournal], [TestQueue], [TestWorkQueue] and [TestSecrets] are conformance suites.
+// Call them from a test of your journal or queue:
 //
 //	func TestJournal(t *testing.T) {
 //		hooktest.TestJournal(t, func(t testing.TB) hook.Journal { return open(t) })
@@ -29,29 +29,29 @@
 //
 // # Concurrency
 //
-// Try dispatches on its own goroutine, so that a handler which calls
-// runtime.Goexit or testing.T.FailNow does not end the test. It returns when
-// everything that the dispatch started is over, including detached runs and
-// background jobs. A Clock is safe for concurrent use. A Trial belongs to the
-// goroutine of its test.
+// Try dispatches on its own goroutine, so that a handler which calls runtime.Goexit or
+// testing.T.FailNow does not end the test. Try returns when everything that the dispatch
+// started is over, including detached runs and background jobs. A Clock is safe for
+// concurrent use. Use a Trial only on the goroutine of its test.
 //
-// The rules of a suite run one after the other, each with a store that it opened
-// for itself, so that an implementation may return the same database, emptied.
-// Parallel tests of several implementations do not disturb each other.
+// The rules of a suite run one after the other, and the suite opens a store for each rule.
+// So your open function may empty one database and return it each time. Parallel tests of
+// several implementations do not disturb each other.
 //
 // # Errors
 //
-// A failed assertion is an error of the test, which continues. Its message shows
-// what was expected, what happened, and the whole dispatch. If a trial cannot run,
-// for example because a subscription cannot be installed, the test ends.
+// A failed assertion calls testing.T.Errorf, and the test continues. The message shows what
+// was expected, what happened, and the whole dispatch. If a trial cannot run, for example
+// because a subscription cannot be installed, the test ends.
 //
-// A suite names each rule as a subtest. Rules that need an optional interface
-// which the implementation lacks are skipped, and the log lists them.
+// A suite runs each rule as a subtest with the rule's name. If a rule needs an optional
+// interface that the implementation does not have, the suite skips the rule and lists it in
+// the log.
 //
 // # Testing
 //
-// The suites are tested with implementations that are broken on purpose, one for
-// each rule. If you add a rule, add an implementation that breaks it.
+// The suites are tested with implementations that are broken on purpose, one for each rule.
+// If you add a rule, add an implementation that breaks it.
 //
 // Set HOOKTEST_UPDATE=1 in the environment to accept new descriptors.
 package hooktest

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A timeout of a minute is tested without waiting.
+// A test of a timeout of one minute, without waiting.
 func ExampleClock() {
 	var t printer // in a test: the *testing.T
 

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// If you implement a journal or a queue, check it with the suites, which name each rule as
-// a subtest. This is all the code, here for the reference implementations. Suites need a
+// If you implement a journal or a queue, check it with the suites. Each rule is a subtest.
+// These tests are complete: they check the implementations in memory. Suites need a
 // *testing.T, so their example is a test.
 
 // SPEC J-01
@@ -39,7 +39,7 @@ func TestMemorySecrets(t *testing.T) {
 	}
 }
 
-// openMemory opens a queue with the journal that it keeps its records in.
+// openMemory opens a queue in memory and the journal that the queue writes to.
 func openMemory(_ testing.TB, capacity int) hooktest.Store {
 	journal := hook.NewMemoryJournal(4096)
 	queue := hook.NewMemoryQueue(journal, &hook.MemoryQueueOptions{Capacity: capacity})

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A handler's contract is compared with a golden file, so that a change is
-// deliberate: run the test with HOOKTEST_UPDATE=1 to accept it.
+// Descriptor compares a handler's contract with a golden file. To accept a change, run the
+// test with HOOKTEST_UPDATE=1.
 func ExampleDescriptor() {
 	var t printer // in a test: the *testing.T
 

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A gate is tried with handlers that fail in every way the kit knows.
+// The example calls a gate with one handler for each kind of failure that the kit knows.
 func ExampleMisbehaviours() {
 	var t printer // in a test: the *testing.T
 
@@ -35,7 +35,7 @@ func ExampleMisbehaviours() {
 	// answers beyond its capabilities: deny
 }
 
-// One misbehaviour by itself: the handler panics, and the gate stays shut.
+// One misbehaviour alone: the handler panics, and the gate denies.
 func ExamplePanics() {
 	var t printer // in a test: the *testing.T
 

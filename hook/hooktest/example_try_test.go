@@ -41,7 +41,7 @@ func ExampleTry() {
 	// FAIL: no-secrets at upload: want deny, got pass, without a text
 }
 
-// Options say what else is installed, and how the runtime is set up.
+// Options say which other subscriptions are installed, and set up the runtime.
 func ExampleTry_options() {
 	var t printer // in a test: the *testing.T
 
@@ -63,7 +63,7 @@ func ExampleTry_options() {
 	// decided by no-secrets
 }
 
-// An input is built from JSON where its fields are not exported.
+// Input makes an input from JSON, because the fields of inputs are usually not exported.
 func ExampleInput() {
 	var t printer // in a test: the *testing.T
 

@@ -7,8 +7,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The suites' rules, so that tests can run them one by one on broken
-// implementations.
+// Tests use these exports to run the suites' rules one by one on broken implementations.
 
 // NamedRule is a rule of a suite.
 type NamedRule[S any] struct {
@@ -28,7 +27,7 @@ func JournalRules() []NamedRule[hook.Journal] {
 // OpenStore opens a store for a rule of TestQueue.
 type OpenStore func(t testing.TB, capacity int) Store
 
-// QueueRules are the rules of TestQueue. They wait for at most patience.
+// QueueRules are the rules of TestQueue. They wait no longer than patience.
 func QueueRules(patience time.Duration) []NamedRule[OpenStore] {
 	var named []NamedRule[OpenStore]
 	for _, r := range queueRules() {
@@ -39,7 +38,6 @@ func QueueRules(patience time.Duration) []NamedRule[OpenStore] {
 	return named
 }
 
-// The other parts that tests look at.
 var (
 	CheckSecrets = checkSecrets
 	FullRun      = fullRun
@@ -47,7 +45,7 @@ var (
 	LineDiff     = lineDiff
 )
 
-// The words that TestSecrets searches for.
+// SecretMark and SafeMark are the beginnings of the words that TestSecrets searches for.
 const (
 	SecretMark = secretMark
 	SafeMark   = safeMark

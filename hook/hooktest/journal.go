@@ -13,16 +13,16 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// TestJournal checks an implementation of [hook.Journal] against everything that the
-// interface promises. open returns an empty journal, with room for 2,000 runs. It can
-// return the same database each time, if it empties it first. Clean up with t.Cleanup.
+// TestJournal checks that an implementation of [hook.Journal] does everything that the
+// interface promises. open returns an empty journal with room for 2,000 runs. It may return
+// the same database each time if it empties the database first. Clean up with t.Cleanup.
 //
-// Only a [hook.ListJournal] shows what was stored. For another journal the suite checks the
-// errors of Append, and skips rules that have to read.
+// Stored runs can be read only from a [hook.ListJournal]. For another journal, the suite
+// checks the errors of Append and skips rules that have to read.
 //
-// Times and latencies may be rounded to a microsecond, as SQL databases do, and may have
-// another zone. Everything else must be returned unchanged, except the Err of a diagnostic,
-// which is never stored.
+// Times and latencies may be rounded to a microsecond, as in SQL databases, and times may
+// have another zone. All other values must be returned unchanged, except the Err of a
+// diagnostic, which is never stored.
 func TestJournal(t *testing.T, open func(t testing.TB) hook.Journal) {
 	t.Helper()
 	testRules(t, journalRules(), open)
@@ -117,7 +117,7 @@ var appendRules = []rule[hook.Journal]{
 		appendRuns(t, j, running, ended)
 		refuseRuns(t, j, hook.ErrSettled, sampleRun("running", hook.Completed, 1), sampleRun("ended", hook.Interrupted, 2))
 		wantRuns(t, j, running, ended)
-		appendRuns(t, j, sampleRun("running", hook.Failed, 1)) // it has not ended yet
+		appendRuns(t, j, sampleRun("running", hook.Failed, 1)) // the run has not ended yet
 	}},
 	{"a batch that ends one run in two states is rejected as a whole", func(t testing.TB, j hook.Journal) {
 		refuseRuns(t, j, hook.ErrSettled,
@@ -144,7 +144,7 @@ var appendRules = []rule[hook.Journal]{
 	}},
 }
 
-// fieldRules check that a run is returned unchanged.
+// fieldRules check that the journal returns a run unchanged.
 var fieldRules = []rule[hook.Journal]{
 	{"every field comes back", func(t testing.TB, j hook.Journal) {
 		appendRuns(t, j, fullRun())
@@ -206,7 +206,7 @@ var fieldRules = []rule[hook.Journal]{
 	}},
 }
 
-// enumeratedRuns returns a run for each word of each enumeration in a Run.
+// enumeratedRuns returns a run for each value of each enumeration in a Run.
 func enumeratedRuns() []hook.Run {
 	var runs []hook.Run
 	add := func(change func(r *hook.Run)) {
@@ -238,7 +238,7 @@ func enumeratedRuns() []hook.Run {
 	return runs
 }
 
-// appendRuns appends one batch that must be accepted.
+// appendRuns appends one batch that the journal must accept.
 func appendRuns(t testing.TB, j hook.Journal, runs ...hook.Run) {
 	t.Helper()
 	if err := j.Append(context.Background(), slices.Clone(runs)); err != nil {
@@ -246,8 +246,8 @@ func appendRuns(t testing.TB, j hook.Journal, runs ...hook.Run) {
 	}
 }
 
-// refuseRuns appends a batch that must be rejected, with the error want, or any error
-// if want is nil.
+// refuseRuns appends a batch that the journal must reject with the error want. If want is
+// nil, any error is right.
 func refuseRuns(t testing.TB, j hook.Journal, want error, runs ...hook.Run) {
 	t.Helper()
 	err := j.Append(context.Background(), slices.Clone(runs))
@@ -259,8 +259,7 @@ func refuseRuns(t testing.TB, j hook.Journal, want error, runs ...hook.Run) {
 	}
 }
 
-// listRuns reads the matching runs. It skips the rule if the journal cannot
-// be listed.
+// listRuns reads the runs that match. It skips the rule if the journal cannot be listed.
 func listRuns(t testing.TB, j hook.Journal, filter hook.Filter) []hook.Run {
 	t.Helper()
 	lister, ok := j.(hook.ListJournal)
@@ -277,7 +276,7 @@ func listRuns(t testing.TB, j hook.Journal, filter hook.Filter) []hook.Run {
 	return runs
 }
 
-// wantRuns asserts that the journal holds these runs and no others, in order.
+// wantRuns asserts that the journal has exactly these runs, in this order.
 func wantRuns(t testing.TB, j hook.Journal, want ...hook.Run) {
 	t.Helper()
 	got := listRuns(t, j, hook.Filter{})
@@ -292,7 +291,7 @@ func wantRuns(t testing.TB, j hook.Journal, want ...hook.Run) {
 	}
 }
 
-// wantRun asserts that the journal holds the run exactly once, unchanged.
+// wantRun asserts that the journal has the run once, unchanged.
 func wantRun(t testing.TB, j hook.Journal, want hook.Run) {
 	t.Helper()
 	if diff := differentRun(want, readRun(t, j, want.ID)); diff != "" {
@@ -300,7 +299,7 @@ func wantRun(t testing.TB, j hook.Journal, want hook.Run) {
 	}
 }
 
-// readRun reads the run with an id, of which there must be one.
+// readRun reads the run with an id. It fails unless the journal has exactly one.
 func readRun(t testing.TB, j hook.Journal, id string) hook.Run {
 	t.Helper()
 	var found []hook.Run
@@ -315,7 +314,7 @@ func readRun(t testing.TB, j hook.Journal, id string) hook.Run {
 	return found[0]
 }
 
-// briefly returns runs as [id:state ...].
+// briefly formats runs as [id:state ...].
 func briefly(runs []hook.Run) string {
 	words := make([]string, len(runs))
 	for i, r := range runs {

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/probetest"
 )
 
-// brokenJournals are faults, each with the rules that must catch it.
+// brokenJournals lists faults, each with the rules that must detect it.
 var brokenJournals = []struct {
 	fault   string
 	inflict func(s *slate)
@@ -227,7 +227,7 @@ var brokenJournals = []struct {
 	}, []string{"a run that ends during a listing is seen in its old or its new state"}},
 }
 
-// ignores is the fault of a journal that changes a filter before it uses it.
+// ignores returns the fault of a journal that changes a filter before it uses the filter.
 func ignores(change func(f *hook.Filter)) func(s *slate) {
 	return func(s *slate) {
 		keep := s.filter
@@ -270,12 +270,12 @@ func TestJournalSuiteCatches(t *testing.T) {
 	}
 }
 
-// A journal that drops any one field is found, including fields of later
-// versions of Run.
+// The suite detects a journal that does not store one field of a Run, whichever field it
+// is.
 func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for field := range reflect.TypeFor[hook.Run]().Fields() {
-		if field.Name == "ID" || field.Name == "State" { // nothing is stored without them
+		if field.Name == "ID" || field.Name == "State" { // the journal rejects a run without them
 			continue
 		}
 		t.Run(field.Name, func(t *testing.T) {
@@ -291,23 +291,23 @@ func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// The samples of the suites set every field, at any depth, so that a new field
-// cannot be left out.
+// The samples of the suites set every field, at any depth. So a new field of Run or Job
+// cannot be forgotten.
 func TestSamplesSetEveryField(t *testing.T) {
 	t.Parallel()
 	for path := range emptyFields("Run", reflect.ValueOf(hooktest.FullRun())) {
-		if !strings.HasSuffix(path, ".Err") { // it is never stored
+		if !strings.HasSuffix(path, ".Err") { // an Err is never stored
 			t.Errorf("%s is empty in the sample", path)
 		}
 	}
 	for path := range emptyFields("Job", reflect.ValueOf(hooktest.FullJob(time.Now()))) {
-		if path != "Job.Attempt" { // it is counted by the queue
+		if path != "Job.Attempt" { // the queue counts the attempts
 			t.Errorf("%s is empty in the sample", path)
 		}
 	}
 }
 
-// emptyFields finds the fields of a value that are empty.
+// emptyFields yields the paths of the empty fields of a value.
 func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var walk func(path string, v reflect.Value) bool
@@ -339,7 +339,7 @@ func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	}
 }
 
-// A journal that cannot be listed is still tested for its errors.
+// For a journal that cannot be listed, the suite still checks the errors.
 func TestJournalSuiteWithoutListing(t *testing.T) {
 	t.Parallel()
 	for _, rule := range hooktest.JournalRules() {

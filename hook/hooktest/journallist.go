@@ -13,11 +13,11 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// listRules describe what List selects, and in which order.
+// listRules describe which runs List selects, and in which order.
 //
-// The oldest run is the one that started first. Of runs that started at the same moment, it
-// is the one that was appended first. The rules append in order of start, so that a journal
-// which keeps the order of arrival passes too.
+// The oldest run is the one that started first. If several runs started at the same time,
+// the oldest is the one that was appended first. The rules append runs in order of their
+// start, so a journal that lists runs in the order of arrival passes too.
 var listRules = []rule[hook.Journal]{
 	{"an empty journal lists nothing", func(t testing.TB, j hook.Journal) { wantListed(t, j, hook.Filter{}) }},
 	{"a filter selects by session", func(t testing.TB, j hook.Journal) {
@@ -80,7 +80,7 @@ var listRules = []rule[hook.Journal]{
 	}},
 	{"the oldest comes first", func(t testing.TB, j hook.Journal) {
 		var want []string
-		for i := range 120 { // more than ten, so that sorting as text gives another order
+		for i := range 120 { // more than ten, so that sorting the ids as text gives a wrong order
 			id := fmt.Sprintf("run-%d", (i*37)%120)
 			appendRuns(t, j, sampleRun(id, hook.Completed, i))
 			want = append(want, id)
@@ -99,7 +99,7 @@ var listRules = []rule[hook.Journal]{
 	}},
 	{"a listing can be abandoned and started again", func(t testing.TB, j hook.Journal) {
 		appendVaried(t, j)
-		for range 50 { // connections that are not returned run out
+		for range 50 { // a listing that does not return its connection uses up the pool
 			for _, err := range lister(t, j).List(context.Background(), hook.Filter{}) {
 				if err != nil {
 					t.Fatalf("List: %v", err)
@@ -133,7 +133,7 @@ var listRules = []rule[hook.Journal]{
 	}},
 }
 
-// parallelJournalRules check the use of a journal by many goroutines at once.
+// parallelJournalRules check that many goroutines can use a journal at once.
 var parallelJournalRules = []rule[hook.Journal]{
 	{"concurrent appends lose nothing", func(t testing.TB, j hook.Journal) {
 		const writers, batches, size = 8, 10, 5
@@ -238,7 +238,8 @@ var parallelJournalRules = []rule[hook.Journal]{
 	}},
 }
 
-// appendVaried appends six runs, a second apart, that the filters distinguish.
+// appendVaried appends six runs, a second apart, whose fields have different values for the
+// filters.
 func appendVaried(t testing.TB, j hook.Journal) {
 	t.Helper()
 	for i, v := range []struct {
@@ -258,7 +259,7 @@ func appendVaried(t testing.TB, j hook.Journal) {
 	}
 }
 
-// sampleBatch returns a batch of runs of one turn.
+// sampleBatch returns a batch of runs. All have the turn of batch n.
 func sampleBatch(n, size int) []hook.Run {
 	batch := make([]hook.Run, size)
 	for i := range batch {
@@ -278,7 +279,7 @@ func lister(t testing.TB, j hook.Journal) hook.ListJournal {
 	return l
 }
 
-// wantListed asserts which ids a filter selects, in order.
+// wantListed asserts that the filter selects exactly these ids, in this order.
 func wantListed(t testing.TB, j hook.Journal, filter hook.Filter, ids ...string) {
 	t.Helper()
 	var got []string
@@ -290,8 +291,8 @@ func wantListed(t testing.TB, j hook.Journal, filter hook.Filter, ids ...string)
 	}
 }
 
-// lookWhile calls look repeatedly while work runs, and once more when it is done. It
-// reports the first error of each.
+// lookWhile calls look repeatedly while work runs, and once more when work is done. It
+// reports the first error of each function.
 func lookWhile(t testing.TB, work, look func() error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -319,7 +320,7 @@ func inParallel(t testing.TB, n int, work func(i int) error) {
 	failed := make(chan error, n)
 	start := make(chan struct{})
 	for i := range n {
-		go func() { // ends before inParallel does
+		go func() { // ends before inParallel returns
 			<-start
 			failed <- work(i)
 		}()

@@ -22,7 +22,8 @@ func FailsSafely[In any, Out hook.Output](code codes.Code, message string) hook.
 	return Fails[In, Out](&hook.SafeError{Code: code, Message: message})
 }
 
-// Contradicts returns a handler that returns an answer and an error. The error counts.
+// Contradicts returns a handler that returns an answer and an error. The runtime must use
+// the error and ignore the answer.
 func Contradicts[In any, Out hook.Output](out Out, err error) hook.Handler[In, Out] {
 	return func(context.Context, In) (Out, error) { return out, err }
 }
@@ -33,8 +34,8 @@ func Panics[In any, Out hook.Output](value any) hook.Handler[In, Out] {
 }
 
 // Goexits returns a handler that ends its goroutine with runtime.Goexit, as
-// testing.T.FailNow does. In a blocking handler that is the goroutine which dispatches:
-// [Try] dispatches on its own one.
+// testing.T.FailNow does. A blocking handler so ends the goroutine that dispatches. [Try]
+// therefore dispatches on a goroutine of its own.
 func Goexits[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(context.Context, In) (out Out, _ error) {
 		runtime.Goexit()
@@ -42,8 +43,8 @@ func Goexits[In any, Out hook.Output]() hook.Handler[In, Out] {
 	}
 }
 
-// Hangs returns a handler that waits until its context is cancelled, and then returns the
-// cause.
+// Hangs returns a handler that waits until its context is cancelled. It then returns the
+// cause of the cancellation.
 func Hangs[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(ctx context.Context, _ In) (out Out, _ error) {
 		<-ctx.Done()
@@ -51,9 +52,9 @@ func Hangs[In any, Out hook.Output]() hook.Handler[In, Out] {
 	}
 }
 
-// IgnoresCancel returns a handler that ignores its context: it returns out after release is
-// called, which is too late. A second call of release does nothing, and from then on the
-// handler returns at once.
+// IgnoresCancel returns a handler that ignores its context. The handler returns out only
+// after release is called, which is too late. After release, every call of the handler
+// returns at once. A second call of release does nothing.
 func IgnoresCancel[In any, Out hook.Output](out Out) (handler hook.Handler[In, Out], release func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	return func(context.Context, In) (Out, error) {
@@ -68,16 +69,17 @@ func Overreaches[In any, Out hook.Output](out Out) hook.Handler[In, Out] {
 	return func(context.Context, In) (Out, error) { return out, nil }
 }
 
-// NilOutput returns a handler that returns the zero value of its output, which is nil if
-// the output is a pointer, an interface, a map or the like. It means "no opinion".
+// NilOutput returns a handler that returns the zero value of its output, which means "no
+// opinion". The zero value is nil if the output is a pointer, an interface, a map or
+// similar.
 func NilOutput[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(context.Context, In) (out Out, _ error) { return out, nil }
 }
 
-// Reenters returns a handler that uses its runtime during a dispatch: it installs a
-// subscription, closes it twice, and dispatches its own input again, which it answers with
-// no opinion. It fails if any of that fails. Call bind with the runtime before the phase
-// fires; see Options.Ready.
+// Reenters returns a handler that uses its runtime during a dispatch. The handler installs
+// a subscription, dispatches its own input again, and closes the lease twice. In the inner
+// dispatch it has no opinion. It fails if one of these steps fails. Call bind with the
+// runtime before the phase fires: see Options.Ready.
 func Reenters[In any, Out hook.Output](phase hook.Phase[In, Out]) (handler hook.Handler[In, Out], bind func(*hook.Runtime)) {
 	var bound atomic.Pointer[hook.Runtime]
 	var count atomic.Int64
@@ -94,7 +96,7 @@ func Reenters[In any, Out hook.Output](phase hook.Phase[In, Out]) (handler hook.
 	}, bound.Store
 }
 
-// reentered marks the context of a dispatch inside a dispatch.
+// reentered is the context key that marks a dispatch inside a dispatch.
 type reentered struct{}
 
 func reenter[In any, Out hook.Output](ctx context.Context, phase hook.Phase[In, Out], rt *hook.Runtime, id string, in In) error {
@@ -109,29 +111,29 @@ func reenter[In any, Out hook.Output](ctx context.Context, phase hook.Phase[In, 
 
 // Misbehaviour is a handler that misbehaves, and the expected result.
 type Misbehaviour[In any, Out hook.Output] struct {
-	// Name says what the handler does, for the names of tests.
+	// Name says what the handler does. Use it as the name of a subtest.
 	Name string
-	// Handler misbehaves.
+	// Handler is the handler that misbehaves.
 	Handler hook.Handler[In, Out]
-	// Code is the code that the run must be recorded with. It is empty if the runtime
-	// accepts the behaviour.
+	// Code is the expected code of the recorded run. It is empty if the runtime accepts the
+	// behaviour.
 	Code codes.Code
-	// Capabilities are what the subscription must declare. Zero means the default of
-	// hook.Options.
+	// Capabilities are the capabilities that the subscription must declare. Zero means the
+	// default of hook.Options.
 	Capabilities hook.Capability
-	// Deadline says that the handler returns only after its timeout, so that the
-	// subscription needs one, and a deadline if Abandoned.
+	// Deadline says that the handler returns only after its timeout, so the subscription
+	// needs a timeout. If Abandoned is true too, it also needs hook.Deadline execution.
 	Deadline bool
-	// Abandoned says that the handler does not return after its timeout either, but only
-	// after Release.
+	// Abandoned says that the handler does not return after its timeout, but only after a
+	// call of Release.
 	Abandoned bool
 	// Bind gives the handler its runtime before the phase fires. It is never nil.
 	Bind func(*hook.Runtime)
-	// Release makes a handler return that ignores its context. It is never nil.
+	// Release makes a handler that ignores its context return. It is never nil.
 	Release func()
 }
 
-// State returns how the handler's run must be recorded.
+// State returns the expected state of the recorded run.
 func (m Misbehaviour[In, Out]) State() hook.State {
 	switch m.Code {
 	case "":
@@ -144,10 +146,11 @@ func (m Misbehaviour[In, Out]) State() hook.State {
 }
 
 // Misbehaviours returns a handler for every kind of misbehaviour that the kit knows, so
-// that a test can loop over them at every phase. Each call makes new ones. answer is any
-// answer of the phase that contributes something. Handlers that exceed their capabilities,
-// answer too late, or answer and fail return it. If it contributes nothing, the first of
-// these are left out.
+// that a test can loop over them at every phase. Each call makes new handlers.
+//
+// answer is an answer of the phase that contributes something. It is returned by the
+// handlers that exceed their capabilities, answer too late, or answer and fail. If answer
+// contributes nothing, the result has no handler that exceeds its capabilities.
 func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Out) []Misbehaviour[In, Out] {
 	late, release := IgnoresCancel[In](answer)
 	again, bind := Reenters(phase)

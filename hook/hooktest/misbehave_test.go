@@ -30,8 +30,7 @@ func TestMisbehaviours(t *testing.T) {
 	})
 }
 
-// testMisbehaviours tries everything that can go wrong at a phase, in every
-// execution.
+// testMisbehaviours tries every misbehaviour at a phase, in every execution.
 func testMisbehaviours[In any, Out hook.Output](t *testing.T, phase hook.Phase[In, Out], in In, answer Out) {
 	executions := []hook.Options{{}, {Timeout: time.Minute}, {Concurrent: true}, {Execution: hook.Deadline, Timeout: time.Minute}}
 	if phase.Info().Kind != hook.Gate {
@@ -41,7 +40,7 @@ func testMisbehaviours[In any, Out hook.Output](t *testing.T, phase hook.Phase[I
 		for _, m := range hooktest.Misbehaviours(phase, answer) {
 			waits := opts.Execution == hook.Blocking
 			if m.Deadline && waits && opts.Timeout == 0 || m.Abandoned && waits {
-				continue // it would be waited for in vain
+				continue // the dispatch would wait for the handler forever
 			}
 			opts.Capabilities = m.Capabilities
 			t.Run(fmt.Sprintf("%s/%d/%s", opts.Execution, i, m.Name), func(t *testing.T) {
@@ -72,7 +71,7 @@ func testMisbehaviour[In any, Out hook.Output](t *testing.T, phase hook.Phase[In
 	inline := opts.Execution == hook.Blocking && !opts.Concurrent
 	switch {
 	case m.Code == codes.Goexit && inline:
-		if trial.Err == nil { // it ended the dispatch, so nothing continues
+		if trial.Err == nil { // the error says that Goexit ended the dispatch
 			t.Error("a dispatch that was ended by Goexit has no error")
 		}
 	case m.Code != "" && phase.Info().Kind == hook.Gate:
@@ -128,8 +127,8 @@ func TestReentersTellsThatItIsNotBound(t *testing.T) {
 	}
 }
 
-// A handler that reenters reports what did not work. Otherwise a runtime that
-// rejects it would look correct.
+// The handler of Reenters returns an error if a step fails. Without that, a runtime that
+// rejects a step would look correct.
 func TestReentersTellsWhatFails(t *testing.T) {
 	t.Parallel()
 	handler, bind := hooktest.Reenters(upload)
@@ -150,7 +149,7 @@ func TestIgnoresCancelAnswersWhenReleased(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	answered := make(chan verdict, 1)
-	go func() { // ends with the handler
+	go func() { // ends when the handler returns
 		out, _ := handler(ctx, file{})
 		answered <- out
 	}()

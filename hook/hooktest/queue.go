@@ -12,26 +12,25 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Store is a queue and its journal.
+// Store is a queue and the journal that the queue writes to.
 type Store struct {
 	Journal hook.Journal
 	Queue   hook.Queue
-	// Dump returns everything as it is stored, for example the bytes of the database and of
-	// its write-ahead log. Defaults to what the interfaces return.
+	// Dump returns the stored data itself, for example the bytes of the database and of its
+	// write-ahead log. If it is nil, only the results of the interfaces are checked.
 	Dump func() ([]byte, error)
 }
 
-// TestQueue checks an implementation of [hook.Queue] against everything that the interface
-// promises. open returns an empty queue with room for capacity waiting jobs, and an empty
-// journal. Clean up with t.Cleanup.
+// TestQueue checks that an implementation of [hook.Queue] does everything that the
+// interface promises. open returns an empty queue with room for capacity waiting jobs, and
+// an empty journal. Clean up with t.Cleanup.
 //
-// What was stored can be seen only through optional interfaces: the record in a
-// [hook.ListJournal], the number of jobs in a [hook.StatQueue], the jobs themselves in a
-// [hook.ClaimQueue]. Rules that need a missing one are skipped.
+// The suite needs optional interfaces to see what was stored: a [hook.ListJournal] for the
+// record, a [hook.StatQueue] for the number of jobs, a [hook.ClaimQueue] for the jobs
+// themselves. It skips rules that need a missing interface.
 //
-// Times may be rounded to a microsecond. The suite uses the machine's clock and waits a
-// fraction of a second for jobs to become due, so that it works with databases that have
-// their own clock.
+// Times may be rounded to a microsecond. Databases have their own clock, so the suite uses
+// real time: it waits a fraction of a second for jobs to become due.
 func TestQueue(t *testing.T, open func(t testing.TB, capacity int) Store) {
 	t.Helper()
 	testRules(t, queueRules(), func(testing.TB) queueSubject { return queueSubject{open, patience} })
@@ -105,7 +104,7 @@ var enqueueRules = []rule[queueSubject]{
 		q.refuse(t, hook.ErrSettled, sampleRun("asked", hook.Failed, 1), sampleJob("one"))
 		wantRuns(t, q.Journal, settled)
 		q.wantWaiting(t, 0)
-		q.accept(t, q.ask(), sampleJob("one")) // its key is still free
+		q.accept(t, q.ask(), sampleJob("one")) // the key of the rejected job is still free
 		q.wantClaims(t, "one")
 	}},
 	{"a full queue rejects jobs and stores nothing", func(t testing.TB, s queueSubject) {
@@ -125,7 +124,7 @@ var enqueueRules = []rule[queueSubject]{
 		q.refuse(t, hook.ErrQueueFull, sampleRun("refused", hook.Completed, 2), sampleJob("three"), sampleJob("four"))
 		wantRuns(t, q.Journal, asked)
 		q.wantWaiting(t, 2)
-		q.accept(t, q.ask(), sampleJob("three")) // its key is still free
+		q.accept(t, q.ask(), sampleJob("three")) // the key of the rejected job is still free
 		q.wantClaims(t, "one", "two", "three")
 	}},
 	{"a full queue has room again when a job is done", func(t testing.TB, s queueSubject) {
@@ -173,7 +172,7 @@ var enqueueRules = []rule[queueSubject]{
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.settle(t, q.claim(t), hook.Completed, time.Time{})
-		q.accept(t, q.ask(), duplicateOfOne(), sampleJob("one")) // under another id, and under its own
+		q.accept(t, q.ask(), duplicateOfOne(), sampleJob("one")) // once with another id, and once with the same id
 		q.wantWaiting(t, 0)
 		q.wantNoClaim(t)
 	}},
@@ -223,7 +222,7 @@ func (q *queueCase) ask() hook.Run {
 	return sampleRun(fmt.Sprintf("asked-%d", n), hook.Completed, n)
 }
 
-// accept enqueues and fails the test on an error.
+// accept enqueues jobs. It fails the test on an error.
 func (q *queueCase) accept(t testing.TB, asked hook.Run, jobs ...hook.Job) {
 	t.Helper()
 	if err := q.Queue.Enqueue(context.Background(), asked, jobs); err != nil {
@@ -231,8 +230,8 @@ func (q *queueCase) accept(t testing.TB, asked hook.Run, jobs ...hook.Job) {
 	}
 }
 
-// refuse makes a call of Enqueue that must be rejected, with the error want, or any error
-// if want is nil.
+// refuse calls Enqueue, which must return the error want. If want is nil, any error is
+// right.
 func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hook.Job) {
 	t.Helper()
 	err := q.Queue.Enqueue(context.Background(), asked, jobs)
@@ -244,7 +243,8 @@ func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hoo
 	}
 }
 
-// wantWaiting asserts how many jobs wait, if the queue has statistics.
+// wantWaiting asserts the number of waiting jobs. It does nothing if the queue has no
+// statistics.
 func (q *queueCase) wantWaiting(t testing.TB, want int) {
 	t.Helper()
 	if stats, ok := q.Queue.(hook.StatQueue); ok {
@@ -268,7 +268,7 @@ func (q *queueCase) claimer(t testing.TB) hook.ClaimQueue {
 	return claimer
 }
 
-// claim claims a job, which must be due or become due soon.
+// claim claims a job. It fails if no job becomes due within q.patience.
 func (q *queueCase) claim(t testing.TB) hook.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), q.patience)
@@ -280,7 +280,7 @@ func (q *queueCase) claim(t testing.TB) hook.Job {
 	return job
 }
 
-// wantClaims claims jobs and asserts which they are, in any order.
+// wantClaims claims jobs and asserts that they are the given ones, in any order.
 func (q *queueCase) wantClaims(t testing.TB, ids ...string) {
 	t.Helper()
 	var got []string
@@ -303,14 +303,14 @@ func (q *queueCase) wantNoClaim(t testing.TB) {
 	}
 }
 
-// attempt returns the final record of an attempt at a job.
+// attempt returns the final record of an attempt to run a job.
 func attempt(job hook.Job, state hook.State) hook.Run {
 	run := sampleRun(fmt.Sprintf("%s.%d", job.ID, job.Attempt), state, 1000+job.Attempt)
 	run.Job, run.Key, run.Attempt, run.Execution = job.ID, job.Key, job.Attempt, hook.Background
 	return run
 }
 
-// settle settles an attempt and fails the test on an error.
+// settle settles an attempt. It fails the test on an error.
 func (q *queueCase) settle(t testing.TB, job hook.Job, state hook.State, again time.Time) {
 	t.Helper()
 	if err := q.claimer(t).Settle(context.Background(), job, attempt(job, state), again); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/probetest"
 )
 
-// faultyQueue is a queue with a place for each fault. Without a fault it passes
+// faultyQueue is a queue with functions that a fault can replace. Without a fault it passes
 // every rule.
 type faultyQueue struct {
 	*hook.MemoryQueue
@@ -61,14 +61,14 @@ func (q *faultyQueue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	return stats, err
 }
 
-// unbounded replaces the inner queue by one without a limit.
+// unbounded replaces the inner queue by a queue without a limit.
 func (q *faultyQueue) unbounded() *hook.MemoryQueue {
 	q.MemoryQueue = hook.NewMemoryQueue(q.journal, &hook.MemoryQueueOptions{Capacity: 1 << 20})
 	q.enqueue, q.claim, q.settle = q.MemoryQueue.Enqueue, q.MemoryQueue.Claim, q.MemoryQueue.Settle
 	return q.MemoryQueue
 }
 
-// brokenQueues are faults, each with the rules that must catch it.
+// brokenQueues lists faults, each with the rules that must detect it.
 var brokenQueues = []struct {
 	fault   string
 	inflict func(q *faultyQueue)
@@ -332,7 +332,7 @@ func TestFaultyQueueKeepsTheRulesItIsToBreak(t *testing.T) {
 	hooktest.TestQueue(t, open(func(*faultyQueue) {}))
 }
 
-// A queue that drops any one field of a job is found.
+// The suite detects a queue that does not keep one field of a job, whichever field it is.
 func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	rules := hooktest.QueueRules(300 * time.Millisecond)
@@ -354,7 +354,7 @@ func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// A queue without the optional interfaces is tested with the remaining rules.
+// For a queue without the optional interfaces, the suite still checks the other rules.
 func TestQueueSuiteWithoutClaims(t *testing.T) {
 	t.Parallel()
 	bare := func(_ testing.TB, capacity int) hooktest.Store {

@@ -48,7 +48,7 @@ var claimRules = []rule[queueSubject]{
 		defer cancel()
 		claimed := make(chan error, 3)
 		for range cap(claimed) {
-			go func() { // ends with its claim
+			go func() { // ends when Claim returns
 				_, err := claimer.Claim(ctx)
 				claimed <- err
 			}()
@@ -66,7 +66,7 @@ var claimRules = []rule[queueSubject]{
 		claimer := q.claimer(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		claimed := make(chan error, 1)
-		go func() { // ends with its claim
+		go func() { // ends when Claim returns
 			_, err := claimer.Claim(ctx)
 			claimed <- err
 		}()
@@ -112,7 +112,7 @@ var settleRules = []rule[queueSubject]{
 		q.accept(t, q.ask(), fullJob(time.Now()))
 		q.settle(t, q.claim(t), hook.Failed, time.Now())
 		got := q.claim(t)
-		want := fullJob(got.At) // either the first time or the second
+		want := fullJob(got.At) // the queue may return the first time or the second
 		want.Attempt = 2
 		if diff := differentJob(want, got); diff != "" {
 			t.Errorf("the job differs from the queued one (- queued, + claimed again):\n%s", diff)
@@ -141,7 +141,7 @@ var settleRules = []rule[queueSubject]{
 		q.accept(t, q.ask(), sampleJob("one"))
 		job := q.claim(t)
 		err := q.Queue.Enqueue(context.Background(), q.ask(), []hook.Job{sampleJob("two")})
-		if err != nil && !errors.Is(err, hook.ErrQueueFull) { // a queue may count what runs, too
+		if err != nil && !errors.Is(err, hook.ErrQueueFull) { // a queue may also count running jobs
 			t.Fatalf("Enqueue: %v", err)
 		}
 		q.settle(t, job, hook.Failed, time.Now())
@@ -221,7 +221,7 @@ var statRules = []rule[queueSubject]{
 		before := time.Now()
 		q.accept(t, q.ask(), sampleJob("one"))
 		after := time.Now()
-		<-time.After(pause) // the rule is about the passing of time
+		<-time.After(pause) // this rule is about elapsed time, so it must wait
 		least := time.Since(after)
 		age := q.stats(t).OldestAge
 		if most := time.Since(before); age < least-time.Millisecond || age > most+time.Millisecond {
@@ -248,7 +248,7 @@ func (q *queueCase) stats(t testing.TB) hook.QueueStats {
 	return stats
 }
 
-// wantStats asserts the depth, and ignores the age.
+// wantStats asserts the statistics, except for the age.
 func (q *queueCase) wantStats(t testing.TB, want hook.QueueStats) {
 	t.Helper()
 	got := q.stats(t)
@@ -258,7 +258,7 @@ func (q *queueCase) wantStats(t testing.TB, want hook.QueueStats) {
 	}
 }
 
-// parallelQueueRules check the use of a queue by many goroutines at once.
+// parallelQueueRules check that many goroutines can use a queue at once.
 var parallelQueueRules = []rule[queueSubject]{
 	{"concurrent jobs with one key are stored once", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 64)
@@ -310,7 +310,7 @@ var parallelQueueRules = []rule[queueSubject]{
 			for {
 				job, err := claimer.Claim(ctx)
 				if err != nil {
-					return nil // counted below
+					return nil // the end of the rule counts the claims
 				}
 				if err := claimer.Settle(context.WithoutCancel(ctx), job, attempt(job, hook.Completed), time.Time{}); err != nil {
 					return err

@@ -11,14 +11,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// TestWorkQueue checks an implementation of [hook.WorkQueue] against everything that the
-// interface promises beyond [hook.Queue]; use [TestQueue] for that. open returns an empty
-// queue with room for capacity waiting jobs and with so many workers, and an empty journal.
-// Clean up with t.Cleanup.
+// TestWorkQueue checks that an implementation of [hook.WorkQueue] does everything that the
+// interface promises in addition to [hook.Queue]. Use [TestQueue] for the rest. open
+// returns an empty queue with room for capacity waiting jobs and with the given number of
+// workers, and an empty journal. Clean up with t.Cleanup.
 //
-// A queue that gives running work some time when it is stopped should give it a fraction of
-// a second here. The suite does not check what happens when a process dies: no interface
-// shows that.
+// Some queues give running work some time when they are stopped. Set that time to a
+// fraction of a second here. The suite does not check what happens when a process dies,
+// because no interface shows it.
 func TestWorkQueue(t *testing.T, open func(t testing.TB, capacity, workers int) Store) {
 	t.Helper()
 	testRules(t, workRules(), func(testing.TB) workSubject { return workSubject{open, patience} })
@@ -35,7 +35,7 @@ type workSubject struct {
 	patience  time.Duration
 }
 
-// open opens a queue with room for capacity jobs, and with workers.
+// open opens a queue with room for capacity jobs and with this number of workers.
 func (s workSubject) open(t testing.TB, capacity, workers int) *workCase {
 	t.Helper()
 	store := s.openStore(t, capacity, workers)
@@ -52,16 +52,16 @@ type workCase struct {
 	queue hook.WorkQueue
 }
 
-// performer is the function that Work gets.
+// performer is the type of the function that Work calls for each attempt.
 type performer func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
-// ends is an attempt that ends at once and is final.
+// ends returns a performer whose attempts end at once in the given state, without a retry.
 func ends(state hook.State) performer {
 	return func(_ context.Context, job hook.Job) (hook.Run, time.Time) { return attempt(job, state), time.Time{} }
 }
 
-// failsUntil fails attempts until the given one, which completes. again returns when a job
-// is due again.
+// failsUntil returns a performer whose attempts fail until attempt number last, which
+// completes. again returns when a failed job is due again.
 func failsUntil(last int, again func() time.Time) performer {
 	return func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 		if job.Attempt < last {
@@ -71,14 +71,14 @@ func failsUntil(last int, again func() time.Time) performer {
 	}
 }
 
-// waitsFor is an attempt that waits until it is released or stopped.
+// waitsFor returns a performer whose attempts wait until they are released or stopped.
 func waitsFor(release <-chan struct{}) performer {
 	return func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		select {
 		case <-release:
 		case <-ctx.Done():
 			select {
-			case <-release: // both, and this came first
+			case <-release: // both happened: the release counts
 			default:
 				return interrupted(job)
 			}
@@ -95,13 +95,13 @@ func interrupted(job hook.Job) (hook.Run, time.Time) {
 	return attempt(job, hook.Interrupted), time.Now()
 }
 
-// shift is one call of Work.
+// shift is one call of Work, on its own goroutine.
 type shift struct {
 	q        *workCase
 	cancel   context.CancelFunc
 	attempts chan begun
 	over     chan struct{} // closed when Work has returned
-	err      error         // what it returned
+	err      error         // the error that Work returned
 }
 
 // begun is an attempt that has begun.
@@ -110,7 +110,7 @@ type begun struct {
 	at time.Time
 }
 
-// work begins a shift, which ends with the test at the latest.
+// work begins a shift. The shift ends when the test ends, or earlier.
 func (q *workCase) work(t testing.TB, perform performer) *shift {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -126,7 +126,7 @@ func (q *workCase) work(t testing.TB, perform performer) *shift {
 	return s
 }
 
-// ended stops the shift and reports whether it ended.
+// ended stops the shift and reports whether Work returned in time.
 func (s *shift) ended() bool {
 	s.cancel()
 	select {
@@ -137,7 +137,7 @@ func (s *shift) ended() bool {
 	}
 }
 
-// stop ends the shift, which settles running work.
+// stop stops the shift. It fails the test if Work does not return, or returns an error.
 func (s *shift) stop(t testing.TB) {
 	t.Helper()
 	switch {
@@ -162,7 +162,7 @@ func (s *shift) next(t testing.TB) begun {
 	return begun{}
 }
 
-// want waits for the next attempt and asserts its job.
+// want waits for the next attempt and asserts its job id and its number.
 func (s *shift) want(t testing.TB, id string, number int) {
 	t.Helper()
 	if got := s.next(t); got.ID != id || got.Attempt != number {
@@ -170,7 +170,7 @@ func (s *shift) want(t testing.TB, id string, number int) {
 	}
 }
 
-// wantNone asserts that no attempt begins for a while.
+// wantNone asserts that no attempt begins within a short time.
 func (s *shift) wantNone(t testing.TB) {
 	t.Helper()
 	select {
@@ -180,7 +180,7 @@ func (s *shift) wantNone(t testing.TB) {
 	}
 }
 
-// wantAttempts asserts how the attempts at a job are recorded, in order.
+// wantAttempts asserts the recorded states of the attempts of a job, in order.
 func (q *workCase) wantAttempts(t testing.TB, job string, states ...hook.State) {
 	t.Helper()
 	var got []hook.State
@@ -195,7 +195,7 @@ func (q *workCase) wantAttempts(t testing.TB, job string, states ...hook.State) 
 	}
 }
 
-// performRules describe what is performed, when, and what is recorded.
+// performRules describe which jobs are performed, when, and what is recorded.
 var performRules = []rule[workSubject]{
 	{"a job is performed with every field", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)

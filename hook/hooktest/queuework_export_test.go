@@ -8,7 +8,7 @@ import (
 // OpenWork opens a store for a rule of TestWorkQueue.
 type OpenWork func(t testing.TB, capacity, workers int) Store
 
-// WorkRules are the rules of TestWorkQueue. They wait for at most patience.
+// WorkRules are the rules of TestWorkQueue. They wait no longer than patience.
 func WorkRules(patience time.Duration) []NamedRule[OpenWork] {
 	var named []NamedRule[OpenWork]
 	for _, r := range workRules() {

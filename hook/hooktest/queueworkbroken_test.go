@@ -16,8 +16,8 @@ import (
 // performer is the argument of Work.
 type performer func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
-// faultyWork is a minimal queue with its own workers, and a place for each
-// fault. Without a fault it passes every rule.
+// faultyWork is a minimal queue with its own workers, and with functions that a fault can
+// replace. Without a fault it passes every rule.
 type faultyWork struct {
 	*faultyQueue
 	workers int
@@ -37,7 +37,7 @@ func openWork(capacity, workers int) *faultyWork {
 	return q
 }
 
-// attempted performs a job. If it panics, the attempt has failed.
+// attempted performs a job. If perform panics, the attempt has failed.
 func attempted(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -49,7 +49,7 @@ func attempted(ctx context.Context, job hook.Job, perform performer) (run hook.R
 	return run, again, true
 }
 
-// Work runs jobs with as many goroutines as there are workers.
+// Work runs jobs on q.workers goroutines.
 func (q *faultyWork) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.leave {
 		ctx = context.WithoutCancel(ctx)
@@ -89,7 +89,7 @@ func openBroken(inflict func(q *faultyWork)) hooktest.OpenWork {
 	}
 }
 
-// brokenWork are faults, each with the rules that must catch it.
+// brokenWork lists faults, each with the rules that must detect it.
 var brokenWork = []struct {
 	fault   string
 	inflict func(q *faultyWork)
@@ -292,7 +292,7 @@ func TestFaultyWorkKeepsTheRulesItIsToBreak(t *testing.T) {
 	hooktest.TestWorkQueue(t, openBroken(func(*faultyWork) {}))
 }
 
-// A queue that drops any one field of a job is found.
+// The suite detects a queue that does not keep one field of a job, whichever field it is.
 func TestWorkSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	rules := hooktest.WorkRules(300 * time.Millisecond)
@@ -314,7 +314,7 @@ func TestWorkSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// A queue without its own workers cannot be tested.
+// The suite fails for a queue without a Work method.
 func TestWorkSuiteWithoutWork(t *testing.T) {
 	t.Parallel()
 	bare := func(_ testing.TB, capacity, _ int) hooktest.Store {

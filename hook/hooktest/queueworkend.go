@@ -38,7 +38,7 @@ var againRules = []rule[workSubject]{
 		shift := q.work(t, failsUntil(2, time.Now))
 		shift.next(t)
 		got := shift.next(t)
-		want := fullJob(got.At) // either the first time or the second
+		want := fullJob(got.At) // the queue may return the first time or the second
 		want.Attempt = 2
 		if diff := differentJob(want, got.Job); diff != "" {
 			t.Errorf("the job differs from the queued one (- queued, + performed again):\n%s", diff)
@@ -53,7 +53,7 @@ var againRules = []rule[workSubject]{
 			return failsUntil(2, time.Now)(ctx, job)
 		})
 		shift.want(t, "one", 1)
-		_ = q.Queue.Enqueue(context.Background(), q.ask(), []hook.Job{sampleJob("two")}) // full or not, as the queue counts
+		_ = q.Queue.Enqueue(context.Background(), q.ask(), []hook.Job{sampleJob("two")}) // the queue may be full or not, depending on how it counts
 		close(release)
 		for got := shift.next(t); got.ID != "one"; {
 			got = shift.next(t)
@@ -79,7 +79,7 @@ var keyRules = []rule[workSubject]{
 		shift := q.work(t, ends(hook.Completed))
 		shift.want(t, "one", 1)
 		shift.stop(t)
-		q.accept(t, q.ask(), duplicateOfOne(), sampleJob("one")) // under another id, and under its own
+		q.accept(t, q.ask(), duplicateOfOne(), sampleJob("one")) // once with another id, and once with the same id
 		q.wantWaiting(t, 0)
 		q.work(t, ends(hook.Completed)).wantNone(t)
 		q.wantAttempts(t, "one", hook.Completed)
@@ -116,7 +116,7 @@ var keyRules = []rule[workSubject]{
 	}},
 }
 
-// stopRules describe how work ends.
+// stopRules describe what happens when Work is stopped.
 var stopRules = []rule[workSubject]{
 	{"Work returns when its context is done", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// rule is one requirement for an implementation, described by its name. S is the subject
-// that is opened for this rule.
+// rule is one requirement for an implementation. Its name says what is required. S is the
+// implementation under test, or a function that opens it.
 type rule[S any] struct {
 	name  string
 	check func(t testing.TB, s S)
 }
 
-// patience is how long a rule waits for something that must happen. pause is how long it
-// waits for something that must not happen.
+// patience is how long a rule waits for something that must happen. pause is how long a
+// rule waits to see that something does not happen.
 const (
 	patience = 10 * time.Second
 	pause    = 50 * time.Millisecond
 )
 
-// testRules runs each rule as a subtest and lists those that were skipped.
+// testRules runs each rule as a subtest and lists the skipped rules in the log.
 func testRules[S any](t *testing.T, rules []rule[S], open func(t testing.TB) S) {
 	t.Helper()
 	var skipped []string

@@ -10,11 +10,11 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// epoch is when the runs of the suites begin. It has whole seconds, so that rounding does
-// not move a run across a limit.
+// epoch is the start time of the suites' runs. It has whole seconds, so that rounding does
+// not move a run across the limit of a filter.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// sampleRun returns a run with an id and a state, n seconds after the epoch.
+// sampleRun returns a run with an id and a state that started n seconds after the epoch.
 func sampleRun(id string, state hook.State, n int) hook.Run {
 	run := hook.Run{
 		ID: id, Subscription: "sample", Phase: "test.phase", State: state,
@@ -28,15 +28,15 @@ func sampleRun(id string, state hook.State, n int) hook.Run {
 	return run
 }
 
-// finalStates are the states a run can end in.
+// finalStates are the states in which a run can end.
 var finalStates = []hook.State{hook.Completed, hook.Skipped, hook.Failed, hook.TimedOut, hook.Backgrounded, hook.Interrupted}
 
-// foreign is text that an encoding can damage: several scripts, characters of one to four
-// bytes, combining marks, both directions, quotes of several languages, and line ends. It
-// has no NUL, because PostgreSQL cannot store it.
+// foreign is text that an encoding can damage. It has several scripts, characters of one to
+// four bytes, combining marks, both writing directions, several kinds of quotes, and line
+// ends. It has no NUL, because PostgreSQL cannot store NUL.
 const foreign = "naïve Ελληνικά 日本語 العربية e\u0301 👩\u200d🚀 \"quoted\" 'single' \\back ` %s $1 ?1 \t tab\r\nline\u2028 end"
 
-// fullRun returns a run with every field set, each to another value.
+// fullRun returns a run in which every field is set, each to a different value.
 func fullRun() hook.Run {
 	started := epoch.Add(123456 * time.Microsecond)
 	return hook.Run{
@@ -58,7 +58,7 @@ func fullRun() hook.Run {
 	}
 }
 
-// fullJob returns a job with every field set, due at a time.
+// fullJob returns a job that is due at the given time, with every field set except Attempt.
 func fullJob(at time.Time) hook.Job {
 	return hook.Job{
 		Handler: "full.job", Reference: "transcript:7/3", Key: "key:full/1", At: at, ID: "full-1.1",
@@ -66,16 +66,17 @@ func fullJob(at time.Time) hook.Job {
 		Scope:      hook.Scope{Session: foreign, Turn: "full turn", Step: 7, Agent: "full agent"},
 		Idempotent: true,
 		Retry:      hook.Retry{Attempts: 5, Delay: 2 * time.Second, Exponential: true, Cap: time.Minute, Jitter: 0.25},
-		Attempt:    0, // incremented by Claim
+		Attempt:    0, // Claim increments it
 	}
 }
 
-// rounding is how far a stored time may differ: SQL databases keep microseconds.
+// rounding is how far a stored time may differ from the original: SQL databases keep
+// microseconds.
 const rounding = time.Microsecond
 
 // differentRun returns how a run that was read differs from the stored one, or "". Times
-// and latencies may differ by the rounding and by their zone. A diagnostic's Err is never
-// stored.
+// and latencies may be rounded, and times may have another zone. The Err of a diagnostic is
+// never stored.
 func differentRun(want, got hook.Run) string {
 	snap(&got.Started, want.Started)
 	snap(&got.Ended, want.Ended)
@@ -91,15 +92,15 @@ func differentJob(want, got hook.Job) string {
 	return different(want, got)
 }
 
-// snap replaces a time by the expected one, if they are equal except for rounding and zone.
+// snap replaces got by want if the two times are equal except for rounding and zone.
 func snap(got *time.Time, want time.Time) {
 	if got.IsZero() == want.IsZero() && got.Sub(want).Abs() <= rounding {
 		*got = want
 	}
 }
 
-// different compares the JSON forms, which contain every stored field and do not
-// distinguish nil from empty lists.
+// different compares the JSON forms. They contain every stored field, and have no
+// difference between nil and empty lists.
 func different(want, got any) string {
 	a, b := indented(want), indented(got)
 	if a == b {

@@ -18,19 +18,18 @@ import (
 
 // TestSecrets puts secrets wherever a program has text that must not be stored: in inputs,
 // labels, answers, errors and their causes, panics, cancellations, rewrites, fallbacks and
-// malformed jobs. It uses every execution and failure mode, stores everything in the
-// journal and the queue that open returns, and searches their content for the secrets. It
-// also searches for text that may be stored, so that an empty result means something.
+// malformed jobs. It uses every execution and failure mode. It stores everything in the
+// journal and the queue that open returns, and searches both for the secrets. It also
+// searches for text that must be stored, to prove that the search works.
 //
-// It searches what the journal lists, the jobs that the queue got and returns, and what
-// Store.Dump returns. The store needs room for 2,000 runs and 500 jobs.
+// TestSecrets searches the runs that the journal lists, the jobs that the queue got and
+// returned, and the result of Store.Dump. The store needs room for 2,000 runs and 500 jobs.
 func TestSecrets(t *testing.T, open func(t testing.TB) Store) {
 	t.Helper()
 	checkSecrets(t, open(t))
 }
 
-// Secrets and what is safe are plain words, so that every encoding of text
-// leaves them as they are.
+// Secrets and safe texts are plain words, because no encoding of text changes those.
 const (
 	secretMark = "planted-secret-"
 	safeMark   = "planted-safe-"
@@ -38,16 +37,15 @@ const (
 
 var plantedWord = regexp.MustCompile(`(?:` + secretMark + `|` + safeMark + `)[a-z0-9-]*`)
 
-// safeWords are the texts that must be stored, because a handler marked them as safe.
+// safeWords are texts that must be stored, because a handler marked them as safe.
 var safeWords = []string{safe("audit"), safe("error"), safe("job-audit")}
 
-// secret returns a text that must not be stored. It says where it was put.
+// secret returns a text that must not be stored. The text names where it was put.
 func secret(where string) string { return secretMark + where }
 
 // safe returns a text that may be stored.
 func safe(where string) string { return safeMark + where }
 
-// checkSecrets runs every scene and searches the store.
 func checkSecrets(t testing.TB, store Store) {
 	t.Helper()
 	scenes := secretScenes()
@@ -70,7 +68,7 @@ func checkSecrets(t testing.TB, store Store) {
 	}
 }
 
-// secretPlay is a runtime on the store that is being searched.
+// secretPlay is a runtime that stores everything in the store under test.
 type secretPlay struct {
 	store  Store
 	scenes []secretScene
@@ -90,7 +88,7 @@ func newSecretPlay(t testing.TB, store Store, scenes []secretScene) *secretPlay 
 	return play
 }
 
-// runtime makes a runtime with all scenes installed.
+// runtime makes a runtime and installs the subscriptions of all scenes.
 func (play *secretPlay) runtime(t testing.TB, opts *hook.RuntimeOptions) *hook.Runtime {
 	t.Helper()
 	rt, err := hook.NewRuntime([]hook.AnyPhase{secretGate, secretCollect, secretObserve}, opts)
@@ -110,7 +108,7 @@ func (play *secretPlay) runtime(t testing.TB, opts *hook.RuntimeOptions) *hook.R
 	return rt
 }
 
-// scene dispatches one input that only the scene's subscription matches.
+// scene dispatches one input. Only the subscription of the scene matches it.
 func (play *secretPlay) scene(t testing.TB, s secretScene) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -120,7 +118,7 @@ func (play *secretPlay) scene(t testing.TB, s secretScene) {
 		cancel(errors.New(secret("cancelled-before")))
 	}
 	ended := make(chan struct{})
-	go func() { // ends with the dispatch, or earlier by Goexit
+	go func() { // ends when the dispatch ends, or with Goexit
 		defer close(ended)
 		_, _ = s.phase.Dispatch(ctx, play.snap, in) // only the stored data matters, not the outcome
 	}()
@@ -129,8 +127,8 @@ func (play *secretPlay) scene(t testing.TB, s secretScene) {
 	}
 }
 
-// performJobs runs each queued job once and settles it. Half of the failed ones are left in
-// the queue.
+// performJobs runs each queued job once and settles it. Half of the failed jobs stay in the
+// queue for a retry.
 func (play *secretPlay) performJobs(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -143,11 +141,11 @@ func (play *secretPlay) performJobs(t testing.TB) {
 	}
 	claimer, ok := play.store.Queue.(hook.ClaimQueue)
 	for i := 0; ; i++ {
-		jobs := play.queue.all() // background work can schedule more
+		jobs := play.queue.all() // background work can schedule more jobs
 		if i == len(jobs) {
 			return
 		}
-		if !ok { // the queue's engine performs them; the records are the same
+		if !ok { // an engine would perform the jobs: perform them here, which gives the same records
 			job := jobs[i]
 			job.Attempt = 1
 			play.append(ctx, t, play.rt.Perform(ctx, job))
@@ -176,8 +174,7 @@ func (play *secretPlay) append(ctx context.Context, t testing.TB, runs ...hook.R
 	}
 }
 
-// elsewhere performs background work in runtimes that did not queue it, and that cannot
-// find its input.
+// elsewhere performs background work in other runtimes, which cannot find its input.
 func (play *secretPlay) elsewhere(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
@@ -200,8 +197,8 @@ func (play *secretPlay) elsewhere(t testing.TB) {
 	}
 }
 
-// search searches everything in the store. It returns the words that it found, with the
-// first place of each.
+// search searches everything in the store. It returns each word that it found, with the
+// first place where it is.
 func (play *secretPlay) search(t testing.TB) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -235,7 +232,7 @@ func (play *secretPlay) search(t testing.TB) map[string]string {
 	return found
 }
 
-// spelledOut returns a record as JSON, with the fields that JSON leaves out.
+// spelledOut returns a record as JSON, with the fields that JSON leaves out appended.
 func spelledOut(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -249,7 +246,7 @@ func spelledOut(v any) []byte {
 	return text
 }
 
-// watchedQueue forwards jobs and remembers them.
+// watchedQueue passes jobs on to a queue and remembers them.
 type watchedQueue struct {
 	hook.Queue
 	claimed []hook.Job // used only by the test's goroutine

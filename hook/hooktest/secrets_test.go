@@ -50,7 +50,7 @@ func TestSecretsSuiteCatches(t *testing.T) {
 	}
 }
 
-// alteredJournal changes what goes into a journal.
+// alteredJournal changes runs before it stores them.
 type alteredJournal struct {
 	hook.Journal
 	alter func(r *hook.Run)

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// secretInput is an input full of secrets.
+// secretInput is an input that contains secrets.
 type secretInput struct {
 	scene     string
 	text      string
@@ -20,14 +20,14 @@ type secretInput struct {
 	cancel    context.CancelCauseFunc
 }
 
-// secretAnswer is an answer full of secrets, apart from its audit notes.
+// secretAnswer is an answer that contains secrets. Only its audit notes are safe.
 type secretAnswer struct {
 	deny, context, rewrite string
 	audit                  []hook.Audit
 	jobs                   []hook.Job
 }
 
-// Answer returns the answer.
+// Answer describes the answer to the runtime.
 func (a secretAnswer) Answer() *hook.Answer {
 	answer := &hook.Answer{Audit: a.audit, Jobs: a.jobs}
 	if a.deny != "" {
@@ -87,7 +87,7 @@ func defineSecretPhase(name string, kind hook.Kind) secretPhase {
 	})
 }
 
-// secretScene is one subscription and how it is dispatched to.
+// secretScene is one subscription, with the settings of the dispatch that reaches it.
 type secretScene struct {
 	phase     secretPhase
 	sub       hook.Subscription
@@ -95,18 +95,18 @@ type secretScene struct {
 	cancelled bool // before the dispatch
 }
 
-// secretBehaviour is a handler with secrets, and the options of its subscription.
+// secretBehaviour is a handler that uses secrets, with the options of its subscription.
 type secretBehaviour struct {
 	name      string
 	handle    func(ctx context.Context, in secretInput) (secretAnswer, error)
 	opts      hook.Options
-	reference string // defaults to a good one
+	reference string // defaults to a valid reference
 	cancelled bool
-	brief     bool // one failure mode is enough
+	brief     bool // test it with one failure mode only
 }
 
-// secretScenes returns every behaviour in every execution and failure mode that a kind of
-// phase allows.
+// secretScenes returns every behaviour, in every execution and failure mode that each kind
+// of phase allows.
 func secretScenes() []secretScene {
 	var scenes []secretScene
 	for _, phase := range []secretPhase{secretGate, secretCollect, secretObserve} {
@@ -150,13 +150,13 @@ func secretExecutions(phase secretPhase) []hook.Options {
 	return all
 }
 
-// isPlain reports whether the options are the plainest of their execution.
+// isPlain reports whether the options are the simplest ones of their execution.
 func isPlain(opts hook.Options) bool {
 	return opts.Failure == hook.Open && !opts.Concurrent && (opts.Execution != hook.Blocking || opts.Timeout == 0)
 }
 
-// mergeOptions adds what a behaviour needs to an execution, and reports whether the two are
-// compatible.
+// mergeOptions adds the options that a behaviour needs to those of an execution. It reports
+// whether the two are compatible.
 func mergeOptions(opts *hook.Options, needs hook.Options) bool {
 	waits := opts.Execution == hook.Blocking || opts.Execution == hook.Deadline
 	if needs.Capabilities != 0 {
@@ -168,7 +168,7 @@ func mergeOptions(opts *hook.Options, needs hook.Options) bool {
 	}
 	if needs.Timeout > 0 {
 		if opts.Timeout == 0 {
-			return false // it would hang
+			return false // the dispatch would not end
 		}
 		opts.Timeout = needs.Timeout
 	}
@@ -176,7 +176,7 @@ func mergeOptions(opts *hook.Options, needs hook.Options) bool {
 	return true
 }
 
-// secretBehaviours returns every way to leak a secret.
+// secretBehaviours returns every known behaviour that could leak a secret.
 func secretBehaviours() []secretBehaviour {
 	all := []secretBehaviour{
 		{name: "contributes", handle: says(secretAnswer{
@@ -216,7 +216,7 @@ func secretBehaviours() []secretBehaviour {
 		{name: "schedules-without-key", handle: schedules(hook.Job{Handler: "secrets.ok", Key: "not a key: " + secret("job-key")})},
 		{name: "schedules-wrongly", handle: schedules(hook.Job{Handler: "secrets.ok", Key: "key", Reference: "not a reference: " + secret("job-reference")})},
 	}
-	for _, code := range codes.All() { // an error may borrow a code of the runtime, and say nothing safe
+	for _, code := range codes.All() { // an error may use a code of the runtime, with a cause that must not be stored
 		name := strings.ReplaceAll(string(code.Code), "_", "-")
 		all = append(all, secretBehaviour{
 			name: "fails-with-" + name, brief: true,
@@ -229,7 +229,7 @@ func secretBehaviours() []secretBehaviour {
 	return all
 }
 
-// secretJobs returns job handlers that know secrets.
+// secretJobs returns job handlers that use secrets.
 func secretJobs() []hook.JobHandler {
 	work := func(name string, run func(ctx context.Context) error) hook.JobHandler {
 		return hook.JobHandler{
@@ -266,7 +266,8 @@ func panics(value any) hook.Handler[secretInput, secretAnswer] {
 	return func(context.Context, secretInput) (secretAnswer, error) { panic(value) }
 }
 
-// schedules returns an answer with a job whose key is that of the scene, unless it has one.
+// schedules returns a handler that schedules a job. A job without a key gets the key of the
+// scene.
 func schedules(job hook.Job) hook.Handler[secretInput, secretAnswer] {
 	return func(_ context.Context, in secretInput) (secretAnswer, error) {
 		own := job

@@ -12,13 +12,13 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// slate is a simple journal with a place for each fault. Without a fault it
+// slate is a simple journal with functions that a fault can replace. Without a fault it
 // passes every rule.
 type slate struct {
 	mu   sync.Mutex
 	runs []hook.Run
 
-	// append replaces Append. s.mu is held.
+	// append replaces Append. The caller holds s.mu.
 	append func(ctx context.Context, runs []hook.Run) error
 	// check rejects a single run.
 	check func(run hook.Run) error
@@ -26,15 +26,15 @@ type slate struct {
 	upsert func(stored, run hook.Run) (kept hook.Run, err error)
 	// store changes a run before it is stored.
 	store func(run *hook.Run)
-	// moves says that a run goes to the end when it changes.
+	// moves says that a changed run moves to the end of the list.
 	moves bool
-	// halves stores the runs before a rejected one.
+	// halves says that a rejected batch stores the runs before the rejected run.
 	halves bool
-	// read changes what is stored before it is filtered.
+	// read changes the runs before they are filtered.
 	read func(runs []hook.Run) []hook.Run
-	// filter selects.
+	// filter selects the runs that match the filter.
 	filter func(f hook.Filter, runs []hook.Run) []hook.Run
-	// yield iterates.
+	// yield yields the selected runs.
 	yield func(ctx context.Context, runs []hook.Run) iter.Seq2[hook.Run, error]
 }
 
@@ -96,7 +96,7 @@ func (s *slate) Append(ctx context.Context, runs []hook.Run) error {
 	return s.append(ctx, runs)
 }
 
-// keep stores a batch. s.mu is held.
+// keep stores a batch. The caller holds s.mu.
 func (s *slate) keep(runs []hook.Run) error {
 	next := slices.Clone(s.runs)
 	for _, run := range runs {

@@ -8,14 +8,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// stage is the journal and the queue of a trial, which keep everything.
+// stage holds the journal and the queue of a trial. Both keep everything that they get.
 type stage struct {
 	journal *keptJournal
 	queue   *keptQueue
 }
 
-// newStage completes the options with a journal and a queue that keep
-// everything.
+// newStage makes a stage and puts its journal and queue into the options. A journal in the
+// options still gets every record. A queue in the options replaces the queue of the stage.
 func newStage(o *Options) *stage {
 	s := &stage{journal: &keptJournal{kept: hook.NewMemoryJournal(4096), next: o.Runtime.Journal}}
 	s.queue = &keptQueue{journal: s.journal, keys: make(map[string]bool)}
@@ -26,7 +26,7 @@ func newStage(o *Options) *stage {
 	return s
 }
 
-// install makes the runtime and installs what the trial needs.
+// install makes the runtime and installs the subscriptions and job handlers of the trial.
 func (s *stage) install(phase hook.AnyPhase, sub hook.Subscription, o *Options) (*hook.Runtime, error) {
 	phases := []hook.AnyPhase{phase}
 	seen := map[hook.AnyPhase]bool{phase: true}
@@ -47,10 +47,10 @@ func (s *stage) install(phase hook.AnyPhase, sub hook.Subscription, o *Options) 
 	return rt, err
 }
 
-// perform runs the queued jobs, and those that they schedule, once each.
+// perform runs each queued job once, including jobs that these jobs schedule.
 func (s *stage) perform(ctx context.Context, rt *hook.Runtime) error {
 	for i := 0; ; i++ {
-		jobs := s.queue.all() // a job can schedule another
+		jobs := s.queue.all() // a job can schedule another job
 		if i == len(jobs) {
 			return nil
 		}
@@ -63,7 +63,7 @@ func (s *stage) perform(ctx context.Context, rt *hook.Runtime) error {
 	}
 }
 
-// keptJournal keeps everything that is written to another journal.
+// keptJournal keeps all records, and writes them to another journal if there is one.
 type keptJournal struct {
 	kept *hook.MemoryJournal
 	next hook.Journal
@@ -86,7 +86,7 @@ func (j *keptJournal) runs() []hook.Run {
 	return runs
 }
 
-// keptQueue keeps every job that it ever got.
+// keptQueue keeps every job that it gets.
 type keptQueue struct {
 	journal hook.Journal
 

@@ -17,22 +17,22 @@ import (
 // Options are the settings of a trial. A nil *Options is valid.
 type Options struct {
 	// Runtime are the settings of the trial's runtime. Defaults to those of
-	// hook.NewRuntime, and to a queue whose jobs the trial performs itself, once each and
-	// at once.
+	// hook.NewRuntime, with a queue whose jobs the trial performs itself, each once and at
+	// once.
 	Runtime hook.RuntimeOptions
-	// Others are installed together with the tried subscription. Defaults to none.
+	// Others are more subscriptions to install. Defaults to none.
 	Others []hook.Subscription
 	// Jobs are the job handlers that answers may name. Defaults to none.
 	Jobs []hook.JobHandler
-	// Ready is called when everything is installed and before the dispatch, for
+	// Ready is called after everything is installed and before the dispatch. Use it for
 	// handlers that need their runtime. Defaults to nothing.
 	Ready func(rt *hook.Runtime)
-	// During is called on the test's own goroutine while the dispatch runs: to move a
-	// Clock, to release a handler, or to cancel the turn by calling its argument. Defaults
-	// to nothing.
+	// During is called on the test's own goroutine while the dispatch runs. Use it to move
+	// a Clock or to release a handler. To cancel the turn, call its argument. Defaults to
+	// nothing.
 	During func(cancel context.CancelCauseFunc)
-	// Timeout limits the trial. After it, the turn is cancelled. If the dispatch does not
-	// return then either, the test fails. Defaults to 10 seconds.
+	// Timeout limits the trial. After the timeout, the turn is cancelled. If the dispatch
+	// still does not return, the test fails. Defaults to 10 seconds.
 	Timeout time.Duration
 }
 
@@ -51,24 +51,24 @@ type Trial[In any, Out hook.Output] struct {
 	// Plan is the planned order of the phase's subscriptions.
 	Plan hook.Plan
 	// Explanation says which handlers were called and which answer won. It is made from the
-	// records, so that no handler runs twice.
+	// records, so that no handler runs a second time.
 	Explanation hook.Explanation
 
 	t        testing.TB
 	id       string
 	phase    string
-	panicked string // a fault of the phase, with its stack
+	panicked string // a panic of the phase itself, with its stack
 }
 
-// grace is how long a cancelled trial may take to return.
+// grace is how long a trial may still take after it was cancelled.
 const grace = time.Second
 
-// errGoexit is the error of a dispatch that returned no outcome.
+// errGoexit is the error of a trial whose handler ended the dispatching goroutine.
 var errGoexit = errors.New("the handler ended the dispatching goroutine with runtime.Goexit")
 
-// Try installs one subscription in its own runtime, dispatches one input to its phase,
-// waits for everything that the dispatch started, and returns the result. The test fails if
-// the subscription cannot be installed or the dispatch does not return.
+// Try installs one subscription in its own runtime and dispatches one input to its phase.
+// It waits for everything that the dispatch started, and returns the result. The test fails
+// if the subscription cannot be installed or the dispatch does not return.
 func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub hook.Subscription, in In, opts *Options) *Trial[In, Out] {
 	t.Helper()
 	var o Options
@@ -93,7 +93,7 @@ func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub h
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	ended := make(chan struct{})
-	go func() { // ends with the dispatch; abandoned if a handler ignores its context
+	go func() { // ends when the dispatch ends; never if a handler ignores its context
 		defer close(ended)
 		trial.run(ctx, phase, rt, stage, in)
 	}()
@@ -119,7 +119,7 @@ func (trial *Trial[In, Out]) run(ctx context.Context, phase hook.Phase[In, Out],
 	trial.Plan = phase.Plan(snapshot)
 	trial.Err = errGoexit
 	dispatched := make(chan struct{})
-	go func() { // ends with the dispatch, or earlier by Goexit
+	go func() { // ends when the dispatch ends, or with Goexit
 		defer close(dispatched)
 		defer func() {
 			if r := recover(); r != nil {
@@ -142,11 +142,11 @@ func (trial *Trial[In, Out]) run(ctx context.Context, phase hook.Phase[In, Out],
 	trial.explain()
 }
 
-// explain explains the dispatch from the records.
+// explain makes the explanation from the records.
 func (trial *Trial[In, Out]) explain() {
 	x := hook.Explanation{Phase: trial.Plan.Phase, Kind: trial.Plan.Kind}
 	if all := hook.ExplainRuns(trial.Plan, trial.Runs); len(all) > 0 {
-		x = all[0] // a handler that dispatches again does so within this one
+		x = all[0] // the first one: a handler can dispatch again, inside this dispatch
 	} else {
 		for _, e := range trial.Plan.Entries {
 			x.Entries = append(x.Entries, hook.Explained{Position: e.Position, ID: e.ID, Why: "it did not match"})
@@ -184,7 +184,7 @@ func (trial *Trial[In, Out]) String() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// endedWithin reports whether a channel was closed in time.
+// endedWithin reports whether the channel was closed within d.
 func endedWithin(ended <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -196,9 +196,9 @@ func endedWithin(ended <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Run returns the record of the tried subscription: the newest one, which for background
-// work is its attempt. It reports false if there is no record, because the subscription did
-// not match.
+// Run returns the newest record of the tried subscription. For background work, that is the
+// record of its attempt. Run reports false if there is no record, because the subscription
+// did not match.
 func (trial *Trial[In, Out]) Run() (hook.Run, bool) {
 	for _, r := range slices.Backward(trial.Runs) {
 		if r.Subscription == trial.id && r.Phase == trial.phase && r.JobHandler == "" {

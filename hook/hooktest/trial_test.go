@@ -167,7 +167,7 @@ func TestTryEndsAHandlerThatHangs(t *testing.T) {
 
 func TestTryGivesUp(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // on a busy machine a real millisecond ends before the handler starts
+	synctest.Test(t, func(t *testing.T) { // with real time, a busy machine may need more than a millisecond to start the handler
 		handler, release := hooktest.IgnoresCancel[file](verdict{})
 		defer release()
 		sub := upload.On("stubborn", handler, nil)
@@ -199,7 +199,7 @@ func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
 	probetest.Run(t, func(t testing.TB) { hooktest.Try(t, none, noSecrets, file{}, nil) }).WantFailure(t, "not made by hook.Define")
 }
 
-// A panic of the phase itself must not end the other tests of the process.
+// If the phase itself panics, Try must end only this test, and not the process.
 func TestTrySurvivesAPhaseThatPanics(t *testing.T) {
 	t.Parallel()
 	for fault, def := range map[string]hook.Definition[file, *tags]{

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// file is the input of the phases that the tests and examples use: a file is
-// uploaded. Like every input it is immutable.
+// file is the input of the phases in the tests and examples: a file that is uploaded. Like
+// every input it is immutable.
 type file struct {
 	name  string
 	owner string
@@ -76,8 +76,7 @@ var upload = hook.Define(hook.Definition[file, verdict]{
 	},
 })
 
-// tags is the answer at the collect phase. It is a pointer, so that it can be
-// nil.
+// tags is the answer at the collect phase. It is used as a pointer, so that it can be nil.
 type tags struct {
 	Tags []string   `json:"tags,omitempty"`
 	Jobs []hook.Job `json:"jobs,omitempty"`

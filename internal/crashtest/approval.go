@@ -13,31 +13,32 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// part is the role of one process in a story about approvals. Each story has
-// several processes: one asks and is killed, others decide, others resume.
+// part is the role of one process in a story about approvals. Each story has several
+// processes: one asks and is killed, others decide, and others resume the turn.
 type part struct {
 	// Role is ask, decide or resume.
 	Role string `json:"role"`
-	// Calls is how many calls each step of the model makes, all of the tool act.
+	// Calls is the number of calls that each step of the model makes. All are calls of the
+	// tool act.
 	Calls []int `json:"calls,omitempty"`
-	// OnAsk and Expiry are the agent's.
+	// OnAsk and Expiry are options of the agent.
 	OnAsk  belay.AskMode `json:"on_ask,omitempty"`
 	Expiry time.Duration `json:"expiry,omitempty"`
-	// Decisions are made in order, when the parent gives the signal.
+	// Decisions are made in order, after the parent gives the signal.
 	Decisions []belay.Decision `json:"decisions,omitempty"`
-	// Kill is the point where the process kills itself, like a power failure.
+	// Kill is the point at which the process kills itself, as in a power failure.
 	Kill string `json:"kill,omitempty"`
 }
 
-// ruling is the result that a decider got.
+// ruling is the result of a decision.
 type ruling struct {
 	Approval string `json:"approval"`
 	Error    string `json:"error,omitempty"`
-	// By is who made the stored decision.
+	// By is the person who made the stored decision.
 	By string `json:"by,omitempty"`
 }
 
-// The errors of decisions, by their names in rulings.
+// refusals are the errors of decisions, by their names in rulings.
 var refusals = map[string]error{
 	"decided": belay.ErrDecided, "wrong hash": belay.ErrWrongHash, "expired": belay.ErrExpired, "not found": belay.ErrNotFound, "scope": belay.ErrScope,
 }
@@ -71,19 +72,19 @@ func play(ctx context.Context, open Open, dir, role string) error {
 	}
 	for i := range turn.Waits {
 		if turn.Waits[i].Wait != "" {
-			continue // nobody decides it
+			continue // a tool waits here, not a person
 		}
 		say(line{Asked: &turn.Waits[i].Approval})
 	}
 	say(line{End: turn.Reason})
 	if p.Role == "ask" {
-		<-ctx.Done() // until it is killed
+		<-ctx.Done() // wait until the process is killed
 		return context.Cause(ctx)
 	}
 	return errors.Join(agent.Close(ctx), opened.Close())
 }
 
-// decide makes the decisions when the parent gives the signal.
+// decide makes the decisions after the parent gives the signal.
 func (p part) decide(ctx context.Context, s belay.Store) error {
 	say(line{Ready: true})
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
@@ -108,8 +109,7 @@ func (p part) decide(ctx context.Context, s belay.Store) error {
 	return nil
 }
 
-// cast makes the agent of the story: every call of its only tool needs
-// approval.
+// cast makes the agent of the story. Every call of its only tool needs approval.
 func (p part) cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	var says model
 	for step, calls := range p.Calls {
@@ -145,7 +145,7 @@ func (p part) cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, err
 // silent is a person who is asked and never answers.
 type silent struct{}
 
-// Approve sends the question to the parent, and waits.
+// Approve sends the question to the parent and waits for the end of its context.
 func (silent) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	say(line{Asked: &q.Approval})
 	<-ctx.Done()

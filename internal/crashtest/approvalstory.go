@@ -17,9 +17,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// RunApprovals kills a process while a person is asked, lets other processes decide,
-// and others resume the turn: each approved call must run once, and no other call at
-// all.
+// RunApprovals kills a process while a person is asked, lets other processes decide, and
+// lets others resume the turn. Each approved call must run once, and no other call may run.
 func RunApprovals(t *testing.T, open Open) {
 	t.Helper()
 	for _, test := range approvalTests {
@@ -32,16 +31,16 @@ func RunApprovals(t *testing.T, open Open) {
 	}
 }
 
-// plot is a story about approvals: one store, and processes that come and go.
+// plot is a story about approvals: one store and several processes.
 type plot struct {
 	open   Open
 	dir    string
-	mode   belay.AskMode // of the process that asks; those that resume park
+	mode   belay.AskMode // for the process that asks; processes that resume use AskPark
 	expiry time.Duration
 	calls  []int
 }
 
-// How the process that asks waits: parked, or for an approver.
+// The process that asks either parks the turn or waits for an approver.
 var (
 	parked = []belay.AskMode{belay.AskPark}
 	anyhow = []belay.AskMode{belay.AskPark, belay.AskWait}
@@ -109,9 +108,9 @@ var approvalTests = []struct {
 		wide := yes(asked[0], "ann")
 		wide.Scope.Kind = belay.ScopeSession
 		p.rule(t, ruling{By: "ann"}, wide)
-		p.resume(t, "before act #1", "") // the grant is on record, and the call about to run
-		p.resume(t, "after act #1", "")  // of the second step, which nobody was asked about
-		p.resume(t, "", belay.EndTurn)   // and of the third
+		p.resume(t, "before act #1", "") // the grant is stored, and the first call is next
+		p.resume(t, "after act #1", "")  // the call of the second step, which needs no new approval
+		p.resume(t, "", belay.EndTurn)   // the call of the third step
 		p.want(t, "0-0 interrupted", "1-0 interrupted, but ran", "2-0 ran", "2-1 ran")
 		for _, a := range look(t, p.open, p.dir).approvals[1:] {
 			if a.Decided == nil || a.Decided.By != "ann" || !strings.HasSuffix(a.Decided.Reason, asked[0].ID) {
@@ -126,7 +125,7 @@ var approvalTests = []struct {
 		for i := range asked {
 			all, none = append(all, yes(asked[i], "ann")), append(none, no(asked[i], "bob"))
 		}
-		slices.Reverse(none) // they meet in the middle
+		slices.Reverse(none) // the two deciders decide in opposite order and meet in the middle
 		told := p.decide(t, all, none)
 		p.resume(t, "", belay.EndTurn)
 		var want []string
@@ -151,8 +150,8 @@ var approvalTests = []struct {
 	}},
 }
 
-// tellTen lets ten calls be decided in random order, several at a time, and resumes
-// the turn in between.
+// tellTen decides ten calls in random order, several at a time, and resumes the turn
+// between the decisions.
 func (p *plot) tellTen(t testing.TB, random *rand.Rand) {
 	t.Helper()
 	asked := p.ask(t, 10)
@@ -194,9 +193,9 @@ func no(a belay.Approval, by string) belay.Decision {
 	return belay.Decision{Approval: a.ID, Hash: a.Hash, By: by, Reason: "no", Time: time.Now()}
 }
 
-// ask starts a process that runs a turn whose steps make n calls, and kills it when
-// it has asked about those of the first step. It returns the questions in call
-// order.
+// ask starts a process that runs a turn. calls is the number of calls in each step. ask
+// kills the process after it has asked about the calls of the first step, and returns the
+// questions in call order.
 func (p *plot) ask(t testing.TB, calls ...int) []belay.Approval {
 	t.Helper()
 	p.calls = calls
@@ -220,8 +219,8 @@ func (p *plot) ask(t testing.TB, calls ...int) []belay.Approval {
 	return asked
 }
 
-// decide starts a process for each list of decisions, all at once, and returns the
-// results of each.
+// decide starts one process for each list of decisions, all at once, and returns the
+// results of each process.
 func (p *plot) decide(t testing.TB, lists ...[]belay.Decision) [][]ruling {
 	t.Helper()
 	var deciders []*process
@@ -247,7 +246,7 @@ func (p *plot) decide(t testing.TB, lists ...[]belay.Decision) [][]ruling {
 	return told
 }
 
-// rule lets a process make one decision and asserts its result.
+// rule starts a process that makes one decision, and asserts its result.
 func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	t.Helper()
 	want.Approval = d.Approval
@@ -256,8 +255,9 @@ func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	}
 }
 
-// resume starts a process that resumes the turn, which must end as given, or be
-// killed on the way. It returns what the turn waits for.
+// resume starts a process that resumes the turn. The turn must end with the given reason
+// or, if kill is set, the process must be killed at that point. resume returns the
+// approvals for which the turn waits.
 func (p *plot) resume(t testing.TB, kill string, end belay.EndReason) []belay.Approval {
 	t.Helper()
 	c := p.start(t, part{Role: "resume", OnAsk: belay.AskPark, Kill: kill})
@@ -280,8 +280,8 @@ func (p *plot) resume(t testing.TB, kill string, end belay.EndReason) []belay.Ap
 	return waits
 }
 
-// want asserts the outcome of the calls, in call order: the results for the model,
-// and the effects.
+// want asserts the outcome of the calls, in call order: the results for the model, and the
+// effects.
 func (p *plot) want(t testing.TB, want ...string) {
 	t.Helper()
 	f := look(t, p.open, p.dir)
@@ -328,7 +328,7 @@ type process struct {
 	over bool
 }
 
-// start starts a process. It is killed with the test at the latest.
+// start starts a process. The process is killed when the test ends, if it still runs.
 func (p *plot) start(t testing.TB, role part) *process {
 	t.Helper()
 	role.Calls, role.Expiry = p.calls, p.expiry
@@ -353,7 +353,7 @@ func (p *plot) start(t testing.TB, role part) *process {
 	return c
 }
 
-// next reads the lines of the process until the expected one.
+// next reads lines of the process until the expected one.
 func (c *process) next(t testing.TB, is func(line) bool) line {
 	t.Helper()
 	for c.out.Scan() {
@@ -365,13 +365,13 @@ func (c *process) next(t testing.TB, is func(line) bool) line {
 			return l
 		}
 	}
-	_ = c.cmd.Wait() // so that its output is complete
+	_ = c.cmd.Wait() // then the process's error output is complete
 	c.over = true
 	t.Fatalf("the child ended too soon: %v\n%s", c.out.Err(), c.errs)
 	return line{}
 }
 
-// kill ends the process with SIGKILL, where there are signals.
+// kill kills the process, with SIGKILL on systems that have signals.
 func (c *process) kill(t testing.TB) {
 	t.Helper()
 	if c.over {
@@ -381,7 +381,7 @@ func (c *process) kill(t testing.TB) {
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("kill: %v", err)
 	}
-	_ = c.cmd.Wait() // the error says that it was killed
+	_ = c.cmd.Wait() // the error only says that the process was killed
 }
 
 // end waits for a process that ends normally.

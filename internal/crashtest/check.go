@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// found is the stored state at the end.
+// found is the stored state at the end of a story.
 type found struct {
 	info       belay.SessionInfo
 	messages   []*belay.Message
-	transcript []string // as text, without values that differ from run to run
+	transcript []string // as text, without values that differ between runs
 	approvals  []belay.Approval
 	runs       map[string]hook.Run
 	effects    map[string]int
@@ -27,7 +27,7 @@ type found struct {
 // interruption is the beginning of the result of an interrupted call.
 const interruption = "The process ended before this call was answered"
 
-// look reads everything.
+// look reads the whole stored state.
 func look(t testing.TB, open Open, dir string) *found {
 	t.Helper()
 	s, err := open(t.Context(), dir)
@@ -75,7 +75,7 @@ func look(t testing.TB, open Open, dir string) *found {
 	return f
 }
 
-// words renders the parts of a message as text.
+// words describes the parts of a message as text.
 func words(m *belay.Message) []string {
 	var all []string
 	for _, p := range m.Parts {
@@ -91,9 +91,8 @@ func words(m *belay.Message) []string {
 	return all
 }
 
-// check compares the final state with the requirements. said are the
-// acknowledged writes, and undisturbed the transcript to compare with; nil for
-// the undisturbed run itself.
+// check compares the final state with the requirements. said has the acknowledged writes.
+// undisturbed is the transcript of a run without a kill. Both are nil for that run itself.
 func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	t.Helper()
 	if f.info.Held || f.info.State.Turn != nil || f.info.State.Last != belay.EndTurn {
@@ -116,8 +115,8 @@ func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	}
 }
 
-// checkApprovals checks the two questions: a person decided the first one for the
-// session, and that decided the second one, too.
+// checkApprovals checks the two questions. A person decided the first question for the
+// whole session, and this decision also answered the second.
 func (f *found) checkApprovals(t testing.TB) {
 	t.Helper()
 	if len(f.approvals) != 2 || len(f.info.State.Grants) != 1 {

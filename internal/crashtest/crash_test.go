@@ -26,8 +26,8 @@ func TestSQLite(t *testing.T) {
 	crashtest.Run(t, open, false)
 }
 
-// A process may be killed while a person is asked: the question stays, others decide
-// and others go on.
+// A process may be killed while a person is asked. The question stays, other processes
+// decide, and others continue the turn.
 //
 // SPEC P-08, P-09, P-10
 func TestSQLiteApprovals(t *testing.T) {

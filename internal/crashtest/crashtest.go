@@ -24,10 +24,10 @@ type Store interface {
 	Close() error
 }
 
-// Open opens the store in a directory, or creates one there.
+// Open opens the store in a directory, or creates the store there.
 type Open func(ctx context.Context, dir string) (Store, error)
 
-// The environment variables of a child.
+// These environment variables tell a child what to do.
 const (
 	childDir   = "BELAY_CRASHTEST_DIR"
 	childKill  = "BELAY_CRASHTEST_KILL"
@@ -35,11 +35,11 @@ const (
 	childHooks = "BELAY_CRASHTEST_HOOKS"
 )
 
-// patience is the timeout of a child. It ends a test that hangs.
+// patience is the timeout of a child, so that a test cannot hang.
 const patience = 3 * time.Minute
 
-// Child runs this process as a child if it is one, and does not return then.
-// Call it first in TestMain.
+// Child runs the part of a child and exits, if this process is a child. Otherwise it
+// returns at once. Call it first in TestMain.
 func Child(open Open) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
@@ -62,15 +62,16 @@ func Child(open Open) {
 	os.Exit(0)
 }
 
-// die kills this process, like a power failure.
+// die kills this process, as a power failure does.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // until the process is dead
+	select {} // the kill ends the process here
 }
 
-// live runs or resumes the turn, and does the remaining work.
+// live runs or resumes the turn, and then does the background work. kill is the point at
+// which the process kills itself.
 func live(ctx context.Context, open Open, dir, kill string) error {
 	opened, err := open(ctx, dir)
 	if err != nil {
@@ -90,15 +91,15 @@ func live(ctx context.Context, open Open, dir, kill string) error {
 	return errors.Join(agent.Close(ctx), opened.Close())
 }
 
-// tell runs the turn, or resumes it if it was interrupted. The turn parks once,
-// and a decision is made for the whole session.
+// tell runs the turn, or resumes it if it was interrupted. The turn parks once, and tell
+// makes a decision for the whole session.
 func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error {
 	s := agent.Session(session)
 	for {
 		turn, err := belay.Await(s.Resume(ctx))
 		if errors.Is(err, belay.ErrNoTurn) {
 			for _, err := range s.Messages(ctx) {
-				return err // the story has ended
+				return err // there are messages and no open turn: the story has ended
 			}
 			turn, err = s.Turn(ctx, "Tell the story.")
 		}
@@ -151,12 +152,12 @@ func work(ctx context.Context, agent *belay.Agent, q hook.Queue) error {
 // child is a process that has ended.
 type child struct {
 	points   []string
-	messages []*belay.Message // acknowledged
-	runs     []hook.Run       // likewise
+	messages []*belay.Message // messages that were acknowledged
+	runs     []hook.Run       // records that were acknowledged
 	killed   bool
 }
 
-// start runs a child to its end.
+// start runs a child until it ends.
 func start(t testing.TB, dir, kill string) *child {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -188,8 +189,8 @@ func start(t testing.TB, dir, kill string) *child {
 	return c
 }
 
-// Run tests a store. With twice, the process that resumes is also killed, at
-// its first commit, and a third one ends the story.
+// Run tests a store. If twice is set, the process that resumes is also killed, after its
+// first commit, and a third process finishes the story.
 func Run(t *testing.T, open Open, twice bool) {
 	t.Helper()
 	dir := t.TempDir()

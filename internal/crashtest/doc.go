@@ -1,24 +1,21 @@
-// Package crashtest kills a process at every point where its end could do harm, and
-// checks that the next process recovers.
+// Package crashtest kills a process at every point where its end could do harm, and checks
+// that the next process recovers.
 //
-// The points are before and after each write to the store, at the beginning and at
-// the end of each tool, and the same in background work. For each point a child
-// process runs a turn and is killed there with SIGKILL; another child opens the
-// store, resumes the turn and does the remaining work. Then nothing must be lost and
-// nothing done twice:
+// The points are before and after each write to the store, and at the beginning and the end
+// of each tool. Background work has the same points. For each point, a child process runs a
+// turn and is killed there with SIGKILL. Another child opens the store, resumes the turn
+// and does the remaining work. Then nothing may be lost or done twice:
 //
-//   - every message and record whose commit was acknowledged is there
+//   - every message and record whose commit was acknowledged is stored
 //   - every call has one result, and every record is in a final state
-//   - no tool ran twice unless it is idempotent, and no job
-//   - a pending question is still pending, and a decision is kept with its
-//     scope
-//   - the transcript equals that of an undisturbed run, except for messages
-//     about an interruption
+//   - no tool and no job ran twice, unless it is idempotent
+//   - a pending question is still pending, and a decision is kept with its scope
+//   - the transcript equals that of a run without a kill, except for messages about an
+//     interruption
 //
-// [RunApprovals] has other stories: a process is killed while a person is asked,
-// other processes decide, one after the other or at once, and others resume the
-// turn.
+// [RunApprovals] has other stories. A process is killed while a person is asked, other
+// processes decide, in turn or at once, and still others resume the turn.
 //
-// The children are the test binary itself: a package that tests its store with [Run]
-// or [RunApprovals] calls [Child] first in its TestMain.
+// The children run the test binary itself. A package that tests its store with [Run] or
+// [RunApprovals] must call [Child] at the beginning of its TestMain.
 package crashtest

@@ -25,13 +25,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// RunHooks kills a process inside hooks of every execution and kind, at each of the
-// phases, and checks the journal: it has a record of each hook that began, with the
-// state interrupted. Then the turn is resumed, and a hook that runs again has attempt 2.
+// RunHooks kills a process while hooks of every execution and kind run, at each of the
+// phases. It then checks that the journal has a record of each hook that began, with the
+// state interrupted. Then it resumes the turn, and a hook that runs again must have attempt
+// 2.
 //
-// Hooks that can run at the same time are inside together, so that one kill is enough
-// for all of them. Hooks that block the turn are inside alone: each phase has one kind,
-// or with all every kind.
+// Hooks that can run at the same time run together, so that one kill is enough for all of
+// them. A hook that blocks the turn runs alone. Each phase is tested with one kind of
+// blocking hook or, if all is set, with every kind.
 func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	t.Helper()
 	for i, phase := range phases {
@@ -52,9 +53,9 @@ func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	}
 }
 
-// again are phases that fire again when a turn that was interrupted there is resumed.
-// Other phases fire before the message is stored, so that there is no turn to resume, or
-// outside of turns, or only at one moment.
+// again lists the phases that fire again when a turn that was interrupted there is resumed.
+// The other phases do not. Some fire before the message is stored, so that there is no turn
+// to resume. Some fire outside of turns, and some fire only once.
 var again = []hook.AnyPhase{
 	belay.ModelPre, belay.ToolPre, belay.ApprovalRequest, belay.ToolPost, belay.ToolDenied, belay.TurnStop, belay.TurnPreCompaction, belay.TurnPostTurn, belay.Error,
 }
@@ -72,10 +73,10 @@ func runHookStory(t *testing.T, open Open, story hookStory) {
 		want[h.id] = h
 	}
 	kill := startInside(t, dir, story, hall, want)
-	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // runs of a living process are not changed
+	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // the records of a running process do not change
 	kill()
 
-	opened := openFor(t, open, dir) // the next start
+	opened := openFor(t, open, dir) // this is the next start of a process
 	first := checkBegun(t, opened, story.Phase, want, hook.Interrupted)
 	for run, err := range opened.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{States: []hook.State{hook.Started}}) {
 		t.Errorf("after a restart this run is started: %+v, %v", run, err)
@@ -85,7 +86,7 @@ func runHookStory(t *testing.T, open Open, story hookStory) {
 	checkAttempts(t, opened, story.Phase, want, first)
 }
 
-// openFor opens a store that is closed with the test.
+// openFor opens a store and closes it when the test ends.
 func openFor(t *testing.T, open Open, dir string) Store {
 	t.Helper()
 	s, err := open(t.Context(), dir)
@@ -100,7 +101,7 @@ func openFor(t *testing.T, open Open, dir string) Store {
 	return s
 }
 
-// startInside starts a process and waits until its hooks are inside.
+// startInside starts a process and waits until all its hooks have begun.
 func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map[string]storyHook) (kill func()) {
 	t.Helper()
 	text, err := json.Marshal(story)
@@ -115,13 +116,13 @@ func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // ends with the process
+	go func() { ended <- cmd.Wait() }() // ends when the process ends
 	inside := make(map[string]bool)
 	for len(inside) < len(want) {
 		select {
 		case id := <-hall.inside:
 			inside[id] = true
-		case err := <-ended: // its context has ended
+		case err := <-ended: // the process ended too early
 			t.Fatalf("the child ended when these were inside: %q: %v\n%s", slices.Sorted(maps.Keys(inside)), err, errs.String())
 		}
 	}
@@ -129,12 +130,12 @@ func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		<-ended // the error says that it was killed
+		<-ended // the error only says that the process was killed
 	}
 }
 
-// checkBegun asserts that each hook that is inside has one record, of its first attempt
-// and in the given state. It returns the records.
+// checkBegun asserts that each hook that has begun has one record, of its first attempt and
+// in the given state. It returns the records.
 func checkBegun(t *testing.T, s Store, phase string, want map[string]storyHook, state hook.State) map[string]hook.Run {
 	t.Helper()
 	found := make(map[string]hook.Run)
@@ -162,7 +163,7 @@ func checkBegun(t *testing.T, s Store, phase string, want map[string]storyHook, 
 	return found
 }
 
-// checkAttempts asserts that hooks which ran again have the next attempt number.
+// checkAttempts asserts that a hook that ran again has the next attempt number.
 func checkAttempts(t *testing.T, s Store, phase string, want map[string]storyHook, first map[string]hook.Run) {
 	t.Helper()
 	second := make(map[string]int)
@@ -202,8 +203,8 @@ func runsAt(t *testing.T, s Store, phase string) (all []hook.Run) {
 	return all
 }
 
-// resumeHooks resumes the turn in this process, or starts it if the first process had
-// not stored it, and does the remaining work.
+// resumeHooks resumes the turn in this process and does the remaining work. It starts the
+// turn if the first process had not stored it.
 func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -217,11 +218,11 @@ func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
 	}
 }
 
-// hall is where the hooks of a process wait until they are released.
+// hall keeps the hooks of a process waiting until they are released.
 type hall struct {
-	inside chan string // ids of the hooks that arrived
+	inside chan string // ids of the hooks that have begun
 	gate   *os.File
-	leave  func() // lets webhooks go
+	leave  func() // releases the webhooks
 	server *httptest.Server
 }
 
@@ -234,7 +235,7 @@ func newHall(t *testing.T, dir string) *hall {
 			t.Fatal(err)
 		}
 	}
-	pipe, err := os.OpenFile(filepath.Join(dir, insideFile), os.O_RDWR, 0) // with its own writer the pipe never ends
+	pipe, err := os.OpenFile(filepath.Join(dir, insideFile), os.O_RDWR, 0) // opened for reading and writing, so that the pipe never reports its end
 	if err == nil {
 		h.gate, err = os.OpenFile(filepath.Join(dir, gateFile), os.O_RDWR, 0)
 	}
@@ -263,8 +264,7 @@ func newHall(t *testing.T, dir string) *hall {
 	return h
 }
 
-// open releases all hooks: those left by the killed process, and those that come
-// later.
+// open releases all hooks: those of the killed process, and those that begin later.
 func (h *hall) open(t *testing.T) {
 	t.Helper()
 	h.leave()

@@ -21,10 +21,10 @@ import (
 // hookStory is a turn whose hooks are all at one phase.
 type hookStory struct {
 	Phase string `json:"phase"`
-	// Blocking is the kind of the one hook that blocks the turn. If it is empty, the
-	// hooks are those that can be inside at the same time.
+	// Blocking is the kind of the only hook, which blocks the turn. If it is empty, the
+	// story has all hooks that can run at the same time.
 	Blocking hook.HandlerKind `json:"blocking,omitempty"`
-	// URL is the address of webhooks.
+	// URL is the address of the webhooks.
 	URL string `json:"url"`
 }
 
@@ -33,13 +33,13 @@ type storyHook struct {
 	id        string
 	kind      hook.HandlerKind
 	execution hook.Execution
-	options   []string // lines of its file
+	options   []string // lines for the hook in the hooks file
 }
 
 // outsideKinds are the kinds of handlers that leave the process.
 var outsideKinds = []hook.HandlerKind{hook.HandlerCommand, hook.HandlerWorker, hook.HandlerWebhook}
 
-// hooks are the hooks of the story.
+// hooks returns the hooks of the story.
 func (s hookStory) hooks() (all []storyHook) {
 	add := func(kind hook.HandlerKind, execution hook.Execution, name string, options ...string) {
 		all = append(all, storyHook{string(kind) + "-" + name, kind, execution, append(options, "timeout: 10m")})
@@ -57,9 +57,10 @@ func (s hookStory) hooks() (all []storyHook) {
 		add(kind, hook.Deadline, "deadline", "execution: deadline")
 	}
 	if phase.Info().Kind == hook.Gate {
-		return all // a gate waits
+		return all // a gate must be waited for, so it has no detached hooks
 	}
-	// They must not block the others if they come first.
+	// The negative priorities start these hooks first, so that they do not wait for the
+	// others.
 	for _, kind := range append([]hook.HandlerKind{hook.HandlerGo}, outsideKinds...) {
 		add(kind, hook.FireAndRecord, "fired", "execution: fire_and_record", "priority: -1")
 		add(kind, hook.Background, "background", "execution: background", "priority: -2", "idempotent: true", "retry: {attempts: 3, delay: 1ms}")
@@ -67,8 +68,8 @@ func (s hookStory) hooks() (all []storyHook) {
 	return all
 }
 
-// The programs of command and worker hooks: they report that they are inside and wait
-// for a line.
+// These are the programs of command and worker hooks. They report that they have begun, and
+// wait for a line.
 const (
 	commandHook = "echo \"$1\" > inside\nread -r line < gate\n"
 	workerHook  = `while read -r call; do
@@ -90,14 +91,14 @@ done
 
 // The files of a story.
 const (
-	insideFile  = "inside" // a pipe with the ids of the hooks that are inside
-	gateFile    = "gate"   // a pipe with a line for each hook that may leave
+	insideFile  = "inside" // a pipe with the ids of the hooks that have begun
+	gateFile    = "gate"   // a pipe with one line for each hook that may return
 	hooksFile   = "hooks.yaml"
 	commandFile = "command.sh"
 	workerFile  = "worker.sh"
 )
 
-// write writes the files of the hooks.
+// write writes the hooks file and the programs of its hooks.
 func (s hookStory) write(dir string) error {
 	var text strings.Builder
 	for _, h := range s.hooks() {
@@ -121,7 +122,7 @@ func (s hookStory) write(dir string) error {
 	)
 }
 
-// goHooks are the hooks in Go.
+// goHooks returns the hooks that are Go functions.
 func (s hookStory) goHooks(handle func(ctx context.Context, id string) error) ([]hook.Subscription, error) {
 	phase, err := phasejson.New(s.Phase)
 	if err != nil {
@@ -200,7 +201,7 @@ func (s hookStory) cast(dir string, store belay.Store, handle func(ctx context.C
 // content is a person who approves everything.
 type content struct{}
 
-// Approve says yes.
+// Approve approves the call.
 func (content) Approve(context.Context, belay.Question) (belay.Decision, error) {
 	return belay.Decision{Allow: true, By: "ann"}, nil
 }
@@ -215,11 +216,12 @@ func (helper) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, err
 	}
 }
 
-// hookModel answers from the transcript alone. First it makes a call that leads to the
-// phase of the story. When it sees a result, or a summary, it ends the turn.
+// hookModel gives an answer that depends only on the transcript. First it makes a call that
+// leads to the phase of the story. When the transcript has a result or a summary, it ends
+// the turn.
 type hookModel struct{ story hookStory }
 
-// errModel ends a turn.
+// errModel is an error that ends a turn.
 var errModel = errors.New("the model refuses")
 
 // Stream implements belay.Model.
@@ -245,13 +247,13 @@ func (m hookModel) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay
 		case strings.HasPrefix(phase, "subagent."):
 			answer.Parts[0].Call = &belay.CallPart{ID: "a", Tool: "invoke_subagent", Input: []byte(`{"name":"helper","prompt":"Help."}`)}
 		case strings.HasSuffix(phase, "_compaction"):
-			answer.Usage = belay.Usage{In: 900} // of a window of 1000
+			answer.Usage = belay.Usage{In: 900} // the window has 1000 tokens
 		}
 		yield(belay.Chunk{Response: answer}, nil)
 	}
 }
 
-// take runs or resumes the turn, and closes the session.
+// take runs or resumes the turn and closes the session.
 func (s *stage) take(ctx context.Context) error {
 	session := s.Session(session)
 	turn, err := belay.Await(session.Resume(ctx))
@@ -267,7 +269,7 @@ func (s *stage) take(ctx context.Context) error {
 	return nil
 }
 
-// playHooks is the process to kill: it runs the turn, and its hooks in Go do not
+// playHooks is the process that is killed. It runs the turn, and its hooks in Go never
 // return.
 func playHooks(ctx context.Context, open Open, dir, story string) error {
 	var s hookStory
@@ -286,15 +288,15 @@ func playHooks(ctx context.Context, open Open, dir, story string) error {
 		if err != nil {
 			return fmt.Errorf("hook %s: %w", id, err)
 		}
-		select {} // until the process is killed
+		select {} // wait until the process is killed
 	})
 	if err != nil {
 		return err
 	}
-	go func() { _ = stage.Hooks().Work(ctx) }() // until the process is killed
+	go func() { _ = stage.Hooks().Work(ctx) }() // runs until the process is killed
 	if err := stage.take(ctx); err != nil {
 		return err
 	}
-	<-ctx.Done() // background hooks are still inside
+	<-ctx.Done() // background hooks are still running
 	return context.Cause(ctx)
 }

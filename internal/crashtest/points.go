@@ -12,23 +12,23 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// tripwire counts the points that a process passes, prints them to standard
-// output, and kills the process at one of them.
+// tripwire counts the points that a process passes, prints them to standard output, and
+// kills the process at one of them.
 type tripwire struct {
-	kill string // the point to kill it at
+	kill string // the point at which to kill the process
 
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-// line is a line of a child's standard output. The lines before the kill are
-// all that is known about the child, and count as acknowledged.
+// line is a line of a child's standard output. The parent knows only these lines about the
+// child. Everything in the lines before the kill counts as acknowledged.
 type line struct {
 	Point    string           `json:"point,omitempty"`
 	Messages []*belay.Message `json:"messages,omitempty"`
 	Runs     []hook.Run       `json:"runs,omitempty"`
 
-	// The lines of the stories about approvals.
+	// Only the stories about approvals use the fields below.
 
 	Ready   bool            `json:"ready,omitempty"`
 	Asked   *belay.Approval `json:"asked,omitempty"`
@@ -46,7 +46,7 @@ func say(l line) {
 	}
 }
 
-// pass is called at a point. Points of one name are numbered.
+// pass marks a point. Points with the same name are numbered.
 func (w *tripwire) pass(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,13 +58,13 @@ func (w *tripwire) pass(name string) {
 	}
 }
 
-// store is a store whose writes are points.
+// store is a store with points before and after each write.
 type store struct {
 	belay.JournalStore
 	wire *tripwire
 }
 
-// Open is a write: it holds the session.
+// Open is a write, because it holds the session.
 func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
 	s.wire.pass("before a hold")
 	stored, err := s.JournalStore.Open(ctx, id)
@@ -72,7 +72,7 @@ func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
 	return stored, err
 }
 
-// Release is another.
+// Release is a write, because it ends the hold.
 func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	s.wire.pass("before a release")
 	err := s.JournalStore.Release(ctx, id, epoch)
@@ -80,7 +80,7 @@ func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	return err
 }
 
-// Decide is a write of a person.
+// Decide is the write of a person's decision.
 func (s *store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	s.wire.pass("before a decision")
 	a, err := s.JournalStore.Decide(ctx, d)
@@ -88,7 +88,7 @@ func (s *store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 	return a, err
 }
 
-// Commit prints what was acknowledged.
+// Commit prints the messages and records after the store has acknowledged them.
 func (s *store) Commit(ctx context.Context, c *belay.Commit) error {
 	s.wire.pass("before a commit")
 	err := s.JournalStore.Commit(ctx, c)
@@ -112,7 +112,7 @@ type journal struct {
 	wire *tripwire
 }
 
-// Append prints what was acknowledged.
+// Append prints the records after the journal has acknowledged them.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	if len(runs) == 0 {
 		return j.Journal.Append(ctx, runs)
@@ -126,7 +126,7 @@ func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	return err
 }
 
-// durableQueue is what a store must have for background work.
+// durableQueue has the interfaces that a store's queue needs for background work.
 type durableQueue interface {
 	hook.WorkQueue
 	hook.StatQueue
@@ -138,12 +138,12 @@ type queue struct {
 	wire *tripwire
 }
 
-// Enqueue prints what was acknowledged.
+// Enqueue prints the record after the queue has acknowledged it.
 func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	return q.queued(asked, func() error { return q.durableQueue.Enqueue(ctx, asked, jobs) })
 }
 
-// EnqueueInput prints what was acknowledged.
+// EnqueueInput prints the record after the queue has acknowledged it.
 func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
 	return q.queued(asked, func() error { return q.durableQueue.EnqueueInput(ctx, asked, job, input) })
 }
@@ -158,7 +158,7 @@ func (q *queue) queued(asked hook.Run, enqueue func() error) error {
 	return err
 }
 
-// Work puts points around each attempt.
+// Work adds a point before and after each attempt.
 func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	return q.durableQueue.Work(ctx, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		q.wire.pass("before an attempt at " + nameOf(job))

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/crashtest"
 )
 
-// The process that resumes may end too.
+// In this test, the process that resumes is killed too.
 //
 // SPEC L-01, J-03, J-04, J-05
 func TestSoakSQLiteTwice(t *testing.T) {

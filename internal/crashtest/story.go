@@ -16,8 +16,7 @@ import (
 
 const session = "story"
 
-// effects is the file with the effects: one line for each, written in one
-// call.
+// effect appends a line to the file "effects". A line is written in one call.
 func effect(dir, what string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the directory is the test's own
 	if err != nil {
@@ -27,8 +26,8 @@ func effect(dir, what string) error {
 	return errors.Join(err, f.Close())
 }
 
-// model answers from the transcript alone: every process gets the same answer
-// for a step.
+// model gives an answer that depends only on the transcript, so that every process gets the
+// same answer for a step.
 type model []belay.Response
 
 var script = model{
@@ -98,7 +97,7 @@ func cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 				return belay.Note{}, err
 			}
 			wire.pass("after " + name)
-			if name == "learn" { // work that schedules more work
+			if name == "learn" { // this work schedules more work
 				return belay.Note{Jobs: []hook.Job{{Handler: "recall", Reference: in.Turn(), Key: "recall/" + in.Turn()}}}, nil
 			}
 			return belay.Note{}, nil

@@ -4,5 +4,6 @@ package growthtest
 
 import "time"
 
-// now returns the time of day. Processor time is measured differently on each of these systems.
+// now returns the time of day, because these systems have no common way to read the
+// processor time.
 func now() time.Duration { return time.Duration(time.Now().UnixNano()) }

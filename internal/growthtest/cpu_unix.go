@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// now returns the processor time that this process has used. Other processes do not count.
+// now returns the processor time that this process has used.
 func now() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

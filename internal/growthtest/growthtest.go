@@ -8,21 +8,23 @@ import (
 
 const (
 	// limit is the maximum factor for four times the input. Linear work takes 4 times as
-	// long, quadratic work 16 times; the limit leaves room for caches and a busy machine.
+	// long, quadratic work 16 times. The limit leaves room for caches and a busy machine.
 	limit = 9
-	// floor is the shortest time that counts, in seconds: shorter times measure the
-	// machine, not the work.
+	// floor is the shortest time that counts, in seconds. Shorter times depend more on the
+	// machine than on the work.
 	floor = 0.04
-	// rounds is how often a measurement is repeated before it counts as a failure. The shortest
-	// time of each size is compared, because other load only makes the work take longer.
+	// rounds is how often a measurement is repeated before it counts as a failure. Linear
+	// compares the shortest time of each size, because other load only makes the work
+	// slower.
 	rounds = 3
 )
 
 // Linear fails the test if work on 4n items takes far more than four times as long as work
-// on n items. It compares processor times of this process and asserts no absolute time.
-// The test must not run in parallel with others. Prepare makes the input of a size, and
-// returns the work on it. N should be so large that quadratic work on n items would take 50
-// milliseconds or more.
+// on n items. It compares processor times of this process and checks no absolute time. The
+// test must not run in parallel with others.
+//
+// prepare makes an input of the given size, and returns the work on that input. Choose n so
+// large that quadratic work on n items would take at least 50 milliseconds.
 func Linear(t testing.TB, n int, prepare func(n int) (work func())) {
 	t.Helper()
 	small, large := math.Inf(1), math.Inf(1)

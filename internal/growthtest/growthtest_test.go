@@ -15,7 +15,7 @@ type verdict struct {
 func (v *verdict) Helper()               {}
 func (v *verdict) Errorf(string, ...any) { v.failed = true }
 
-var sink int // keeps the compiler from leaving the loops out
+var sink int // prevents the compiler from removing the loops
 
 func TestLinear(t *testing.T) { //nolint:paralleltest // it measures
 	for rule, test := range map[string]struct {

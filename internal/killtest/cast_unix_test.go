@@ -21,23 +21,23 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The tools. Only look may run twice.
+// These are the tools. Only look is idempotent.
 const (
 	toolSend = "send"
 	toolLook = "look"
-	toolSlow = "slow" // takes so long that the results of its siblings must not wait for it
+	toolSlow = "slow" // takes so long that finished results of other calls must be stored before it ends
 )
 
-// taskOf returns the message of a session's turn. Its name alone determines what
-// happens.
+// taskOf returns the message of a turn. The message alone determines what happens in the
+// turn.
 func taskOf(session string, number int) string { return fmt.Sprintf("%s-t%d", session, number) }
 
-// callOf is the id of a call: the task, the step, the place in the step, the tool.
+// callOf returns the id of a call: the task, the step, the index in the step and the tool.
 func callOf(task string, step, place int, tool string) string {
 	return fmt.Sprintf("%s-%d-%d-%s", task, step, place, tool)
 }
 
-// origin is the task and the step that the id of a call names.
+// origin returns the task and the step in the id of a call.
 func origin(call string) (task string, step int) {
 	words := strings.Split(call, "-")
 	if len(words) != 5 {
@@ -54,8 +54,8 @@ func chance(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
 
-// plan returns which tools are called in which step of a task, counted from 1; after the
-// last step the model ends the turn. Most tasks have a slow call with fast ones beside it.
+// plan returns the tools that a task calls in each step. After the last step the model ends
+// the turn. Most tasks have a slow call together with fast ones.
 func plan(task string) [][]string {
 	r := chance(task)
 	steps := make([][]string, 1+r.IntN(2))
@@ -70,11 +70,11 @@ func plan(task string) [][]string {
 	return steps
 }
 
-// model answers from the transcript alone: every process gets the same answer for a
-// step.
+// model gives an answer that depends only on the transcript, so that every process gets the
+// same answer for a step.
 type model struct{ *part }
 
-// usage is what each response costs.
+// usage is the usage of each response.
 var usage = belay.Usage{In: 10, Out: 5}
 
 func (model) Info() belay.ModelInfo { return belay.ModelInfo{Name: "kill"} }
@@ -107,7 +107,7 @@ func (m model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// pause waits for some milliseconds, depending on a name.
+// pause waits for less than most milliseconds. The name determines how long.
 func pause(ctx context.Context, most int, name string) error {
 	timer := time.NewTimer(time.Duration(chance(name).IntN(most)) * time.Millisecond)
 	defer timer.Stop()
@@ -119,10 +119,10 @@ func pause(ctx context.Context, most int, name string) error {
 	}
 }
 
-// resultOf is what a call returns.
+// resultOf returns the result of a call.
 func resultOf(call string) string { return "result of " + call }
 
-// tool records that it began and that it ended.
+// tool returns a tool that records its beginning and its end in the log.
 func (p *part) tool(name string, least time.Duration) belay.Tool {
 	traits := &belay.ToolTraits{Idempotent: name == toolLook}
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -136,7 +136,7 @@ func (p *part) tool(name string, least time.Duration) belay.Tool {
 	}, traits)
 }
 
-// agent makes the agent, with the hooks of the file.
+// agent makes the agent and loads the hooks of the file.
 func (p *part) agent(store belay.Store) (*belay.Agent, *declare.Set, error) {
 	agent, err := belay.New(model{p}, &belay.Options{
 		Store: store, Tools: []belay.Tool{p.tool(toolSend, 0), p.tool(toolLook, 0), p.tool(toolSlow, 500*time.Millisecond)},
@@ -156,8 +156,7 @@ func (p *part) agent(store belay.Store) (*belay.Agent, *declare.Set, error) {
 	return agent, set, err
 }
 
-// declaredHook is a hook of the file: its kind, its phase, and whether the turn waits for
-// it.
+// declaredHook is a hook of the hooks file.
 type declaredHook struct {
 	id, phase string
 	kind      hook.HandlerKind
@@ -165,15 +164,15 @@ type declaredHook struct {
 	takes     time.Duration
 }
 
-// Hooks that the checks look at. The turn waits for all of them.
+// The checks use these hooks. The turn waits for all of them.
 const (
-	gate     = "command-gate"     // judges calls: their response is paid for
-	stop     = "webhook-stop"     // judges the last response
-	observer = "webhook-deadline" // is between a response and its calls
-	post     = "webhook-post"     // is between a tool and its result
+	gate     = "command-gate"     // checks calls; the response with the calls is already paid for
+	stop     = "webhook-stop"     // checks the last response
+	observer = "webhook-deadline" // runs after a response and before its calls
+	post     = "webhook-post"     // runs after a tool and before its result is used
 )
 
-// hooks are of all kinds and executions.
+// hooks has hooks of all kinds and executions.
 var hooks = []declaredHook{
 	{"command-prompt", belay.UserPromptSubmit.Name(), hook.HandlerCommand, hook.Blocking, 20 * time.Millisecond},
 	{"worker-ask", belay.ModelPre.Name(), hook.HandlerWorker, hook.Blocking, 20 * time.Millisecond},
@@ -187,7 +186,7 @@ var hooks = []declaredHook{
 	{"command-job", belay.TurnPostTurn.Name(), hook.HandlerCommand, hook.Background, 60 * time.Millisecond},
 }
 
-// script records that it began and that it ended, with its input.
+// script is a command hook. It records its beginning and its end, with its input.
 const script = `#!/bin/sh
 read -r envelope
 printf '{"kind":"hook_begin","hook":"%s","envelope":%s}\n' "$1" "$envelope" >> "$2" && sync "$2"
@@ -195,7 +194,7 @@ sleep "$3"
 printf '{"kind":"hook_end","hook":"%s","envelope":%s}\n' "$1" "$envelope" >> "$2" && sync "$2"
 `
 
-// declare writes the file of hooks.
+// declare writes the hooks file.
 func (p *part) declare() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -208,7 +207,7 @@ func (p *part) declare() error {
 	type object = map[string]any
 	var list []object
 	for _, h := range hooks {
-		// A timeout is no part of the story: on a busy machine all may be late.
+		// The timeout is long, because on a busy machine every hook may be late.
 		o := object{"id": h.id, "phase": h.phase, "execution": h.execution.String(), "timeout": "30s"}
 		switch h.kind {
 		case hook.HandlerWorker:
@@ -233,7 +232,7 @@ func (p *part) declare() error {
 	return err
 }
 
-// answer is what a hook does that the tests have in Go.
+// answer runs a worker hook or a webhook: it records the beginning and the end.
 func (p *part) answer(h declaredHook, e *worker.Envelope) error {
 	if err := note(p.log(), &entry{Kind: logHookBegin, Hook: h.id, Envelope: e}); err != nil {
 		return err
@@ -242,7 +241,7 @@ func (p *part) answer(h declaredHook, e *worker.Envelope) error {
 	return note(p.log(), &entry{Kind: logHookEnd, Hook: h.id, Envelope: e})
 }
 
-// answerHooks is the worker's side of the hooks that have one.
+// answerHooks runs the worker process of the worker hooks.
 func (p *part) answerHooks() error {
 	at := func(phase, session, turn string, step int, call string) error {
 		for _, h := range hooks {

@@ -13,13 +13,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// invariant is a rule that must hold whenever and however often a process is killed.
+// invariant is a rule that must hold, whenever and however often a process is killed.
 type invariant struct {
 	name  string
-	holds func(w *world) []string // what breaks it
+	holds func(w *world) []string // returns the violations
 }
 
-// invariants are all that is checked. Each is a subtest of its own.
+// invariants are all rules that are checked. Each is a subtest.
 var invariants = []invariant{
 	{"turns end", (*world).turnsEnd},
 	{"no acknowledged message is lost", (*world).messagesStay},
@@ -34,11 +34,10 @@ var invariants = []invariant{
 	{"every response that is stored is counted in the usage", (*world).usageAdds},
 }
 
-// interruption is the beginning of the result of a call whose process was
-// killed.
+// interruption is the beginning of the result of a call whose process was killed.
 const interruption = "The process ended before this call was answered"
 
-// check reads the store by SQL and compares it with the log.
+// check reads the store with SQL and compares it with the log.
 func (l *lane) check(t *testing.T) {
 	t.Helper()
 	w := l.look(t)
@@ -54,7 +53,8 @@ func (l *lane) check(t *testing.T) {
 	}
 }
 
-// turnsEnd: at the end no turn is open, and each ended normally.
+// turnsEnd checks that at the end no turn is open, and that the last turn of each session
+// ended normally.
 func (w *world) turnsEnd() (broken []string) {
 	if len(w.sessions) == 0 {
 		broken = append(broken, "there is no session")
@@ -67,8 +67,8 @@ func (w *world) turnsEnd() (broken []string) {
 	return broken
 }
 
-// messagesStay: a submitted message is in its session once. A response, or the end of a turn,
-// that a reader saw is stored.
+// messagesStay checks that each submitted message is in its session once. If a reader saw a
+// response or the end of a turn, it must be stored.
 func (w *world) messagesStay() (broken []string) {
 	said, final := make(map[string]int), make(map[string]int)
 	for _, messages := range w.messages {
@@ -102,7 +102,8 @@ func (w *world) messagesStay() (broken []string) {
 	return broken
 }
 
-// callsAnswered: each call is done, and the next message has one result for it, the stored one.
+// callsAnswered checks that each call is done, and that the next message has exactly one
+// result for it, which is the stored one.
 func (w *world) callsAnswered() (broken []string) {
 	for id, messages := range w.messages {
 		for i, m := range messages {
@@ -131,7 +132,8 @@ func (w *world) callsAnswered() (broken []string) {
 	return broken
 }
 
-// runsOnce: no tool that is not idempotent began twice, and every call with a result did begin.
+// runsOnce checks that no tool began twice, unless it is idempotent, and that every call
+// with a result did begin.
 func (w *world) runsOnce() (broken []string) {
 	began := make(map[string]int)
 	for _, e := range w.log {
@@ -152,13 +154,12 @@ func (w *world) runsOnce() (broken []string) {
 	return broken
 }
 
-// enough is how many ticks a life must have had after a result to have stored it. They
-// take 10 ms each at least, and the time of a write to the disk. The promise is 50 ms
-// and a commit.
+// enough is the number of ticks after which a finished result must be stored. A tick takes
+// at least 10 ms, and the time of a write to the disk. The promise is 50 ms and a commit.
 const enough = 15
 
-// resultsKept: the result of a tool that tool.post has seen is stored, if the process lived long enough
-// after that.
+// resultsKept checks that a result that tool.post has seen is stored, if the process lived
+// long enough after that.
 func (w *world) resultsKept() (broken []string) {
 	for i, e := range w.log {
 		if e.Kind != logToolEnd {
@@ -185,8 +186,9 @@ func (w *world) resultsKept() (broken []string) {
 	return broken
 }
 
-// toldExactly: the model gets no message that a call may have run if its process was killed while the
-// turn waited for model.post, which comes before all calls.
+// toldExactly checks that no result says that a call may have run if the call certainly
+// never began. This is certain if the process was killed in model.post, which runs before
+// all calls.
 func (w *world) toldExactly() (broken []string) {
 	for _, messages := range w.messages {
 		for _, m := range messages {
@@ -200,8 +202,8 @@ func (w *world) toldExactly() (broken []string) {
 	return broken
 }
 
-// neverBegan reports whether it is certain that a call never began: no tool says so, and the one
-// process that could have run it was killed in model.post.
+// neverBegan reports whether a call certainly never began: the log has no start of its
+// tool, and the only process that could have run the call was killed in model.post.
 func (w *world) neverBegan(m *belay.Message, id string) bool {
 	task, step := origin(id)
 	asked, killed, seen := 0, 0, false
@@ -215,20 +217,21 @@ func (w *world) neverBegan(m *belay.Message, id string) bool {
 			killed++
 		case e.Kind == logHookEnd && e.Hook == observer && e.Envelope.Turn == m.Turn && e.Envelope.Step == m.Step && killed == 0:
 			seen = true
-		case e.Kind == logHookBegin && e.Hook == post && e.callID() == id: // it has its result
+		case e.Kind == logHookBegin && e.Hook == post && e.callID() == id: // the call has its result, so it began
 			return asked > 0 && killed == 1 && !seen
 		}
 	}
 	return false
 }
 
-// place is where a hook ran.
+// place says which hook ran, in which turn and step.
 type place struct {
 	hook, turn string
 	step       int
 }
 
-// hooksRecorded: there are at least as many records of an outside hook as times that it began.
+// hooksRecorded checks that each hook outside the process has at least as many records as
+// starts in the log.
 func (w *world) hooksRecorded() (broken []string) {
 	began, known := make(map[place]int), make(map[place]int)
 	for _, e := range w.log {
@@ -241,7 +244,7 @@ func (w *world) hooksRecorded() (broken []string) {
 		background[h.id] = h.execution == hook.Background
 	}
 	for _, r := range w.runs {
-		if !background[r.hook] || r.job != "" { // the other records of background work say that it was queued
+		if !background[r.hook] || r.job != "" { // other records of background work only say that it was queued
 			known[place{r.hook, r.turn, r.step}]++
 		}
 	}
@@ -253,7 +256,7 @@ func (w *world) hooksRecorded() (broken []string) {
 	return broken
 }
 
-// recordsFinal: every record is in a final state.
+// recordsFinal checks that every record is in a final state.
 func (w *world) recordsFinal() (broken []string) {
 	for _, r := range w.runs {
 		if r.state == hook.Started.String() {
@@ -263,7 +266,7 @@ func (w *world) recordsFinal() (broken []string) {
 	return broken
 }
 
-// jobsOnce: idempotent background work has succeeded, once for each turn.
+// jobsOnce checks that idempotent background work succeeded once for each turn.
 func (w *world) jobsOnce() (broken []string) {
 	queued, done := make(map[string]int), make(map[string]int)
 	for _, r := range w.runs {
@@ -283,8 +286,8 @@ func (w *world) jobsOnce() (broken []string) {
 	return broken
 }
 
-// paidOnce: a response is not requested again once a slow gate has begun to check it, nor twice by
-// one process.
+// paidOnce checks that a response is not requested again after a slow gate has begun to
+// check it, and that one process does not request a response twice.
 func (w *world) paidOnce() (broken []string) {
 	type answer struct {
 		task string
@@ -314,8 +317,8 @@ func (w *world) paidOnce() (broken []string) {
 	return broken
 }
 
-// usageAdds: the usage of a session is at least that of its responses, and at most that of all
-// requests.
+// usageAdds checks that the usage of a session is at least the usage of its responses, and
+// at most the usage of all requests.
 func (w *world) usageAdds() (broken []string) {
 	asked := make(map[string]int)
 	for _, e := range w.log {
@@ -338,10 +341,11 @@ func (w *world) usageAdds() (broken []string) {
 	return broken
 }
 
-// callID is the call that a hook was asked about.
+// callID returns the id of the call in the hook's input.
 func (e *entry) callID() string { return e.input().ID }
 
-// endText is the response that turn.stop was asked about, in the form of a call's id.
+// endText returns the response in the input of turn.stop, in the form of a call's id, or
+// "".
 func (e *entry) endText() string {
 	if text, ok := strings.CutPrefix(e.input().Text, "done "); ok && e.Envelope.Phase == belay.TurnStop.Name() {
 		return text + "-0-end"
@@ -349,7 +353,7 @@ func (e *entry) endText() string {
 	return ""
 }
 
-// hookInput are the parts of a phase's input that the checks look at.
+// hookInput has the fields of a phase's input that the checks use.
 type hookInput struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`

@@ -24,31 +24,33 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// The tests start their own binary again. The environment says what it does then.
+// childPart is an environment variable. The tests start their own binary again, and the
+// variable says what it does then.
 const childPart = "BELAY_KILL_TEST"
 
-// What a child does.
+// These are the roles of a child.
 const (
-	roleRun    = "run"    // takes the turns of one session, as `belay run` and `belay resume` do
-	roleServe  = "serve"  // takes the turns that were submitted, as `belay worker` does
-	roleAnswer = "answer" // is a worker that answers for hooks
+	roleRun    = "run"    // runs the turns of one session, as `belay run` and `belay resume` do
+	roleServe  = "serve"  // runs the submitted turns, as `belay worker` does
+	roleAnswer = "answer" // is a worker process for hooks
 )
 
 // part is the task of a child.
 type part struct {
 	Role string `json:"role"`
-	// Dir holds the log of effects, the hooks, and the store unless DSN names one.
+	// Dir holds the log of effects and the hooks. It also holds the store, unless DSN is
+	// set.
 	Dir  string `json:"dir"`
 	DSN  string `json:"dsn,omitempty"`
 	Life int    `json:"life,omitempty"`
-	// Webhooks is the address where webhooks are answered.
+	// Webhooks is the address of the server for webhooks.
 	Webhooks string `json:"webhooks,omitempty"`
 }
 
 func (p *part) log() string  { return filepath.Join(p.Dir, "effects.log") }
 func (p *part) stop() string { return filepath.Join(p.Dir, "stop") }
 
-// note writes to the log of effects. A child that cannot do that is no use.
+// note writes to the log of effects. It ends the child if the log cannot be written.
 func (p *part) note(e entry) {
 	e.Life = p.Life
 	if err := note(p.log(), &e); err != nil {
@@ -77,7 +79,7 @@ func play(text string) error {
 	if p.Role == roleAnswer {
 		return p.answerHooks()
 	}
-	go func() { // a child does not outlive the test
+	go func() { // ends the child when the test ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
@@ -92,14 +94,14 @@ func play(text string) error {
 		return err
 	}
 	ticking, stopTicking := context.WithCancel(ctx)
-	go p.tick(ticking) // until the turns are over
+	go p.tick(ticking) // runs until the turns are over
 	if p.Role == roleServe {
 		err = p.serve(ctx, store, agent)
 	} else {
 		err = p.run(ctx, store, agent)
 	}
 	stopTicking()
-	// Close waits for the hooks that nobody waits for.
+	// Close waits for the detached hooks.
 	return errors.Join(err, agent.Close(context.Background()), set.Close(), store.Close())
 }
 
@@ -109,7 +111,7 @@ type store interface {
 	Close() error
 }
 
-// open opens the store: a database, or a file.
+// open opens the store: PostgreSQL if DSN is set, otherwise a SQLite file.
 func (p *part) open(ctx context.Context) (store, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	if p.DSN == "" {
@@ -118,15 +120,15 @@ func (p *part) open(ctx context.Context) (store, error) {
 	return postgres.Open(ctx, p.DSN, &postgres.Options{Takeover: takeover, JobPoll: 20 * time.Millisecond, TurnPoll: 200 * time.Millisecond, MaxConns: 6, Logger: log})
 }
 
-// tickTime is how long a tick takes at least.
+// tickTime is the minimum time of a tick.
 const tickTime = 10 * time.Millisecond
 
-// takeover is the takeover time of workers on PostgreSQL.
+// takeover is the time after which workers on PostgreSQL take over turns of a dead process.
 const takeover = 1500 * time.Millisecond
 
-// tick writes a line to the disk again and again, and a byte to standard output. Ticks
-// measure how much time a life had: on a busy machine, or a slow disk, they come as late as
-// everything else.
+// tick repeatedly writes a line to the log on disk and a byte to standard output. Ticks
+// measure how much a process could do: on a busy machine or a slow disk, ticks are as late
+// as everything else.
 func (p *part) tick(ctx context.Context) {
 	often := time.NewTicker(tickTime)
 	defer often.Stop()
@@ -143,15 +145,15 @@ func (p *part) tick(ctx context.Context) {
 	}
 }
 
-// theSession is the session of a child that runs one.
+// theSession is the session of a child with the role run.
 const theSession = "s0"
 
-// run runs one turn after the other until the file "stop" exists. A turn that an
-// earlier process left open comes first.
+// run first resumes a turn that an earlier process left open. Then it runs one turn after
+// the other until the file "stop" exists.
 func (p *part) run(ctx context.Context, store store, agent *belay.Agent) error {
 	jobs, stopJobs := context.WithCancel(ctx)
 	worked := make(chan error, 1)
-	go func() { worked <- agent.Hooks().Work(jobs) }() // until the turns are over
+	go func() { worked <- agent.Hooks().Work(jobs) }() // runs until the turns are over
 	s := agent.Session(theSession)
 	err := p.follow(s.Resume(ctx))
 	if errors.Is(err, belay.ErrNoTurn) {
@@ -178,7 +180,7 @@ func (p *part) run(ctx context.Context, store store, agent *belay.Agent) error {
 	return errors.Join(err, <-worked)
 }
 
-// follow reads the stream of a turn and notes what it has seen.
+// follow reads the stream of a turn and notes the responses and the end.
 func (p *part) follow(stream func(func(belay.Event, error) bool)) error {
 	for e, err := range stream {
 		switch {
@@ -195,7 +197,7 @@ func (p *part) follow(stream func(func(belay.Event, error) bool)) error {
 	return nil
 }
 
-// awaitJobs returns when no background work is left.
+// awaitJobs waits until no background work is left.
 func awaitJobs(ctx context.Context, s store) error {
 	often := time.NewTicker(10 * time.Millisecond)
 	defer often.Stop()
@@ -212,7 +214,7 @@ func awaitJobs(ctx context.Context, s store) error {
 	}
 }
 
-// serve takes turns until SIGTERM.
+// serve runs turns until SIGTERM.
 func (p *part) serve(ctx context.Context, store store, agent *belay.Agent) error {
 	w, err := engine.New(store, engine.Of(agent), &engine.Options{Turns: 3, Told: func(taken engine.Taken) {
 		switch {

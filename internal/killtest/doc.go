@@ -1,13 +1,14 @@
-// Package killtest holds the tests that kill real processes at random instants.
+// Package killtest contains tests that kill real processes at random times.
 //
-// A process that runs turns, like `belay run` or `belay worker`, is killed with SIGKILL
-// and started again, many times. Nothing inside it knows when. Tools, hooks and the
-// model write their actions to a log that survives every kill. At the end that log is
-// compared with what the store holds, by SQL: see check_unix_test.go for the list of
-// what must hold.
+// A process that runs turns, like `belay run` or `belay worker`, is killed with SIGKILL and
+// started again, many times. Nothing inside the process knows when. Tools, hooks and the
+// model write their actions to a log that survives every kill. At the end, the tests
+// compare the log with the store, which they read with SQL. The list of rules is in
+// check_unix_test.go.
 //
 // Package crashtest kills at known points, one at a time. This package kills at random
-// points, to find points that were overlooked.
+// points, to find points that we overlooked.
 //
-// The instants come from a seed, which every run prints. BELAY_KILL_SEED=N repeats one.
+// The random times come from a seed, which every run prints. Set BELAY_KILL_SEED=N to
+// repeat a run.
 package killtest

@@ -13,11 +13,11 @@ import (
 	"github.com/belay-run/belay/declare/worker"
 )
 
-// What the log of effects tells.
+// These are the kinds of entries in the log of effects.
 const (
 	logSubmitted = "submitted"  // a message was accepted
-	logTick      = "tick"       // a life had time for another small write to the disk
-	logKilled    = "killed"     // a life is over
+	logTick      = "tick"       // the process had time for another small write to the disk
+	logKilled    = "killed"     // the process was killed
 	logAsked     = "asked"      // the model got a request
 	logResponse  = "response"   // a reader of the stream saw a response that is stored
 	logEnded     = "ended"      // a reader of the stream saw the end of a turn
@@ -30,21 +30,22 @@ const (
 // entry is a line of the log.
 type entry struct {
 	Kind string `json:"kind"`
-	// Life is the number of the process that wrote it, if it is one that is killed.
+	// Life is the number of the process that wrote the entry. It is 0 for a process that is
+	// not killed.
 	Life    int    `json:"life,omitempty"`
 	Session string `json:"session,omitempty"`
-	// Task is what the user said, and Step the number of the model's response to it.
+	// Task is the user's message. Step is the number of the model's response to it.
 	Task string `json:"task,omitempty"`
 	Step int    `json:"step,omitempty"`
 	Seq  int64  `json:"seq,omitempty"`
 	Call string `json:"call,omitempty"`
 	Hook string `json:"hook,omitempty"`
-	// Envelope is what the hook was given.
+	// Envelope is the input of the hook.
 	Envelope *worker.Envelope `json:"envelope,omitempty"`
 }
 
-// note appends an entry to the log and returns when it is on the disk. Processes may
-// write at the same time: an append is one write.
+// note appends an entry to the log and returns when the entry is on the disk. Processes may
+// write at the same time, because an append is one write.
 func note(file string, e *entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

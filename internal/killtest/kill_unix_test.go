@@ -4,9 +4,8 @@ package killtest_test
 
 import "testing"
 
-// A process that runs turns is killed at random instants, and everything that
-// it had acknowledged, done and paid for is stored. The long form is
-// TestSoakKills.
+// A process that runs turns is killed at random times. Everything that it had acknowledged,
+// done and paid for must be stored. TestSoakKills is the long form.
 //
 // SPEC L-01, L-02, L-07, J-01, J-04, J-05
 func TestKills(t *testing.T) {

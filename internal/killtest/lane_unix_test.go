@@ -27,7 +27,7 @@ import (
 // patience is the timeout of a test.
 const patience = 2 * time.Minute
 
-// seed is the seed of all random choices.
+// seed returns the seed of all random choices, and prints it.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -41,17 +41,17 @@ func seed(t testing.TB) uint64 {
 	return n
 }
 
-// lane is one store, the processes that use it, and the log of what they did.
+// lane is one store, the processes that use it, and the log of their actions.
 type lane struct {
 	part
 	t     *testing.T
 	rand  *rand.Rand
 	lives atomic.Int32
 	kills int
-	sent  map[string]int // messages submitted, by session
+	sent  map[string]int // number of submitted messages by session
 }
 
-// newLane makes a lane. Its name is part of the seed.
+// newLane makes a lane. The name of the test is part of the seed.
 func newLane(t *testing.T, seed uint64, role, dsn string) *lane {
 	t.Helper()
 	l := &lane{t: t, part: part{Role: role, Dir: t.TempDir(), DSN: dsn}, sent: make(map[string]int)}
@@ -65,11 +65,11 @@ func newLane(t *testing.T, seed uint64, role, dsn string) *lane {
 	return l
 }
 
-// webhook answers for the hooks that have an address. It is in the process that is not killed.
+// webhook handles the webhooks. It runs in the test process, which is not killed.
 func (l *lane) webhook(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the caller was killed before it had told everything
+		return // the caller was killed before it had sent everything
 	}
 	var e worker.Envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -88,21 +88,21 @@ func (l *lane) webhook(w http.ResponseWriter, r *http.Request) {
 	l.t.Errorf("a webhook was called at %s", r.URL.Path)
 }
 
-// life is a process.
+// life is one process of a lane.
 type life struct {
 	*exec.Cmd
 	number int
-	ticks  chan struct{} // has a value for each tick; the first means that it takes turns
+	ticks  chan struct{} // gets a value for each tick; after the first tick the process runs turns
 	ended  chan error
 	errs   bytes.Buffer
 }
 
-// Write counts the ticks of the process, which are all it says on standard output.
+// Write counts the ticks of the process. The process writes only ticks to standard output.
 func (c *life) Write(text []byte) (int, error) {
 	for range text {
 		select {
 		case c.ticks <- struct{}{}:
-		default: // it has lived long enough
+		default: // more ticks than the test waits for
 		}
 	}
 	return len(text), nil
@@ -120,13 +120,14 @@ func (l *lane) start() *life {
 	c := &life{Cmd: exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$"), number: p.Life, ticks: make(chan struct{}, longest), ended: make(chan error, 1)}
 	c.Env = append(os.Environ(), childPart+"="+string(text))
 	c.Stdout, c.Stderr = c, &c.errs
-	// The hooks it leaves behind have its standard error: nobody waits for them.
+	// Hooks that outlive the killed process still have its standard error open. WaitDelay
+	// keeps Wait from waiting for them.
 	c.WaitDelay = 10 * time.Millisecond
 	in, err := c.StdinPipe()
 	if err := errors.Join(err, c.Start()); err != nil {
 		l.t.Fatal(err)
 	}
-	go func() { c.ended <- c.Wait() }() // ends with the process
+	go func() { c.ended <- c.Wait() }() // ends when the process ends
 	l.t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = in.Close()
@@ -134,12 +135,11 @@ func (l *lane) start() *life {
 	return c
 }
 
-// longest is the maximum number of ticks of a process. A turn takes about
-// that long.
+// longest is the maximum number of ticks before a kill. A turn takes about that long.
 const longest = 75
 
-// live lets a process live for a random time: most often some ticks, and sometimes not until the
-// first one, so that it is killed while it starts.
+// live lets a process live for a random time. Usually that is a number of ticks. Sometimes
+// it is so short that the process is killed while it starts.
 func (l *lane) live(c *life) {
 	l.t.Helper()
 	if l.rand.IntN(6) == 0 {
@@ -159,7 +159,7 @@ func (l *lane) live(c *life) {
 	l.soon(tickTime)
 }
 
-// kill kills a life.
+// kill kills a process.
 func (l *lane) kill(c *life) {
 	l.t.Helper()
 	if err := c.Process.Kill(); err != nil {
@@ -175,12 +175,12 @@ func (l *lane) kill(c *life) {
 	l.kills++
 }
 
-// soon waits for a random time.
+// soon sleeps for a random time up to most.
 func (l *lane) soon(most time.Duration) {
 	time.Sleep(time.Duration(l.rand.Int64N(int64(most))))
 }
 
-// end waits until a life has ended by itself.
+// end waits until a process ends by itself.
 func (l *lane) end(c *life) {
 	l.t.Helper()
 	select {
@@ -189,14 +189,14 @@ func (l *lane) end(c *life) {
 			l.t.Fatalf("the last life ended with %v\n%s", err, &c.errs)
 		}
 	case <-time.After(patience):
-		_ = c.Process.Signal(syscall.SIGQUIT) // it tells where it stands
+		_ = c.Process.Signal(syscall.SIGQUIT) // SIGQUIT prints the stacks of the process
 		err := <-c.ended
 		l.t.Fatalf("the turns do not end: %v\n%s", err, &c.errs)
 	}
 }
 
-// run kills a process that runs the turns of one session n times, and then lets the
-// next one finish.
+// run starts and kills a process that runs the turns of one session, the given number of
+// times. The next process may then finish.
 func (l *lane) run(kills int) {
 	l.t.Helper()
 	for range kills {
@@ -210,7 +210,8 @@ func (l *lane) run(kills int) {
 	l.end(l.start())
 }
 
-// serve kills random workers n times. Each time there are new messages.
+// serve kills random workers, the given number of times. Before each kill it submits new
+// messages.
 func (l *lane) serve(workers, sessions, kills int) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 10*patience)
@@ -226,7 +227,7 @@ func (l *lane) serve(workers, sessions, kills int) {
 	}()
 	all := make([]*life, workers)
 	for range kills {
-		for n := l.left(ctx, s); n < 2*workers+1; n++ { // more would only wait
+		for n := l.left(ctx, s); n < 2*workers+1; n++ { // more messages would only wait
 			l.submit(ctx, s, "s"+strconv.Itoa(l.rand.IntN(sessions)))
 		}
 		i := l.rand.IntN(workers)
@@ -266,7 +267,7 @@ func (l *lane) submit(ctx context.Context, s store, session string) {
 	}
 }
 
-// left counts the turns that are due or claimed, and the background work.
+// left returns the number of turns that are due or claimed, plus the background work.
 func (l *lane) left(ctx context.Context, s store) int {
 	l.t.Helper()
 	load, err := s.Load(ctx)
@@ -284,7 +285,7 @@ func (l *lane) left(ctx context.Context, s store) int {
 	return left
 }
 
-// atRest waits until nothing is left.
+// atRest waits until no work is left.
 func (l *lane) atRest(ctx context.Context, s store) {
 	l.t.Helper()
 	often := time.NewTicker(20 * time.Millisecond)

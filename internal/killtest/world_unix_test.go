@@ -15,11 +15,11 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// world is what is there when all is over.
+// world is the state after all processes have ended.
 type world struct {
 	log      []entry
 	messages map[string][]*belay.Message // by session
-	results  map[string]*belay.Result    // by call, as the model was told
+	results  map[string]*belay.Result    // by call, as the model got them
 	calls    map[string]call
 	sessions map[string]session
 	runs     []run
@@ -37,7 +37,7 @@ type run struct {
 	step, attempt          int
 }
 
-// look reads everything.
+// look reads the log and the whole store.
 func (l *lane) look(t *testing.T) *world {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.Dir, "belay.db"))
@@ -100,8 +100,8 @@ func (l *lane) look(t *testing.T) *world {
 	return w
 }
 
-// startOnce opens the store and closes it, which settles what dead processes left. On PostgreSQL a
-// process counts as dead a little later than it is.
+// startOnce opens and closes the store, which settles what dead processes left. On
+// PostgreSQL, a process counts as dead only after the takeover time.
 func (l *lane) startOnce(t *testing.T, db *sql.DB) {
 	t.Helper()
 	often := time.NewTicker(takeover / 5)
@@ -124,7 +124,7 @@ func (l *lane) startOnce(t *testing.T, db *sql.DB) {
 		select {
 		case <-often.C:
 		case <-over:
-			return // an invariant says so
+			return // an invariant reports this
 		}
 	}
 }

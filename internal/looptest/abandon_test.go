@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// keeper is a tool that parks its calls, and records which of them are abandoned.
+// keeper is a tool that parks its calls and records which calls are abandoned.
 type keeper struct {
 	belay.Tool
 
@@ -50,7 +50,7 @@ func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		how  func() error
-		want string // in an error event
+		want string // part of the text of an error event
 	}{
 		{"all is well", nil, ""},
 		{"it fails", func() error { return errors.New("the disk is full") }, "the disk is full"},
@@ -83,7 +83,7 @@ func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 			if !strings.Contains(failures, test.want) || test.want == "" && failures != "" {
 				t.Errorf("those who watch were told %q, want %q", failures, test.want)
 			}
-			say(t, s, "again") // it is usable
+			say(t, s, "again") // the session is still usable
 		})
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// richEvents counts the events of a rich turn, and those before its last text.
+// richEvents returns the number of events of a rich turn, and the index of its last text
+// event.
 func richEvents(t *testing.T) (n, before int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,9 +34,9 @@ func richEvents(t *testing.T) (n, before int) {
 }
 
 // A turn may be aborted at any event, by leaving its stream or by cancelling its context.
-// In both cases it is over when the stream is, it ended aborted, turn.post_turn fired once,
-// the transcript is well formed, the next turn works, and nothing is left running (or the
-// synctest bubble fails).
+// In both cases the turn is over when the stream ends, with the reason aborted.
+// turn.post_turn fires once, the transcript is well formed, and the next turn works. No
+// goroutine is left: otherwise the synctest bubble fails.
 //
 // SPEC L-03, L-05, T-10
 func TestAbortAtEveryEvent(t *testing.T) {
@@ -51,8 +52,8 @@ func TestAbortAtEveryEvent(t *testing.T) {
 	}
 }
 
-// abortAt aborts a rich turn at one of its events. After the last text the turn may be over
-// before it notices; then it was not aborted.
+// abortAt aborts a rich turn at one of its events. late means that the turn may end
+// normally before it sees the abort.
 func abortAt(t *testing.T, at int, late, leave bool) {
 	r := newRich(t, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -106,8 +107,8 @@ func abortAt(t *testing.T, at int, late, leave bool) {
 	}
 }
 
-// A turn can also be aborted while any of its phases runs: later phases see the
-// abort, and the end phases still fire.
+// A turn can also be aborted while one of its phases runs. Later phases see the abort, and
+// the end phases still fire.
 //
 // SPEC L-05
 func TestAbortAtEveryPhase(t *testing.T) {
@@ -115,7 +116,7 @@ func TestAbortAtEveryPhase(t *testing.T) {
 	for _, p := range everyPhase() {
 		switch p.Name() {
 		case "subagent.start", "subagent.stop", "error", "turn.post_turn", "session.end":
-			continue // they do not fire before the turn has ended
+			continue // these phases fire only after the turn has ended
 		}
 		t.Run(p.Name(), func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +132,7 @@ func TestAbortAtEveryPhase(t *testing.T) {
 				}
 				want := []string{"1 aborted"}
 				if p.Name() == "session.start" {
-					want = nil // there was no turn yet
+					want = nil // no turn had begun yet
 				}
 				if got := r.phases.ends(); !slices.Equal(got, want) {
 					t.Errorf("turn.post_turn was told %v", got)
@@ -143,8 +144,8 @@ func TestAbortAtEveryPhase(t *testing.T) {
 	}
 }
 
-// A tool that is running when the turn is aborted is cancelled, and its result says so. The
-// turn waits for a tool that must finish.
+// If a turn is aborted, it cancels its running tools, and their results say so. The turn
+// waits for a tool that must finish.
 //
 // SPEC T-10
 func TestAbortWhileToolsRun(t *testing.T) {
@@ -183,8 +184,8 @@ func TestAbortWhileToolsRun(t *testing.T) {
 	})
 }
 
-// The phases that end a turn have their own time limit. A hook that never answers does not
-// keep an aborted turn from ending, nor a session from being closed and released.
+// The phases that end a turn have their own time limit. If a hook never answers, an aborted
+// turn still ends, and the session can still be closed and released.
 //
 // SPEC L-03
 func TestEndPhasesAreBounded(t *testing.T) {
@@ -233,7 +234,7 @@ func TestEndPhasesAreBounded(t *testing.T) {
 	})
 }
 
-// strictRelease is a store that releases nothing when the context is done.
+// strictRelease is a store that does not release a session if the context is done.
 type strictRelease struct{ *memstore.Store }
 
 func (s *strictRelease) Release(ctx context.Context, session string, epoch int64) error {

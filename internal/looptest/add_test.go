@@ -14,10 +14,10 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// everything is an extension that brings one of each kind.
+// everything is an extension that adds one thing of each kind.
 type everything struct {
 	*subsystem
-	clash string // the kind of which it brings something that the agent has
+	clash string // the kind of thing for which it uses a name that the agent already has
 	ended chan struct{}
 	over  bool
 }
@@ -28,7 +28,7 @@ func newEverything(name string) *everything {
 	}
 }
 
-// panicky is a tool without a declaration.
+// panicky is a tool whose Declaration method panics.
 type panicky struct{ belay.Tool }
 
 func (panicky) Declaration() belay.ToolDeclaration { panic("no declaration") }
@@ -77,7 +77,7 @@ func (e *everything) Close(context.Context) error {
 	return nil
 }
 
-// shape is what an agent has: its prompt, its tools, its directives and its hooks.
+// shape describes an agent: its directives, tools and hooks, and its system prompt.
 func shape(t *testing.T, agent *belaytest.Agent) string {
 	t.Helper()
 	plan, err := agent.Hooks().Plan("tool.pre")
@@ -141,7 +141,7 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 	}
 }
 
-// The agent closes what is still there.
+// When an agent is closed, it also closes the extensions that were added later.
 //
 // SPEC E-11
 func TestAnAgentClosesWhatWasAdded(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAnAgentClosesWhatWasAdded(t *testing.T) {
 	}
 }
 
-// An extension that cannot be added leaves nothing behind, wherever it fails.
+// If an extension cannot be added, nothing of it remains, wherever the failure happens.
 //
 // SPEC E-11
 func TestExtensionsAreAddedAsAWhole(t *testing.T) {
@@ -215,7 +215,7 @@ func TestExtensionsAreAddedAsAWhole(t *testing.T) {
 	}
 }
 
-// A running turn has the tools of a new extension from its next step on.
+// A running turn can use the tools of a new extension from its next step on.
 //
 // SPEC E-11, T-12
 func TestAnExtensionIsAddedDuringATurn(t *testing.T) {
@@ -231,7 +231,7 @@ func TestAnExtensionIsAddedDuringATurn(t *testing.T) {
 	turn.Result("late_tool", "done")
 }
 
-// Extensions come and go while turns run.
+// Extensions can be added and removed while turns run.
 //
 // SPEC E-11
 func TestExtensionsComeAndGoWhileTurnsRun(t *testing.T) {
@@ -265,7 +265,7 @@ func TestExtensionsComeAndGoWhileTurnsRun(t *testing.T) {
 	}
 }
 
-// A call goes through the interceptors of its beginning.
+// A call uses the interceptors that exist when the call begins.
 //
 // SPEC E-11
 func TestInterceptorsAtAnyTime(t *testing.T) {

@@ -104,7 +104,7 @@ func within(d time.Duration, f func()) bool {
 	select {
 	case <-done:
 		return true
-	case <-time.After(d): // it hangs
+	case <-time.After(d): // f has not returned
 		return false
 	}
 }
@@ -129,7 +129,7 @@ func TestToolsComeAfterTheirGates(t *testing.T) {
 	}
 }
 
-// While a lease is being closed, a tool is gone before its gate is.
+// While a lease is being closed, its tool is removed before its gate.
 //
 // SPEC E-11
 func TestToolsGoBeforeTheirGates(t *testing.T) {
@@ -364,11 +364,11 @@ func TestScopesAreReadAnew(t *testing.T) {
 	}
 }
 
-// A job that a detached hook asks for while the agent is closed is performed, and the worker
-// ends.
+// A detached hook can schedule a job while the agent is closing. The job is performed, and
+// the worker ends.
 func TestJobsThatComeDuringClose(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"first", "second"} { // with a worker, and without one
+	for _, text := range []string{"first", "second"} { // with a worker that already runs, and without one
 		synctest.Test(t, func(t *testing.T) {
 			var performed atomic.Int32
 			release := make(chan struct{})

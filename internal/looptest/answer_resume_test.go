@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A turn that must give an answer gives it after it was parked and resumed, also by another
-// agent with the same store.
+// A turn that must return a typed answer can be parked and resumed, also by another agent
+// with the same store. It then still returns the answer.
 //
 // SPEC L-12, L-10
 func TestAnswerSurvivesParking(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAnswerSurvivesParking(t *testing.T) {
 	}
 }
 
-// formatModel is a scripted model that can bind its response to a schema.
+// formatModel is a scripted model that can restrict its response to a schema.
 type formatModel struct{ *scripted.Model }
 
 func (formatModel) CheckSettings(*belay.Request) error { return nil }
@@ -112,7 +112,7 @@ func TestAnswerForcesTheToolWhereNothingElseIsLeft(t *testing.T) {
 	}
 }
 
-// Settings reach every request, except that a call is required in the first one only.
+// Every request has the settings, but only the first request requires a call.
 //
 // SPEC L-12
 func TestSettingsReachTheModel(t *testing.T) {
@@ -127,7 +127,7 @@ func TestSettingsReachTheModel(t *testing.T) {
 	}
 }
 
-// plainModel refuses all settings.
+// plainModel is a model that rejects a temperature.
 type plainModel struct{ *scripted.Model }
 
 func (plainModel) CheckSettings(req *belay.Request) error {
@@ -137,8 +137,8 @@ func (plainModel) CheckSettings(req *belay.Request) error {
 	return nil
 }
 
-// A model that cannot use the agent's settings is refused when the agent is made, also behind
-// others.
+// New returns an error if a model cannot use the agent's settings, even if the model is a
+// fallback.
 //
 // SPEC L-12
 func TestNewRefusesSettings(t *testing.T) {
@@ -152,7 +152,7 @@ func TestNewRefusesSettings(t *testing.T) {
 	}
 }
 
-// askFor is a gate that requires approval for one tool.
+// askFor returns a gate that requires approval for one tool.
 func askFor(tool string) hook.Subscription {
 	return belay.ToolPre.On("gate", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		if call.Tool() == tool {

@@ -21,8 +21,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// everyCallAsks are options of an agent whose every call has to be approved. The tool
-// answers with its input and notes that it ran.
+// everyCallAsks returns options of an agent that needs approval for every call. Its tool
+// returns its input and notes that it ran.
 func everyCallAsks(d *diary, mode belay.AskMode) *belay.Options {
 	return &belay.Options{
 		OnAsk: mode,
@@ -99,7 +99,7 @@ func TestApproverDecides(t *testing.T) {
 					t.Errorf("the approval is %+v", q)
 				}
 				onlyResult(t, session)
-				<-time.After(48 * time.Hour) // until the last approver has answered, too late
+				<-time.After(48 * time.Hour) // wait for the last approver, which answers too late
 			})
 		})
 	}
@@ -168,7 +168,7 @@ func TestHooksCanAnswerInAPersonsPlace(t *testing.T) {
 	}
 }
 
-// settleApproval answers an approval as it was asked.
+// settleApproval decides an approval.
 func settleApproval(t testing.TB, agent *belay.Agent, a belay.Approval, allow bool) {
 	t.Helper()
 	decided, err := agent.Decide(context.Background(), belay.Decision{Approval: a.ID, Hash: a.Hash, Allow: allow, By: "ann", Reason: "so"})
@@ -177,7 +177,8 @@ func settleApproval(t testing.TB, agent *belay.Agent, a belay.Approval, allow bo
 	}
 }
 
-// stores are those that a parked turn is tried with: the agent's own, too.
+// stores returns the stores with which parked turns are tested. A nil store means the
+// agent's own memory.
 func stores() map[string]func() belay.Store {
 	return map[string]func() belay.Store{
 		"in the store of the agent": func() belay.Store { return nil },
@@ -264,8 +265,8 @@ func TestDecisionThatCannotStand(t *testing.T) {
 				<-time.After(time.Hour)
 				try("expired", belay.ErrExpired, func(d *belay.Decision) { d.Approval, d.Hash = waits[1].ID, waits[1].Hash })
 
-				// An expired approval is denied when the turn is resumed: it must not wait
-				// forever.
+				// When a turn is resumed, an expired approval is denied. The turn must not
+				// wait forever.
 				takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
 				for i, want := range []string{`Denied by "ann": so`, `Denied by "expiry": nobody decided in time`} {
 					if r := storedResults(t, session)[i]; !strings.HasPrefix(r.Text, want) || r.Class != belay.ClassDenied {
@@ -282,9 +283,9 @@ func TestDecisionThatCannotStand(t *testing.T) {
 	}
 }
 
-// Each call of a message has its own approval. They are decided in any order, by anyone who
-// has the store, and the turn may be resumed in between at any time: each allowed call runs
-// once, and the results are in the order of the calls.
+// Each call of a message has its own approval. Anyone with the store can decide the
+// approvals, in any order, and the turn may be resumed between decisions. Each approved
+// call runs once, and the results are in the order of the calls.
 //
 // SPEC P-08, P-10, T-01
 func TestParallelApprovalsInAnyOrder(t *testing.T) {
@@ -346,7 +347,7 @@ func TestParallelApprovalsInAnyOrder(t *testing.T) {
 	})
 }
 
-// A model can use the same call id in each response. Approving one call does not
+// A model can use the same call id in each response. An approval of one call does not
 // approve the next call with that id.
 //
 // SPEC T-01
@@ -387,7 +388,7 @@ func TestApprovalIsForOneCall(t *testing.T) {
 	}
 }
 
-// The hash of an input depends on its content and not on its formatting.
+// The hash of an input depends only on its content, not on its formatting.
 //
 // SPEC T-01
 func TestApprovalHashIsCanonical(t *testing.T) {
@@ -407,8 +408,8 @@ func TestApprovalHashIsCanonical(t *testing.T) {
 	}
 }
 
-// A resumed call is recorded as started before it runs: if its process ends, it runs again
-// only if it is idempotent, and nobody is asked twice.
+// A resumed call is recorded as started before it runs. If the process then ends, the call
+// runs again only if it is idempotent, and no person is asked twice.
 //
 // SPEC L-01, T-01
 func TestApprovedCallThatIsInterrupted(t *testing.T) {
@@ -441,7 +442,7 @@ func TestApprovedCallThatIsInterrupted(t *testing.T) {
 			if err := first.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			opts.Store = &stoppedStore{Store: store, after: 1} // the intent is its last word
+			opts.Store = &stoppedStore{Store: store, after: 1} // the store fails after the commit that records the call as started
 			second, _ := newAgent(t, opts)
 			if all := take(second.Session("s").Resume(t.Context())); all.Reason != belay.EndError {
 				t.Fatalf("the turn ended %s", all.Reason)
@@ -461,7 +462,7 @@ func TestApprovedCallThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// A tool can put its call on hold.
+// A tool can park its own call.
 //
 // SPEC L-01
 func TestToolParksItsCall(t *testing.T) {

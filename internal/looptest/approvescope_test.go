@@ -18,9 +18,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// ruleFloor is a floor whose calls have a field by, the name of the rule that asks
-// about them; "" passes and "deny" denies. Its patterns are TOOL(PREFIX*), over a
-// field do.
+// ruleFloor is a floor for tests. The input of a call has a field "by" with the name of the
+// rule that asks about the call. "" passes and "deny" denies. Its patterns have the form
+// TOOL(PREFIX*) and match the field "do".
 type ruleFloor struct{}
 
 type ruled struct{ By, Do string }
@@ -64,7 +64,7 @@ func (ruleFloor) Covers(_ context.Context, pattern string, call belay.ToolCall) 
 	return tool == call.Tool() && strings.HasPrefix(in.Do, prefix), nil
 }
 
-// does is the input of a call that a rule asks about.
+// does returns the input of a call that rule by asks about.
 func does(by, what string) string { return fmt.Sprintf(`{"by":%q,"do":%q}`, by, what) }
 
 func pattern(text string) belay.ApprovalScope {
@@ -73,9 +73,9 @@ func pattern(text string) belay.ApprovalScope {
 
 var forSession = belay.ApprovalScope{Kind: belay.ScopeSession}
 
-// scopeOptions returns options of an agent with the tools act and work, which
-// record that they ran, and an approver that approves everything, with a scope for
-// the first question, and records who asked.
+// scopeOptions returns options of an agent with the tools act and work, which record that
+// they ran. Its approver approves everything and records who asked. The first approval has
+// the given scope.
 func scopeOptions(d *diary, first belay.ApprovalScope) *belay.Options {
 	run := func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		d.notef("ran %s %s", call.Tool, call.Input)
@@ -96,11 +96,11 @@ func scopeOptions(d *diary, first belay.ApprovalScope) *belay.Options {
 	}
 }
 
-// plainFloor is a ruleFloor that knows no patterns.
+// plainFloor is a ruleFloor without patterns.
 type plainFloor struct{ belay.Authorizer }
 
-// An approval covers exactly its scope: the calls it matches, of the same asker,
-// in the same session. It answers questions, and overrules no denial.
+// An approval covers exactly its scope: the calls that match, of the same asker, in the
+// same session. It answers questions, but does not override a denial.
 //
 // SPEC P-09
 func TestScopes(t *testing.T) {
@@ -110,7 +110,7 @@ func TestScopes(t *testing.T) {
 		rule   string
 		scope  belay.ApprovalScope
 		change func(*belay.Options)
-		then   step // after act does "one" with a yes
+		then   step // the next call, after act "one" was approved
 		asker  string
 		fault  bool // the scope is reported as invalid
 	}{
@@ -182,7 +182,7 @@ func TestScopes(t *testing.T) {
 
 func noGrammar(o *belay.Options) { o.Authorizer = plainFloor{o.Authorizer} }
 
-// gateFor is a gate with an opinion about calls that do one thing.
+// gateFor returns a gate that gives its verdict for calls that do one thing.
 func gateFor(id, what string, verdict belay.ToolVerdict) hook.Subscription {
 	return belay.ToolPre.On(id, func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		var in ruled
@@ -193,9 +193,9 @@ func gateFor(id, what string, verdict belay.ToolVerdict) hook.Subscription {
 	}, nil)
 }
 
-// If several hooks and the floor ask, there is one question, in the name of the
-// floor if it asks, with all reasons. Each asker needs an approval: approving one
-// leaves the questions of the others.
+// If several hooks and the floor ask about a call, one question has all the reasons. If the
+// floor asks too, the question is in the name of the floor. Each asker needs its own
+// approval: an approval for one asker does not answer the others.
 //
 // SPEC P-09
 func TestEveryAskerIsAnswered(t *testing.T) {
@@ -219,7 +219,7 @@ func TestEveryAskerIsAnswered(t *testing.T) {
 	}
 }
 
-// A hook cannot get an approval for the floor by using the name of one of its rules.
+// A hook cannot get an approval for the floor by using the name of a rule of the floor.
 //
 // SPEC P-09
 func TestHookDoesNotPassForTheFloor(t *testing.T) {
@@ -239,9 +239,9 @@ func TestHookDoesNotPassForTheFloor(t *testing.T) {
 	}
 }
 
-// An approval with a scope is stored in one commit with its decision. What it answers later
-// is a recorded approval like any other, decided by the same person. Hooks get the decision
-// at approval.decided; approval.request does not fire.
+// An approval with a scope is stored in one commit with its decision. When it covers a
+// later call, that is recorded as an approval by the same person. Hooks get that decision
+// at approval.decided, and approval.request does not fire.
 //
 // SPEC P-08, P-09
 func TestGrantIsOnRecord(t *testing.T) {
@@ -304,8 +304,9 @@ func TestGrantIsOnRecord(t *testing.T) {
 	}
 }
 
-// A decision of another process about a parked turn has the same scope. It applies to
-// later turns, in any process, until it is revoked, and not in a fork.
+// If another process decides about a parked turn, the scope of its decision counts in the
+// same way. It applies to later turns in any process until it is revoked. It does not apply
+// in a fork.
 //
 // SPEC P-08, P-09
 func TestGrantOfAParkedTurn(t *testing.T) {
@@ -349,7 +350,7 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 		t.Errorf("what was taken back still holds: %v", d.all())
 	}
 
-	// Reading a parked session, and revoking a grant, do not resume it.
+	// Reading a parked session or revoking a grant does not resume the turn.
 	if grants, err := session.Grants(t.Context()); err != nil || len(grants) != 0 {
 		t.Errorf("after taking back the grants are %+v, %v", grants, err)
 	}
@@ -357,8 +358,8 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 	takeTurn(t, third.Session("s").Resume(t.Context()), belay.EndParked)
 }
 
-// An invalid scope is rejected when the decision is made, with an error that says what
-// to write. The approval stays pending.
+// Decide rejects an invalid scope, with an error that says what to write. The approval
+// stays pending.
 //
 // SPEC P-09, P-18
 func TestScopeThatCannotStand(t *testing.T) {
@@ -400,8 +401,8 @@ func TestScopeThatCannotStand(t *testing.T) {
 	}
 }
 
-// While a turn waits, an approval of one of its questions answers those it covers, and they
-// are withdrawn. An earlier decision about one of them is kept.
+// While a turn waits, an approval with a scope also answers the other waiting questions
+// that it covers, and those are withdrawn. It does not change an earlier decision.
 //
 // SPEC P-09, P-10
 func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
@@ -424,7 +425,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 			return belay.Decision{Allow: true, By: "ann", Scope: forSession}, nil
 		case strings.Contains(string(q.Input), "no"):
 			return belay.Decision{By: "ann", Reason: "not this one"}, nil
-		case q.By == "other": // it is not answered by that yes
+		case q.By == "other": // that approval does not cover this question
 			<-withdrawn
 			<-withdrawn
 			if ctx.Err() != nil {
@@ -435,7 +436,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			withdrawn <- struct{}{}
-			return belay.Decision{}, nil // no decision was made
+			return belay.Decision{}, nil // the question was withdrawn, so there is no decision
 		}
 	})
 	agent, _ := newAgent(t, opts, scripted.Step{Calls: []scripted.Call{
@@ -462,8 +463,8 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 	}
 }
 
-// A session has at most 64 grants. The oldest is dropped, and its calls need approval
-// again; a grant that covers the same as another is not stored twice.
+// A session has at most 64 grants. If there are more, the oldest is dropped, and its calls
+// need approval again. A grant that covers the same calls as another is not stored twice.
 //
 // SPEC P-09
 func TestGrantsAreBounded(t *testing.T) {

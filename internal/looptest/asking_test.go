@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The event of a question belongs to its consumer: deciding the question does
-// not write to it. Otherwise the race detector reports it.
+// The event of a question belongs to its consumer: deciding the question does not write to
+// the event. If it did, the race detector would report it.
 //
 // SPEC L-08
 func TestTheEventOfAQuestionDoesNotChange(t *testing.T) {
@@ -35,7 +35,7 @@ func TestTheEventOfAQuestionDoesNotChange(t *testing.T) {
 		switch event.Kind { //nolint:exhaustive // the others are not about approvals
 		case belay.EventApprovalRequested:
 			asked = append(asked, event.Approval)
-			for range 100 { // while it is decided
+			for range 100 { // read the event while the question is being decided
 				if _, err := json.Marshal(event.Approval); err != nil {
 					t.Error(err)
 				}
@@ -66,7 +66,7 @@ func TestAnApproverThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // a turn that waits for it is a deadlock here
+			synctest.Test(t, func(t *testing.T) { // if the turn waits for the approver, synctest reports a deadlock
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				deaf := make(chan struct{})
@@ -108,7 +108,7 @@ func TestTheApprovalOfAnAbandonedTurnIsDecidedByCancel(t *testing.T) {
 	}
 }
 
-// A process that waits for a person does not block the session for others.
+// While a process waits for a person, other processes can open the session.
 //
 // SPEC L-01
 func TestAParkedTurnLetsGoOfTheStore(t *testing.T) {
@@ -121,15 +121,15 @@ func TestAParkedTurnLetsGoOfTheStore(t *testing.T) {
 		return agentOf(t, scriptOf(steps...), opts)
 	}
 	takeTurn(t, worker(calls("act")).Session("s").Run(t.Context(), "go"), belay.EndParked)
-	other := worker(says("done")) // while the first is still there
+	other := worker(says("done")) // while the first process still exists
 	parked := takeTurn(t, other.Session("s").Resume(t.Context()), belay.EndParked)
 	settleApproval(t, other, parked.Waits[0].Approval, true)
 	takeTurn(t, other.Session("s").Resume(t.Context()), belay.EndTurn)
 	wantEqual(t, "what happened", d.all(), []string{"allow by ann: so", "ran {}"})
 }
 
-// A call that may run is not stored as started while a person is asked about another call:
-// the process that resumes the turn knows that it had no effect.
+// While a person is asked about one call, another call that may run is not stored as
+// started. So the process that resumes the turn knows that this call had no effect.
 //
 // SPEC L-01
 func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
@@ -153,7 +153,7 @@ func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
 	ended := make(chan taken, 1)
 	go func() { ended <- take(gone.Run(context.WithoutCancel(t.Context()), "go")) }()
 	<-asked
-	store.Expire("s") // the process ends while the person thinks
+	store.Expire("s") // the process ends while the person decides
 
 	second := options()
 	second.OnAsk = belay.AskPark
@@ -177,8 +177,8 @@ func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
 	}
 }
 
-// A tool that parked its call is resumed under the name it gave, even if today's
-// rules want a person to be asked in between.
+// A tool can park its call under a name. The call is resumed with that name, even if the
+// floor now asks a person first.
 //
 // SPEC L-01
 func TestAParkedToolKeepsItsNameWhenTheFloorAsks(t *testing.T) {

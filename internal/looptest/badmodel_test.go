@@ -15,15 +15,15 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// modelFunc is a model made of a function.
+// modelFunc makes a model from a function.
 type modelFunc func(ctx context.Context, req *belay.Request, yield func(belay.Chunk, error) bool)
 
 func (f modelFunc) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) { f(ctx, req, yield) }
 }
 
-// badOnce is a model that answers badly to "bad", and well to anything else. Between
-// the two the conversation must be well formed.
+// badOnce returns a model that gives a bad response to "bad", and a good one to anything
+// else. It checks that every request is well formed.
 func badOnce(t *testing.T, bad func(yield func(belay.Chunk, error) bool)) belay.Model {
 	return modelFunc(func(_ context.Context, req *belay.Request, yield func(belay.Chunk, error) bool) {
 		if fault := conversationFault(req.Messages); fault != "" {
@@ -44,8 +44,8 @@ func whole(parts ...belay.Part) func(func(belay.Chunk, error) bool) {
 	}
 }
 
-// Whatever a model answers, the turn ends with a known reason, every provider accepts the
-// transcript, and the session can continue.
+// Whatever a model answers, the turn ends with a known reason, the transcript is valid for
+// every provider, and the session can continue.
 //
 // SPEC L-05
 func TestBadModels(t *testing.T) {
@@ -56,9 +56,9 @@ func TestBadModels(t *testing.T) {
 		rule  string
 		bad   func(yield func(belay.Chunk, error) bool)
 		want  belay.EndReason
-		class string // the message of the phase error
+		class string // the class at the phase error
 		tries int
-		text  string // of the turn
+		text  string // the text of the turn
 	}{
 		{"one that streams nothing is tried again and then given up", func(func(belay.Chunk, error) bool) {}, belay.EndError, "model.empty", 3, ""},
 		{"one that ends without a response likewise", func(yield func(belay.Chunk, error) bool) {
@@ -119,7 +119,7 @@ func TestBadModels(t *testing.T) {
 
 func isUTF8(text string) bool { return strings.ToValidUTF8(text, "") == text }
 
-// A turn waits for a model that hangs until it is aborted.
+// If a model hangs, the turn waits until it is aborted.
 //
 // SPEC L-05
 func TestAModelThatHangsIsAborted(t *testing.T) {
@@ -186,8 +186,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 	}
 }
 
-// A session runs one turn at a time. Other turns wait in order, or are rejected,
-// depending on the setting.
+// A session runs one turn at a time. A setting decides whether other turns wait in order or
+// are rejected.
 //
 // SPEC L-02
 func TestTurnsAtTheSameTime(t *testing.T) {
@@ -239,7 +239,7 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A turn that waits for the session can be aborted while it waits.
+// A turn that waits for its session can be aborted.
 //
 // SPEC L-02
 func TestATurnThatWaitsIsAborted(t *testing.T) {
@@ -268,8 +268,7 @@ func TestATurnThatWaitsIsAborted(t *testing.T) {
 	})
 }
 
-// A closed session runs no turn. The same name gives a new session value, which continues
-// from the store.
+// A closed session runs no turn. A new session with the same id continues from the store.
 func TestATurnAfterClose(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil, says("one"), says("two"))

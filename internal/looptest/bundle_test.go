@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// toolBundle is a bundle of tools that have a name and nothing else.
+// toolBundle returns a bundle of tools that have only a name.
 func toolBundle(id string, tools ...string) belay.ToolBundle {
 	bundle := belay.ToolBundle{ID: id, Route: "test:" + id}
 	for _, name := range tools {
@@ -27,7 +27,7 @@ func TestToolBundlesMerge(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		hooks []bundles
-		want  []string // id by who
+		want  []string // "ID by SUBSCRIPTION"
 		codes []codes.Code
 	}{
 		{"bundles are kept in plan order", []bundles{{toolBundle("z", "a")}, {toolBundle("m", "b"), toolBundle("n")}}, []string{"z by hook-00", "m by hook-01", "n by hook-01"}, nil},

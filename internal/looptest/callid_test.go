@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A session can continue with another provider, and each has its own form of
-// ids. The stored ids are accepted by all of them: they are unique in a
-// conversation, and have only plain characters.
+// A session can continue with another provider, and providers have different rules for call
+// ids. Stored ids are unique in a conversation and have only plain characters, so all
+// providers accept them.
 func TestCallIDsAreApartAndPlain(t *testing.T) {
 	t.Parallel()
 	plain := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -27,7 +27,7 @@ func TestCallIDsAreApartAndPlain(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			store := memstore.New(nil)
-			for _, ids := range steps { // each with an agent of its own, which knows the store alone
+			for _, ids := range steps { // each step uses a new agent, which knows only the store
 				var step scripted.Step
 				for _, id := range ids {
 					step.Calls = append(step.Calls, scripted.Call{ID: id, Tool: "act"})
@@ -48,7 +48,7 @@ func TestCallIDsAreApartAndPlain(t *testing.T) {
 				}
 				known[call.ID] = true
 			}
-			storedResults(t, session) // each answers its call
+			storedResults(t, session) // fails unless each result answers its call
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// needing is an answer with the one capability it takes.
+// needing is an answer and the only capability that it needs.
 type needing struct {
 	rule   string
 	phase  phaseCase
@@ -20,8 +20,7 @@ type needing struct {
 	needs  hook.Capability
 }
 
-// answersByCapability lists what can be answered, apart from what every phase
-// takes.
+// answersByCapability lists answers, except for those that every phase accepts.
 func answersByCapability() []needing {
 	note := belay.Note{}
 	aside := belay.Aside{Context: belay.Tell("told")}
@@ -59,8 +58,8 @@ func answersByCapability() []needing {
 	}
 }
 
-// everyAnswerByCapability adds what every phase takes: output and audit notes
-// need audit, and jobs need jobs.
+// everyAnswerByCapability adds the answers that every phase accepts: output and audit notes
+// need CanAudit, and jobs need CanSchedule.
 func everyAnswerByCapability() []needing {
 	all := answersByCapability()
 	for _, p := range everyPhase() {
@@ -114,8 +113,8 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 	}
 }
 
-// An answer that exceeds its capabilities is rejected as a whole: its other
-// parts are not used either.
+// If an answer exceeds its capabilities, the whole answer is rejected, including its other
+// parts.
 //
 // SPEC H-15
 func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
@@ -137,14 +136,13 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// stands reports whether an answer is a denial that counts even if the subscription may not
-// deny.
+// stands reports whether the answer is a denial that counts without its capability.
 func stands(n needing) bool {
 	return n.needs == hook.CanBlock && n.phase.Info().Failure == hook.Closed
 }
 
-// If an answer exceeds its capabilities, a denial in it still counts: with its reason, and
-// without the rest of the answer.
+// If an answer exceeds its capabilities, a denial in it still counts, with its reason. The
+// rest of the answer is dropped.
 //
 // SPEC H-15, C-03
 func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
@@ -184,7 +182,7 @@ func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
 	}
 }
 
-// Rewriting, answering and approving are never part of a default.
+// The capabilities to rewrite, to answer and to approve are never part of a default.
 //
 // SPEC H-15
 func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
@@ -203,9 +201,9 @@ func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
 	}
 }
 
-// answerWith dispatches to one subscription with an answer and the given
-// capabilities; none means the phase's default. It fails open, so that the
-// rest of its answer is visible.
+// answerWith installs one subscription with the given capabilities, or the phase's default
+// if there are none, and dispatches to it. The subscription fails open, so that the outcome
+// shows whether the rest of the answer was used.
 func answerWith(t *testing.T, p phaseCase, in, answer any, capabilities hook.Capability) (hook.Run, anyOutcome, error) {
 	t.Helper()
 	journal := hook.NewMemoryJournal(16)
@@ -232,8 +230,8 @@ func answerWith(t *testing.T, p phaseCase, in, answer any, capabilities hook.Cap
 	return hook.Run{}, outcome, err
 }
 
-// A project's hook must not rewrite, answer or approve, even if it declares
-// that: the operator grants these by name.
+// A project's hook must not rewrite, answer or approve, even if it declares these
+// capabilities. The operator must grant them by name.
 //
 // SPEC H-15
 func TestOriginsLimitWhatMayBeDeclared(t *testing.T) {

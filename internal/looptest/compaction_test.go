@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// counted is a step that ends the turn, and what it took.
+// counted returns a step that ends the turn and reports the given usage.
 func counted(text string, usage belay.Usage) scripted.Step {
 	return scripted.Step{Text: text, Usage: usage}
 }
@@ -117,7 +117,7 @@ func TestCompactionInstructions(t *testing.T) {
 	}
 	requests := plain.Requests()
 	requests[0].Messages = requests[0].Messages[:1]
-	wantExtends(t, requests) // so that the provider has the conversation in its cache
+	wantExtends(t, requests) // then the provider has the conversation in its cache
 }
 
 // SPEC L-06, L-04: a request that is too long is summarized and sent again,
@@ -133,7 +133,7 @@ func TestCompactionWhenTooLong(t *testing.T) {
 		say(t, s, "b")
 		requests := model.Requests()
 		if text := last(t, requests[2].Messages).Text(); len(requests[2].Messages) != 1 || !strings.Contains(text, "user: a\n\nassistant: one\n\nuser: b") {
-			t.Errorf("the summary was asked of %q", text) // the conversation itself would be too long again
+			t.Errorf("the summary was asked of %q", text) // the summary must not be made from the messages themselves, which are too long
 		}
 		wantOutline(t, requests[3].Messages, summed+"the gist", "user: b")
 	})
@@ -181,7 +181,7 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 	full := belay.Usage{In: 900}
 	tests := map[string]struct {
 		steps []scripted.Step
-		want  []string // the last request
+		want  []string // the messages of the last request
 		keep  int64
 	}{
 		"what the user just said": {
@@ -225,8 +225,8 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 					t.Errorf("it keeps from %d on, not from %d", m.Keep, test.keep)
 				}
 			}
-			// A process that opens the session sees the same context as the one that
-			// summarized it.
+			// Another process that opens the session has the same context as the process
+			// that made the summary.
 			store.Expire("s")
 			say(t, agentOf(t, model, opts).Session("s"), "c")
 			again := seen(t, model)
@@ -245,7 +245,7 @@ func TestCompactionCountsWhatIsThere(t *testing.T) {
 		return belay.Result{Text: strings.Repeat("x", 2000)}, nil
 	}, nil)
 	model := scriptOf(
-		scripted.Step{Calls: []scripted.Call{{Tool: "big"}}, Usage: belay.Usage{In: 400}}, // and some 500 tokens more
+		scripted.Step{Calls: []scripted.Call{{Tool: "big"}}, Usage: belay.Usage{In: 400}}, // the result of big adds about 500 tokens
 		says("the gist"), counted("one", belay.Usage{In: 100}), says("two"),
 	)
 	var d logbook
@@ -387,7 +387,7 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 	})
 	t.Run("a summary that cannot be stored", func(t *testing.T) {
 		t.Parallel()
-		// Commits: the user's message, the response, the summary.
+		// The commits are the user's message, the response and the summary.
 		store := storetest.Faulty(memstore.New(nil), &storetest.Plan{Commit: 3})
 		model := scriptOf(says("one"), says("the gist"), says("two"))
 		s := agentOf(t, model, &belay.Options{Store: store}).Session("s")
@@ -483,8 +483,8 @@ func TestCompactionForever(t *testing.T) {
 	}
 }
 
-// wantAnswered asserts that in each request the calls of a message are answered
-// by the next message, and by nothing else.
+// wantAnswered asserts for each request that the calls of a message are answered by the
+// next message, and that no result is without its call.
 func wantAnswered(t testing.TB, requests []belay.Request) {
 	t.Helper()
 	for i, r := range requests {

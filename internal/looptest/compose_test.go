@@ -16,12 +16,12 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// subsystem is an extension with everything that one can have.
+// subsystem is an extension that implements many of the optional interfaces.
 type subsystem struct {
 	name  string
 	tools []belay.Tool
 	build func(*belay.AgentConfig) error
-	// refuses and stays are asked by Register and Unregister.
+	// Register calls refuses, and Unregister calls stays.
 	refuses, stays func(belay.AgentConfig) error
 
 	mu   sync.Mutex
@@ -133,7 +133,8 @@ func TestThePromptIsBuiltInOrder(t *testing.T) {
 	}
 }
 
-// The prompt of a restricted agent says so, in separate lines, whatever the names are.
+// The prompt of a restricted agent lists the restrictions, each in its own line, even if a
+// name has a line break.
 //
 // SPEC E-04, E-06
 func TestTheScopeIsToldToTheModel(t *testing.T) {
@@ -169,7 +170,7 @@ func TestTheEnvironmentIsOneLineEach(t *testing.T) {
 	}
 }
 
-// Without extensions the request is the same as before.
+// Without extensions, the request contains nothing of extensions.
 //
 // SPEC E-02
 func TestNothingLeavesNoTrace(t *testing.T) {
@@ -279,7 +280,7 @@ func TestAnExtensionWatches(t *testing.T) {
 	}
 }
 
-// routed is an extension whose tools come as a bundle.
+// routed is an extension that adds its tools in a bundle.
 type routed struct {
 	name  string
 	tools []string
@@ -303,7 +304,7 @@ func (r *routed) Route(_ context.Context, call *belay.Invocation) (belay.Result,
 	return belay.Result{Text: "done"}, nil
 }
 
-// stepping is an extension whose tools are those of a step.
+// stepping is an extension that adds its tools at each step.
 type stepping struct {
 	name  string
 	tools []belay.Tool
@@ -312,8 +313,8 @@ type stepping struct {
 func (s *stepping) Name() string                  { return s.name }
 func (s *stepping) StepTools(string) []belay.Tool { return s.tools }
 
-// Subagents must not use what their agent must not use, at any depth and from any
-// source.
+// A subagent must not use tools that its agent must not use. This holds at any depth, and
+// wherever the tools come from.
 //
 // SPEC E-06
 func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {
@@ -364,7 +365,7 @@ func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {
 						}
 					}
 					above, _ := newAgent(t, &parent, calls(parent.Tools[0].Declaration().Name), says("done"), calls(parent.Tools[0].Declaration().Name))
-					for range 2 { // the second time with what the first has worked out
+					for range 2 { // the second turn uses what the first has cached
 						ran.entries = nil
 						takeTurn(t, above.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 						got := ran.all()
@@ -384,8 +385,8 @@ func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {
 	}
 }
 
-// A tool that an agent has but must not use does not come back in a subagent under
-// another owner.
+// If an agent has a tool that it must not use, its subagent cannot use a tool of the same
+// name from another owner.
 //
 // SPEC E-06
 func TestAChildDoesNotBringAToolBackUnderAnotherOwner(t *testing.T) {

@@ -15,19 +15,19 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// withControls makes a directive of what is done with its controls.
+// withControls returns a directive that calls do with its controls.
 func withControls(name string, do func(ctx context.Context, c *belay.Controls) error) belay.Directive {
 	return belay.Directive{Name: name, Run: func(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		return belay.DirectiveOutcome{}, do(ctx, use.Controls)
 	}}
 }
 
-// askerFunc is an asker made of a function.
+// askerFunc makes an asker from a function.
 type askerFunc func(q belay.Inquiry) (string, error)
 
 func (f askerFunc) Ask(_ context.Context, q belay.Inquiry) (string, error) { return f(q) }
 
-// models finds scripted models by name.
+// models returns a function that finds scripted models by name.
 func models(all ...*scripted.Model) func(context.Context, string) (belay.Model, error) {
 	return func(_ context.Context, name string) (belay.Model, error) {
 		for _, m := range all {
@@ -153,7 +153,7 @@ func TestControlsOfTools(t *testing.T) {
 	if err := held.Append(belay.Text("x")); !errors.Is(err, belay.ErrOver) {
 		t.Errorf("the controls outlive the call: %v", err)
 	}
-	takeTurn(t, s.Run(t.Context(), "again"), belay.EndTurn) // the swap was for one turn
+	takeTurn(t, s.Run(t.Context(), "again"), belay.EndTurn) // the model was swapped for one turn only
 	if n := len(model.Requests()); n != 2 {
 		t.Errorf("the agent's own model was asked %d times", n)
 	}
@@ -239,7 +239,7 @@ func TestModelSwap(t *testing.T) {
 	}
 	succeeds(t, s.Close(t.Context()))
 
-	again := agentOf(t, own, opts()).Session("s") // another process finds it by its name
+	again := agentOf(t, own, opts()).Session("s") // another process finds the model by its name
 	ask(again, "hello", "b")
 	ask(again, "/own-on hello", "own")
 	ask(again, "hello", "own")
@@ -255,7 +255,7 @@ func TestModelSwap(t *testing.T) {
 	}
 }
 
-// A resumed turn continues with the model that was chosen for it.
+// A resumed turn continues with the model that was chosen for the turn.
 //
 // SPEC D-04
 func TestModelSwapSurvivesParking(t *testing.T) {
@@ -276,7 +276,7 @@ func TestModelSwapSurvivesParking(t *testing.T) {
 	wantEqual(t, "who answered", turn.Text, "a")
 }
 
-// pickyModel refuses tools.
+// pickyModel is a model that rejects one tool.
 type pickyModel struct {
 	belay.Model
 	refuses string
@@ -324,7 +324,7 @@ func TestModelsAreKeptAsAsked(t *testing.T) {
 	wantEqual(t, "the next one", takeTurn(t, s.Run(t.Context(), "go"), belay.EndTurn).Text, "a")
 }
 
-// funcModel is a model that cannot be compared.
+// funcModel is a model whose type cannot be compared with ==.
 type funcModel func(yield func(belay.Chunk, error) bool)
 
 func (f funcModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {

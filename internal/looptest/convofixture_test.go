@@ -16,15 +16,15 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// atOnce is a pace without deltas.
+// atOnce is a pace without deltas: a response is one chunk.
 var atOnce = scripted.Pace{Chunk: scripted.Whole}
 
-// scriptOf is a model that plays steps and then fails.
+// scriptOf returns a model that plays the steps. After them, every request fails.
 func scriptOf(steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{Pace: atOnce})
 }
 
-// say runs a turn that must end normally.
+// say runs a turn and fails the test unless the turn ends normally.
 func say(t testing.TB, s *belay.Session, text string) *belay.Turn {
 	t.Helper()
 	turn, err := s.Turn(t.Context(), text)
@@ -37,8 +37,8 @@ func say(t testing.TB, s *belay.Session, text string) *belay.Turn {
 	return turn
 }
 
-// outline returns a conversation with one line for each message: its kind, its
-// texts, calls and results.
+// outline describes a conversation with one line for each message: its kind, texts, calls
+// and results.
 func outline(messages []*belay.Message) []string {
 	lines := make([]string, len(messages))
 	for i, m := range messages {
@@ -58,7 +58,7 @@ func outline(messages []*belay.Message) []string {
 	return lines
 }
 
-// wantOutline compares a conversation with its outline.
+// wantOutline compares the outline of a conversation with the wanted lines.
 func wantOutline(t testing.TB, messages []*belay.Message, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, outline(messages), cmpopts.EquateEmpty()); diff != "" {
@@ -74,7 +74,7 @@ func wantEqual[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// last is the last of several.
+// last returns the last element. It fails the test if there is none.
 func last[T any](t testing.TB, all []T) T {
 	t.Helper()
 	if len(all) == 0 {
@@ -83,7 +83,7 @@ func last[T any](t testing.TB, all []T) T {
 	return all[len(all)-1]
 }
 
-// seen returns the last request of a model.
+// seen returns the messages of the model's last request.
 func seen(t testing.TB, model *scripted.Model) []*belay.Message {
 	t.Helper()
 	return last(t, model.Requests()).Messages
@@ -100,7 +100,7 @@ func tells(id, word string, reminders ...belay.Reminder) hook.Subscription {
 	}, nil)
 }
 
-// remindersOf lists the reminders of messages.
+// remindersOf returns the texts of the reminders in messages.
 func remindersOf(messages []*belay.Message) []string {
 	var all []string
 	for _, m := range messages {
@@ -113,12 +113,12 @@ func remindersOf(messages []*belay.Message) []string {
 	return all
 }
 
-// plainMessages compares messages by what is in them. When they were made is
-// not sent to anyone.
+// plainMessages compares messages by their content. It ignores the time, which is not sent
+// to a model.
 var plainMessages = cmp.Options{cmpopts.IgnoreUnexported(belay.Message{}), cmpopts.IgnoreFields(belay.Message{}, "Time")}
 
-// wantExtends asserts that each request begins with the previous one: the same
-// system prompt, the same tools, the same messages.
+// wantExtends asserts that each request begins with the previous one: the same system
+// prompt, tools and messages.
 func wantExtends(t testing.TB, requests []belay.Request) {
 	t.Helper()
 	for i := 1; i < len(requests); i++ {
@@ -138,7 +138,7 @@ func wantExtends(t testing.TB, requests []belay.Request) {
 	}
 }
 
-// kindsOf lists the kinds of events, those that repeat once.
+// kindsOf returns the kinds of events. Equal kinds in a row are listed once.
 func kindsOf(events []belay.Event) []belay.EventKind {
 	kinds := make([]belay.EventKind, len(events))
 	for i := range events {
@@ -147,7 +147,7 @@ func kindsOf(events []belay.Event) []belay.EventKind {
 	return slices.Compact(kinds)
 }
 
-// logbook is what happened, in order. It is safe for concurrent use.
+// logbook collects entries in order. It is safe for concurrent use.
 type logbook struct {
 	mu      sync.Mutex
 	entries []string
@@ -159,7 +159,7 @@ func (l *logbook) notef(format string, args ...any) {
 	l.entries = append(l.entries, fmt.Sprintf(format, args...))
 }
 
-// all returns what was noted so far.
+// all returns the entries so far.
 func (l *logbook) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A gate must not check one key while the tool uses another. So an input that
-// can be read in two ways is rejected, and at a gate an error denies.
+// A gate must not check one key while the tool uses another. So an input that can be read
+// in two ways is an error, and an error at a gate denies.
 func TestDecodeRefusesTwoReadings(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, input, want string }{

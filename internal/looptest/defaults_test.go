@@ -12,8 +12,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Gates, the floor and the person who approves see the input that the tool gets: the defaults
-// are filled in before anybody judges, also after a rewrite. Raw values keep their bytes.
+// Gates, the floor and the person who approves see the input that the tool gets. Defaults
+// are filled in before the first check, and again after a rewrite. Raw values keep their
+// bytes.
 //
 // SPEC T-15, T-07
 func TestDefaultsAreFilledBeforeJudging(t *testing.T) {

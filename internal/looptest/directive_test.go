@@ -13,12 +13,12 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// directive makes a directive of a function.
+// directive makes a directive from a function.
 func directive(name string, run func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error)) belay.Directive {
 	return belay.Directive{Name: name, Run: func(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) { return run(use) }}
 }
 
-// noted is a directive that records its use, and does not change the message.
+// noted returns a directive that records its use and does not change the message.
 func noted(d *diary, name string) belay.Directive {
 	return directive(name, func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		d.notef("%s: %s | %s | %s", use.Name, use.Typed, use.Text, use.Rest)
@@ -26,7 +26,7 @@ func noted(d *diary, name string) belay.Directive {
 	})
 }
 
-// names is an extension that answers to names, as skills do.
+// names is an extension that handles typed names, as skills do.
 type names struct {
 	known []string
 	diary *diary
@@ -52,7 +52,7 @@ var (
 	_ belay.StepToolExtension = (*shifting)(nil)
 )
 
-// lastUser is the last message that a user sent, as it is stored.
+// lastUser returns the last stored message of the user.
 func lastUser(t *testing.T, s *belay.Session) *belay.Message {
 	t.Helper()
 	var last *belay.Message
@@ -190,7 +190,7 @@ func TestDirectivesThatFail(t *testing.T) {
 			if err == nil || turn.Reason != belay.EndError {
 				t.Fatalf("the turn ended %s: %v", turn.Reason, err)
 			}
-			for _, part := range []string{"/print", "/a"} { // which directive failed, and which effects remain
+			for _, part := range []string{"/print", "/a"} { // the directive that failed, and the directive whose effects remain
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("the error does not name %s: %v", part, err)
 				}

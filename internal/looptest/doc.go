@@ -1,5 +1,5 @@
-// Package looptest tests what an agent does from the outside: whole turns with
-// scripted models, tools, hooks, approvals, stores and failures. It has no code
-// besides its tests. The tests of one function are next to that function; the
-// examples of the root package are next to the root package.
+// Package looptest tests the behaviour of an agent from the outside: whole turns with
+// scripted models, tools, hooks, approvals, stores and failures. The package contains only
+// tests. Tests of one function are next to that function. Examples of the root package are
+// in the root package.
 package looptest

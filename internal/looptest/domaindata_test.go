@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Hooks at turn.post_turn get the beginnings of both texts, unless a setting forbids it.
+// Hooks at turn.post_turn get the beginning of the user's text and of the answer, unless a
+// setting forbids it.
 func TestTextsAtTheEndOfATurn(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 3000)
@@ -40,8 +41,8 @@ func TestTextsAtTheEndOfATurn(t *testing.T) {
 	}
 }
 
-// An entry of the prompt context can have a budget, and data for later hooks that the model
-// does not see.
+// An entry of the prompt context can have a budget. It can also have data for later hooks,
+// which the model does not see.
 func TestDataOfPromptContext(t *testing.T) {
 	t.Parallel()
 	var seen []belay.ContextEntry
@@ -79,7 +80,7 @@ func TestDataOfPromptContext(t *testing.T) {
 		t.Errorf("the model gets %s", request)
 	}
 	entries = entries[1:2]
-	if got := len(agent.Say("bye").Requests[0].Messages); got != len(turn.Requests[0].Messages)+2 { // the answer and the new text
+	if got := len(agent.Say("bye").Requests[0].Messages); got != len(turn.Requests[0].Messages)+2 { // two more messages: the answer and the new text
 		t.Errorf("with nothing but data there are %d messages", got)
 	}
 }

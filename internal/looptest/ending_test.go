@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The reason of a turn's end is stored with it, for later readers: who blocked it, or
-// what went wrong. The next successful turn clears it.
+// The store keeps why a turn ended: who blocked it, or what went wrong. The next successful
+// turn clears this.
 //
 // SPEC L-01
 func TestEndingIsStored(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEndingIsStored(t *testing.T) {
 			t.Parallel()
 			store := memstore.New(nil)
 			s := agentOf(t, scriptOf(append(test.steps, says("well"))...), &belay.Options{Store: store, Hooks: test.hooks}).Session("s")
-			_ = take(s.Run(t.Context(), "a")) // how it ends, the store tells
+			_ = take(s.Run(t.Context(), "a")) // the store has the reason
 			state := stored(t, store, "s")
 			if state.Last != test.end || state.Ending == nil {
 				t.Fatalf("it ended %s, %+v", state.Last, state.Ending)
@@ -50,7 +50,7 @@ func TestEndingIsStored(t *testing.T) {
 				t.Errorf("the ending is %+v, want %+v", got, test.want)
 			}
 			if test.end == belay.EndBlocked {
-				return // the next one is too
+				return // the hook blocks the next turn too
 			}
 			_ = take(s.Run(t.Context(), "b"))
 			if state := stored(t, store, "s"); state.Last != belay.EndTurn || state.Ending != nil {
@@ -60,7 +60,7 @@ func TestEndingIsStored(t *testing.T) {
 	}
 }
 
-// stored is a session's state in the store.
+// stored returns the state of a session in the store.
 func stored(t *testing.T, store belay.ListStore, id string) belay.SessionState {
 	t.Helper()
 	for info, err := range store.Sessions(t.Context(), belay.SessionFilter{}) {

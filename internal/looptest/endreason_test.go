@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// The nine ways in which a turn ends. The caller, turn.post_turn, the turn_end event and
+// A turn can end in nine ways. The caller, turn.post_turn, the turn_end event and
 // session.end get the same reason.
 //
 // SPEC L-05, L-07
@@ -30,7 +30,7 @@ func TestEndReasons(t *testing.T) {
 		want   belay.EndReason
 		opts   belay.Options
 		steps  []scripted.Step
-		turns  int // the reason is that of the last; the others end well
+		turns  int // number of turns; the last has the reason, the others end normally
 		nSteps int
 		why    string
 	}{
@@ -127,8 +127,8 @@ func stepsPolicy(n int) hook.Subscription {
 	return belay.TurnPrePolicy.On("steps", answering(belay.TurnPrePolicy, belay.SetPolicy(belay.MaxSteps.Set(n))), nil)
 }
 
-// endedAs looks at the phases that end a turn and a session. The phase error comes
-// right before turn.post_turn, if the turn failed and only then.
+// endedAs checks the phases at the end of a turn and of a session. The phase error fires
+// directly before turn.post_turn, and only if the turn failed.
 func endedAs(t *testing.T, fired []firedPhase, want belay.EndReason, turns int) {
 	t.Helper()
 	var names []string
@@ -153,7 +153,7 @@ func endedAs(t *testing.T, fired []firedPhase, want belay.EndReason, turns int) 
 	}
 }
 
-// A message that is denied leaves nothing in the transcript and asks no model.
+// A denied message is not stored, and no request is sent to the model.
 //
 // SPEC L-05
 func TestADeniedMessageIsNotStored(t *testing.T) {
@@ -180,7 +180,7 @@ func TestADeniedMessageIsNotStored(t *testing.T) {
 	}
 }
 
-// A halt refuses its call, keeps the others from starting, and is stored.
+// A halt denies its call and keeps the other calls from starting. It is stored.
 //
 // SPEC L-05
 func TestHaltKeepsSiblingsFromStarting(t *testing.T) {
@@ -204,7 +204,7 @@ func TestHaltKeepsSiblingsFromStarting(t *testing.T) {
 	}
 }
 
-// A parked turn has not ended: no end phase fires before it has.
+// A parked turn has not ended, so no end phase fires until the turn ends.
 //
 // SPEC L-05
 func TestAParkedTurnHasNotEnded(t *testing.T) {

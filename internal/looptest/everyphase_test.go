@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// anyOutcome is a hook.Outcome without its types.
+// anyOutcome is a hook.Outcome without type parameters.
 type anyOutcome struct {
 	in, out     any
 	by          string
@@ -18,13 +18,13 @@ type anyOutcome struct {
 	diagnostics []hook.Diagnostic
 }
 
-// phaseCase is a phase without its types, for rules that hold at every phase.
+// phaseCase is a phase without type parameters, for tests of every phase.
 type phaseCase struct {
 	hook.AnyPhase
 	decode   func(scope hook.Scope, data []byte) (any, error)
 	on       func(id string, handle func(ctx context.Context, in any) (any, error), opts *hook.Options) hook.Subscription
 	dispatch func(ctx context.Context, s *hook.Snapshot, in any) (anyOutcome, error)
-	// misbehave holds the phase against every misbehaviour the test kit knows.
+	// misbehave tests the phase with every misbehaviour that hooktest knows.
 	misbehave func(t *testing.T, in any, answer any)
 }
 
@@ -35,7 +35,7 @@ func caseOf[In any, Out hook.Output](p hook.Phase[In, Out]) phaseCase {
 		on: func(id string, handle func(context.Context, any) (any, error), opts *hook.Options) hook.Subscription {
 			return p.On(id, func(ctx context.Context, in In) (Out, error) {
 				answer, err := handle(ctx, in)
-				out, _ := answer.(Out) // a nil answer is the zero output
+				out, _ := answer.(Out) // a nil answer becomes the zero output
 				return out, err
 			}, opts)
 		},
@@ -50,8 +50,8 @@ func caseOf[In any, Out hook.Output](p hook.Phase[In, Out]) phaseCase {
 	}
 }
 
-// everyPhase lists the phases with their types, which belay.Phases does not
-// have. TestPhasesAreComplete holds the two lists against each other.
+// everyPhase lists the phases with their types, which belay.Phases does not have.
+// TestPhasesAreComplete compares the two lists.
 func everyPhase() []phaseCase {
 	return []phaseCase{
 		caseOf(belay.SessionStart),
@@ -80,7 +80,7 @@ func everyPhase() []phaseCase {
 	}
 }
 
-// testScope is where the inputs of the tests belong.
+// testScope is the scope of the inputs in tests.
 var testScope = hook.Scope{Session: "s", Turn: "t", Step: 1, Agent: "main"}
 
 // inputOf decodes an input of a phase.
@@ -93,8 +93,8 @@ func inputOf[In any, Out hook.Output](t testing.TB, p hook.Phase[In, Out], data 
 	return in
 }
 
-// snapshotOf installs subscriptions in a runtime of all phases, and takes a
-// snapshot that is released with the test.
+// snapshotOf installs subscriptions in a runtime with all phases and takes a snapshot. The
+// snapshot is released when the test ends.
 func snapshotOf(t testing.TB, opts *hook.RuntimeOptions, subs ...hook.Subscription) *hook.Snapshot {
 	t.Helper()
 	rt, err := hook.NewRuntime(belay.Phases(), opts)
@@ -123,12 +123,12 @@ func dispatch[In any, Out hook.Output](t testing.TB, p hook.Phase[In, Out], in I
 	return outcome
 }
 
-// answering makes a handler that always answers the same.
+// answering returns a handler that always gives the same answer.
 func answering[In any, Out hook.Output](_ hook.Phase[In, Out], out Out) hook.Handler[In, Out] {
 	return func(context.Context, In) (Out, error) { return out, nil }
 }
 
-// withNote is an answer at the phase that has a note and nothing else.
+// withNote returns an answer at the phase that has only a note.
 func withNote(p hook.AnyPhase, note belay.Note) any {
 	_, out := p.Types()
 	answer := reflect.New(out).Elem()

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// breaking is an extension that panics at one of its methods.
+// breaking is an extension that panics in one of its methods.
 type breaking struct{ at string }
 
 func (b breaking) breakAt(method string) {
@@ -79,7 +79,7 @@ func TestAnExtensionThatPanicsIsAnError(t *testing.T) {
 					t.Errorf("the other extension is closed %d times", other.times())
 				}
 			}
-			if at == "Watch" { // its answer is not used
+			if at == "Watch" { // Watch returns nothing, so its panic is no error here
 				want = nil
 			}
 			for _, want := range want {
@@ -94,7 +94,7 @@ func TestAnExtensionThatPanicsIsAnError(t *testing.T) {
 	}
 }
 
-// moody brings a tool, unless it panics.
+// moody is an extension that adds a tool or, if panics is set, panics.
 type moody struct {
 	tool   belay.Tool
 	panics bool
@@ -158,7 +158,7 @@ func TestExtensionsEndInReverse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time does nothing
+	for range 2 { // the second Close does nothing
 		if err := agent.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestARetiredAgentLeavesItsExtensionsOpen(t *testing.T) {
 	}
 }
 
-// ending writes down how it begins and ends.
+// ending is an extension that notes when it is registered, unregistered and closed.
 type ending struct {
 	name  string
 	diary *diary
@@ -207,7 +207,7 @@ func (e *ending) Close(context.Context) error {
 	return nil
 }
 
-// lingering watches until it is let go.
+// lingering is an extension that watches until it is released.
 type lingering struct {
 	release chan struct{}
 	gone    bool
@@ -268,8 +268,8 @@ func TestClosingWaitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-// Values that an extension gets are its own: changing them does not affect the caller's
-// options or other extensions.
+// An extension gets copies of values: if it changes them, the caller's options and other
+// extensions do not change.
 //
 // SPEC E-05
 func TestConfigsAreCopies(t *testing.T) {

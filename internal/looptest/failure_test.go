@@ -60,7 +60,7 @@ func TestFailuresByMode(t *testing.T) {
 	}
 }
 
-// failing makes a handler that fails at whatever phase.
+// failing returns a handler, for any phase, that returns the error.
 func failing(err error) func(context.Context, any) (any, error) {
 	return func(context.Context, any) (any, error) { return nil, err }
 }
@@ -84,7 +84,7 @@ func refuseClosed(t *testing.T, p phaseCase) {
 	}
 }
 
-// The denial for a failure says which handler failed, at each gate.
+// If a gate fails closed, the reason of its denial names the handler that failed.
 //
 // SPEC H-10
 func TestAClosedGateSaysWho(t *testing.T) {
@@ -102,10 +102,9 @@ func TestAClosedGateSaysWho(t *testing.T) {
 	}
 }
 
-// A cancelled dispatch denies at every gate that fails closed, so that nothing
-// passes even if the caller ignores the error. At the two gates that fail open
-// a denial would do harm: it would force the model to continue, or decide for a
-// person.
+// A cancelled dispatch denies at every gate that fails closed, so that nothing passes even
+// if the caller ignores the error. The two gates that fail open do not deny, because a
+// denial there does harm: it would make the model continue, or decide for a person.
 //
 // SPEC H-10
 func TestACancelledGateDenies(t *testing.T) {
@@ -135,8 +134,8 @@ func TestMisbehaviourAtEveryPhase(t *testing.T) {
 	}
 }
 
-// misbehaveAt tries every misbehaviour at a phase, under each failure mode that
-// the phase takes, waited for and under a deadline.
+// misbehaveAt tries every misbehaviour at a phase, in each failure mode of the phase, as a
+// blocking handler and with a deadline.
 func misbehaveAt[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out], in In, answer Out) {
 	t.Helper()
 	modes := []hook.Failure{hook.Open, p.Fallback(answer)}
@@ -148,10 +147,10 @@ func misbehaveAt[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out], i
 			for _, execution := range []hook.Execution{hook.Blocking, hook.Deadline} {
 				m := hooktest.Misbehaviours(p, answer)[i]
 				if m.Abandoned && execution == hook.Blocking {
-					continue // it is waited for, and never comes
+					continue // the dispatch would wait for the handler forever
 				}
 				if mode == modes[1] && m.Capabilities == hook.NoCapability {
-					continue // such a fallback is refused
+					continue // Install rejects this fallback
 				}
 				t.Run(m.Name+" "+mode.String()+" "+execution.String(), func(t *testing.T) {
 					t.Parallel()
@@ -187,7 +186,7 @@ func misbehave[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out], in 
 	trial.Code(m.Code)
 	trial.State(m.State())
 	if m.Code == codes.Goexit && execution == hook.Blocking {
-		return // it ended the goroutine that would have had the outcome
+		return // the handler ended the goroutine, so there is no outcome
 	}
 	_, failed := errors.AsType[*hook.FailureError](trial.Err)
 	switch {

@@ -16,7 +16,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// steady is a model that fails always in one way, or answers always.
+// steady returns a model that always fails with the fault or, if there is none, always
+// answers.
 func steady(name string, price float64, fault belay.ModelErrorKind) *scripted.Model {
 	step := scripted.Step{Text: "from " + name, Usage: belay.Usage{In: 1_000_000}}
 	if fault != "" {
@@ -25,9 +26,8 @@ func steady(name string, price float64, fault belay.ModelErrorKind) *scripted.Mo
 	return scripted.New([]scripted.Step{step}, &scripted.Options{Name: name, Repeat: true, Price: belay.Price{In: price}})
 }
 
-// The next model answers when one fails permanently, or still fails after its attempts.
-// The change is visible in the events and in the transcript, and the price of the model
-// that answered counts.
+// If a model fails permanently, or in all its attempts, the next model answers. The events
+// and the transcript show the change. The price of the model that answered is used.
 //
 // SPEC L-11
 func TestFallback(t *testing.T) {
@@ -35,7 +35,7 @@ func TestFallback(t *testing.T) {
 	const attempts = 3
 	for _, test := range []struct {
 		fault    belay.ModelErrorKind
-		requests int // of the first model
+		requests int // number of requests to the first model
 	}{
 		{"", 1},
 		{belay.ModelOverloaded, attempts},
@@ -57,7 +57,7 @@ func TestFallback(t *testing.T) {
 					want, cost, changes = "a/first", 1, 0
 				}
 				session := agent.Session("s")
-				for turn := 1; turn <= 2; turn++ { // each begins with the first model
+				for turn := 1; turn <= 2; turn++ { // each turn begins with the first model
 					all := takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 					if all.Text != "from "+want || all.Usage.Cost != cost {
 						t.Errorf("the answer is %q for %v dollars, want that of %s for %v", all.Text, all.Usage.Cost, want, cost)
@@ -85,8 +85,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// A request that a gate denies is not sent to any model; and if no model is left, the
-// error is that of the last one.
+// If a gate denies a request, it is not sent to any model. If no model is left, the turn
+// returns the error of the last model.
 //
 // SPEC L-11
 func TestFallbackThatDoesNotHelp(t *testing.T) {
@@ -121,8 +121,8 @@ func TestFallbackThatDoesNotHelp(t *testing.T) {
 	}
 }
 
-// A request that is too long for one model, whose summary fails too, goes to the next one; and a
-// summary falls back as well.
+// If a request is too long for a model and its summary fails too, the next model gets the
+// request. A summary also falls back to the next model.
 //
 // SPEC L-11
 func TestFallbackOfCompaction(t *testing.T) {
@@ -151,7 +151,7 @@ func TestFallbackOfCompaction(t *testing.T) {
 	}
 }
 
-// An answer may be any type, also a struct that is a string in JSON.
+// An answer may have any type, also a struct whose JSON form is a string.
 //
 // SPEC L-10, T-14
 func TestAnswerOfAStructThatIsAString(t *testing.T) {
@@ -170,7 +170,8 @@ func TestAnswerOfAStructThatIsAString(t *testing.T) {
 	}
 }
 
-// Two keys that encoding/json treats as equal are rejected, whatever their letters are.
+// If encoding/json treats two keys as equal, the input is rejected, whatever letters the
+// keys have.
 //
 // SPEC T-02
 func TestKeysThatAreTheSameToTheDecoder(t *testing.T) {
@@ -187,7 +188,7 @@ func TestKeysThatAreTheSameToTheDecoder(t *testing.T) {
 	}
 }
 
-// everyTrait is a tool with all that a tool can have besides.
+// everyTrait is a tool with all optional methods of a tool.
 type everyTrait struct{ belay.Tool }
 
 func (everyTrait) Traits() belay.ToolTraits {
@@ -198,7 +199,7 @@ func (everyTrait) Abandon(context.Context, *belay.Invocation) error {
 	return errors.New("abandoned")
 }
 
-// everyModel is a model with all that a model can have besides.
+// everyModel is a model with all optional methods of a model.
 type everyModel struct{ belay.Model }
 
 func (everyModel) Info() belay.ModelInfo {
@@ -207,7 +208,7 @@ func (everyModel) Info() belay.ModelInfo {
 func (everyModel) CheckTools([]belay.ToolDeclaration) error { return errors.New("checked") }
 func (everyModel) Reach(context.Context) error              { return errors.New("reached") }
 
-// A wrapper keeps every optional trait of the tool or the model that it wraps.
+// A wrapper keeps every optional method of the tool or the model that it wraps.
 //
 // SPEC T-16
 func TestWrappersKeepTraits(t *testing.T) {
@@ -238,7 +239,7 @@ func TestWrappersKeepTraits(t *testing.T) {
 	if got, want := about(belay.WrapModel(belay.WrapModel(every, watch), watch)), about(every); got != want {
 		t.Errorf("the wrapped model has %s, want %s", got, want)
 	}
-	// A typed tool stays typed, and each model of a fallback is wrapped.
+	// A wrapped typed tool stays typed. If fallback models are wrapped, each of them is.
 	typed := belay.WrapTool(belay.NewTool("order", "orders", func(_ context.Context, in struct {
 		Size *string `json:"size" default:"m"`
 	},

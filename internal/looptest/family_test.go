@@ -16,7 +16,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// childTool is a tool that takes a turn of a subagent and answers with its text.
+// childTool returns a tool that runs a turn of a subagent and returns the text of that
+// turn.
 func childTool(name string, child belay.Child, run func(ctx context.Context, call *belay.Invocation) iter.Seq2[belay.Event, error]) belay.Tool {
 	return anyTool(name, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		turn, err := call.Controls().Child(ctx, child, func(ctx context.Context) iter.Seq2[belay.Event, error] { return run(ctx, call) })
@@ -30,7 +31,7 @@ func childTool(name string, child belay.Child, run func(ctx context.Context, cal
 	}, &belay.ToolTraits{Timeout: -1})
 }
 
-// childOf returns a tool that runs or resumes a turn of an agent's session.
+// childOf returns a tool that runs or resumes a turn in a session of the agent.
 func childOf(name string, agent *belay.Agent) belay.Tool {
 	return childTool(name, belay.Child{Name: name, Prompt: "do " + name, Run: "run-" + name}, func(ctx context.Context, call *belay.Invocation) iter.Seq2[belay.Event, error] {
 		if call.Wait != "" {
@@ -40,7 +41,7 @@ func childOf(name string, agent *belay.Agent) belay.Tool {
 	})
 }
 
-// brackets are the events that begin and end child runs, with where they belong.
+// brackets lists the events that begin and end child runs, with run, parent and depth.
 func brackets(events []belay.Event) []string {
 	var all []string
 	for _, e := range events {
@@ -140,7 +141,7 @@ func TestChildrenInheritHooks(t *testing.T) {
 		return belay.Result{Text: "written"}, nil
 	}, nil)
 	child, _ := newAgent(t, &belay.Options{Name: "child", Tools: []belay.Tool{write}, Hooks: []hook.Subscription{
-		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // a gate with the name of a parent's gate does not replace it
+		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // has the id of a parent's gate, but does not replace it
 	}}, calls("write"))
 	parent, _ := newAgent(t, &belay.Options{Name: "parent", Tools: []belay.Tool{childOf("child", child)}, Hooks: []hook.Subscription{
 		shared, saw("own", &hook.Options{NoInherit: true}, belay.Pass),
@@ -444,7 +445,7 @@ func TestParkedChildrenParkTheParent(t *testing.T) {
 	if len(turn.Waits) != 1 || turn.Waits[0].Session != "s/child" || turn.Waits[0].Run != "run-child" {
 		t.Fatalf("the parent waits for %+v", turn.Waits)
 	}
-	takeTurn(t, s.Resume(t.Context()), belay.EndParked) // nobody has decided
+	takeTurn(t, s.Resume(t.Context()), belay.EndParked) // no decision has been made yet
 	_, err := parent.Decide(t.Context(), belay.Decision{Approval: turn.Waits[0].ID, Hash: turn.Waits[0].Hash, Allow: true, By: "ada"})
 	succeeds(t, err)
 	turn = takeTurn(t, s.Resume(t.Context()), belay.EndTurn)

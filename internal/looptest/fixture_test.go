@@ -14,15 +14,15 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// newAgent makes an agent of a script, which is closed when the test ends. The
-// script ends with the answer "done" if the steps run out once.
+// newAgent makes an agent with a scripted model. The agent is closed when the test ends.
+// After the given steps, the model answers "done" once.
 func newAgent(t testing.TB, opts *belay.Options, steps ...scripted.Step) (*belay.Agent, *scripted.Model) {
 	t.Helper()
 	model := scripted.New(append(slices.Clone(steps), says("done")), &scripted.Options{Pace: scripted.Pace{Chunk: scripted.Whole}})
 	return agentOf(t, model, opts), model
 }
 
-// agentOf makes an agent of a model, which is closed when the test ends.
+// agentOf makes an agent with a model. The agent is closed when the test ends.
 func agentOf(t testing.TB, model belay.Model, opts *belay.Options) *belay.Agent {
 	t.Helper()
 	agent, err := belay.New(model, opts)
@@ -37,10 +37,10 @@ func agentOf(t testing.TB, model belay.Model, opts *belay.Options) *belay.Agent 
 	return agent
 }
 
-// says is a step that ends the turn with a text.
+// says returns a step that ends the turn with a text.
 func says(text string) scripted.Step { return scripted.Step{Text: text} }
 
-// calls is a step that calls tools, with {} for an input.
+// calls returns a step that calls tools with the input {}.
 func calls(tools ...string) scripted.Step {
 	var step scripted.Step
 	for _, tool := range tools {
@@ -49,24 +49,24 @@ func calls(tools ...string) scripted.Step {
 	return step
 }
 
-// callWith is a step that calls one tool with an input.
+// callWith returns a step that calls one tool with an input.
 func callWith(tool, input string) scripted.Step {
 	return scripted.Step{Calls: []scripted.Call{{Tool: tool, Input: input}}}
 }
 
-// anyTool is a tool that takes any object.
+// anyTool returns a tool that accepts any object.
 func anyTool(name string, run func(ctx context.Context, call *belay.Invocation) (belay.Result, error), traits *belay.ToolTraits) belay.Tool {
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "for tests"}, run, traits)
 }
 
-// echoTool is a tool that answers with its input.
+// echoTool returns a tool that returns its input.
 func echoTool(name string) belay.Tool {
 	return anyTool(name, func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		return belay.Result{Text: string(call.Input)}, nil
 	}, nil)
 }
 
-// taken is a turn with all its events.
+// taken is a finished turn with all its events.
 type taken struct {
 	*belay.Turn
 	events []belay.Event
@@ -89,7 +89,8 @@ func take(stream iter.Seq2[belay.Event, error]) taken {
 	return all
 }
 
-// takeTurn takes a turn that must end for a reason, aborts and errors excepted.
+// takeTurn reads a turn to its end and fails the test unless it has the given reason. Use
+// take for turns that abort or fail.
 func takeTurn(t testing.TB, stream iter.Seq2[belay.Event, error], reason belay.EndReason) taken {
 	t.Helper()
 	all := take(stream)
@@ -102,12 +103,12 @@ func takeTurn(t testing.TB, stream iter.Seq2[belay.Event, error], reason belay.E
 	return all
 }
 
-// of selects the events of a kind.
+// of returns the events of a kind.
 func (all *taken) of(kind belay.EventKind) []belay.Event {
 	return slices.DeleteFunc(slices.Clone(all.events), func(e belay.Event) bool { return e.Kind != kind })
 }
 
-// transcript reads all that a session stored.
+// transcript returns all stored messages of a session.
 func transcript(t testing.TB, s *belay.Session) []*belay.Message {
 	t.Helper()
 	var all []*belay.Message
@@ -120,7 +121,7 @@ func transcript(t testing.TB, s *belay.Session) []*belay.Message {
 	return all
 }
 
-// storedCalls are the calls in a session's transcript, in order.
+// storedCalls returns the calls in a session's transcript, in order.
 func storedCalls(t testing.TB, s *belay.Session) []*belay.CallPart {
 	t.Helper()
 	var all []*belay.CallPart
@@ -130,8 +131,8 @@ func storedCalls(t testing.TB, s *belay.Session) []*belay.CallPart {
 	return all
 }
 
-// storedResults are the results in a session's transcript, in order. Each message
-// with results must answer the calls of the one before it, one for one.
+// storedResults returns the results in a session's transcript, in order. It fails the test
+// unless each message with results answers exactly the calls of the message before it.
 func storedResults(t testing.TB, s *belay.Session) []belay.ResultPart {
 	t.Helper()
 	var all []belay.ResultPart
@@ -158,7 +159,7 @@ func storedResults(t testing.TB, s *belay.Session) []belay.ResultPart {
 	return all
 }
 
-// onlyResult is the one result in a session's transcript.
+// onlyResult returns the only result in a session's transcript.
 func onlyResult(t testing.TB, s *belay.Session) belay.ResultPart {
 	t.Helper()
 	results := storedResults(t, s)
@@ -168,7 +169,7 @@ func onlyResult(t testing.TB, s *belay.Session) belay.ResultPart {
 	return results[0]
 }
 
-// diary is what happened, in order. It is safe for concurrent use.
+// diary collects entries in order. It is safe for concurrent use.
 type diary struct {
 	mu      sync.Mutex
 	entries []string
@@ -186,7 +187,7 @@ func (d *diary) all() []string {
 	return slices.Clone(d.entries)
 }
 
-// watchedStore is a store that shows each commit once it is stored.
+// watchedStore is a store that calls a function after each commit.
 type watchedStore struct {
 	belay.Store
 
@@ -201,26 +202,26 @@ func (s *watchedStore) Commit(ctx context.Context, c *belay.Commit) error {
 	return err
 }
 
-// floorFunc is a floor made of a function.
+// floorFunc makes a floor from a function.
 type floorFunc func(call belay.ToolCall) (belay.Authorization, error)
 
 func (f floorFunc) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	return f(call)
 }
 
-// approverFunc is an approver made of a function.
+// approverFunc makes an approver from a function.
 type approverFunc func(ctx context.Context, q belay.Question) (belay.Decision, error)
 
 func (f approverFunc) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	return f(ctx, q)
 }
 
-// gateOf is a subscription that answers every call with a verdict.
+// gateOf returns a subscription that answers every call with the verdict.
 func gateOf(id string, verdict belay.ToolVerdict) hook.Subscription {
 	return belay.ToolPre.On(id, func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return verdict, nil }, nil)
 }
 
-// rewriterOf is a subscription that replaces every input.
+// rewriterOf returns a subscription that replaces every input.
 func rewriterOf(id, input string) hook.Subscription {
 	return belay.ToolPre.On(id, func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 		return belay.ToolVerdict{Input: json.RawMessage(input)}, nil

@@ -64,7 +64,7 @@ func forkEverywhere(t *testing.T, store belay.Store) {
 		if diff := cmp.Diff(all[:at], copied[:at], plainMessages); diff != "" {
 			t.Errorf("the fork at %d begins with something else:\n%s", at, diff)
 		}
-		turn, err := f.Turn(t.Context(), "c") // the script is over
+		turn, err := f.Turn(t.Context(), "c") // the script has no more steps
 		if err == nil || turn.Reason != belay.EndError {
 			t.Fatalf("the fork at %d ended %s: %v", at, turn.Reason, err)
 		}
@@ -97,7 +97,7 @@ func succeeds(t testing.TB, err error) {
 	}
 }
 
-// A session with settings exists, even if it has no messages.
+// A session that has only settings exists, so Fork must not overwrite it.
 //
 // SPEC L-10
 func TestForkLeavesASessionWithSettingsAlone(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Any bytes are either rejected, or an input that its own schema accepts and
-// that round-trips.
+// DecodeInput rejects any bytes, or returns an input that its schema accepts and that
+// encodes to the same JSON.
 //
 // SPEC C-12, H-08
 func FuzzDecodeInput(f *testing.F) {
@@ -72,7 +72,7 @@ func FuzzMergeSections(f *testing.F) {
 		valid := utf8.Valid(data)
 		var hooks [][]belay.PromptSection
 		words := bytes.Split(data, []byte("|"))
-		for i := 0; i+1 < len(words) && i < 64; i += 2 { // a word and the next one make a section
+		for i := 0; i+1 < len(words) && i < 64; i += 2 { // two words in a row make a section
 			title, body := string(words[i]), string(words[i+1])
 			section := belay.PromptSection{ID: title[:min(len(title), 1)], Title: title, Body: body, Order: len(title) % 3, Budget: len(title) - 4}
 			if i%3 == 0 || len(hooks) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// turnOf prepares a turn with a text of n parts.
+// turnOf returns a function that prepares a turn with a text of n parts.
 func turnOf(t *testing.T, opts func() *belay.Options, text func(n int) string) func(n int) func() {
 	t.Helper()
 	return func(n int) func() {
@@ -27,7 +27,7 @@ func turnOf(t *testing.T, opts func() *belay.Options, text func(n int) string) f
 	}
 }
 
-// answersTo is an extension that answers to a name.
+// answersTo is an extension that handles one typed name.
 type answersTo struct{ name string }
 
 func (answersTo) Name() string { return "answers" }
@@ -40,12 +40,12 @@ func (answersTo) Expand(context.Context, belay.Submission) (belay.Expansion, err
 	return belay.Expansion{}, nil
 }
 
-// repeated is a text that is repeated.
+// repeated returns a function that repeats the text n times.
 func repeated(text string) func(n int) string {
 	return func(n int) string { return strings.Repeat(text, n) }
 }
 
-// Processing a user's text takes time in proportion to its length, whatever it looks like.
+// Processing a user's text takes time in proportion to its length, whatever the text is.
 //
 // SPEC D-01, D-03
 func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures

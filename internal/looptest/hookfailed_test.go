@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Each failure of a hook is shown once, whatever the phase: by an event of the turn, or outside a
-// turn by RuntimeOptions.Failed.
+// Each failure of a hook is shown once, at every phase: by an event of the turn or, outside
+// of a turn, by RuntimeOptions.Failed.
 //
 // SPEC C-13
 func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
@@ -61,8 +61,8 @@ func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
 	})
 }
 
-// The event of a failure has the end of the hook's output, without the part that the diagnostic
-// already has.
+// The event of a failure has the end of the hook's output. It leaves out the part that the
+// diagnostic has already.
 //
 // SPEC C-13
 func TestWhatIsShownOfAFailedHook(t *testing.T) {
@@ -96,7 +96,7 @@ func TestWhatIsShownOfAFailedHook(t *testing.T) {
 	}
 }
 
-// A hook that was cancelled with its turn did not fail.
+// If a hook is cancelled together with its turn, the hook did not fail.
 //
 // SPEC C-13
 func TestAnAbortIsNoFailureOfAHook(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// fullInput is an input of the phase with every key set.
+// fullInput returns an input of the phase with every key set.
 func fullInput(t testing.TB, p phaseCase) any {
 	t.Helper()
 	schema := resolveSchema(t, schemaOf(t, p).Input).Schema()
@@ -47,8 +47,7 @@ func TestInputsHaveNothingToSet(t *testing.T) {
 	}
 }
 
-// Methods that are not exported have no pointer receiver either, but for those
-// of the fields, which nobody outside ever holds.
+// All methods of an input have value receivers, also those that are not exported.
 //
 // SPEC H-08
 func TestInputMethodsHaveValueReceivers(t *testing.T) {
@@ -68,7 +67,7 @@ func TestInputMethodsHaveValueReceivers(t *testing.T) {
 	}
 }
 
-// Changing a value that an accessor returned changes nothing else.
+// If a caller changes a value that an accessor returned, nothing else changes.
 //
 // SPEC H-08
 func TestAccessorsCopy(t *testing.T) {
@@ -100,8 +99,8 @@ func TestAccessorsCopy(t *testing.T) {
 	}
 }
 
-// scribble overwrites whatever can be reached through slices, and reports
-// whether there was anything.
+// scribble overwrites everything that can be reached through slices. It reports whether
+// there was anything to overwrite.
 func scribble(v reflect.Value) bool {
 	found := false
 	switch v.Kind() {
@@ -140,7 +139,7 @@ func TestAccessorsTellTheInput(t *testing.T) {
 			method := in.MethodByName(name)
 			if !method.IsValid() {
 				if p.Name() == "turn.post_preflight_prompt_context" && key == "tools" {
-					continue // tools are materialised later
+					continue // the tools are added in a later phase
 				}
 				t.Errorf("%s: the key %q has no accessor %s.%s", p.Name(), key, in.Type(), name)
 				continue
@@ -162,7 +161,8 @@ func TestAccessorsTellTheInput(t *testing.T) {
 	}
 }
 
-// Zero inputs are harmless: conditions are checked against one.
+// The methods of a zero input must not panic, because conditions are checked with a zero
+// input.
 //
 // SPEC H-08
 func TestZeroInputsCanBeRead(t *testing.T) {
@@ -203,8 +203,8 @@ func TestHandlersCannotReachEachOther(t *testing.T) {
 	}
 }
 
-// A rewriter that keeps its answer cannot change it after the gates have
-// checked it.
+// A rewriter may keep the value that it returned. If it changes that value later, the input
+// that the gates checked does not change.
 //
 // SPEC H-08
 func TestRewrittenInputsAreCopied(t *testing.T) {

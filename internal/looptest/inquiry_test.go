@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// If somebody elsewhere decides while a person is asked, the question is withdrawn: the
-// other decision counts, and the approver gets the reason. Other questions stay open.
+// If another person decides while somebody is asked, the question is withdrawn. The other
+// decision counts, and the approver gets the reason. Other questions stay open.
 //
 // SPEC P-08
 func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 					if _, err := store.Decide(ctx, belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: allow, By: "bob", Reason: "I said"}); err != nil {
 						t.Error(err)
 					}
-					<-ctx.Done() // nobody types anything
+					<-ctx.Done() // nobody answers this question
 					if got := context.Cause(ctx).Error(); got != "it was decided elsewhere, by bob" {
 						t.Errorf("it is withdrawn for: %s", got)
 					}
@@ -66,7 +66,8 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A person who answers after somebody else has decided differently gets a message.
+// If a person answers after somebody else has decided differently, the person gets a
+// message.
 //
 // SPEC P-08
 func TestWhoAnswersTooLateIsTold(t *testing.T) {

@@ -156,7 +156,7 @@ func TestInterceptorAfter(t *testing.T) {
 	}
 }
 
-// An input that an interceptor wrote is checked like an input of the model.
+// An input from an interceptor is checked like an input from the model.
 //
 // SPEC T-06
 func TestInterceptorIsNoWayAroundTheFloor(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// labelKeys maps a label to its key in the input, where the two names differ.
+// labelKeys maps labels to keys of the input, for labels whose name differs from the key.
 var labelKeys = map[string]string{"subagent": "name"}
 
-// Every phase has the label agent, and each label matches what the input says.
+// Every phase has the label agent. Each label has the value of its key in the input.
 //
 // SPEC H-02
 func TestLabelsMatchTheInput(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// A consumer that panics leaves the stream like one that breaks out of it: the turn is
-// aborted, its end phases fire, and the session takes the next turn.
+// If a consumer panics, it leaves the stream, as with a break. The turn is aborted, its end
+// phases fire, and the session can run the next turn.
 //
 // SPEC L-03
 func TestAConsumerThatPanicsLeavesTheStream(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // a session that is stuck is a deadlock here
+	synctest.Test(t, func(t *testing.T) { // if the session is stuck, synctest reports a deadlock
 		var d diary
 		slow := scripted.Step{Compute: func(ctx context.Context, _ *belay.Request) (scripted.Step, error) {
 			<-ctx.Done()
@@ -42,7 +42,7 @@ func TestAConsumerThatPanicsLeavesTheStream(t *testing.T) {
 	})
 }
 
-// noteEnds notes how turns end.
+// noteEnds returns a hook that notes the reasons of turns.
 func noteEnds(d *diary) hook.Subscription {
 	return belay.TurnPostTurn.On("ends", func(_ context.Context, e belay.TurnEnded) (belay.Note, error) {
 		d.notef("%s", e.Reason())
@@ -50,13 +50,14 @@ func noteEnds(d *diary) hook.Subscription {
 	}, nil)
 }
 
-// A caller that got an error for a turn learns later how the turn ended.
+// If a turn returned an error, turn.post_turn fires again with the final reason when the
+// turn has been resumed.
 //
 // SPEC L-01
 func TestATurnThatIsResumedAfterAFaultTellsItsEndAgain(t *testing.T) {
 	t.Parallel()
 	var d diary
-	// Commits: the user's message, the response.
+	// The commits are the user's message and the response.
 	store := storetest.Faulty(memstore.New(nil), &storetest.Plan{Commit: 2})
 	session := agentOf(t, scriptOf(says("lost"), says("kept")), &belay.Options{Store: store, Hooks: []hook.Subscription{noteEnds(&d)}}).Session("s")
 	if turn, err := session.Turn(t.Context(), "go"); turn.Reason != belay.EndError || !errors.Is(err, storetest.ErrInjected) {
@@ -67,7 +68,7 @@ func TestATurnThatIsResumedAfterAFaultTellsItsEndAgain(t *testing.T) {
 	wantEqual(t, "what turn.post_turn was told", d.all(), []string{"error", "end_turn"})
 }
 
-// fullJournal is a journal that takes nothing.
+// fullJournal is a journal that rejects everything.
 type fullJournal struct{ err error }
 
 func (j fullJournal) Append(context.Context, []hook.Run) error { return j.err }
@@ -90,7 +91,7 @@ func TestLostRecordsAreToldWhetherOrNotSomebodyWatches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = agent.Close(context.Background()) }) // it reports the lost records again
+			t.Cleanup(func() { _ = agent.Close(context.Background()) }) // Close reports the lost records again
 			if _, err := turn(agent.Session("s")); !errors.Is(err, full) {
 				t.Errorf("the turn ended with %v, want it to tell of the full disk", err)
 			}

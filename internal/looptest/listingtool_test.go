@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// shortList is a tool whose list leaves something out.
+// shortList is a tool whose description leaves out a part of its list.
 type shortList struct {
 	belay.Tool
 	leftOut func() string
@@ -16,8 +16,8 @@ type shortList struct {
 
 func (s *shortList) LeftOut() string { return s.leftOut() }
 
-// The user is informed once of what the list of each tool leaves out, however often the tool
-// changes. Tools that the agent must not use do not count.
+// For each tool, users get the message about the parts that its list leaves out only once,
+// even if the tool changes. Tools that the agent must not use do not count.
 //
 // SPEC K-16
 func TestShortListsAreToldOnce(t *testing.T) {

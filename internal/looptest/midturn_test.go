@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// changing makes an agent with a tool "change", which does something to the agent
-// while its turn runs, and a tool "use".
+// changing makes an agent with two tools: "change" calls a function that changes the agent
+// during its turn, and "use" does nothing special.
 func changing(t *testing.T, change func(a *belay.Agent), opts belay.Options) (*belay.Agent, *scripted.Model) {
 	t.Helper()
 	var agent *belay.Agent
@@ -34,8 +34,8 @@ func install(t *testing.T, a *belay.Agent, subs ...hook.Subscription) *hook.Leas
 	return lease
 }
 
-// A gate that is installed while a turn runs joins at the turn's next step;
-// everything else joins with the next turn.
+// A gate that is installed during a turn applies from the turn's next step. All other hooks
+// apply from the next turn.
 //
 // SPEC H-14
 func TestGatesInstalledMidTurn(t *testing.T) {
@@ -65,7 +65,7 @@ func TestGatesInstalledMidTurn(t *testing.T) {
 	}
 }
 
-// A gate that is closed while a turn runs applies to that turn until its end.
+// If a gate is closed during a turn, it still applies until the turn ends.
 //
 // SPEC H-14
 func TestGatesClosedMidTurn(t *testing.T) {
@@ -91,8 +91,8 @@ func TestGatesClosedMidTurn(t *testing.T) {
 	}
 }
 
-// Tools are added and removed from the next step on, in the list for the model and
-// for its calls.
+// Tools that are added or removed during a turn change from the next step on: in the list
+// for the model, and for the model's calls.
 //
 // SPEC T-12
 func TestToolsComeAndGoMidTurn(t *testing.T) {
@@ -125,8 +125,8 @@ func TestToolsComeAndGoMidTurn(t *testing.T) {
 	}
 }
 
-// A tool whose lease is closed is not found by the calls of the next step, and one
-// that came is.
+// In the next step, calls find a tool that was added, and do not find a tool whose lease
+// was closed.
 //
 // SPEC T-12
 func TestCallsOfToolsThatComeAndGo(t *testing.T) {

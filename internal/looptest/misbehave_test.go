@@ -15,10 +15,10 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// Every misbehaviour that the test kit knows, at every phase that a turn fires,
-// under each failure mode, waited for and under a deadline: the turn ends as the
-// mode says, the journal tells, nothing is left behind (a goroutine that stays
-// fails the synctest bubble), and the session takes another turn.
+// This test tries every misbehaviour that hooktest knows, at every phase of a turn, in each
+// failure mode, as a blocking handler and with a deadline. The turn must end as the failure
+// mode says, and the journal must have the run. No goroutine may be left, because that
+// fails the synctest bubble. The session must be able to run another turn.
 //
 // SPEC H-10, H-11, H-12
 func TestMisbehaviourInATurn(t *testing.T) {
@@ -45,7 +45,7 @@ func TestMisbehaviourInATurn(t *testing.T) {
 	misbehaveInTurn(t, belay.Error)
 }
 
-// misbehaved is one way to misbehave in a turn.
+// misbehaved is one misbehaviour in a turn, with a phase, a failure mode and an execution.
 type misbehaved[In any, Out hook.Output] struct {
 	hooktest.Misbehaviour[In, Out]
 
@@ -72,21 +72,21 @@ func misbehaveInTurn[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out
 			tried[m.Code] = true
 			for _, mode := range modes {
 				if again && mode != modes[len(modes)-1] {
-					continue // ways to fail with one code differ for the strictest mode, if for any
+					continue // misbehaviours with the same code are tried only in the strictest mode
 				}
 				for _, execution := range []hook.Execution{hook.Blocking, hook.Deadline} {
 					if m.Abandoned && execution == hook.Blocking {
-						continue // it is waited for, and never comes
+						continue // the dispatch would wait for the handler forever
 					}
 					if execution == hook.Deadline && !m.Deadline && m.Code != codes.Panic && m.Code != codes.Goexit {
-						continue // where the handler runs makes no difference
+						continue // it makes no difference on which goroutine the handler runs
 					}
 					if mode.String() == "fallback" && m.Capabilities == hook.NoCapability {
-						continue // such a fallback is refused
+						continue // Install rejects this fallback
 					}
 					t.Run(strings.Join([]string{m.Name, mode.String(), execution.String()}, " "), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							one := hooktest.Misbehaviours(p, answer)[i] // made in the bubble that it is used in
+							one := hooktest.Misbehaviours(p, answer)[i] // it must be made in the bubble that uses it
 							misbehaved[In, Out]{one, p, mode, execution, false}.try(t)
 						})
 					})
@@ -117,7 +117,7 @@ func (m misbehaved[In, Out]) try(t *testing.T) {
 	}
 	turn, err, returned := onAGoroutine(func() (*belay.Turn, error) { return r.session.Turn(t.Context(), says) })
 	m.judge(t, r, turn, err, returned)
-	reentered := m.Code == "" && m.phase.Name() == belay.TurnPostTurn.Name() // by the handler, not by the turn
+	reentered := m.Code == "" && m.phase.Name() == belay.TurnPostTurn.Name() // the handler fired the phase a second time, not the turn
 	if got := r.phases.ends(); len(got) != 1 && m.phase.Name() != belay.SessionStart.Name() && !reentered {
 		t.Errorf("turn.post_turn was told of %v, want one turn", got)
 	}
@@ -132,8 +132,8 @@ func (m misbehaved[In, Out]) try(t *testing.T) {
 	}
 }
 
-// onAGoroutine calls take on a goroutine of its own, and reports whether it
-// returned or ended the goroutine.
+// onAGoroutine calls take on its own goroutine. It reports whether take returned, or ended
+// the goroutine.
 func onAGoroutine(take func() (*belay.Turn, error)) (turn *belay.Turn, err error, returned bool) { //nolint:revive // the error is what take returned
 	done := make(chan struct{})
 	go func() {
@@ -145,15 +145,14 @@ func onAGoroutine(take func() (*belay.Turn, error)) (turn *belay.Turn, err error
 	return turn, err, returned
 }
 
-// kills reports whether the handler ends the goroutine that the turn is taken on.
-// The calls of one message are judged, and run, on goroutines of their own; so is
-// what tells about them, but not the word of a person who is asked about one.
+// kills reports whether the handler ends the goroutine of the turn. The phases in perCall
+// run on goroutines of the calls. approval.decided runs on the goroutine of the turn.
 func (m misbehaved[In, Out]) kills() bool {
 	perCall := []string{belay.ToolPre.Name(), belay.ApprovalRequest.Name(), belay.ToolPost.Name(), belay.ToolDenied.Name()}
 	return m.Code == codes.Goexit && m.execution == hook.Blocking && !slices.Contains(perCall, m.phase.Name())
 }
 
-// judge compares the end of the turn with the failure mode.
+// judge checks that the turn ended as the failure mode says.
 func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err error, returned bool) {
 	t.Helper()
 	if m.kills() == returned {
@@ -204,7 +203,7 @@ func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err 
 		m.refused(t, results, belay.ClassDenied, "c3")
 	case goexit && m.phase.Name() == belay.ToolPost.Name():
 		m.refused(t, results, belay.ClassFailed, "c1", "c3", "c4", "c5", "c6")
-	case closed && m.phase.Name() == belay.ToolPost.Name() && !m.rewrites: // the turn ends when what was done is stored
+	case closed && m.phase.Name() == belay.ToolPost.Name() && !m.rewrites: // the turn ends after the results are stored
 		if len(results) != 4 || results["c1"].IsError || results["c1"].Text != `{"path":"/a"}` {
 			t.Errorf("the results are %v, want those of the first step", results)
 		}
@@ -214,7 +213,7 @@ func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err 
 				t.Errorf("call %s was answered %q, want its result withheld", id, results[id].Text)
 			}
 		}
-	case closed && m.phase.Name() == belay.TurnStop.Name(): // it makes the turn go on, as often as can be
+	case closed && m.phase.Name() == belay.TurnStop.Name(): // a failure makes the turn continue, up to the limit
 		if turn.Steps != 3+8 {
 			t.Errorf("the turn took %d steps", turn.Steps)
 		}
@@ -232,7 +231,7 @@ func (m misbehaved[In, Out]) refused(t *testing.T, results map[string]belay.Resu
 	}
 }
 
-// journal looks for the record.
+// journal checks that the run was recorded.
 func (m misbehaved[In, Out]) journal(t *testing.T, r *rich) {
 	t.Helper()
 	runs := r.runsOf(t, "misbehaves")
@@ -246,8 +245,8 @@ func (m misbehaved[In, Out]) journal(t *testing.T, r *rich) {
 	}
 }
 
-// A hook that may rewrite results and fails closed withholds them: content that
-// it should have removed does not reach the model.
+// If a hook may rewrite results and fails closed, the results are withheld. So text that
+// the hook should have removed does not reach the model.
 //
 // SPEC H-10
 func TestAFailingRewriterWithholdsResults(t *testing.T) {
@@ -267,8 +266,8 @@ func TestAFailingRewriterWithholdsResults(t *testing.T) {
 	}
 }
 
-// session.end fires when nothing of a turn is left that could fail: whatever its
-// hook does, the session is closed, released, and can be opened again.
+// session.end fires after all turns. Whatever its hook does, the session is closed and
+// released, and can be opened again.
 //
 // SPEC H-12
 func TestMisbehaviourWhenASessionIsClosed(t *testing.T) {
@@ -313,9 +312,9 @@ func TestMisbehaviourWhenASessionIsClosed(t *testing.T) {
 	}
 }
 
-// With one call in a message there is nothing to run side by side: a handler that
-// ends its goroutine ends the turn's, in order. The stream says so, and the call
-// has its result.
+// If a message has only one call, the call runs on the goroutine of the turn. A handler
+// that ends its goroutine then ends the turn in order: the stream returns the reason, and
+// the call has its result.
 //
 // SPEC H-12
 func TestGoexitOfAHookAtTheOnlyCall(t *testing.T) {

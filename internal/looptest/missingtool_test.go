@@ -15,7 +15,7 @@ import (
 )
 
 // If the tool of an approved call is missing when the turn is resumed, resuming fails, and
-// the turn waits as before.
+// the turn still waits.
 //
 // SPEC L-01, P-08
 func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
@@ -23,11 +23,11 @@ func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
 	traits := map[string]*belay.ToolTraits{"remote": {Serial: true}}
 	decide := func(answers ...string) []string { return answers }
 	for name, test := range map[string]struct {
-		answers []string // for remote and local, which are both asked about
+		answers []string // the decisions for remote and local, which both need approval
 		has     []string // the tools of the process that resumes
-		missing []string // the result for the model
+		missing []string // the tools that the error names
 		reason  belay.EndReason
-		ran     []string // when the one who has all tools comes back
+		ran     []string // the calls that run when a process with all tools resumes the turn
 		classes []belay.ResultClass
 	}{
 		"an approved call waits for its tool": {
@@ -81,7 +81,7 @@ func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
 			} else if again.err != nil || again.Reason != test.reason {
 				t.Fatalf("it ended %s, %v, want %s", again.Reason, again.err, test.reason)
 			}
-			if test.reason != belay.EndTurn { // it is parked as before, for a process with the tools
+			if test.reason != belay.EndTurn { // the turn is still parked, for a process with the tools
 				for i, answer := range test.answers {
 					if answer == "" {
 						settleAs(t, first, parked.Waits[i].Approval, true)
@@ -128,7 +128,7 @@ func TestATurnWithoutItsToolCanBeAbandoned(t *testing.T) {
 	takeTurn(t, s.Run(t.Context(), "go on"), belay.EndTurn)
 }
 
-// A child that waits for a tool keeps its parent waiting, which says why.
+// If a child waits for a missing tool, its parent waits too, and says why.
 //
 // SPEC S-10, L-01
 func TestAChildWithoutItsToolParksItsParent(t *testing.T) {
@@ -160,8 +160,8 @@ func TestAChildWithoutItsToolParksItsParent(t *testing.T) {
 	}
 }
 
-// A call that was running when its process ended gets an aborted result, even if its tool
-// is missing.
+// If a call was running when its process ended, it gets an aborted result, even if its tool
+// is missing now.
 //
 // SPEC L-01
 func TestAnInterruptedCallWithoutItsTool(t *testing.T) {

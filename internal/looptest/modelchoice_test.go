@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A model that is named for one turn is used for it, whatever model the session
-// keeps, until another is chosen; the session keeps its model.
+// With OwnModelFirst, a turn uses the agent's own model instead of the model that the
+// session keeps, until the user chooses another model. The session still keeps its model.
 //
 // SPEC D-04
 func TestOwnModelFirst(t *testing.T) {
@@ -57,7 +57,7 @@ func TestOwnModelFirst(t *testing.T) {
 	done()
 }
 
-// A turn that is resumed with a model of its own is answered by that one.
+// With OwnModelFirst, the own model of the agent that resumes a turn answers.
 //
 // SPEC D-04
 func TestOwnModelFirstResumes(t *testing.T) {

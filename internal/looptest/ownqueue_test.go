@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// An agent without a store performs background work itself. Nobody has to call Work.
+// An agent without a store performs background work itself. No caller needs to call Work.
 func TestBackgroundWorkOfAnAgentWithoutAStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestBackgroundWorkOfAnAgentWithoutAStore(t *testing.T) {
 	})
 }
 
-// A job that does not end does not hold Close up for ever.
+// If a job does not end, Close does not wait forever.
 func TestCloseDoesNotWaitForEndlessWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,19 +10,19 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A response whose commit fails still counts. If the same process resumes the turn,
-// abandons it, or fails to store it again, each response is counted once. A commit that was
-// stored although it returned an error is not counted twice.
+// If the commit of a response fails, the response still counts. Each response counts once:
+// if the same process resumes the turn, abandons it, or again fails to store it. If a
+// commit was stored although it returned an error, its response does not count twice.
 //
 // SPEC L-01, L-07
 func TestAResponseWhoseCommitFailsIsCounted(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the store is away")
 	for name, test := range map[string]struct {
-		fails  map[int]bool // commits by number; true: they are stored all the same
-		closes bool         // the session is closed in between, as workers do
+		fails  map[int]bool // commits that fail, by number; true: the commit is stored although it fails
+		closes bool         // the session is closed before the turn is resumed, as workers do
 		gives  bool         // the turn is abandoned
-		asked  int          // how often the model is asked
+		asked  int          // number of requests to the model
 	}{
 		"it is resumed":                    {fails: map[int]bool{2: false}, asked: 2},
 		"it is resumed in another session": {fails: map[int]bool{2: false}, closes: true, asked: 2},

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// sleeper is a tool that takes the time its input says.
+// sleeper returns a tool that sleeps for the time in its input.
 func sleeper(name string, d *diary, traits *belay.ToolTraits) belay.Tool {
 	return anyTool(name, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		var in struct{ MS int }
@@ -36,7 +36,7 @@ func sleeper(name string, d *diary, traits *belay.ToolTraits) belay.Tool {
 	}, traits)
 }
 
-// sleeps is a step with calls of sleepers, each given as tool and milliseconds.
+// sleeps returns a step with calls of sleepers. Each argument is a tool and milliseconds.
 func sleeps(naps ...string) scripted.Step {
 	var step scripted.Step
 	for i, nap := range naps {
@@ -67,7 +67,8 @@ func TestCallsOfOneMessageRunConcurrently(t *testing.T) {
 	})
 }
 
-// Hooks overlap like tools: a slow gate of one call does not delay another.
+// Hooks for several calls overlap, like the tools: a slow gate for one call does not delay
+// another call.
 //
 // SPEC T-03
 func TestCallsOfOneMessageAreJudgedConcurrently(t *testing.T) {
@@ -152,7 +153,7 @@ func TestSerialToolIsABarrier(t *testing.T) {
 		session := agent.Session("s")
 		all := takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 		entries := d.all()
-		// Which of two that begin at the same time is first does not matter.
+		// Two calls that begin at the same time can be in any order.
 		for _, pair := range []int{0, 8} {
 			if entries[pair] > entries[pair+1] {
 				entries[pair], entries[pair+1] = entries[pair+1], entries[pair]
@@ -183,7 +184,7 @@ func TestSerialToolIsABarrier(t *testing.T) {
 	})
 }
 
-// Reminders of hooks come in the order of the calls, whichever is done first.
+// The reminders of hooks are in the order of the calls, whichever call is done first.
 //
 // SPEC T-03
 func TestWhatHooksSayOfParallelCallsIsInCallOrder(t *testing.T) {
@@ -248,7 +249,7 @@ func TestAbortCancelsRunningTools(t *testing.T) {
 				t.Errorf("a call was started after the abort: %s", entry)
 			}
 		}
-		// The session can go on: every call is answered.
+		// The session can continue, because every call has a result.
 		takeTurn(t, session.Run(t.Context(), "again"), belay.EndTurn)
 		if model.Left() != 0 {
 			t.Error("the model was not asked again")
@@ -256,8 +257,8 @@ func TestAbortCancelsRunningTools(t *testing.T) {
 	})
 }
 
-// A call that finishes during an abort has finished: its result is kept, and the turn still
-// ends as aborted.
+// If a call finishes while the turn is aborted, its result is kept. The turn still ends as
+// aborted.
 //
 // SPEC T-10, L-05
 func TestWhatFinishesDuringAnAbortIsKept(t *testing.T) {
@@ -349,7 +350,7 @@ func TestAbortWhileCallsAreJudged(t *testing.T) {
 	}
 }
 
-// Halt ends the turn: what has not started is aborted.
+// A halt ends the turn: calls that have not started get an aborted result.
 func TestHaltAbortsTheOtherCalls(t *testing.T) {
 	t.Parallel()
 	halt := belay.ToolPre.On("stop", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {

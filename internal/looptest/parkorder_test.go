@@ -13,8 +13,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A serial call is a barrier even while a call waits for approval or is parked: later calls
-// have not begun when the turn parks, and run in call order when it is resumed.
+// A serial call is a barrier, even if a call waits for approval or is parked. The calls
+// after the barrier have not begun when the turn parks. They run in call order when the
+// turn is resumed.
 //
 // SPEC T-03, L-01
 func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
@@ -22,7 +23,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 	serial := &belay.ToolTraits{Serial: true}
 	for name, test := range map[string]struct {
 		calls         []string
-		first, second []string // calls that run before it parks, and after it is resumed
+		first, second []string // calls that run before the turn parks, and after it is resumed
 	}{
 		"a serial call that is asked about holds up all behind it": {
 			[]string{"look", "shell?", "write", "look"}, []string{"look"}, []string{"shell?", "write", "look"},
@@ -83,7 +84,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 			if diff := cmp.Diff(test.first, ran); diff != "" {
 				t.Errorf("before it parks (-want +got):\n%s", diff)
 			}
-			held, err := store.Open(t.Context(), "s") // a parked turn holds nothing
+			held, err := store.Open(t.Context(), "s") // a parked turn does not hold the session
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +114,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 	}
 }
 
-// An answer that is cut off is reported.
+// If the model's answer is cut off, a diagnostic says so.
 //
 // SPEC L-05
 func TestAnswerThatIsCutOff(t *testing.T) {
@@ -130,7 +131,7 @@ func TestAnswerThatIsCutOff(t *testing.T) {
 	}
 }
 
-// A request that never became a turn has no end event.
+// If there is nothing to resume, there is no turn and so no end event.
 //
 // SPEC L-08
 func TestNothingToResumeIsNoTurn(t *testing.T) {

@@ -24,15 +24,15 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// phaseRow is a phase as it was promised.
+// phaseRow is one row of the table of phases.
 type phaseRow struct {
 	Name string
 	Kind hook.Kind
 	Fail string
 }
 
-// promisedPhases is the table of promises, written out: gates fail closed
-// except turn.stop and approval.request, and everything else fails open.
+// promisedPhases is the complete table of phases that we promise. Gates fail closed, except
+// turn.stop and approval.request. All other phases fail open.
 var promisedPhases = []phaseRow{
 	{"session.start", hook.Collect, "open"},
 	{"user.prompt.submit", hook.Gate, "closed"},
@@ -71,7 +71,7 @@ func TestPhasesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// A phase that is declared and not listed would be one that no runtime knows.
+// belay.Phases must list every declared phase. Otherwise no runtime would know the phase.
 //
 // SPEC H-01
 func TestPhasesAreComplete(t *testing.T) {
@@ -103,8 +103,7 @@ func TestPhasesAreComplete(t *testing.T) {
 	}
 }
 
-// Each gate has its own verdict type, so that a verdict cannot be given at the
-// wrong gate.
+// Each gate has its own verdict type, so that nobody can use a verdict at the wrong gate.
 //
 // SPEC H-01
 func TestEachGateHasItsOwnVerdict(t *testing.T) {
@@ -151,7 +150,7 @@ func TestPhasesMakeARuntime(t *testing.T) {
 	}
 }
 
-// A handler that answers for another phase is a mistake the compiler finds.
+// If a handler returns the answer of another phase, the program does not compile.
 //
 // SPEC H-01
 func TestWrongAnswersDoNotCompile(t *testing.T) {
@@ -198,7 +197,7 @@ func isPhase(t types.Type) bool {
 	return ok && named.Obj().Name() == "Phase" && named.Obj().Pkg().Path() == "github.com/belay-run/belay/hook"
 }
 
-// namesIn lists the names in the list that a function returns.
+// namesIn returns the names in the list literal that a function returns.
 func namesIn(files []*ast.File, function string) []string {
 	var names []string
 	for _, file := range files {
@@ -247,8 +246,8 @@ func typedRoot(t *testing.T) (*types.Package, []*ast.File) {
 	return pkg, files
 }
 
-// typecheck checks the sources of a package, by name of file. It may import
-// whatever the root package imports, and the root package itself.
+// typecheck checks the source files of a package, given by file name. The package may
+// import the root package and everything that the root package imports.
 func typecheck(sources map[string]string, path string) (*types.Package, []*ast.File, error) {
 	exports, err := exportData()
 	if err != nil {
@@ -270,8 +269,8 @@ func typecheck(sources map[string]string, path string) (*types.Package, []*ast.F
 	return pkg, files, err
 }
 
-// exportData tells where the compiler keeps what it knows of the root package
-// and all that it imports.
+// exportData returns the files with the compiler's export data of the root package and its
+// imports.
 var exportData = sync.OnceValues(func() (map[string]string, error) {
 	cmd := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "github.com/belay-run/belay")
 	out, err := cmd.Output()

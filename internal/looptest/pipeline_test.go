@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// recordedPipeline has everything that can be around a call, and each writes what
-// it saw into the diary. The floor asks; hooks do not answer for the person.
+// recordedPipeline returns options in which every stage of a call writes to the diary. The
+// floor asks, and hooks do not decide for the person.
 func recordedPipeline(d *diary) *belay.Options {
 	interceptor := func(name, tool string) belay.Interceptor {
 		return belay.Interceptor{
@@ -115,8 +115,8 @@ func TestCallGoesThroughThePipelineInOrder(t *testing.T) {
 	}
 }
 
-// If nobody is asked, a call costs two commits: its intent is stored before it runs and its
-// result after.
+// If no person is asked, a call takes two commits: one before the tool runs, which records
+// the call as started, and one with the result.
 //
 // SPEC T-01
 func TestIntentIsStoredBeforeTheToolRuns(t *testing.T) {
@@ -138,8 +138,8 @@ func TestIntentIsStoredBeforeTheToolRuns(t *testing.T) {
 	}
 }
 
-// A call that does not resolve, is out of scope or does not validate reaches no hook. After
-// a denial, later checks do not see the call.
+// Hooks do not see a call whose tool is unknown, out of scope or gets an invalid input.
+// After a denial, later checks do not see the call.
 //
 // SPEC T-01
 func TestStoppedCallGoesNoFurther(t *testing.T) {
@@ -155,7 +155,7 @@ func TestStoppedCallGoesNoFurther(t *testing.T) {
 		call   scripted.Step
 		change func(d *diary, opts *belay.Options)
 		class  belay.ResultClass
-		last   string // the stage that stopped it
+		last   string // the stage that stops the call
 	}{
 		{"an unknown tool reaches nobody", calls("nothing"), nil, belay.ClassNotFound, ""},
 		{"a tool out of scope reaches nobody", calls("hidden"), nil, belay.ClassScope, ""},
@@ -407,7 +407,7 @@ func TestRewrittenInputIsValidatedAgain(t *testing.T) {
 	}
 }
 
-// A tool may do with its input what it likes: the transcript keeps its own.
+// A tool may change its input: the transcript has its own copy.
 //
 // SPEC T-07
 func TestToolCannotChangeTheTranscript(t *testing.T) {

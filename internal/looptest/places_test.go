@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A call whose paths lead elsewhere after every approval is asked about a few times, and then
-// denied. Everyone who watches sees each question before its answer, also the one that Belay
-// answers itself.
+// If the paths of a call lead to other files after every approval, Belay asks a few times
+// and then denies the call. Everyone who watches sees each question before its answer, also
+// the question that Belay answers itself.
 //
 // SPEC P-16, L-08
 func TestACallWhosePathsKeepMovingIsDenied(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// One key of each rule.
+// These are keys with every merge rule.
 var (
 	mayWrite = policy.And("may_write")
 	maxFiles = policy.Min[int]("max_files")
@@ -27,7 +27,7 @@ var (
 	route    = policy.First[map[string]int]("route")
 )
 
-// mergePolicies dispatches policies in plan order.
+// mergePolicies dispatches to hooks that return these policies, in plan order.
 func mergePolicies(t testing.TB, policies ...belay.TurnPolicy) hook.Outcome[belay.TurnBegun, belay.TurnPolicy] {
 	t.Helper()
 	var subs []hook.Subscription
@@ -38,7 +38,7 @@ func mergePolicies(t testing.TB, policies ...belay.TurnPolicy) hook.Outcome[bela
 	return dispatch(t, belay.TurnPrePolicy, inputOf(t, belay.TurnPrePolicy, `{"text": "hello"}`), subs...)
 }
 
-// fromFile is the policy that a file gives, whose values have no type yet.
+// fromFile returns a policy as it comes from a file: its values have no type yet.
 func fromFile(t testing.TB, policy string) belay.TurnPolicy {
 	t.Helper()
 	var p belay.TurnPolicy
@@ -48,7 +48,7 @@ func fromFile(t testing.TB, policy string) belay.TurnPolicy {
 	return p
 }
 
-// readPolicy is every value of the policy as the keys read it.
+// readPolicy returns all values of the policy, read with the keys.
 func readPolicy(p policy.Settings) map[string]any {
 	got := map[string]any{}
 	if v, ok := mayWrite.Value(p); ok {
@@ -117,7 +117,8 @@ func TestPolicyKeysMergeByTheirRule(t *testing.T) {
 	}
 }
 
-// A diagnostic names the key and the later subscription, and quotes no value.
+// The diagnostic of a conflict names the key and the later subscription, and quotes no
+// value.
 //
 // SPEC H-17, H-16
 func TestPolicyConflictsQuoteNoValues(t *testing.T) {
@@ -146,7 +147,7 @@ func TestPolicyConflictsQuoteNoValues(t *testing.T) {
 	}
 }
 
-// A key returns a copy: a handler cannot change the policy of others.
+// A key returns a copy of the value, so a handler cannot change the policy of others.
 //
 // SPEC H-08, H-17
 func TestPolicyValuesAreCopies(t *testing.T) {
@@ -172,8 +173,8 @@ func TestPolicyValuesAreCopies(t *testing.T) {
 	}
 }
 
-// Merging does not change a handler's answer: a handler can share a value
-// between turns.
+// Merging does not change a handler's answer, so a handler can use one value in several
+// turns.
 //
 // SPEC H-17
 func TestMergingPolicyLeavesAnswersAlone(t *testing.T) {
@@ -215,7 +216,8 @@ func TestPolicySettingsAsJSON(t *testing.T) {
 	}
 }
 
-// The merge against the rule of each key, applied to all values at once.
+// This test compares the merge with a reference that applies the rule of each key to all
+// values at once.
 //
 // SPEC H-17
 func TestPolicyMergeMatchesReference(t *testing.T) {
@@ -229,8 +231,8 @@ func TestPolicyMergeMatchesReference(t *testing.T) {
 		}
 		var all values
 		var policies []belay.TurnPolicy
-		// A value from a file needs a neighbour that declares the key: the first
-		// two settings of a key are not both from files.
+		// A value from a file has no type. So of the first two settings of a key, at least
+		// one must come from Go code.
 		typed := map[string]bool{}
 		raw := map[string]int{}
 		setting := func(key string, value any, set policy.Setting) policy.Setting {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// chatter is hooks that have something to say wherever they can.
+// chatter returns hooks that add text at many phases.
 func chatter() []hook.Subscription {
 	n := 0
 	number := func() string {
@@ -76,7 +76,7 @@ func TestRequestsExtendEachOther(t *testing.T) {
 		}
 		s := agentOf(t, model, opts).Session("s")
 		for i := range turns {
-			if i == turns/2 { // another process continues
+			if i == turns/2 { // another process continues the session
 				store.Expire("s")
 				s = agentOf(t, model, opts).Session("s")
 			}

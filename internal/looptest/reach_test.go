@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// shelf is an extension with things that agents can be restricted to. It brings a tool for
-// each, answers to their names, and a hook of its own notes which of them a turn may use.
+// shelf is an extension with resources called things. It has a tool for each thing and
+// handles the typed names of things. Its hook notes which things a turn may use.
 type shelf struct {
 	things []string
 	tools  map[string]belay.Tool
@@ -63,7 +63,7 @@ func (s *shelf) Hooks() []hook.Subscription {
 	}, &hook.Options{NoInherit: true})}
 }
 
-// shelfFor is a shelf with what a reach allows.
+// shelfFor is the part of a shelf that a reach allows.
 type shelfFor struct {
 	*shelf
 	reach belay.Reach
@@ -99,14 +99,14 @@ var (
 	_ belay.NameExtension     = (*shelfFor)(nil)
 )
 
-// observer is an extension with hooks and nothing else.
+// observer is an extension that has only hooks.
 type observer struct{}
 
 func (observer) Name() string               { return "observer" }
 func (observer) Hooks() []hook.Subscription { return nil }
 
-// A kind of resources that no extension enforces is refused: the model would otherwise be
-// told about a restriction that does not exist.
+// New rejects a kind of resources that no extension enforces. Otherwise the prompt would
+// name a restriction that does not exist.
 //
 // SPEC E-10
 func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
@@ -114,7 +114,7 @@ func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
 	for rule, test := range map[string]struct {
 		extensions []belay.Extension
 		kind       string
-		want       string // of the error; empty for none
+		want       string // part of the error; empty: no error
 	}{
 		"no extension at all":                {nil, "skills", `resources: no extension enforces "skills": the known ones are none`},
 		"a typing error":                     {[]belay.Extension{newShelf(nil), answersTo{"b"}}, "tings", `resources: no extension enforces "tings" (did you mean "things"?): the known ones are "answers", "things"`},
@@ -136,7 +136,7 @@ func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
 }
 
 // A restriction of an agent applies to its tools, to typed names, to hooks and to its
-// subagents, however it is made.
+// subagents. It does not matter how the restriction is set.
 //
 // SPEC E-10, E-06
 func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {
@@ -162,7 +162,7 @@ func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {
 			t.Parallel()
 			var seen diary
 			child, model := newAgent(t, &belay.Options{Name: "child", Extensions: []belay.Extension{newShelf(&seen, "cup", "jar", "jug")}, Resources: test.own}, calls("take_cup", "take_jar", "take_jug"))
-			var other diary // of the agents above
+			var other diary // what the agents above notice
 			run := func(ctx context.Context, id, text string) {
 				takeTurn(t, child.Session(id).Run(ctx, text), belay.EndTurn)
 			}
@@ -212,7 +212,7 @@ func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {
 	}
 }
 
-// childTyping is a tool that hands a text to an agent.
+// childTyping returns a tool that runs a turn of an agent with the given text.
 func childTyping(name string, agent *belay.Agent, text string) belay.Tool {
 	return anyTool(name, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		turn, err := call.Controls().Child(ctx, belay.Child{Name: name, Prompt: text}, func(ctx context.Context) iter.Seq2[belay.Event, error] {
@@ -225,7 +225,8 @@ func childTyping(name string, agent *belay.Agent, text string) belay.Tool {
 	}, nil)
 }
 
-// An agent that was the child of a restricted one is not restricted for its next parent.
+// If an agent was the child of a restricted parent, it is not restricted under its next
+// parent.
 //
 // SPEC E-10
 func TestAParentsResourcesHoldForItsOwnTasksAlone(t *testing.T) {
@@ -253,8 +254,8 @@ func TestAParentsResourcesHoldForItsOwnTasksAlone(t *testing.T) {
 	}
 }
 
-// The loop itself keeps an extension that knows nothing of resources to the names in
-// Options.Resources: of its tools, and of what users type.
+// Some extensions know nothing of resources. For these, the loop itself enforces
+// Options.Resources: for their tools and for names that users type.
 //
 // SPEC E-10, E-06
 func TestTheLoopKeepsNamesThatUsersTypeToTheResources(t *testing.T) {
@@ -288,7 +289,7 @@ func TestTheLoopKeepsNamesThatUsersTypeToTheResources(t *testing.T) {
 	}
 }
 
-// An extension that panics over a reach brings nothing, and ends no process.
+// If an extension panics in its For method, it adds nothing, and the process continues.
 //
 // SPEC E-10, E-01
 func TestAnExtensionThatPanicsOverAReach(t *testing.T) {

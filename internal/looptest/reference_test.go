@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// keptJobs is a queue that keeps what it is given.
+// keptJobs is a queue that keeps its jobs.
 type keptJobs struct{ jobs []hook.Job }
 
 func (q *keptJobs) Enqueue(_ context.Context, _ hook.Run, jobs []hook.Job) error {
@@ -22,7 +22,7 @@ func (q *keptJobs) Enqueue(_ context.Context, _ hook.Run, jobs []hook.Job) error
 	return nil
 }
 
-// referenceOf is how a background job names an input of the phase.
+// referenceOf returns the reference that a background job uses for an input of the phase.
 func referenceOf(t testing.TB, p phaseCase, scope hook.Scope, input string) string {
 	t.Helper()
 	in, err := p.decode(scope, []byte(input))
@@ -41,8 +41,8 @@ func referenceOf(t testing.TB, p phaseCase, scope hook.Scope, input string) stri
 
 var plainReference = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,256}$`)
 
-// A job names its input by a reference, in an alphabet that any store takes,
-// whatever a session is called.
+// A job refers to its input by a reference. The reference has only characters that every
+// store accepts, whatever the name of the session.
 //
 // SPEC H-09, J-09
 func TestReferencesArePlain(t *testing.T) {
@@ -53,7 +53,7 @@ func TestReferencesArePlain(t *testing.T) {
 	}
 	for _, p := range everyPhase() {
 		if p.Info().Kind == hook.Gate {
-			continue // a gate does not wait for a job
+			continue // gates have no background handlers
 		}
 		seen := map[string]hook.Scope{}
 		for _, session := range odd {
@@ -75,8 +75,8 @@ func TestReferencesArePlain(t *testing.T) {
 	}
 }
 
-// Inputs that occur several times in a step have different references: jobs
-// with the same reference are the same work, and only one of them runs.
+// Inputs that occur several times in a step have different references. Jobs with the same
+// reference are the same work, and only one of them would run.
 //
 // SPEC H-09
 func TestReferencesWithinAStepDiffer(t *testing.T) {
@@ -106,7 +106,7 @@ func TestReferencesWithinAStepDiffer(t *testing.T) {
 	}
 }
 
-// No session name makes its work look like that of another session.
+// A session name cannot make its jobs look like those of another session.
 //
 // SPEC H-09
 func TestReferencesCannotBeForged(t *testing.T) {

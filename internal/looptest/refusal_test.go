@@ -30,8 +30,8 @@ func TestCallsOfARefusedResponseDoNotRun(t *testing.T) {
 	say(t, session, "then something else")
 }
 
-// Render data shows the same as the text. It is dropped when the text is
-// replaced: otherwise it would still contain what was removed from the text.
+// Render data shows the same content as the text. If the text is replaced, render data is
+// dropped, because it still contains what was removed.
 //
 // SPEC T-04
 func TestRenderDataGoesWithARewrittenResult(t *testing.T) {
@@ -93,7 +93,8 @@ func TestHooksSeeTheResultOfAnInterruptedCall(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			store := memstore.New(nil)
-			// Commits: the user's message, the response with what is started, the results.
+			// The commits are the user's message, the response with the started calls, and
+			// the results.
 			faulty := storetest.Faulty(store, &storetest.Plan{Commit: 3, Rest: true})
 			gone := agentOf(t, scriptOf(calls("act")), &belay.Options{Store: faulty, Tools: []belay.Tool{echoTool("act")}})
 			if _, err := gone.Session("s").Turn(t.Context(), "go"); !errors.Is(err, storetest.ErrInjected) {
@@ -121,7 +122,7 @@ func TestHooksSeeTheResultOfAnInterruptedCall(t *testing.T) {
 	}
 }
 
-// Prompt context is text of others. It cannot end its element or look like a
+// Prompt context is text from other sources. It cannot close its element or look like a
 // reminder.
 func TestTheContextElementCannotBeClosed(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func TestReminderPlacement(t *testing.T) {
 			}
 		}
 	}
-	requests[0].Messages = requests[0].Messages[:2] // the ephemeral one sits last
+	requests[0].Messages = requests[0].Messages[:2] // remove the ephemeral reminder, which is last
 	wantExtends(t, requests)
 	if got := all[0].Parts; len(got) != 1 || got[0].Text != "the first" || all[0].PreModifiedText != nil {
 		t.Errorf("the user's message is not as it was: %+v", all[0])
@@ -120,7 +120,7 @@ func TestReminderOrder(t *testing.T) {
 	}
 	close(answered[n])
 	var subs []hook.Subscription
-	for i := range n { // each answers when the one behind it has
+	for i := range n { // each hook answers after the next one has answered
 		id := fmt.Sprintf("h%d", i)
 		subs = append(subs, belay.UserPromptSubmit.On(id, func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
 			<-answered[i+1]
@@ -153,7 +153,7 @@ func TestReminderLimit(t *testing.T) {
 	}, nil)
 	tests := map[string]struct {
 		subs []hook.Subscription
-		want []string // beginnings
+		want []string // the beginnings of the reminders
 		drop string
 	}{
 		"what fits is told, behind what does not too": {
@@ -326,7 +326,7 @@ func TestReminderSurvives(t *testing.T) {
 	})
 	t.Run("a response that could not be stored", func(t *testing.T) {
 		t.Parallel()
-		// Commits: the user's message, the response.
+		// The commits are the user's message and the response.
 		store := storetest.Faulty(memstore.New(nil), &storetest.Plan{Commit: 2})
 		model := scriptOf(says("one"), says("two"))
 		s := agentOf(t, model, &belay.Options{Store: store, Hooks: hooks()[:1]}).Session("s")
@@ -357,7 +357,7 @@ func TestReminderSettings(t *testing.T) {
 	)
 	tests := map[string]struct {
 		settings      belay.ReminderSettings
-		first, second []string // the last messages of the two requests
+		first, second []string // the last message of each of the two requests
 	}{
 		"by default everything is told": {
 			belay.ReminderSettings{},
@@ -398,7 +398,7 @@ func TestReminderSettings(t *testing.T) {
 			if err := s.SetReminders(t.Context(), test.settings); err != nil {
 				t.Fatal(err)
 			}
-			store.Expire("s") // settings are the session's and not the process's
+			store.Expire("s") // the settings belong to the session, not to the process
 			model := scriptOf(calls("echo"), says("one"), says("two"))
 			s = agentOf(t, model, opts).Session("s")
 			say(t, s, "hello")
@@ -437,14 +437,14 @@ func TestRemindersAlwaysArrive(t *testing.T) {
 }
 
 // arrives installs a hook at every phase of a turn, and asserts that the model gets the
-// reminder of each.
+// reminder of each hook.
 func arrives(t *testing.T, opts belay.Options) {
 	t.Helper()
 	var said []string
 	for _, p := range everyPhase() {
 		switch p.Name() {
 		case "subagent.start", "subagent.stop", "session.end":
-			continue // fired by others, or after the last request
+			continue // fires only for subagents, or after the last request
 		}
 		opts.Hooks = append(opts.Hooks, p.on("h-"+p.Name(), func(context.Context, any) (any, error) {
 			return withNote(p.AnyPhase, belay.Note{Output: "said at " + p.Name()}), nil
@@ -507,7 +507,7 @@ func TestWhatIsSaidAtTheEndArrives(t *testing.T) {
 				}, nil),
 				belay.SessionEnd.On("session", func(context.Context, belay.SessionClosed) (belay.Note, error) {
 					if !test.closes {
-						return belay.Note{}, nil // the test is over
+						return belay.Note{}, nil // nothing more is needed
 					}
 					return belay.Note{Output: "bye"}, nil
 				}, nil),

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/belaytest"
 )
 
-// closing is a subsystem that is closed with its agent.
+// closing is a subsystem that counts how often it is closed.
 type closing struct {
 	subsystem
 	closed int
@@ -32,7 +32,7 @@ func (c *closing) times() int {
 	return c.closed
 }
 
-// only fails for the agent with these instructions.
+// only returns a function that fails for the agent with these instructions.
 func only(instructions string, err error) func(belay.AgentConfig) error {
 	return func(c belay.AgentConfig) error {
 		if c.Instructions == instructions {
@@ -42,7 +42,7 @@ func only(instructions string, err error) func(belay.AgentConfig) error {
 	}
 }
 
-// called returns the options of agent a.
+// called returns options of an agent named "a".
 func called(instructions string, extensions ...belay.Extension) *belay.Options {
 	return &belay.Options{Name: "a", Instructions: instructions, Extensions: extensions}
 }
@@ -57,12 +57,12 @@ func oldAgent(t *testing.T, extensions ...belay.Extension) *belay.Agent {
 	return a
 }
 
-// replace replaces an agent with one whose instructions are new.
+// replace replaces an agent with one that has the instructions "new".
 func replace(ctx context.Context, old *belay.Agent, extensions ...belay.Extension) (*belay.Agent, error) {
 	return old.Replace(ctx, belaytest.Script(belaytest.Says("hello"), belaytest.Says("again")), called("new", extensions...))
 }
 
-// usable checks whether an agent takes a turn.
+// usable checks that an agent can run a turn, or cannot if want is false.
 func usable(t *testing.T, a *belay.Agent, want bool) {
 	t.Helper()
 	_, err := a.Session("s").Turn(t.Context(), "hello")
@@ -289,7 +289,7 @@ func TestCloseAndReplaceAtTheSameTime(t *testing.T) {
 			}
 			continue
 		}
-		if err := next.Close(t.Context()); err != nil || len(ext.have) > 0 || ext.times() == 0 || ext.times() > 2 { // the old one may be closed first
+		if err := next.Close(t.Context()); err != nil || len(ext.have) > 0 || ext.times() == 0 || ext.times() > 2 { // the old agent may have been closed first
 			t.Fatalf("closing: %v, registered %v, closed %d times", err, ext.have, ext.times())
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// asking is a gate that wants the calls of a tool approved, and counts how often
-// it is asked about each.
+// asking returns a gate that requires approval for the calls of a tool. It notes every call
+// that it checks.
 func asking(d *logbook, tool string) hook.Subscription {
 	return belay.ToolPre.On("gate", func(_ context.Context, c belay.ToolCall) (belay.ToolVerdict, error) {
 		d.notef("pre %s", c.Tool())
@@ -26,7 +26,7 @@ func asking(d *logbook, tool string) hook.Subscription {
 	}, nil)
 }
 
-// noting is a tool that notes when it runs.
+// noting returns a tool that notes when it runs.
 func noting(d *logbook, name string, traits *belay.ToolTraits) belay.Tool {
 	return anyTool(name, func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		d.notef("run %s", name)
@@ -34,7 +34,7 @@ func noting(d *logbook, name string, traits *belay.ToolTraits) belay.Tool {
 	}, traits)
 }
 
-// settleAs answers the question of a parked turn.
+// settleAs decides the approval of a parked turn.
 func settleAs(t testing.TB, agent *belay.Agent, wait belay.Approval, allow bool) {
 	t.Helper()
 	if _, err := agent.Decide(t.Context(), belay.Decision{Approval: wait.ID, Hash: wait.Hash, Allow: allow, By: "ann", Reason: "so be it"}); err != nil {
@@ -47,9 +47,9 @@ func TestResumeParked(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		allow bool
-		floor belay.ToolDecision // of the second process
+		floor belay.ToolDecision // the decision of the floor in the second process
 		want  []string           // what happens in the second process
-		text  string             // the result of the call that was asked about
+		text  string             // the result of the call that needed approval
 	}{
 		"an approved call runs, and tool.pre is not asked again": {true, belay.ToolPass, []string{"floor asked", "run asked"}, "asked ran on {}"},
 		"a denied one does not":                                  {false, belay.ToolPass, nil, "Denied by \"ann\": so be it"},
@@ -214,14 +214,14 @@ func TestResumeToolThatParks(t *testing.T) {
 	}
 }
 
-// process is an agent whose process ends in the middle of a call.
+// process is an agent whose process ends during a call.
 type process struct {
 	turn  chan taken
 	leave func()
 }
 
-// stranded starts a turn that blocks in the tool "stuck", and makes its store believe that
-// the process has ended.
+// stranded starts a turn that blocks in the tool "stuck". It then makes the store believe
+// that the process has ended.
 func stranded(t *testing.T, store *memstore.Store, opts belay.Options, how func(s *belay.Session) taken) process {
 	t.Helper()
 	started, gone := make(chan struct{}), make(chan struct{})
@@ -420,7 +420,7 @@ func TestEndPhasesFireLater(t *testing.T) {
 				}, nil)}
 			}
 			inner := memstore.New(nil)
-			// Commits: the user's message, the response, the end.
+			// The commits are the user's message, the response and the end.
 			store := storetest.Faulty(inner, &storetest.Plan{Commit: 3, Rest: true})
 			if _, err := agentOf(t, scriptOf(says("one")), &belay.Options{Store: store, Hooks: end("first")}).Session("s").Turn(t.Context(), "a"); !errors.Is(err, storetest.ErrInjected) {
 				t.Fatalf("the turn ended with %v", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// timed makes a step note when it is played.
+// timed returns a step that also notes when it is played.
 func timed(at *[]time.Time, step scripted.Step) scripted.Step {
 	return scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) {
 		*at = append(*at, time.Now())
@@ -78,7 +78,7 @@ func TestRetryPauses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		retry hook.Retry
-		after time.Duration // what the provider asks for
+		after time.Duration // the pause that the provider asks for
 		least []time.Duration
 		most  []time.Duration
 	}{
@@ -174,7 +174,7 @@ func TestRetryIsAborted(t *testing.T) {
 	})
 }
 
-// strangeModel fails in a way that nobody classified.
+// strangeModel is a model whose error has no kind.
 type strangeModel struct{ attempts int }
 
 func (m *strangeModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {

@@ -121,7 +121,7 @@ func TestRewritingAPrompt(t *testing.T) {
 	}
 }
 
-// If several hooks answer instead of the model, the first in plan order wins.
+// If several hooks answer instead of the model, the first answer in plan order is used.
 //
 // SPEC H-17, H-05
 func TestTheFirstReplyStands(t *testing.T) {
@@ -138,8 +138,8 @@ func TestTheFirstReplyStands(t *testing.T) {
 
 const readResult = `{"id": "1", "tool": "read", "input": {}, "text": "token = hunter2"}`
 
-// If a hook that should have redacted a result fails, the result is withheld
-// from later handlers and from the model.
+// If a hook that should have redacted a result fails, later handlers and the model do not
+// see the result.
 //
 // SPEC H-10
 func TestAFailedRewriterWithholdsTheResult(t *testing.T) {

@@ -16,17 +16,17 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// What every phase is told in a turn that has everything, in a turn that fails,
-// and when the session is closed. A step's calls are judged side by side and run
-// side by side; their lines are sorted by call. From turn.pre_prompt_context on
-// each line ends with the policy and the context that were merged before.
+// This test lists the inputs of every phase: in a turn that uses everything, in a turn that
+// fails, and when the session is closed. The calls of a step run in parallel, so their
+// lines are sorted by call. From turn.pre_prompt_context on, each line ends with the merged
+// policy and context.
 //
 // SPEC H-20
 func TestEveryPhaseOfARichTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRich(t, func(o *belay.Options) {
-			together := make(chan struct{}) // read and write meet: the calls of a step run side by side
+			together := make(chan struct{}) // read and write wait for each other here, so their calls must run in parallel
 			o.Tools = append(o.Tools[2:], meets("write", together), meets("read", together))
 		})
 		turn, err := r.session.Turn(t.Context(), richWork)
@@ -105,8 +105,7 @@ turn.post_turn 1 reason=error steps=1 usage=map[in:0 out:0] user_text=please fai
 session.end 0 reason=error turns=2
 `), "\n")
 
-// meets makes a tool that in the first step does not answer before another one
-// came to the same place.
+// meets returns a tool that waits, in the first step, until another such tool runs too.
 func meets(name string, together chan struct{}) belay.Tool {
 	return anyTool(name, func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		if call.Step == 1 {
@@ -119,8 +118,8 @@ func meets(name string, together chan struct{}) belay.Tool {
 	}, nil)
 }
 
-// linesOf writes what fired as lines, without what differs from run to run. What
-// is said about one call is kept together.
+// linesOf describes the fired phases, one line for each, without values that differ between
+// runs. Lines about the same call are together.
 func linesOf(fired []firedPhase) []string {
 	perCall := []string{
 		belay.ToolPre.Name(), belay.ToolDenied.Name(), belay.ApprovalRequest.Name(), belay.ApprovalDecided.Name(), belay.ToolPost.Name(),
@@ -140,8 +139,8 @@ func linesOf(fired []firedPhase) []string {
 	return lines
 }
 
-// call is the id of the call it was about. Those of one phase are kept behind
-// those of the phase before.
+// call returns a sort key with the id of the call. Lines of checks sort before
+// approval.decided, and these before tool.post.
 func (f *firedPhase) call() string {
 	stage := "judge"
 	switch f.name {
@@ -165,7 +164,7 @@ func (f *firedPhase) line() string {
 			continue
 		case "id":
 			if f.input["call"] != nil {
-				continue // of an approval
+				continue // this is the id of the approval
 			}
 		case "parts":
 			var parts []string
@@ -199,15 +198,15 @@ func listOf(value any) []map[string]any {
 
 func text(value any) string { s, _ := value.(string); return s }
 
-// The two phases that add prompt context share one limit: what the first took is
-// not there for the second, and the earlier entries stay whole.
+// The two phases that add prompt context share one limit. The second phase gets what the
+// first left, and the earlier entries are not cut.
 //
 // SPEC H-17
 func TestOneLimitForBothPromptContexts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule          string
-		first, second []int // characters of each entry
+		first, second []int // the size of each entry in characters
 		want          []int
 		codes         []codes.Code
 	}{

@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// Whatever the schema of an input allows is read, kept and written again, and
-// the other way round.
+// An input that the schema allows can be decoded, and encodes to the same JSON, which the
+// schema allows too.
 //
 // SPEC C-12
 func TestInputsFollowTheirSchema(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAnswersFollowTheirSchema(t *testing.T) {
 	}
 }
 
-// A misspelled key must not count as no opinion.
+// A misspelled key must be an error, because otherwise it would count as "no opinion".
 //
 // SPEC C-12
 func TestUnknownKeysAreRefused(t *testing.T) {
@@ -122,7 +122,7 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 	}
 }
 
-// On the wire a key is left out; null is a mistake.
+// In JSON, leave a key out if it has no value: null is an error.
 //
 // SPEC C-12
 func TestNullIsRefused(t *testing.T) {
@@ -137,7 +137,7 @@ func TestNullIsRefused(t *testing.T) {
 			everyObject(resolved.Schema(), sample(resolved.Schema(), "value", true), p.Name()+" "+kind, func(where string, object map[string]any, root any) {
 				for key, value := range maps.Clone(object) {
 					if object, ok := value.(map[string]any); ok && object["any"] != nil && kind == "input" {
-						continue // a tool can be called with null
+						continue // the input of a tool call may be null
 					}
 					object[key] = nil
 					if resolved.Validate(root) == nil {
@@ -153,14 +153,14 @@ func TestNullIsRefused(t *testing.T) {
 // SPEC C-12
 func TestAnswersShareTheirKeys(t *testing.T) {
 	t.Parallel()
-	words := map[string][]any{ // the words of decision, at gates
+	words := map[string][]any{ // the decisions of each gate
 		"user.prompt.submit": {"pass", "deny"},
 		"tool.pre":           {"pass", "ask", "deny", "halt"},
 		"approval.request":   {"pass", "allow", "deny"},
 		"subagent.start":     {"pass", "deny"},
 		"turn.stop":          {"pass", "continue"},
 	}
-	own := map[string][]string{ // what is special to a phase
+	own := map[string][]string{ // the keys that only this phase has
 		"user.prompt.submit":                 {"prompt", "answer"},
 		"turn.pre_policy":                    {"policy"},
 		"turn.pre_prompt_context":            {"entries"},
@@ -195,8 +195,8 @@ func TestAnswersShareTheirKeys(t *testing.T) {
 	}
 }
 
-// A word that the gate does not know is refused, and the error lists those it
-// knows.
+// A decision that the gate does not have is an error, and the error lists the decisions of
+// the gate.
 //
 // SPEC C-12
 func TestUnknownDecisionsAreRefused(t *testing.T) {
@@ -245,7 +245,7 @@ func schemaOf(t testing.TB, p hook.AnyPhase) phasejson.Schemas {
 	return schema
 }
 
-// resolveSchema checks that a schema is valid by itself.
+// resolveSchema checks that a schema is valid and resolves it.
 func resolveSchema(t testing.TB, text []byte) *jsonschema.Resolved {
 	t.Helper()
 	var schema jsonschema.Schema
@@ -259,8 +259,8 @@ func resolveSchema(t testing.TB, text []byte) *jsonschema.Resolved {
 	return resolved
 }
 
-// sample makes an instance of a schema, with every key or those that are
-// required. It knows the parts of JSON Schema that ours use.
+// sample makes an instance of a schema, with all keys or only the required ones. It
+// supports the parts of JSON Schema that our schemas use.
 func sample(s *jsonschema.Schema, name string, full bool) any {
 	switch {
 	case len(s.Enum) > 0:
@@ -286,7 +286,7 @@ func sample(s *jsonschema.Schema, name string, full bool) any {
 				object[key] = sample(property, key, full)
 			}
 		}
-		if s.Properties == nil { // of keys that nobody declared
+		if s.Properties == nil { // the schema allows any key
 			object["some.key"] = []any{"a", 1.0}
 		}
 		return object
@@ -295,8 +295,7 @@ func sample(s *jsonschema.Schema, name string, full bool) any {
 	}
 }
 
-// everyObject calls f for each object in an instance whose keys the schema
-// declares.
+// everyObject calls f for each object in an instance for which the schema lists the keys.
 func everyObject(s *jsonschema.Schema, root any, where string, f func(where string, object map[string]any, root any)) {
 	var walk func(s *jsonschema.Schema, instance any, where string)
 	walk = func(s *jsonschema.Schema, instance any, where string) {
@@ -316,7 +315,7 @@ func everyObject(s *jsonschema.Schema, root any, where string, f func(where stri
 	walk(s, root, where)
 }
 
-// missingKeys lists the keys that a schema has and an instance has not.
+// missingKeys returns the keys of a schema that an instance does not have.
 func missingKeys(s *jsonschema.Schema, instance any, where string) []string {
 	var missing []string
 	switch instance := instance.(type) {
@@ -334,7 +333,7 @@ func missingKeys(s *jsonschema.Schema, instance any, where string) []string {
 	return missing
 }
 
-// fill sets every exported field of a Go value to something.
+// fill sets every exported field of a Go value.
 func fill(t testing.TB, v reflect.Value) {
 	t.Helper()
 	switch value := v.Addr().Interface().(type) {
@@ -347,10 +346,10 @@ func fill(t testing.TB, v reflect.Value) {
 	case *policy.Settings:
 		*value = belay.SetPolicy(policy.Min[int]("some.key").Set(3)).Policy
 		return
-	case *hook.Job: // the rest of a job is not a hook's to fill in
+	case *hook.Job: // the runtime fills in the other fields of a job
 		*value = hook.Job{Handler: "handler", Reference: "reference", Key: "key", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 		return
-	case encoding.TextUnmarshaler: // a decision
+	case encoding.TextUnmarshaler: // the type is a decision
 		for _, word := range []string{"halt", "continue", "deny"} {
 			if value.UnmarshalText([]byte(word)) == nil {
 				return
@@ -373,7 +372,7 @@ func fill(t testing.TB, v reflect.Value) {
 		fill(t, v.Index(0))
 	case reflect.Struct:
 		for i := range v.NumField() {
-			// From is the runtime's to fill in.
+			// The runtime fills in From.
 			if field := v.Type().Field(i); field.IsExported() && field.Name != "From" {
 				fill(t, v.Field(i))
 			}

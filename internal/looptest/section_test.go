@@ -16,14 +16,14 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// planned dispatches answers in plan order, under limits.
+// planned dispatches to hooks that give these answers in plan order, with the given limits.
 func planned[In any, Out hook.Output](t testing.TB, p hook.Phase[In, Out], limits hook.Limits, in In, answers ...Out) hook.Outcome[In, Out] {
 	t.Helper()
 	var subs []hook.Subscription
 	for i, answer := range answers {
 		subs = append(subs, p.On(fmt.Sprintf("hook-%02d", i), answering(p, answer), nil))
 	}
-	slices.Reverse(subs) // the order of installing means nothing
+	slices.Reverse(subs) // the order of installation must not matter
 	outcome, err := p.Dispatch(context.Background(), snapshotOf(t, &hook.RuntimeOptions{Limits: limits}, subs...), in)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func planned[In any, Out hook.Output](t testing.TB, p hook.Phase[In, Out], limit
 	return outcome
 }
 
-// mergeContext merges the entries of several hooks.
+// mergeContext merges the context entries of several hooks.
 func mergeContext(t testing.TB, limits hook.Limits, hooks ...[]string) ([]belay.ContextEntry, []codes.Code) {
 	t.Helper()
 	var answers []belay.PromptContext
@@ -54,7 +54,7 @@ func TestPromptContextLimits(t *testing.T) {
 		rule   string
 		limits hook.Limits
 		hooks  [][]string
-		want   []int // sizes in characters
+		want   []int // the sizes of the merged entries in characters
 		codes  []codes.Code
 	}{
 		{"16 entries stay", hook.Limits{}, [][]string{many}, slices.Repeat([]int{4}, 16), nil},
@@ -228,7 +228,7 @@ func TestPromptSectionLimits(t *testing.T) {
 		rule     string
 		limits   hook.Limits
 		sections []belay.PromptSection
-		want     []int // sizes in characters
+		want     []int // the sizes of the merged sections in characters
 		codes    []codes.Code
 	}{
 		{"16 sections stay", hook.Limits{}, some(16, 10), slices.Repeat([]int{10}, 16), nil},
@@ -262,8 +262,8 @@ func TestPromptSectionLimits(t *testing.T) {
 	}
 }
 
-// sectionPage is the slow and obvious merge: it writes one character at a time,
-// and counts everything anew before each.
+// sectionPage is a slow and simple merge: it adds one character at a time, and counts all
+// characters again before each.
 type sectionPage struct {
 	limits   hook.Limits
 	sections []*belay.PromptSection

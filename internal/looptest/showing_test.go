@@ -10,11 +10,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// shows is a note that a hook shows to people.
+// shows returns a note whose text is shown to users.
 func shows(text string) belay.Note { return belay.Note{Output: text} }
 
-// said are the events about what hooks say to people, in words, among those of some other
-// kinds.
+// said describes the events that show hook output or continue a turn. Of the other kinds in
+// among, it lists only the kind.
 func said(all taken, among ...belay.EventKind) []string {
 	var words []string
 	for _, e := range all.events {
@@ -32,8 +32,8 @@ func said(all taken, among ...belay.EventKind) []string {
 	return words
 }
 
-// The output of a hook is shown to users, after the event that it refers to, whatever the
-// visibility of its runs.
+// Users see the output of a hook, after the event that it refers to, whatever the
+// visibility of the hook's runs.
 //
 // SPEC L-08
 func TestWhatHooksShowIsTold(t *testing.T) {
@@ -75,8 +75,8 @@ func TestWhatHooksShowIsTold(t *testing.T) {
 	}
 }
 
-// When a hook makes a turn continue, an event has its name and reason. When the limit is
-// reached, a diagnostic says so.
+// If a hook makes a turn continue, an event has the hook's name and reason. If the limit is
+// reached, there is a diagnostic.
 //
 // SPEC L-08
 func TestWhoHasATurnGoOnIsTold(t *testing.T) {

@@ -26,23 +26,24 @@ func (m *streamFunc) Stream(ctx context.Context, _ *belay.Request) iter.Seq2[bel
 	return func(yield func(belay.Chunk, error) bool) { m.f(ctx, int(m.asked.Add(1))-1, yield) }
 }
 
-// answers yields a whole response.
+// answers yields a complete response.
 func answers(yield func(belay.Chunk, error) bool, text string) {
 	yield(belay.Chunk{Response: &belay.Response{Parts: []belay.Part{belay.Text(text)}, StopReason: belay.StopEnd, Usage: belay.Usage{In: 1, Out: 1}}}, nil)
 }
 
-// quickly retries without a pause.
+// quickly is a retry almost without a pause.
 var quickly = hook.Retry{Attempts: 3, Delay: time.Nanosecond}
 
-// A silent stream is a failed attempt, like a network failure: it is retried.
+// A stream that sends nothing for too long is a failed attempt, like a network failure, and
+// is retried.
 //
 // SPEC L-04
 func TestSilentStreamsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		limit, want time.Duration
-		before      []belay.Chunk // that it says before it falls silent
-		deaf        bool          // it ignores its context
+		before      []belay.Chunk // chunks that the model sends before it is silent
+		deaf        bool          // the model ignores its context
 	}{
 		"before the first word, by default":                {0, 5 * time.Minute, nil, false},
 		"in the middle":                                    {time.Minute, time.Minute, []belay.Chunk{{Text: "half a"}}, false},
@@ -93,7 +94,7 @@ func TestSilentStreamsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// What keeps a stream from being silent.
+// A stream that sends one of these chunks in time is not silent.
 //
 // SPEC L-04
 func TestStreamsThatAreNotSilent(t *testing.T) {
@@ -127,15 +128,14 @@ func TestStreamsThatAreNotSilent(t *testing.T) {
 	}
 }
 
-// A consumer that is slow with an event does not count as silence of the
-// model.
+// If a consumer handles an event slowly, this does not count as silence of the model.
 //
 // SPEC L-04, L-03
 func TestASlowConsumerIsNoSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		model := &streamFunc{f: func(ctx context.Context, _ int, yield func(belay.Chunk, error) bool) {
-			_ = ctx.Done() // as every model that heeds it does
+			_ = ctx.Done() // every model that watches its context does this
 			for range 3 {
 				if !yield(belay.Chunk{Text: "a"}, nil) || ctx.Err() != nil {
 					return
@@ -188,7 +188,7 @@ func TestSilentSummariesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A model that is always silent ends the turn, but not the session.
+// If a model is always silent, the turn ends, but the session continues.
 //
 // SPEC L-04, L-05
 func TestAModelThatIsAlwaysSilent(t *testing.T) {
@@ -213,8 +213,8 @@ func TestAModelThatIsAlwaysSilent(t *testing.T) {
 	})
 }
 
-// An abort does not wait forever for a stream that ignores its context, and later chunks of
-// such a stream are dropped.
+// If a stream ignores its context, an aborted turn does not wait for it forever, and drops
+// its later chunks.
 //
 // SPEC L-04, L-05
 func TestAbortLeavesADeafStreamBehind(t *testing.T) {

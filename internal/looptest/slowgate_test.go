@@ -18,15 +18,15 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// killedIn takes a turn in a process that dies while hold is closed: the turn waits in a
-// handler that calls wait, and its session is taken from it. It returns when the session
-// is free.
+// killedIn starts a turn that blocks in a handler until hold is closed. It then lets the
+// session expire in the store, as if the process had died. hold is closed when the test
+// ends.
 func killedIn(t *testing.T, store *memstore.Store, agent *belay.Agent, hold chan struct{}) {
 	t.Helper()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = agent.Session("s").Turn(t.Context(), "a") // it loses its session
+		_, _ = agent.Session("s").Turn(t.Context(), "a") // the turn has lost its session
 	}()
 	synctest.Wait()
 	select {
@@ -41,8 +41,8 @@ func killedIn(t *testing.T, store *memstore.Store, agent *belay.Agent, hold chan
 	})
 }
 
-// slowHooks subscribes a handler that waits until hold is closed to one phase, as each
-// kind of handler that may take long.
+// slowHooks returns subscriptions whose handlers block until hold is closed: one for each
+// kind of handler that may take long, and for each of several phases.
 func slowHooks(hold chan struct{}) map[string]map[string]hook.Subscription {
 	wait := func() { <-hold }
 	kinds := map[string]*hook.Options{
@@ -174,7 +174,7 @@ func TestASlowGateChangesNoOrder(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s = agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s") // the messages that another process reads
+		s = agentOf(t, scriptOf(), &belay.Options{Store: store}).Session("s") // read the messages as another process does
 		for _, p := range log.all() {
 			phases = append(phases, p.name)
 		}
@@ -196,7 +196,7 @@ func TestASlowGateChangesNoOrder(t *testing.T) {
 	}
 }
 
-// contents is everything that a message holds.
+// contents returns a message as JSON.
 func contents(t *testing.T, m *belay.Message) string {
 	t.Helper()
 	data, err := json.Marshal(m)
@@ -258,7 +258,8 @@ func TestACallHasNotBegunWhileModelPostRuns(t *testing.T) {
 	})
 }
 
-// slowTools are tools that answer at once, after a while, and not before hold is closed.
+// slowTools returns tools: some return at once, some after a while, and some only after
+// hold is closed.
 func slowTools(hold chan struct{}, ran *diary, traits *belay.ToolTraits) []belay.Tool {
 	tool := func(name string, wait func()) belay.Tool {
 		return anyTool(name, func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -280,8 +281,8 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 	tests := map[string]struct {
 		serial bool
 		calls  []string
-		after  time.Duration // from the start of the last call that begins to the kill
-		want   []string      // how the results begin
+		after  time.Duration // from the start of the last call that begins until the kill
+		want   []string      // the beginnings of the results
 		runs   []string      // the calls that the second process runs
 	}{
 		"side by side": {false, []string{"quick", "endless", "steady"}, 75 * time.Millisecond, []string{"quick is done", unknown, "steady is done"}, nil},
@@ -306,7 +307,7 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					_, _ = agent.Session("s").Turn(t.Context(), "a") // it loses its session
+					_, _ = agent.Session("s").Turn(t.Context(), "a") // the turn has lost its session
 				}()
 				time.Sleep(test.after)
 				synctest.Wait()
@@ -366,7 +367,7 @@ func TestAStoreThatFailsWhileCallsRun(t *testing.T) {
 						t.Error("the turn ended without an error")
 					}
 				default:
-					if how != "Goexit" { // this ends the goroutine of the test's own turn
+					if how != "Goexit" { // Goexit ends the goroutine on which the test runs the turn
 						t.Errorf("the turn has not ended after %s", time.Since(start))
 					}
 				}
@@ -378,7 +379,7 @@ func TestAStoreThatFailsWhileCallsRun(t *testing.T) {
 	}
 }
 
-// failingStore is a store whose commit of that number fails.
+// failingStore is a store in which commit number at fails.
 type failingStore struct {
 	belay.Store
 
@@ -407,7 +408,7 @@ func TestCommitsOfABatch(t *testing.T) {
 		"one slow":                  {[]time.Duration{0, time.Second}, false, 5},
 		"two slow, far apart":       {[]time.Duration{0, time.Second, 2 * time.Second}, false, 6},
 		"fast one by one":           {[]time.Duration{0, 1, 2}, true, 4},
-		"slow and fast, one by one": {[]time.Duration{time.Second, 0}, true, 6}, // the second has not begun, and begins
+		"slow and fast, one by one": {[]time.Duration{time.Second, 0}, true, 6}, // the second call begins only after the first has ended
 		"alone and slow":            {[]time.Duration{time.Second}, false, 4},
 	}
 	for name, test := range tests {
@@ -567,7 +568,7 @@ func TestEveryPaidResponseIsCounted(t *testing.T) {
 	}
 	tests := map[string]struct {
 		first func(yield func(belay.Chunk, error) bool)
-		want  int // tokens in, with the 7 of the second attempt
+		want  int // input tokens, including 7 of the second attempt
 	}{
 		"an empty response": {func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{Response: whole()}, nil) }, 1007},
 		"one that breaks after its end": {func(yield func(belay.Chunk, error) bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// shifting is an extension whose tools follow something.
+// shifting is an extension whose tools can be changed with set.
 type shifting struct{ tools atomic.Pointer[[]belay.Tool] }
 
 func (*shifting) Name() string { return "shifting" }
@@ -26,7 +26,7 @@ func (c *shifting) StepTools(string) []belay.Tool {
 
 func (c *shifting) set(tools ...belay.Tool) { c.tools.Store(&tools) }
 
-// toolNames are the tools of each request.
+// toolNames returns the tools of each request.
 func toolNames(model *scripted.Model) []string {
 	var all []string
 	for _, r := range model.Requests() {
@@ -82,7 +82,7 @@ func TestStepToolsThatClash(t *testing.T) {
 	wantEqual(t, "the diagnostics", found, []codes.Code{codes.ToolConflict, codes.BundleUnrouted})
 }
 
-// Tools that do not change are bound once: the set is the one of the step before.
+// If the tools do not change, a step uses the bound tools of the previous step.
 func TestStepToolsAreBoundOnce(t *testing.T) {
 	t.Parallel()
 	declared := 0
@@ -96,7 +96,7 @@ func TestStepToolsAreBoundOnce(t *testing.T) {
 	}
 }
 
-// countedTool counts how often it is asked what it is.
+// countedTool counts the calls of Declaration.
 type countedTool struct {
 	belay.Tool
 	declared *int

@@ -14,11 +14,10 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// Each commit of a rich turn fails once: with nothing stored, and after it was
-// stored, as if the answer of a database is lost. The turn ends with an error that
-// says so, turn.post_turn fires once with it, the records of its hooks are kept, and
-// the next turn finds a complete transcript: calls that the failure left open have
-// results.
+// In a rich turn, each commit fails once: before it is stored, and after it is stored, as
+// when the reply of a database is lost. The turn must end with that error. turn.post_turn
+// must fire once with it, and the records of the hooks must be kept. The next turn must
+// find a complete transcript, in which calls that the failure left open have results.
 //
 // SPEC L-01, L-05, J-03
 func TestEveryCommitMayFail(t *testing.T) {
@@ -53,7 +52,7 @@ func failCommit(t *testing.T, plan *storetest.Plan, last bool) {
 	}
 	want := []string{"1 error"}
 	if last {
-		want = []string{"1 end_turn"} // its end is what could not be stored
+		want = []string{"1 end_turn"} // only the end of the turn could not be stored
 	}
 	if got := r.phases.ends(); !slices.Equal(got, want) {
 		t.Errorf("turn.post_turn was told %v, want %v", got, want)
@@ -74,8 +73,8 @@ func failCommit(t *testing.T, plan *storetest.Plan, last bool) {
 	}
 }
 
-// The reported end of a turn is its real end, even if another process reports it because
-// the first one ended before its end phases were recorded.
+// turn.post_turn gets the real end of a turn. This also holds if another process fires it,
+// because the first process ended before its end phases were recorded.
 //
 // SPEC L-05
 func TestAnEndThatWasNotStoredIsToldAgain(t *testing.T) {
@@ -103,8 +102,8 @@ func TestAnEndThatWasNotStoredIsToldAgain(t *testing.T) {
 	}
 }
 
-// If a store fails for good, every turn fails, and none hangs or panics. When the session
-// is closed, session.end fires anyway.
+// If a store fails permanently, every turn fails, but none hangs or panics. When the
+// session is closed, session.end still fires.
 //
 // SPEC L-05
 func TestAStoreThatIsGone(t *testing.T) {
@@ -127,7 +126,7 @@ func TestAStoreThatIsGone(t *testing.T) {
 	})
 }
 
-// Errors of Open and Release are reported, and do not lock a session out of its own store.
+// Errors of Open and Release are returned. After them, the session can still be opened.
 func TestOpenAndReleaseMayFail(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken on purpose")
@@ -207,7 +206,7 @@ func TestOpenAndReleaseMayFail(t *testing.T) {
 	})
 }
 
-// shakyStore is a store whose Open or Release fails so many times.
+// shakyStore is a store whose Open and Release fail a given number of times.
 type shakyStore struct {
 	*memstore.Store
 

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// tapModel counts the chunks that are taken from it.
+// tapModel counts the chunks that its consumer takes.
 type tapModel struct {
 	belay.Model
 
@@ -77,8 +77,8 @@ func TestStreamIsLeft(t *testing.T) {
 	}
 }
 
-// leaveAt leaves a stream at an event. It reports false if there are not that
-// many.
+// leaveAt leaves a stream at event number at. It reports false if the stream has fewer
+// events.
 func leaveAt(t *testing.T, at int) bool {
 	t.Helper()
 	left := false
@@ -99,7 +99,7 @@ func leaveAt(t *testing.T, at int) bool {
 			}
 		}
 		ends := d.all()
-		say(t, s, "b") // at once: the turn is over
+		say(t, s, "b") // runs at once, because the first turn is over
 		if len(ends) != 1 || left && ends[0] != "aborted" && ends[0] != "end_turn" {
 			t.Errorf("left at event %d, turn.post_turn saw %q", at, ends)
 		}
@@ -116,7 +116,7 @@ func TestEndPhasesOfALeftStream(t *testing.T) {
 		var reason belay.EndReason
 		deaf := make(chan struct{})
 		tool := anyTool("deaf", func(context.Context, *belay.Invocation) (belay.Result, error) {
-			<-deaf // ignores its context
+			<-deaf // the tool ignores its context
 			return belay.Result{}, nil
 		}, nil)
 		defer close(deaf)
@@ -170,7 +170,7 @@ func TestStreamEndsWithTurnEnd(t *testing.T) {
 	}
 	turn, err := belay.Await(s.Run(t.Context(), "b"))
 	if err == nil || turn == nil || turn.Reason != belay.EndError {
-		t.Errorf("Await returns %+v: %v", turn, err) // the script is over
+		t.Errorf("Await returns %+v: %v", turn, err) // the script has no more steps, so an error is expected
 	}
 }
 

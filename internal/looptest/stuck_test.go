@@ -16,7 +16,7 @@ import (
 
 const circling = "You are repeating calls whose results do not change."
 
-// warnings are the numbers of the requests whose newest reminders warn the model about
+// warnings returns the numbers of the requests whose newest reminder warns the model about
 // repeated calls.
 func warnings(model *scripted.Model) []int {
 	var all []int
@@ -31,8 +31,8 @@ func warnings(model *scripted.Model) []int {
 	return all
 }
 
-// plan makes steps of words with commas between them: each is a call of echo with the word for an input,
-// and those with a plus between them are one message.
+// plan makes steps from words that are separated by commas. Each word is a call of echo
+// with this word. Words joined by a plus are calls of one message.
 func plan(words string) []scripted.Step {
 	var steps []scripted.Step
 	for word := range strings.SplitSeq(words, ",") {
@@ -50,7 +50,7 @@ func TestModelThatGoesInCircles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule, words string
-		warned      []int // the requests that carry the reminder
+		warned      []int // the requests that have the reminder
 		end         belay.EndReason
 	}{
 		{"twice is no circle", "A,A,B", nil, belay.EndTurn},
@@ -77,12 +77,12 @@ func TestModelThatGoesInCircles(t *testing.T) {
 			if stuck := test.end == belay.EndStuck; stuck != (all.Why != "") {
 				t.Errorf("the turn says why: %q", all.Why)
 			}
-			storedResults(t, session) // every call is answered, the last ones too
+			storedResults(t, session) // fails unless every call has a result
 		})
 	}
 }
 
-// The same call is not a repetition if its results differ in any way.
+// If the results of equal calls differ in any way, the calls are not a repetition.
 //
 // SPEC T-11
 func TestCallWithOtherResultsIsNoCircle(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCallWithOtherResultsIsNoCircle(t *testing.T) {
 	}
 }
 
-// Calls with different inputs are not repetitions, whatever their results.
+// Calls with different inputs are not a repetition, whatever their results are.
 //
 // SPEC T-11
 func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {
@@ -130,15 +130,15 @@ func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {
 	}
 }
 
-// A turn that is resumed by another process remembers its last calls.
+// If another process resumes a turn, it still knows the last calls of the turn.
 //
 // SPEC T-11
 func TestCirclesAreSeenAcrossAResume(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule   string
-		parks  int64 // the call that parks
-		warned int   // requests that carry the reminder, in both processes
+		parks  int64 // the number of the call that parks
+		warned int   // number of requests with the reminder, in both processes
 	}{
 		{"parked before the reminder", 3, 1},
 		{"parked after the reminder", 4, 1},
@@ -176,8 +176,8 @@ func TestCirclesAreSeenAcrossAResume(t *testing.T) {
 	}
 }
 
-// The same holds if the process ended when the results were stored and the model
-// was not asked yet.
+// Repetitions are also found if the process ended after the results were stored and before
+// the next request.
 //
 // SPEC T-11
 func TestCirclesAreSeenAfterACrash(t *testing.T) {
@@ -205,8 +205,7 @@ func TestCirclesAreSeenAfterACrash(t *testing.T) {
 	}
 }
 
-// stoppedStore takes a number of commits and then no more, as if the process had
-// ended.
+// stoppedStore accepts a number of commits and then none, as if the process had ended.
 type stoppedStore struct {
 	belay.Store
 

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A turn is queued with a session, an agent and a message, or not at all.
+// A queued turn needs a session, an agent and a message. Otherwise it is an error.
 func TestNewQueuedTurn(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct{ session, agent, text, problem string }{
@@ -29,8 +29,7 @@ func TestNewQueuedTurn(t *testing.T) {
 	}
 }
 
-// A store that cannot keep queued messages returns an error that says what to
-// do.
+// If a store cannot keep queued messages, the error says what to do.
 func TestSubmitNeedsATurnStore(t *testing.T) {
 	t.Parallel()
 	agent, err := belay.New(scripted.New(nil, nil), nil)

@@ -13,10 +13,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// Code that a turn calls can panic or end its goroutine: a model, a planner, an
-// extension, a floor, an approver, an interceptor, a tool, a store. The turn
-// still ends in order, the stream returns the reason, and the session
-// continues.
+// A turn calls code that can panic or end its goroutine: a model, a planner, an extension,
+// a floor, an approver, an interceptor, a tool, a store. The turn must still end in order,
+// the stream must return the reason, and the session must continue.
 //
 // SPEC H-12, L-05
 func TestSuddenEnds(t *testing.T) {
@@ -125,7 +124,7 @@ func TestSuddenEnds(t *testing.T) {
 	}
 }
 
-// suddenly takes a turn in which something panics or ends its goroutine.
+// suddenly runs a turn in which some code panics or ends its goroutine.
 func suddenly(t *testing.T, r *rich, reason belay.EndReason) {
 	t.Helper()
 	all := take(r.session.Run(t.Context(), richWork))
@@ -146,7 +145,7 @@ func suddenly(t *testing.T, r *rich, reason belay.EndReason) {
 	}
 }
 
-// An approver that panics or ends its goroutine denies.
+// If an approver panics or ends its goroutine, the call is denied.
 //
 // SPEC H-12
 func TestAnApproverThatComesToASuddenEnd(t *testing.T) {
@@ -166,7 +165,7 @@ func TestAnApproverThatComesToASuddenEnd(t *testing.T) {
 	})
 }
 
-// once reports true the first time it is asked.
+// once returns a function that reports true only the first time.
 func once() func() bool {
 	asked := make(chan struct{}, 1)
 	return func() bool {
@@ -179,14 +178,14 @@ func once() func() bool {
 	}
 }
 
-// expandFunc is an extension that expands nothing.
+// expandFunc is an extension whose Expand method calls the function.
 type expandFunc func() (belay.Expansion, error)
 
 func (expandFunc) Name() string { return "expand" }
 
 func (f expandFunc) Expand(context.Context, belay.Submission) (belay.Expansion, error) { return f() }
 
-// suddenModel is a model that panics or ends its goroutine in one of its requests.
+// suddenModel is a model that panics or ends its goroutine in request number at.
 type suddenModel struct {
 	belay.Model
 
@@ -206,7 +205,7 @@ func (m *suddenModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[
 	}
 }
 
-// suddenStore is a store that panics or ends its goroutine.
+// suddenStore is a store that panics or ends its goroutine when now reports true.
 type suddenStore struct {
 	riding
 

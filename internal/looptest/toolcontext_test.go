@@ -12,9 +12,8 @@ import (
 
 type contextKey struct{}
 
-// The context of a tool is cheap, and still a complete context: it ends at the
-// tool's timeout, when the turn is aborted and when the tool has returned, in
-// every way to check it.
+// The context of a tool is cheap, but complete. It ends at the tool's timeout, when the
+// turn is aborted, and when the tool returns. Every method of the context shows this.
 //
 // SPEC T-08
 func TestToolContextIsAWholeContext(t *testing.T) {
@@ -22,9 +21,9 @@ func TestToolContextIsAWholeContext(t *testing.T) {
 	reached := errors.New("the turn's own bound")
 	for _, test := range []struct {
 		rule string
-		// run is the tool; it returns what went wrong.
+		// run is the tool. It returns what went wrong, or "".
 		run func(ctx context.Context) string
-		// bound is that of the turn's context, none if 0.
+		// bound is the timeout of the turn's context; 0: none.
 		bound time.Duration
 	}{
 		{"it can be polled until its bound", func(ctx context.Context) string {
@@ -119,7 +118,7 @@ func TestToolContextIsAWholeContext(t *testing.T) {
 	}
 }
 
-// A context whose channel was never used ends with the tool too.
+// A context whose Done channel was never used also ends when the tool returns.
 //
 // SPEC T-08
 func TestToolContextEndsUnasked(t *testing.T) {

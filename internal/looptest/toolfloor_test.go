@@ -29,7 +29,7 @@ func TestFloorAndHooks(t *testing.T) {
 		rule  string
 		opts  belay.Options
 		hook  belay.ToolVerdict
-		by    string // who denies; "" if the call runs
+		by    string // who denies; empty if the call runs
 		asked bool
 		end   belay.EndReason
 	}{
@@ -75,8 +75,8 @@ func TestFloorAndHooks(t *testing.T) {
 	}
 }
 
-// A resumed call is not checked by hooks again, but by the floor, with its
-// current rules.
+// When a turn is resumed, the floor checks its calls again, with the current rules. Hooks
+// do not.
 //
 // SPEC L-01
 func TestFloorIsAskedAgainOnResume(t *testing.T) {
@@ -133,8 +133,8 @@ func TestFloorIsAskedAgainOnResume(t *testing.T) {
 	}
 }
 
-// A halt on resume aborts the siblings that have not started, as in the first
-// check.
+// A halt when the turn is resumed aborts the other calls that have not started, as in the
+// first check.
 //
 // SPEC L-01
 func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
@@ -169,8 +169,8 @@ func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
 	}
 }
 
-// Whatever a tool is and wherever its call comes from, the floor checks it once, on the
-// input that would run; and a call that it denies does not run.
+// The floor checks every call once, with the input that would run, whatever the tool is and
+// wherever the call comes from. If the floor denies a call, the call does not run.
 //
 // SPEC P-07, T-01
 func TestEveryToolPassesTheFloor(t *testing.T) {
@@ -246,7 +246,7 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 			return opts
 		}, nil, ""},
 	} {
-		for denied := range len(test.want) + 1 { // which check denies; the last time none does
+		for denied := range len(test.want) + 1 { // the check that denies; in the last round none does
 			t.Run(fmt.Sprintf("%s, denied the time %d", test.rule, denied+1), func(t *testing.T) {
 				t.Parallel()
 				var d diary
@@ -287,7 +287,7 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 	}
 }
 
-// rawTool are options with a tool that says when it ran.
+// rawTool returns options with a tool that calls ran.
 func rawTool(ran func(*belay.Invocation)) *belay.Options {
 	return &belay.Options{Tools: []belay.Tool{anyTool("act", func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		ran(call)
@@ -295,7 +295,7 @@ func rawTool(ran func(*belay.Invocation)) *belay.Options {
 	}, nil)}}
 }
 
-// bringer is an extension with tools.
+// bringer is an extension that adds tools.
 type bringer struct{ tools []belay.Tool }
 
 func (bringer) Name() string          { return "bringer" }

@@ -105,7 +105,7 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 	}, nil)
 	for _, test := range []struct {
 		rule, input string
-		want        []string // how each violation begins
+		want        []string // the beginning of each violation
 	}{
 		{"each missing property is told", `{}`, []string{"/path: it is required", "/edits: it is required"}},
 		{"an unknown property is told with what may have been meant", `{"path":"a","edits":[],"pat":1}`, []string{`/pat: there is no such property (did you mean "path"?)`}},
@@ -146,7 +146,8 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 	}
 }
 
-// An audit sees every call that a model makes and that does not run, with its class.
+// A hook for audits sees every call that a model makes and that does not run, with its
+// class.
 //
 // SPEC T-13
 func TestEveryRefusedCallIsAudited(t *testing.T) {
@@ -197,8 +198,8 @@ func TestEveryRefusedCallIsAudited(t *testing.T) {
 	}
 }
 
-// An audit also sees calls that are refused because a check panics, or because the scope became
-// narrower while the turn was parked.
+// A hook for audits also sees calls that are refused because a check panics, or because the
+// scope became smaller while the turn was parked.
 //
 // SPEC T-13
 func TestRefusalsAfterAPanicOrAResumeAreAudited(t *testing.T) {
@@ -243,8 +244,8 @@ func TestRefusalsAfterAPanicOrAResumeAreAudited(t *testing.T) {
 	}
 }
 
-// A typed tool gets what a model means: null is absent, defaults are filled in, and durations
-// are read. A fault names the field, the rule and the value.
+// A typed tool gets what the model means: null counts as absent, defaults are filled in,
+// and durations are parsed. An error names the field, the rule and the value.
 //
 // SPEC T-14, T-15, T-16
 func TestInputsOfATypedTool(t *testing.T) {
@@ -290,7 +291,7 @@ func TestInputsOfATypedTool(t *testing.T) {
 	}
 }
 
-// responses is a model that answers with given responses, as they are.
+// responses is a model that returns the given responses without a change.
 type responses struct {
 	next atomic.Pointer[[]belay.Response]
 }
@@ -310,7 +311,7 @@ func (r *responses) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chun
 	}
 }
 
-// responseOf makes a response of calls.
+// responseOf makes a response from calls.
 func responseOf(calls ...belay.CallPart) belay.Response {
 	r := belay.Response{StopReason: belay.StopToolUse}
 	for i := range calls {
@@ -359,8 +360,8 @@ func TestCallIDsAreMended(t *testing.T) {
 	}
 }
 
-// Whatever a model writes instead of a JSON object, its tool does not run, the model gets
-// an error result, and the stored call can be sent again.
+// If a model writes something else than a JSON object, the tool does not run and the model
+// gets an error result. The stored call can still be sent to a provider.
 //
 // SPEC T-02
 func TestInputThatIsNoObject(t *testing.T) {
@@ -403,7 +404,7 @@ func TestInputThatIsNoObject(t *testing.T) {
 	}
 }
 
-// encodes makes sure that a store can write a session as JSON and read it again.
+// encodes checks that the messages of a session can be written as JSON and read again.
 func encodes(t testing.TB, s *belay.Session) {
 	t.Helper()
 	for _, m := range transcript(t, s) {

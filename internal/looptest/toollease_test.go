@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// declared are the tools that each request declared.
+// declared returns the tools that each request declares.
 func declared(model *scripted.Model) []string {
 	var all []string
 	for _, req := range model.Requests() {
@@ -39,10 +39,10 @@ func TestToolsComeAndGoBetweenSteps(t *testing.T) {
 		return belay.Result{Text: "removed"}, lease.Close()
 	}, &belay.ToolTraits{Serial: true})
 	agent, model := newAgent(t, &belay.Options{Tools: []belay.Tool{add, remove}},
-		calls("add", "new"),    // not there yet in this step
-		calls("new"),           // from the next step on
-		calls("remove", "new"), // still there in this step
-		calls("new"),           // and gone in the next
+		calls("add", "new"),    // new cannot be called yet in this step
+		calls("new"),           // new can be called from this step on
+		calls("remove", "new"), // new can still be called in this step
+		calls("new"),           // new cannot be called any more
 	)
 	session := agent.Session("s")
 	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
@@ -70,7 +70,7 @@ func TestToolsComeAndGoBetweenSteps(t *testing.T) {
 	}
 }
 
-// A response is checked against the tools that its request declared.
+// A response is checked with the tools that its request declared.
 //
 // SPEC T-12
 func TestToolsThatChangeWhileTheModelAnswers(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAddingToolsIsAllOrNothing(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		tools []belay.Tool
-		want  []string // in the error
+		want  []string // parts of the error
 	}{
 		{"a name that is taken", []belay.Tool{echoTool("fresh"), echoTool("old")}, []string{`tool "old": the agent has another of that name`}},
 		{"a name that is given twice", []belay.Tool{echoTool("fresh"), echoTool("fresh")}, []string{`tool "fresh": the agent has another of that name`}},

@@ -22,7 +22,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// postLog is a subscription that notes each result it is asked about.
+// postLog returns a subscription that notes each result at tool.post.
 func postLog(d *diary) hook.Subscription {
 	return belay.ToolPost.On("log", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 		d.notef("%s error=%t class=%s after %s", r.Tool(), r.IsError(), r.Class(), r.Latency())
@@ -101,7 +101,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 				t.Errorf("told result of %s (-want +got):\n%s", results[i].Tool, diff)
 			}
 		}
-		// The wire: what a store writes and an API sends.
+		// This is the JSON that a store writes and an API sends.
 		wire, err := json.Marshal(results[1])
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 	})
 }
 
-// Render data is not part of any text for the model.
+// Render data is not part of any text that the model gets.
 //
 // SPEC T-04
 func TestRenderDataIsNotInTheTextOfARequest(t *testing.T) {
@@ -228,8 +228,8 @@ func TestToolThatMisbehavesIsAnErrorResult(t *testing.T) {
 	}
 }
 
-// A tool that ignores its context is abandoned after the grace period, and nothing of it is
-// left when it returns.
+// If a tool ignores its context, it is abandoned after the grace period. When it returns
+// later, nothing of it remains.
 //
 // SPEC T-08
 func TestToolThatIgnoresItsCancelIsLeftBehind(t *testing.T) {
@@ -279,7 +279,7 @@ func TestToolThatIgnoresItsCancelIsLeftBehind(t *testing.T) {
 				}
 				before := transcript(t, session)
 				close(release)
-				synctest.Wait() // the bubble cannot end while the tool's goroutine lives
+				synctest.Wait() // the bubble cannot end while the tool's goroutine runs
 				if after := transcript(t, session); len(after) != len(before) {
 					t.Errorf("the late answer left something: %d messages became %d", len(before), len(after))
 				}
@@ -288,7 +288,7 @@ func TestToolThatIgnoresItsCancelIsLeftBehind(t *testing.T) {
 	}
 }
 
-// No goroutine is left when a turn is over and its tools have returned.
+// When a turn is over and its tools have returned, no goroutine is left.
 //
 // SPEC T-08
 //
@@ -330,7 +330,7 @@ func TestOversizedResultIsCutAndKeptWhole(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		whole  string
-		limit  int // of the tool; 0: the agent's
+		limit  int // the limit of the tool; 0: the limit of the agent
 		head   string
 		tail   string
 		marker string
@@ -409,8 +409,8 @@ func TestResultThatCannotBeKeptIsStillCut(t *testing.T) {
 	}
 }
 
-// Errors, reasons and replaced results have the same limit and the same encoding
-// as results.
+// Errors, reasons and replaced results have the same limit and the same encoding as other
+// results.
 //
 // SPEC T-09
 func TestEveryResultIsHeldToTheLimit(t *testing.T) {
@@ -456,7 +456,7 @@ func TestEveryResultIsHeldToTheLimit(t *testing.T) {
 	}
 }
 
-// A result that a failing hook should have cleaned is withheld, also when the
+// If a hook that should have cleaned a result fails, the result is withheld, also if the
 // turn is aborted meanwhile.
 //
 // SPEC T-08

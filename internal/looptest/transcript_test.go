@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// skills is an extension that puts something in front of what users say.
+// skills is an extension that adds text before the user's text.
 type skills struct{}
 
 func (skills) Name() string { return "skills" }
@@ -74,7 +74,7 @@ func TestMessageKinds(t *testing.T) {
 	if text := transcript(t, s)[2].Text(); text != "rewritten [invoked]" {
 		t.Errorf("the rewritten text is %q", text)
 	}
-	// The reminder has not been delivered yet: it is sent when the model answers.
+	// The reminder is delivered only when a model has answered, so it is sent again.
 	wantEqual(t, "what is told", remindersOf(seen(t, model)), []string{"<system-reminder>\nmind\n</system-reminder>"})
 }
 

@@ -22,7 +22,7 @@ type turnSoFar struct {
 	Plan    *belay.PreflightPlan `json:"plan,omitempty"`
 }
 
-// soFar is the part of an input that has what was merged so far.
+// soFar has the methods of an input that return the merged policy and context.
 type soFar interface {
 	Policy() policy.Settings
 	Context() []belay.ContextEntry
@@ -103,7 +103,7 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 	both := []string{"git: main", "issues: issue 7"}
 	want := []view{
 		{3, nil},
-		{3, nil}, // handlers of one phase do not see each other's, whatever their order
+		{3, nil}, // handlers of one phase do not see each other's contributions, in any order
 		{3, both},
 		{3, append(slices.Clone(both), "recall: recalled")},
 		{3, append(slices.Clone(both), "recall: recalled")},
@@ -113,7 +113,7 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 	}
 }
 
-// A session without an id would be shared by everyone.
+// Without an id, everyone would share one session.
 func TestSessionNeedsAnID(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil)

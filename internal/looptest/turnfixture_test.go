@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// rich is an agent whose turns have everything: each message of its session
-// leads to another kind of turn, as richStep defines.
+// rich is an agent for tests of complete turns. Each message of its session leads to
+// another kind of turn: see richStep.
 type rich struct {
 	agent   *belay.Agent
 	session *belay.Session
@@ -27,12 +27,12 @@ type rich struct {
 	phases  *phaseLog
 }
 
-// The messages that a rich session knows.
+// These are the messages that a rich session knows.
 const (
-	richWork  = "do it" // two steps of tools, a compaction, a continuation
+	richWork  = "do it" // two steps with tools, a compaction, a continuation
 	richAgain = "again" // one answer
 	richFail  = "fail"  // the model fails
-	richOne   = "one"   // one call that a person is asked about, then an answer
+	richOne   = "one"   // one call that needs approval, then an answer
 )
 
 // newRich makes a rich agent. change may be nil.
@@ -67,8 +67,7 @@ func newRich(t testing.TB, change func(*belay.Options)) *rich {
 	return r
 }
 
-// richStep returns the model's next response, which depends on the
-// conversation.
+// richStep returns the model's next response. It depends on the conversation.
 func richStep(_ context.Context, req *belay.Request) (scripted.Step, error) {
 	usage := belay.Usage{In: 100, Out: 5}
 	said, last := "", 0
@@ -113,7 +112,7 @@ func richStep(_ context.Context, req *belay.Request) (scripted.Step, error) {
 	}
 }
 
-// richHooks contribute something at every phase.
+// richHooks returns hooks that contribute at every phase.
 func richHooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("rich/prompt", func(_ context.Context, in belay.UserPrompt) (belay.PromptVerdict, error) {
@@ -175,7 +174,7 @@ func (notes) Route(_ context.Context, call *belay.Invocation) (belay.Result, err
 	return belay.Result{Text: "looked up " + string(call.Input)}, nil
 }
 
-// plannerFunc is a planner made of a function.
+// plannerFunc makes a planner from a function.
 type plannerFunc func(belay.TurnSoFar) (belay.PreflightPlan, error)
 
 func (f plannerFunc) Plan(_ context.Context, turn belay.TurnSoFar) (belay.PreflightPlan, error) {
@@ -194,8 +193,8 @@ type firedPhase struct {
 	input      map[string]any
 }
 
-// everywhere subscribes to every phase without an opinion, before all others that
-// do not rewrite.
+// everywhere returns a subscription without an opinion at every phase. It runs before all
+// others that do not rewrite.
 func (l *phaseLog) everywhere() []hook.Subscription {
 	var subs []hook.Subscription
 	for _, p := range everyPhase() {
@@ -227,7 +226,7 @@ func (l *phaseLog) add(name string, in any) error {
 	return nil
 }
 
-// all lists what fired, and forgets it.
+// all returns the fired phases and clears the log.
 func (l *phaseLog) all() []firedPhase {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +235,7 @@ func (l *phaseLog) all() []firedPhase {
 	return fired
 }
 
-// count counts how often a phase fired.
+// count returns how often a phase fired.
 func (l *phaseLog) count(phase string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,8 +262,8 @@ func (l *phaseLog) ends() []string {
 	return ends
 }
 
-// strictModel refuses, as providers do, a conversation that is not well formed,
-// and keeps the requests.
+// strictModel rejects a conversation that is not well formed, as providers do, and keeps
+// the requests.
 type strictModel struct {
 	belay.Model
 
@@ -288,14 +287,14 @@ func (m *strictModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[
 	return m.Model.Stream(ctx, req)
 }
 
-// sent lists the requests so far.
+// sent returns the requests so far.
 func (m *strictModel) sent() []*belay.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// told reports whether a request contained a text.
+// told reports whether one of the requests contains the text.
 func (m *strictModel) told(text string) bool {
 	return slices.ContainsFunc(m.sent(), func(req *belay.Request) bool {
 		return slices.ContainsFunc(req.Messages, func(msg *belay.Message) bool {
@@ -304,10 +303,10 @@ func (m *strictModel) told(text string) bool {
 	})
 }
 
-// conversationFault returns what is wrong with a conversation by the rules that
-// all providers share, or "": it begins on the user's side, each call has one
-// result in the message behind it, no result is without its call, no message is
-// empty, and what is said is UTF-8.
+// conversationFault checks a conversation by the rules that all providers share. It returns
+// what is wrong, or "". The first message is the user's. Each call has one result in the
+// next message, and no result is without its call. No message is empty, and all text is
+// UTF-8.
 func conversationFault(messages []*belay.Message) string {
 	if len(messages) > 0 && messages[0].Role != belay.RoleUser {
 		return "it begins with " + string(messages[0].Role)
@@ -348,7 +347,7 @@ func conversationFault(messages []*belay.Message) string {
 	return ""
 }
 
-// sound fails the test if the stored transcript is not well-formed.
+// sound fails the test if the stored transcript is not well formed.
 func (r *rich) sound(t testing.TB) {
 	t.Helper()
 	var all []*belay.Message
@@ -366,7 +365,7 @@ func (r *rich) sound(t testing.TB) {
 		if m.Seq != int64(i+1) {
 			t.Errorf("message %d has the number %d", i+1, m.Seq)
 		}
-		if !m.IsCompaction { // it says nothing that was not said
+		if !m.IsCompaction { // a summary is not part of the conversation itself
 			conversation = append(conversation, m)
 		}
 	}
@@ -375,8 +374,7 @@ func (r *rich) sound(t testing.TB) {
 	}
 }
 
-// goesOn runs another turn, which must succeed and leave a well-formed
-// transcript.
+// goesOn runs another turn, which must succeed and leave a well-formed transcript.
 func (r *rich) goesOn(t testing.TB) {
 	t.Helper()
 	turn, err := r.session.Turn(context.Background(), richAgain)
@@ -386,7 +384,7 @@ func (r *rich) goesOn(t testing.TB) {
 	r.sound(t)
 }
 
-// recorded fails the test if a phase fired that is not in the journal.
+// recorded fails the test unless the journal has one run of the log for each fired phase.
 func (r *rich) recorded(t testing.TB) {
 	t.Helper()
 	r.phases.mu.Lock()
@@ -397,15 +395,15 @@ func (r *rich) recorded(t testing.TB) {
 	}
 }
 
-// riding is a store whose journal is not known to be memory, so that the records
-// of hooks ride its commits.
+// riding is a store that hides the type of its journal. So the agent stores the records of
+// hooks in the store's commits, as it does with a database.
 type riding struct{ *memstore.Store }
 
 func (s riding) Journal() hook.Journal { return slowJournal{s.Store.Journal()} }
 
 type slowJournal struct{ hook.Journal }
 
-// runsOf lists the records of a subscription.
+// runsOf returns the records of a subscription.
 func (r *rich) runsOf(t testing.TB, subscription string) []hook.Run {
 	t.Helper()
 	journal, ok := r.store.Journal().(hook.ListJournal)

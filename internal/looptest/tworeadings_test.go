@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// An input with a duplicate key means one thing to a gate and another to the
-// tool: encoding/json merges structs and replaces the values of maps. Such an
-// input reaches neither.
+// If an input has a duplicate key, a gate and a tool can read different values, because
+// encoding/json merges structs but replaces the values of maps. So such an input reaches
+// neither a gate nor a tool.
 //
 // SPEC T-02
 func TestAnInputWithTwoReadingsReachesNoTool(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Hooks without an opinion do not change the requests to the model, nor does the
-// runtime itself: the requests equal those of a loop written by hand.
+// Hooks without an opinion do not change the requests to the model, and neither does the
+// runtime: the requests equal those of a loop written by hand.
 //
 // SPEC H-13
 func TestRequestsWithoutHooks(t *testing.T) {
@@ -54,7 +54,8 @@ func TestRequestsWithoutHooks(t *testing.T) {
 	}
 }
 
-// wireRequest is a request as JSON, with what a provider can send of its messages.
+// wireRequest is a request as JSON, with the parts of its messages that a provider can
+// send.
 type wireRequest struct {
 	System, Tools string
 	MaxTokens     int
@@ -86,7 +87,8 @@ func wireOf(t *testing.T, requests []belay.Request) []wireRequest {
 	return all
 }
 
-// bareLoop is an agent loop without a runtime: ask, call, repeat.
+// bareLoop is an agent loop without a runtime: it sends a request, calls tools, and
+// repeats.
 func bareLoop(t *testing.T, model belay.Model, system string, maxTokens int, tools []belay.Tool, texts []string) {
 	t.Helper()
 	req := &belay.Request{System: system, MaxTokens: maxTokens}

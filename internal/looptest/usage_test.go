@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// wantUsage compares usage, with money to a billionth.
+// wantUsage compares usage. Costs may differ by a billionth.
 func wantUsage(t testing.TB, what string, got, want belay.Usage) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
@@ -28,7 +28,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	price := belay.Price{In: 3, Out: 15, CacheRead: 0.3, CacheWrite: 3.75}
 	first := belay.Usage{In: 1000, Out: 100, CacheRead: 10_000, CacheWrite: 200}
-	second := belay.Usage{In: 10, Out: 20, Cost: 0.5} // the provider knows what it cost
+	second := belay.Usage{In: 10, Out: 20, Cost: 0.5} // the provider reports the cost
 	third := belay.Usage{Out: 1_000_000}
 	summary := belay.Usage{In: 1_000_000}
 	model := scripted.New([]scripted.Step{
@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// sum adds usage.
+// sum returns the sum of all usage.
 func sum(all ...belay.Usage) belay.Usage {
 	var s belay.Usage
 	for _, u := range all {
@@ -100,7 +100,7 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		budget belay.Budget
-		steps  []int // of each turn
+		steps  []int // the number of steps of each turn
 		why    string
 	}{
 		"tokens of a turn":    {belay.Budget{TurnTokens: 200}, []int{2, 2}, "the turn took 200 of 200 tokens"},

@@ -15,25 +15,25 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// verdict is what the verdicts of all gates have in common.
+// verdict has the fields that the verdicts of all gates have.
 type verdict struct {
 	Decision, Reason string
 	Context          []belay.Reminder
 }
 
-// gate is a gate without its types, whose verdicts are of plain words.
+// gate is a gate without type parameters. Its verdicts are of the type verdict.
 type gate struct {
 	phaseCase
 	in any
-	// mild to severe: the words of the gate, "" for pass.
+	// words are the decisions of the gate, from mild to severe. "" is pass.
 	words []string
 	make  func(v verdict) any
 	read  func(out any) verdict
-	// caps are what its words need.
+	// caps are the capabilities that the decisions need.
 	caps hook.Capability
 }
 
-// decided returns a verdict with a decision, which need not be one of the gate's words.
+// decided returns the verdict with the decision, which need not be one that the gate has.
 func decided[V any](v V, decision string) V {
 	reflect.ValueOf(&v).Elem().FieldByName("Decision").SetString(decision)
 	return v
@@ -100,7 +100,7 @@ func gates(t testing.TB) []gate {
 	return all
 }
 
-// TestGatesAreAllTested keeps the table above complete.
+// TestGatesAreAllTested checks that the table above has every gate.
 //
 // SPEC H-01
 func TestGatesAreAllTested(t *testing.T) {
@@ -119,7 +119,8 @@ func TestGatesAreAllTested(t *testing.T) {
 	}
 }
 
-// ask dispatches verdicts in plan order, and returns which handlers were called.
+// ask dispatches to hooks with these verdicts in plan order. It returns the outcome and the
+// handlers that were called.
 func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutcome, []string) {
 	t.Helper()
 	var asked []string
@@ -134,7 +135,7 @@ func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutc
 			return g.make(v), nil
 		}, &opts))
 	}
-	slices.Reverse(subs) // the order of installing means nothing
+	slices.Reverse(subs) // the order of installation must not matter
 	outcome, err := g.dispatch(context.Background(), snapshotOf(t, nil, subs...), g.in)
 	if err != nil {
 		t.Fatal(err)
@@ -142,8 +143,9 @@ func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutc
 	return outcome, asked
 }
 
-// merged is the slow and obvious rule: of the verdicts up to the first that stops, the most
-// severe wins, the earliest of these with its reason; the context of all of them is kept.
+// merged is a slow and simple merge. It reads the verdicts up to the first one that stops.
+// The most severe verdict wins, or the earliest if several are equal. The context of all of
+// them is kept.
 func (g *gate) merged(verdicts []verdict) (want verdict, by string, asked int) {
 	for i, v := range verdicts {
 		asked++
@@ -225,8 +227,8 @@ func TestTheMostSevereVerdictWins(t *testing.T) {
 	}
 }
 
-// Of a tool call, a later and more severe verdict beats an earlier and milder
-// one, each step of the way.
+// A later and more severe verdict replaces an earlier and milder one. A verdict that denies
+// stops the phase.
 //
 // SPEC H-17
 func TestToolVerdictsAreOrdered(t *testing.T) {
@@ -251,8 +253,8 @@ func TestToolVerdictsAreOrdered(t *testing.T) {
 	}
 }
 
-// Gates that overlap are called together, so halt beats deny, and the merge does not depend
-// on who answers first.
+// Gates that overlap all answer, so halt wins over deny. The merge does not depend on which
+// gate answers first.
 //
 // SPEC H-17
 func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
@@ -266,7 +268,7 @@ func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
 			{Decision: severest, Reason: "d", Context: belay.Tell("d")},
 		}
 		var want verdict
-		for i, v := range verdicts { // all of them answer
+		for i, v := range verdicts { // all gates answer
 			r := v.Context[0]
 			r.From = fmt.Sprintf("hook-%02d", i)
 			want.Context = append(want.Context, r)
@@ -283,8 +285,8 @@ func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
 	}
 }
 
-// A typing error is not consent: an unknown word is a malformed answer, and the
-// subscription's failure mode applies.
+// A typing error must not count as a pass. An unknown decision makes the answer invalid,
+// and the subscription's failure mode applies.
 //
 // SPEC H-10
 func TestUnknownDecisionsAreMalformed(t *testing.T) {
@@ -311,7 +313,7 @@ func TestUnknownDecisionsAreMalformed(t *testing.T) {
 	}
 }
 
-// What hooks show is kept with who showed it, at every phase.
+// At every phase, the outcome lists the outputs of hooks with the hook that showed them.
 //
 // SPEC H-17
 func TestOutputsAreListedInPlanOrder(t *testing.T) {

@@ -17,19 +17,18 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// wordy is a model that streams text without end.
+// wordy returns a model that always answers with many words.
 func wordy() *scripted.Model {
 	return scripted.New([]scripted.Step{says("one two three four five six seven eight nine ten")}, &scripted.Options{Repeat: true})
 }
 
-// watched are the events that a watcher saw, and how many it missed before
-// each.
+// watched holds the events that a watcher got, and how many events it missed before each.
 type watched struct {
 	events []belay.Event
-	missed []int // by the index of the event that came next
+	missed []int // by index in events
 }
 
-// watch reads what there is for a watcher until its context ends.
+// watch reads the events of a watcher until its context ends.
 func watch(t testing.TB, events iter.Seq2[belay.Event, error]) watched {
 	t.Helper()
 	var w watched
@@ -49,7 +48,8 @@ func watch(t testing.TB, events iter.Seq2[belay.Event, error]) watched {
 	return w
 }
 
-// wantSequence asserts that the numbers of a session's events have only reported gaps.
+// wantSequence asserts that the numbers of the events have no gaps except those that were
+// reported.
 func (w watched) wantSequence(t testing.TB) {
 	t.Helper()
 	var before uint64
@@ -76,7 +76,7 @@ func TestWatch(t *testing.T) {
 		say(t, agent.Session("b"), "hello")
 		say(t, agent.Session("b"), "again")
 		synctest.Wait()
-		cancel() // this is not an error
+		cancel() // the watcher then ends without an error
 		w, b := <-seenAll, <-seenOne
 		n := len(streamed)
 		if diff := cmp.Diff(streamed, w.events[:n], plainMessages, cmp.AllowUnexported(belay.Turn{}), cmpopts.IgnoreUnexported(belay.Event{})); diff != "" {
@@ -127,7 +127,7 @@ func TestSlowWatcher(t *testing.T) {
 						t.Fatalf("then comes event %d: %v", e.Seq, err)
 					}
 				}
-				say(t, s, "nobody reads again") // events that it has seen are not missed
+				say(t, s, "nobody reads again") // events that the watcher has read do not count as missed
 				_, err, _ = next()
 				if missed, ok := errors.AsType[*belay.MissedError](err); !ok || uint64(missed.Missed) != total-uint64(buffer) {
 					t.Fatalf("the second time it is told %v", err)
@@ -175,7 +175,7 @@ func TestWatcherLeaves(t *testing.T) {
 	})
 }
 
-// A cancelled watcher ends with the event that it is handling, however many are waiting.
+// A cancelled watcher ends after its current event, even if many events are waiting.
 //
 // SPEC L-03
 func TestCancelledWatchersEndWithTheirCurrentEvent(t *testing.T) {
@@ -200,7 +200,7 @@ func TestCancelledWatchersEndWithTheirCurrentEvent(t *testing.T) {
 				for range 5 {
 					say(t, agent.Session("s"), "hello")
 				}
-				time.Sleep(event / 2) // each is handling something
+				time.Sleep(event / 2) // now each watcher is handling an event
 				cancel()
 				began := time.Now()
 				watching.Wait()
@@ -212,7 +212,7 @@ func TestCancelledWatchersEndWithTheirCurrentEvent(t *testing.T) {
 	}
 }
 
-// slowWatcher is an extension that takes its time with each event.
+// slowWatcher is an extension that sleeps for each event.
 type slowWatcher struct {
 	each time.Duration
 	seen []belay.EventKind
@@ -227,8 +227,8 @@ func (s *slowWatcher) Watch(_ context.Context, events iter.Seq2[belay.Event, err
 	}
 }
 
-// An extension that watches sees all events of the turns before the agent was closed. If
-// the context of Close ends first, the extension ends with its current event.
+// When an agent is closed, a watching extension still gets all events of earlier turns. If
+// the context of Close ends first, the extension ends after its current event.
 //
 // SPEC L-03
 func TestClosingAnAgentWaitsForTheEventsOfItsExtensions(t *testing.T) {
@@ -241,7 +241,7 @@ func TestClosingAnAgentWaitsForTheEventsOfItsExtensions(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			err := agent.Close(ctx)
 			cancel()
-			time.Sleep(slow.each) // the current event
+			time.Sleep(slow.each) // wait for the current event
 			synctest.Wait()
 			seen := len(slow.seen)
 			if whole := patience == time.Hour; whole && (seen != said || err != nil) || !whole && (seen != 3 || err == nil) {

@@ -1,6 +1,7 @@
 // Package phasejson connects phases with handlers outside Go: commands, workers and
-// webhooks. They get a phase's input as JSON and answer with JSON, which is decoded
-// strictly into the phase's output. The JSON Schemas of both are made from the Go types.
+// webhooks. A handler gets the phase's input as JSON and answers with JSON. The answer is
+// decoded strictly into the phase's output type. The JSON Schemas of input and answer are
+// made from the Go types.
 package phasejson
 
 import (
@@ -27,10 +28,10 @@ type Phase struct {
 	hook.AnyPhase
 	schema   *jsonschema.Schema
 	resolved *jsonschema.Resolved
-	fields   map[string]inputField // of the input, by wire name
+	fields   map[string]inputField // the fields of the input, by JSON name
 }
 
-// placed returns the place of an input in a conversation.
+// placed is implemented by inputs that know their session, turn, step and agent.
 type placed interface {
 	Session() string
 	Turn() string
@@ -46,15 +47,15 @@ type inputField struct {
 
 // Call is a call of a handler outside Go.
 type Call struct {
-	// Scope is the place of the input in a conversation.
+	// Scope says which session, turn, step and agent the input belongs to.
 	Scope hook.Scope
-	// Input is the phase's input, in the form that [Describe] describes.
+	// Input is the phase's input. It matches the schema that [Describe] returns.
 	Input json.RawMessage
 }
 
-// Handler is a handler outside Go. It answers with a JSON object in the form that
-// [Describe] describes. An empty answer means no opinion. An answer that does not match
-// the schema is a failure of the handler, with hook.output_invalid.
+// Handler is a handler outside Go. Its answer is a JSON object that matches the schema that
+// [Describe] returns. An empty answer means no opinion. If the answer does not match the
+// schema, the handler has failed with hook.output_invalid.
 type Handler func(ctx context.Context, call Call) (json.RawMessage, error)
 
 // New returns the phase with the given name.
@@ -91,8 +92,7 @@ func New(phase string) (*Phase, error) {
 
 // On binds a handler to the phase, as [hook.Phase.On] does for Go code.
 func (w *Phase) On(id string, handler Handler, opts *hook.Options) hook.Subscription {
-	// Only the phase knows its types. With reflection the table of phases stays the
-	// only list of them.
+	// Only the phase knows its Go types. Reflection avoids a second list of all phases.
 	on := reflect.ValueOf(w.AnyPhase).MethodByName("On")
 	typed := reflect.Zero(on.Type().In(1))
 	if handler != nil {
@@ -132,8 +132,8 @@ func (w *Phase) handle(ctx context.Context, handler Handler, in any) (reflect.Va
 	return value, nil
 }
 
-// Explain calls the handlers of a snapshot with an input in its JSON form, and reports what
-// each did, as [hook.Phase.Explain] does for Go code.
+// Explain calls the handlers of a snapshot with an input as JSON, and reports what each
+// handler did. It works like [hook.Phase.Explain] for Go code.
 func (w *Phase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Scope, input json.RawMessage) (hook.Explanation, error) {
 	phase := reflect.ValueOf(w.AnyPhase)
 	decoded := phase.MethodByName("DecodeInput").Call([]reflect.Value{reflect.ValueOf(scope), reflect.ValueOf([]byte(input))})
@@ -146,9 +146,9 @@ func (w *Phase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Scope,
 	return x, err
 }
 
-// Field returns one field of an input by its wire name, without encoding the rest. The
-// value is a string, an int64, a float64, a bool, or else JSON as a json.RawMessage. It
-// reports false for a field that the JSON form leaves out.
+// Field returns one field of an input by its JSON name, without encoding the other fields.
+// The value is a string, an int64, a float64, a bool or a json.RawMessage. Field reports
+// false if the JSON leaves out the field.
 func (w *Phase) Field(in any, name string) (any, bool) {
 	data, ok := in.(fielded)
 	f, known := w.fields[name]
@@ -181,14 +181,15 @@ func (w *Phase) Field(in any, name string) (any, bool) {
 	return json.RawMessage(encoded), true
 }
 
-// CheckAnswer returns an error that lists the faults of an answer, each with its place.
+// CheckAnswer returns an error that lists the faults of an answer, each with a JSON
+// pointer.
 func (w *Phase) CheckAnswer(answer json.RawMessage) error {
 	_, err := w.decode(answer)
 	return err
 }
 
-// Fallback returns the failure mode that uses an answer if the handler fails, as
-// [hook.Phase.Fallback] does for Go code.
+// Fallback returns the failure mode that uses the given answer when the handler fails. It
+// works like [hook.Phase.Fallback] for Go code.
 func (w *Phase) Fallback(answer json.RawMessage) (hook.Failure, error) {
 	value, err := w.decode(answer)
 	if err != nil {
@@ -199,8 +200,8 @@ func (w *Phase) Fallback(answer json.RawMessage) (hook.Failure, error) {
 	return failure, nil
 }
 
-// decode decodes an answer into the phase's output. An unknown key, a key that occurs
-// twice, null and a wrong type are errors.
+// decode decodes an answer into the phase's output type. Unknown keys, duplicate keys, null
+// and wrong types are errors.
 func (w *Phase) decode(answer json.RawMessage) (reflect.Value, error) {
 	_, out := w.Types()
 	none := reflect.Zero(out)
@@ -219,7 +220,7 @@ func (w *Phase) decode(answer json.RawMessage) (reflect.Value, error) {
 	}
 	if err := w.resolved.Validate(value); err != nil {
 		found := strictjson.Violations(w.schema, value)
-		if len(found) == 0 { // only the whole schema finds it
+		if len(found) == 0 { // Violations finds fewer problems than Validate
 			found = append(found, err.Error())
 		}
 		return none, errors.New(strings.Join(found, "; "))

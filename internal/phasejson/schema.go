@@ -33,14 +33,14 @@ func Describe(phase string) (Schemas, error) {
 	if err != nil {
 		return Schemas{}, fmt.Errorf("schema: %s: %w", phase, err)
 	}
-	output, err := schemaOf(out, "answer at "+phase, "from") // the runtime fills it in
+	output, err := schemaOf(out, "answer at "+phase, "from") // only the runtime sets this property
 	if err != nil {
 		return Schemas{}, fmt.Errorf("schema: %s: %w", phase, err)
 	}
 	return Schemas{Phase: phase, Input: input, Output: output}, nil
 }
 
-// schemaOf returns the schema of a type, without some properties at any depth.
+// schemaOf returns the schema of a type. It leaves out the given properties at any depth.
 func schemaOf(t reflect.Type, title string, leaveOut ...string) (json.RawMessage, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: typeSchemas(t)})
 	if err != nil {
@@ -56,7 +56,7 @@ func schemaOf(t reflect.Type, title string, leaveOut ...string) (json.RawMessage
 	return data, nil
 }
 
-// remove removes properties from a schema.
+// remove removes properties from a schema, at any depth.
 func remove(s *jsonschema.Schema, properties []string) {
 	if s == nil {
 		return
@@ -71,7 +71,7 @@ func remove(s *jsonschema.Schema, properties []string) {
 	remove(s.Items, properties)
 }
 
-// fielded is implemented by every input.
+// fielded is implemented by the input of every phase.
 type fielded interface{ Fields() any }
 
 // fieldsType returns the type of an input's fields.
@@ -79,8 +79,8 @@ func fieldsType(in reflect.Type) reflect.Type {
 	return reflect.TypeOf(reflect.Zero(in).Interface().(fielded).Fields())
 }
 
-// typeSchemas returns the schemas of those types in t whose JSON form is not their Go
-// form. A type of the root package that has one says so with a method.
+// typeSchemas returns the schemas of types in t that encode their JSON in a special way.
+// Types of the root package have a method AnyJSON or Words for this.
 func typeSchemas(t reflect.Type) map[reflect.Type]*jsonschema.Schema {
 	schemas := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage]():    {Not: &jsonschema.Schema{Type: "null"}},
@@ -119,7 +119,7 @@ func typeSchemas(t reflect.Type) map[reflect.Type]*jsonschema.Schema {
 	return schemas
 }
 
-// words returns the schema of a text that is one of the words.
+// words returns the schema of a string that must be one of the words.
 func words(words []string) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "string"}
 	for _, word := range words {
@@ -128,7 +128,7 @@ func words(words []string) *jsonschema.Schema {
 	return s
 }
 
-// jobSchema is the part of a job that a hook fills in.
+// jobSchema describes the fields of a job that a hook sets.
 func jobSchema() *jsonschema.Schema {
 	text := func(description string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Description: description}

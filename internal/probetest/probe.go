@@ -1,5 +1,5 @@
-// Package probetest is for the tests of test kits: it runs a test that may fail
-// without failing the test that runs it.
+// Package probetest helps to test test kits: it runs a test that may fail, without failing
+// the real test.
 package probetest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Probe is a test that may fail. It keeps its failures to itself; everything
-// else, such as Cleanup and TempDir, belongs to the real test.
+// Probe is a test that may fail. It keeps its failures, and does not report them to the
+// real test. Other methods, such as Cleanup and TempDir, are those of the real test.
 type Probe struct {
 	testing.TB
 
@@ -21,12 +21,12 @@ type Probe struct {
 	skipped  bool
 }
 
-// Run runs f as a separate test and returns its reports.
+// Run runs f as a test of its own and returns its result.
 func Run(t testing.TB, f func(t testing.TB)) *Probe {
 	t.Helper()
 	p := &Probe{TB: t}
 	ended := make(chan struct{})
-	go func() { // ends with f, or when f calls FailNow
+	go func() { // ends when f returns or calls FailNow
 		defer close(ended)
 		f(p)
 	}()
@@ -34,15 +34,15 @@ func Run(t testing.TB, f func(t testing.TB)) *Probe {
 	return p
 }
 
-// Failures returns the reported failures.
+// Failures returns the failures that the probe has kept.
 func (p *Probe) Failures() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.failures)
 }
 
-// WantFailure fails the test unless the probe failed, with messages that contain
-// all the texts.
+// WantFailure fails the test unless the probe failed and its messages contain all the
+// texts.
 func (p *Probe) WantFailure(t testing.TB, texts ...string) {
 	t.Helper()
 	failures := p.Failures()

@@ -38,7 +38,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// then fails if a test goes on where it must end.
+// then returns a test that calls end and fails if end returns.
 func then(end func(t testing.TB)) func(t testing.TB) {
 	return func(t testing.TB) {
 		t.Helper()

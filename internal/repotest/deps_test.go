@@ -10,32 +10,33 @@ import (
 	"testing"
 )
 
-// A level is a layer of the repository. A package imports only packages of lower levels, never of higher ones, and
-// never another package of its own level: shared code moves down.
+// A level is a layer of the repository. A package imports only packages of lower levels. It
+// never imports another package of its own level: move shared code to a lower level.
 type level int
 
 const (
-	levelWords    level = iota // shared by the hook runtime
+	levelWords    level = iota // packages that the hook runtime and higher levels share
 	levelHook                  // the hook runtime
 	levelBelay                 // the runtime of agents: types, interfaces and the loop
-	levelShared                // internal packages that several rooms use
-	levelRooms                 // the parts of an agent: each usable without the others
+	levelShared                // internal packages that several packages of higher levels use
+	levelRooms                 // the parts of an agent; each can be used without the others
 	levelHosts                 // packages that combine parts
 	levelAssembly              // makes agents from settings and all parts
-	levelEmbed                 // for programs that embed all of it
+	levelEmbed                 // for programs that embed all parts
 	levelPrograms              // commands, generators and examples: may import everything
 )
 
-// A room is a package, or with the suffix "/..." a package and all those below it, with its place in the house.
+// A room is a package and its level. With the suffix "/..." it is a package and all
+// packages below it.
 type room struct {
 	pattern    string
 	level      level
-	thirdParty []string // import path prefixes, apart from the standard library
-	why        string   // printed when the rule is broken
+	thirdParty []string // allowed import path prefixes, in addition to the standard library
+	why        string   // the reason, which is printed when the rule is broken
 }
 
-// rooms grows with the repository: a package that no line covers is rejected. The longest pattern that covers a
-// package counts.
+// rooms has a line for every package: the test rejects a package without one. If several
+// patterns cover a package, the longest counts.
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
@@ -104,10 +105,12 @@ var rooms = []room{
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},
 }
 
-// benchmark is the program that measures the speed promises, with the means of package testing.
+// benchmark is the program that measures the promised speed. It uses package testing, but
+// is no test.
 const benchmark = "internal/bench"
 
-// testLibraries may be imported by tests of any package. They are not part of embedding programs.
+// testLibraries may be imported by the tests of any package. Programs that embed Belay do
+// not contain them.
 var testLibraries = []string{
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
@@ -115,7 +118,7 @@ var testLibraries = []string{
 	"pgregory.net/rapid",
 }
 
-// forbidden imports, tests included, with what to use in their place.
+// forbidden imports, also in tests, with what to use instead.
 var forbidden = map[string]string{
 	"C":                           "Belay builds with CGO_ENABLED=0 on every platform: use pure Go",
 	"log":                         "use log/slog, with the stable keys phase, subscription, session and turn",
@@ -159,14 +162,15 @@ func TestDepsImportsGoOneWay(t *testing.T) {
 // importProblem returns what is wrong with an import of a package in directory dir, or "".
 func importProblem(dir, imported string, isTest bool) string {
 	for _, prefix := range slices.Sorted(maps.Keys(forbidden)) {
-		// In the standard library math/rand/v2 is another package than math/rand; elsewhere a prefix is a module.
+		// In the standard library, math/rand/v2 is another package than math/rand.
+		// Elsewhere a prefix is a module.
 		if imported == prefix || !isStandard(prefix) && covers(prefix+"/...", imported) {
 			return fmt.Sprintf("imports %s: %s", imported, forbidden[prefix])
 		}
 	}
 	from, ok := roomOf(dir)
 	if !ok {
-		return "" // TestDepsEveryPackageHasAPlace reports it.
+		return "" // TestDepsEveryPackageHasAPlace reports this.
 	}
 	local, ok := inModule(imported)
 	switch {
@@ -185,7 +189,8 @@ func importProblem(dir, imported string, isTest bool) string {
 		}
 		return fmt.Sprintf("%s may not import %s: %s; if it must, add it to the room's thirdParty in deps_test.go and say why in the commit", spoken(dir), imported, from.why)
 	case isTest:
-		// A test package is compiled apart from the package it tests, so looking up makes no cycle.
+		// Go compiles an external test package separately, so importing a higher level
+		// makes no cycle.
 		return ""
 	case isTestKit(local) && !isTestKit(dir) && dir != benchmark:
 		return fmt.Sprintf("%s may not import %s outside its tests: a test kit is for tests", dir, local)
@@ -194,7 +199,7 @@ func importProblem(dir, imported string, isTest bool) string {
 	dir, local = spoken(dir), spoken(local)
 	switch {
 	case !ok:
-		return "" // Likewise.
+		return "" // TestDepsEveryPackageHasAPlace reports this too.
 	case from.pattern == to.pattern || from.level > to.level || from.level == levelPrograms:
 		return ""
 	case from.level == to.level:
@@ -229,7 +234,7 @@ func inModule(imported string) (string, bool) {
 	return strings.CutPrefix(imported, modulePath+"/")
 }
 
-// spoken returns a directory in the form for messages.
+// spoken returns the name of a directory for messages.
 func spoken(dir string) string {
 	if dir == "." {
 		return "the root package"
@@ -237,7 +242,8 @@ func spoken(dir string) string {
 	return dir
 }
 
-// isStandard reports whether an import path is of the standard library: its first element has no dot.
+// isStandard reports whether an import path is in the standard library: its first element
+// has no dot.
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return !strings.Contains(first, ".")
@@ -256,7 +262,7 @@ func TestDepsRule(t *testing.T) {
 		dir      string
 		imported string
 		isTest   bool
-		want     string // part of the problem, "" for none
+		want     string // part of the problem; "" if there is none
 	}{
 		{"the hook runtime imports the standard library", "hook", "context", false, ""},
 		{"the hook runtime may be split into packages of its own", "hook", modulePath + "/hook/ring", false, ""},

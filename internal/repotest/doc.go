@@ -1,5 +1,4 @@
-// Package repotest contains the rules of the repository, as tests: allowed
-// imports, documented packages, small files, names in the style guide, valid
-// snippets and links in the docs, and a test for every kept promise. It has no
-// code besides its tests.
+// Package repotest contains the rules of the repository, as tests. The rules are about
+// imports, package comments, file sizes, names, snippets and links in the docs, and a test
+// for every kept promise. The package contains only tests.
 package repotest

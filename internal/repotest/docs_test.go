@@ -12,13 +12,14 @@ import (
 	"testing"
 )
 
-// Go snippets in the documentation are taken from compiled code. In the Go file the lines between two comments
+// Go snippets in the documentation are copied from compiled code. A region of a Go file is
+// the lines between these two comments:
 //
 //	docs:begin NAME
 //	docs:end NAME
 //
-// are a region. In the page a comment above the fence names the file and the region; a snippet that cannot be compiled
-// says why instead:
+// In the page, a comment above the code block names the file and the region. If a snippet
+// cannot be compiled, the comment gives the reason instead:
 //
 //	<!-- docs: hook/example_order_test.go order -->
 //	<!-- snippet: not compiled: it shows what the compiler refuses -->
@@ -80,13 +81,13 @@ func TestDocsSnippets(t *testing.T) {
 	}
 }
 
-// refresh returns a page with each Go snippet replaced by the region it is taken from, and what is wrong with the page
-// that replacing cannot mend.
+// refresh replaces each Go snippet of a page by its region. It returns the new page, and
+// the problems that replacing does not solve.
 func refresh(page, text string, region func(file, name string) (string, error)) (string, []error) {
 	var out strings.Builder
 	var problems []error
 	lines := strings.SplitAfter(text, "\n")
-	above := "" // The last line that is not blank, trimmed.
+	above := "" // the last line that is not blank, trimmed
 	for i := 0; i < len(lines); i++ {
 		fence := fenceLine.FindStringSubmatch(lines[i])
 		if fence == nil {
@@ -123,7 +124,8 @@ func refresh(page, text string, region func(file, name string) (string, error)) 
 	return out.String(), problems
 }
 
-// regionsOf returns the regions of a Go file by name, without the indentation that their lines share.
+// regionsOf returns the regions of a Go file by name. It removes the indentation that all
+// lines of a region share.
 func regionsOf(file, src string) (map[string]string, error) {
 	regions := map[string]string{}
 	var open string
@@ -155,7 +157,8 @@ func has[V any](m map[string]V, key string) bool {
 	return ok
 }
 
-// dedent joins lines without the tabs that all of them begin with, and without blank lines around them.
+// dedent joins lines. It removes the tabs with which all of them begin, and blank lines
+// before and after them.
 func dedent(lines []string) string {
 	text := strings.Trim(strings.Join(lines, ""), "\n") + "\n"
 	for text != "\n" {
@@ -203,7 +206,7 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// links returns the targets of the links of a page that stay within the repository.
+// links returns the targets of a page's links within the repository.
 func links(text string) []string {
 	prose := codeSpan.ReplaceAllString(withoutFences(text), "")
 	matches := slices.Concat(inlineLink.FindAllStringSubmatch(prose, -1), referenceLink.FindAllStringSubmatch(prose, -1))
@@ -216,7 +219,8 @@ func links(text string) []string {
 	return found
 }
 
-// resolve checks that a link on a page leads to a file or directory of the repository and, within a page, to a heading.
+// resolve checks that a link on a page leads to a file or directory of the repository. If
+// the link has a fragment, the page must have that heading.
 func resolve(page, link string) error {
 	name, fragment, _ := strings.Cut(link, "#")
 	target := page
@@ -243,7 +247,7 @@ func resolve(page, link string) error {
 	return nil
 }
 
-// anchors returns the anchors of the headings of a page, made as GitHub makes them.
+// anchors returns the anchors of a page's headings, in the form that GitHub uses.
 func anchors(text string) []string {
 	var all []string
 	seen := map[string]int{}
@@ -278,7 +282,7 @@ func withoutFences(text string) string {
 	return out.String()
 }
 
-// markdown returns the pages of the repository.
+// markdown returns the Markdown pages of the repository.
 func markdown(t *testing.T) []string {
 	t.Helper()
 	files, err := repository(false)

@@ -13,8 +13,8 @@ func TestDocsSnippetsRule(t *testing.T) {
 	for _, test := range []struct {
 		rule    string
 		page    string
-		want    string // the page afterwards, "" if it stays as it is
-		problem string // part of the only problem, "" for none
+		want    string // the page afterwards; "" if it does not change
+		problem string // part of the only problem; "" if there is none
 	}{
 		{"a fresh snippet stays", marker + "```go\nfresh()\n```\n", "", ""},
 		{"a stale snippet is replaced", "a\n" + marker + "\n```go\nstale()\nmore()\n```\nb\n", "a\n" + marker + "\n```go\nfresh()\n```\nb\n", ""},

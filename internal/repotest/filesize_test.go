@@ -9,14 +9,15 @@ import (
 	"testing"
 )
 
-// A file is one topic, short enough to read at once.
+// A file has one topic and is short enough to read at once.
 const (
-	fileMedian = 120 // what to aim for; reported
-	fileP95    = 500 // 95 of 100 files are shorter
+	fileMedian = 120 // the aim: only reported
+	fileP95    = 500 // at least 95 of 100 files have no more lines
 	fileMost   = 800 // no file is longer
 )
 
-// layerNames are file names, without extension, that name a layer where a file should name its topic.
+// layerNames are file names, without extension, that name a layer. A file should be named
+// after its topic.
 var layerNames = []string{"common", "helper", "helpers", "misc", "type", "types", "util", "utils"}
 
 func TestFileSizes(t *testing.T) {
@@ -50,10 +51,11 @@ func TestFileNamesAreTopics(t *testing.T) {
 // lines counts the lines of a file.
 func lines(file *goFile) int { return bytes.Count(file.src, []byte("\n")) }
 
-// percentile returns the element of a sorted, non-empty slice that n of 100 do not exceed, by nearest rank.
+// percentile returns the element that n of 100 elements do not exceed, by nearest rank. The
+// slice must be sorted and not empty.
 func percentile[E any](sorted []E, n int) E { return sorted[(len(sorted)*n+99)/100-1] }
 
-// namesLayer reports whether a Go file is named after a layer. Tests of such a file would be too.
+// namesLayer reports whether a Go file or the file that it tests is named after a layer.
 func namesLayer(name string) bool {
 	topic := strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".go"), "_test")
 	return slices.Contains(layerNames, topic)

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The page and the schemas are generated from the code. This test compares
-// them without the generator, so that a stale table is found.
+// The page and the schemas are generated from the code. This test finds stale files without
+// running the generator.
 //
 // SPEC C-12
 func TestHooksPageIsTheCode(t *testing.T) {

@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// machinePath finds the path of a file on somebody's machine: below the home directories of Linux, macOS and Windows, and
-// below the places where checkouts often are. What follows a letter or a digit is part of a longer path or of an address.
+// machinePath finds the path of a file on one machine: below the home directories of Linux,
+// macOS and Windows, and below common directories for checkouts. It does not match directly
+// after a letter or a digit, because that is a part of a longer path or of an address.
 var machinePath = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.~})-])(/(?:home|Users|root|work)/\S*)|[A-Za-z]:\\+Users\\\S*`)
 
-// machinePathsAllowed lists the files that may hold such a path, each with its reason.
+// machinePathsAllowed lists the files that may contain such a path, each with the reason.
 var machinePathsAllowed = map[string]string{}
 
 func TestNoPathsOfAMachine(t *testing.T) {
@@ -27,7 +28,7 @@ func TestNoPathsOfAMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.IndexByte(text, 0) >= 0 {
-			continue // Not a text file.
+			continue // not a text file
 		}
 		for i, line := range bytes.Split(text, []byte("\n")) {
 			found := machinePath.Find(line)
@@ -49,7 +50,7 @@ func TestNoPathsOfAMachine(t *testing.T) {
 
 func TestNoPathsOfAMachineRule(t *testing.T) {
 	t.Parallel()
-	// The paths are put together here, so that this file holds none.
+	// The test joins the paths from parts, so that this file contains no such path.
 	for _, test := range []struct {
 		rule string
 		line string

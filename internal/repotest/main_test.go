@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain runs the rules in the root directory of the repository: they name
-// files relative to it.
+// TestMain runs the tests in the root directory of the repository, because their file names
+// are relative to it.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -53,8 +53,8 @@ func nameProblems(file *goFile) []string {
 	return problems
 }
 
-// nameProblem returns what is wrong with an exported name, or "". It compares whole words: Database does not contain
-// Base.
+// nameProblem returns what is wrong with an exported name, or "". It compares whole words:
+// Database does not contain the word Base.
 func nameProblem(name string) string {
 	all := words(name)
 	for _, word := range all {
@@ -71,8 +71,8 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// exportedNames returns every exported name that a file declares: types, functions, methods, constants, variables, and the
-// fields and methods within types.
+// exportedNames returns every exported name that a file declares: types, functions,
+// methods, constants and variables, and also fields and interface methods.
 func exportedNames(file *ast.File) []*ast.Ident {
 	var names []*ast.Ident
 	add := func(idents ...*ast.Ident) {
@@ -85,7 +85,7 @@ func exportedNames(file *ast.File) []*ast.Ident {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
-			if decl.Recv == nil || ast.IsExported(receiver(decl)) { // else an interface chose the name
+			if decl.Recv == nil || ast.IsExported(receiver(decl)) { // otherwise the name comes from an interface
 				add(decl.Name)
 			}
 		case *ast.GenDecl:
@@ -101,7 +101,7 @@ func exportedNames(file *ast.File) []*ast.Ident {
 		ast.Inspect(spec.Type, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.FuncType:
-				return false // Parameters are not part of the name space.
+				return false // names of parameters do not count
 			case *ast.Field:
 				add(node.Names...)
 			}
@@ -111,7 +111,7 @@ func exportedNames(file *ast.File) []*ast.Ident {
 	return names
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(method *ast.FuncDecl) string {
 	name := ""
 	ast.Inspect(method.Recv.List[0].Type, func(node ast.Node) bool {
@@ -138,8 +138,9 @@ func typeSpecs(file *ast.File) []*ast.TypeSpec {
 	return specs
 }
 
-// words splits an identifier where a lower-case letter or a digit meets an upper-case one, and before the last capital of a
-// run: ToolHTTPGet is Tool, HTTP, Get.
+// words splits an identifier into words. A word begins at an upper-case letter after a
+// lower-case letter or a digit, and at the last of several upper-case letters: ToolHTTPGet
+// is Tool, HTTP, Get.
 func words(name string) []string {
 	runes := []rune(name)
 	var all []string
@@ -160,7 +161,7 @@ func TestNamesRule(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		src  string
-		want string // part of the only problem, "" for none
+		want string // part of the only problem; "" if there is none
 	}{
 		{"an empty word in a type is refused", "type HookManager struct{}", "HookManager"},
 		{"an empty word in the plural is refused", "var Helpers int", "Helpers"},

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// longComment is the number of lines from which a package comment lives in doc.go.
+// longComment is the number of lines from which a package comment must be in doc.go.
 const longComment = 10
 
-// docHeadings are the questions that the doc.go of a public package answers.
+// docHeadings are the headings that the doc.go of a public package must have.
 var docHeadings = []string{"Usage", "Concurrency", "Errors", "Testing"}
 
 func TestPackagesAreDocumented(t *testing.T) {
@@ -31,7 +31,8 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
-// packageCommentProblems says what is wrong with the package comment of a file, if it has one.
+// packageCommentProblems returns what is wrong with the package comment of a file. A file
+// without a package comment has no problems.
 func packageCommentProblems(file *goFile) []string {
 	if file.syntax.Doc == nil {
 		return nil
@@ -59,7 +60,7 @@ func packageCommentProblems(file *goFile) []string {
 	return problems
 }
 
-// headingsOf returns the headings of a doc comment as go doc understands them.
+// headingsOf returns the headings of a doc comment, as go doc reads them.
 func headingsOf(doc *ast.CommentGroup) []string {
 	var headings []string
 	var parser comment.Parser
@@ -79,7 +80,8 @@ func headingsOf(doc *ast.CommentGroup) []string {
 	return headings
 }
 
-// isPublic reports whether other modules can import the package in a directory and are meant to.
+// isPublic reports whether the package in a directory is meant to be imported by other
+// modules.
 func isPublic(dir string) bool {
 	for element := range strings.SplitSeq(dir, "/") {
 		if slices.Contains([]string{"cmd", "examples", "internal"}, element) {
@@ -97,7 +99,7 @@ func TestPackagesRule(t *testing.T) {
 		rule string
 		path string
 		src  string
-		want string // part of the only problem, "" for none
+		want string // part of the only problem; "" if there is none
 	}{
 		{"a short comment may live in any file", "a/order.go", "// Package a orders.\npackage a\n", ""},
 		{"a comment names its package", "a/order.go", "// Orders things.\npackage a\n", `must begin "Package a "`},

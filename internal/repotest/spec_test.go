@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// specFile holds the promises. A promise is a list item: an id, a state, a colon, the text.
+// specFile holds the promises. A promise is a list item with an id, a state, a colon and a
+// text.
 const specFile = "docs/spec.md"
 
 var (
@@ -26,7 +27,7 @@ var (
 type citation struct {
 	id   string
 	test string // the name of the test function
-	at   string // where the comment is
+	at   string // the position of the comment
 }
 
 func TestSpec(t *testing.T) {
@@ -65,8 +66,8 @@ func TestSpec(t *testing.T) {
 	t.Log(report.String())
 }
 
-// promises returns the state of each promise by its id. What looks like a promise and cannot be read is an error, so that
-// none is lost through a typing error.
+// promises returns the state of each promise by its id. It is an error if a line looks like
+// a promise and cannot be read, so that a typing error does not lose a promise.
 func promises(text string) (map[string]string, error) {
 	states := map[string]string{}
 	number := 0
@@ -90,8 +91,8 @@ func promises(text string) (map[string]string, error) {
 	return states, nil
 }
 
-// citations returns what a test file cites. A comment belongs to the test it is in or above; comments within other
-// functions and between declarations belong to the next test in the file.
+// citations returns the citations in a test file. A comment inside or directly above a test
+// belongs to that test. Every other comment belongs to the next test in the file.
 func citations(file *goFile) ([]citation, error) {
 	var found []citation
 	var problems []error
@@ -141,7 +142,7 @@ func TestSpecRule(t *testing.T) {
 			t.Errorf("%s: promises(%q) = %v, want an error", rule, text, states)
 		}
 	}
-	const cite = "// SPEC " // Apart from the ids, so that this file does not seem to cite them.
+	const cite = "// SPEC " // separate from the ids, so that this file does not cite them
 	src := "package a\n\n" +
 		cite + "H-01, H-02\nfunc TestAbove(t *T) {\n\t" + cite + "H-03: inside.\n\tx()\n}\n\n" +
 		"func fixture() {\n\t" + cite + "H-04\n}\n\nvar x = 1 " + cite + "H-05.\n\nfunc FuzzNext(f *F) {}\n"

@@ -17,14 +17,16 @@ import (
 	"testing"
 )
 
-// modulePath is the import path of the root package. The rules below speak of packages by their directory, "." for the
-// root package.
+// modulePath is the import path of the root package. The rules below name a package by its
+// directory. The root package is ".".
 const modulePath = "github.com/belay-run/belay"
 
-// update makes the tests that compare a file with what it is made from rewrite that file: go test ./internal/repotest -update.
+// update makes some tests rewrite a stale file instead of failing: go test
+// ./internal/repotest -update.
 var update = flag.Bool("update", false, "rewrite what is stale instead of failing")
 
-// A goFile is one parsed Go file of the module. Build constraints play no part: the rules hold on every platform.
+// A goFile is one parsed Go file of the module. Build constraints are ignored, because the
+// rules apply on every platform.
 type goFile struct {
 	path      string // relative to the repository, with slashes
 	src       []byte
@@ -34,16 +36,17 @@ type goFile struct {
 	generated bool
 }
 
-// dir returns the directory of the file, "." for the root package.
+// dir returns the directory of the file. The root package is ".".
 func (f *goFile) dir() string { return path.Dir(f.path) }
 
-// at returns the position of a node as path:line, the form that editors follow.
+// at returns the position of a node as path:line, which editors can open.
 func (f *goFile) at(pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", f.path, f.fset.Position(pos).Line)
 }
 
-// repository lists the files of the repository, sorted. It needs no git, so that the rules also hold in a source
-// archive. Left out are hidden directories other than .ci, what `make build` makes, and testdata unless asked for.
+// repository lists the files of the repository, sorted. It does not use git, so that the
+// tests also run in a source archive. It leaves out hidden directories except .ci, the
+// output of `make build`, and testdata unless withTestdata is set.
 func repository(withTestdata bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
@@ -52,7 +55,7 @@ func repository(withTestdata bool) ([]string, error) {
 		}
 		name = filepath.ToSlash(name)
 		if !entry.IsDir() {
-			if entry.Type().IsRegular() && name != ".git" { // a file in worktrees
+			if entry.Type().IsRegular() && name != ".git" { // in a worktree, .git is a file
 				files = append(files, name)
 			}
 			return nil
@@ -68,8 +71,8 @@ func repository(withTestdata bool) ([]string, error) {
 	return files, err
 }
 
-// parsed parses every Go file of the module once for all tests. Other modules in the repository, such as tools, are not
-// part of it.
+// parsed parses every Go file of the module once for all tests. It leaves out other modules
+// in the repository, such as tools.
 var parsed = sync.OnceValues(func() ([]*goFile, error) {
 	names, err := repository(false)
 	if err != nil {
@@ -96,7 +99,8 @@ var parsed = sync.OnceValues(func() ([]*goFile, error) {
 	return files, nil
 })
 
-// parseGo parses one file. Tests of the rules themselves use it with sources that are not in the repository.
+// parseGo parses one file. Tests of the rules also call it with sources that are not in the
+// repository.
 func parseGo(name, src string) (*goFile, error) {
 	fset := token.NewFileSet()
 	syntax, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
@@ -123,7 +127,7 @@ func inOtherModule(dir string) bool {
 	return false
 }
 
-// goFiles returns every Go file of the module for which keep holds.
+// goFiles returns every Go file of the module for which keep returns true.
 func goFiles(t *testing.T, keep func(*goFile) bool) []*goFile {
 	t.Helper()
 	all, err := parsed()
@@ -139,10 +143,10 @@ func goFiles(t *testing.T, keep func(*goFile) bool) []*goFile {
 	return kept
 }
 
-// handWritten keeps what people write and ship: neither tests nor generated code.
+// handWritten reports whether a file is neither a test nor generated.
 func handWritten(f *goFile) bool { return !f.isTest && !f.generated }
 
-// mustParse parses a source for a test of a rule.
+// mustParse parses a source, for tests of the rules.
 func mustParse(t *testing.T, name, src string) *goFile {
 	t.Helper()
 	file, err := parseGo(name, src)

@@ -32,7 +32,7 @@ var oddPhrases = []struct{ odd, plain string }{
 	{"comes" + " where", "is in the place of"},
 }
 
-// oddPhrase finds them, also where a line breaks in them.
+// oddPhrase matches all odd phrases, also if a line break is inside a phrase.
 var oddPhrase = func() *regexp.Regexp {
 	var all []string
 	for _, p := range oddPhrases {
@@ -41,7 +41,7 @@ var oddPhrase = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(all, "|") + `)\b`)
 }()
 
-// oddPhrasesIn returns the lines of a text that hold an odd phrase.
+// oddPhrasesIn returns the lines of a text that contain an odd phrase.
 func oddPhrasesIn(name, text string) []string {
 	var problems []string
 	for _, at := range oddPhrase.FindAllStringIndex(text, -1) {

@@ -16,9 +16,9 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// brokenRule describes which rule of a schema a value breaks, and the value, in words that a
-// model can act on. It checks the value itself, not its parts. It returns "" if the value
-// breaks none of the known rules.
+// brokenRule returns which rule of a schema a value breaks. The text is for a model.
+// brokenRule does not check the items or properties inside the value. It returns "" if the
+// value breaks none of the known rules.
 func brokenRule(s *jsonschema.Schema, value any) string {
 	if want := typesOf(s); len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return isA(t, value) }) {
 		return fmt.Sprintf("want %s, got %s", withArticle(want), described(value))
@@ -94,7 +94,7 @@ func typesOf(s *jsonschema.Schema) []string {
 	return s.Types
 }
 
-// isA reports whether a decoded value is of a type of JSON Schema.
+// isA reports whether a decoded value has the given JSON Schema type.
 func isA(t string, value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -144,7 +144,7 @@ func described(value any) string {
 	}
 }
 
-// longestText is the maximum length of a quoted value.
+// longestText is the maximum length of a value in a message, in characters.
 const longestText = 60
 
 func text(value any) string {

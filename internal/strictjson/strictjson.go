@@ -1,5 +1,5 @@
-// Package strictjson decodes JSON strictly, and lists what a value violates in a
-// JSON Schema.
+// Package strictjson decodes JSON strictly, and lists the rules of a JSON Schema that a
+// value breaks.
 package strictjson
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Decode decodes one JSON value. An unknown key, or anything after the value, is
-// an error.
+// Decode decodes one JSON value. An unknown key is an error, and so is text after the
+// value.
 func Decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -33,8 +33,8 @@ func Decode(data []byte, into any) error {
 	return nil
 }
 
-// CheckKeys returns an error if an object has a duplicate key, or two keys that
-// differ only in case: Go's decoder treats them as equal, and others do not.
+// CheckKeys returns an error if an object has a duplicate key, or two keys that differ only
+// in case. Go's decoder treats such keys as equal, but other decoders do not.
 func CheckKeys(data []byte) error {
 	return checkKeys(json.NewDecoder(bytes.NewReader(data)))
 }
@@ -70,7 +70,7 @@ func checkKeys(d *json.Decoder) error {
 	return err //nolint:wrapcheck // the caller does
 }
 
-// Ambiguous is CheckKeys for a decoded value. It is faster.
+// Ambiguous reports the same problem as CheckKeys, but faster. value is the decoded input.
 func Ambiguous(input json.RawMessage, value any) bool {
 	keys, inString := 0, false
 	for i := 0; i < len(input); i++ {
@@ -87,8 +87,8 @@ func Ambiguous(input json.RawMessage, value any) bool {
 	return clash || kept != keys
 }
 
-// fold returns the form of a key that encoding/json compares: each letter is replaced by
-// the smallest equivalent one in Unicode, so that the long s is an s.
+// fold returns the form of a key that encoding/json compares. It replaces each letter by
+// the smallest equivalent letter in Unicode. For example, the long s (ſ) becomes S.
 func fold(key string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -99,8 +99,8 @@ func fold(key string) string {
 	}, key)
 }
 
-// countKeys counts the keys of all objects in a value, and reports whether two of
-// one object differ only in case.
+// countKeys counts the keys of all objects in a value. It also reports whether an object
+// has two keys that differ only in case.
 func countKeys(value any) (n int, clash bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -108,7 +108,7 @@ func countKeys(value any) (n int, clash bool) {
 		var folded map[string]bool
 		for key, inner := range v {
 			if low := fold(key); low != key || folded != nil {
-				if folded == nil { // from here on the spelling of keys matters
+				if folded == nil { // compare the folded keys once for this object
 					folded = make(map[string]bool, len(v))
 					for other := range v {
 						if f := fold(other); folded[f] {
@@ -131,9 +131,9 @@ func countKeys(value any) (n int, clash bool) {
 	return n, clash
 }
 
-// Violations returns what a value violates in a schema, each with a JSON pointer.
-// It walks objects and arrays, so that one mistake does not hide another. Rules
-// that only the whole schema can check are not in the list.
+// Violations returns the rules of a schema that a value breaks, each with a JSON pointer.
+// It checks all objects and arrays inside the value, so that one mistake does not hide
+// another. It leaves out rules that only the whole schema can check.
 func Violations(s *jsonschema.Schema, value any) []string {
 	v := &violations{root: s}
 	v.walk(s, value, "")
@@ -152,10 +152,9 @@ func (v *violations) report(at, message string) {
 	v.found = append(v.found, at+": "+message)
 }
 
-// follow returns the target of a schema's reference, if it is a definition of the
-// root.
+// follow returns the definition that a schema refers to, if the root schema has it.
 func (v *violations) follow(s *jsonschema.Schema) *jsonschema.Schema {
-	for range 10 { // a schema that only refers to itself has no rules
+	for range 10 { // stops at a schema that only refers to itself
 		if s != nil && s.Ref == "" && len(s.AllOf) == 1 && s.Type == "" && s.Types == nil {
 			s = s.AllOf[0]
 		}
@@ -193,7 +192,7 @@ func (v *violations) walk(s *jsonschema.Schema, value any, at string) {
 	}
 	resolved, err := s.CloneSchemas().Resolve(nil)
 	if err != nil {
-		return // it refers to its surroundings: only the whole schema can check it
+		return // the schema needs definitions of the whole schema
 	}
 	if err := resolved.Validate(value); err != nil {
 		v.report(at, lastOf(err.Error()))
@@ -220,8 +219,8 @@ func (v *violations) walkObject(s *jsonschema.Schema, object map[string]any, at 
 	}
 }
 
-// lastOf removes the positions in a message of the validator: a pointer is
-// shorter.
+// lastOf removes the positions from a validator's message. Our message already has a JSON
+// pointer.
 func lastOf(message string) string {
 	for strings.HasPrefix(message, "validating ") {
 		_, rest, ok := strings.Cut(message, ": ")
@@ -238,8 +237,8 @@ func pointer(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// DropNull removes null from the types of a schema. An optional value is left out of
-// the JSON, and null is a mistake.
+// DropNull removes null from the types of a schema. The JSON must leave out an optional
+// value instead.
 func DropNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Checker accepts ordinary inputs at a fraction of what a validator costs: it reads the bytes
-// once and does not allocate. What it does not accept may still be valid. Its nil value accepts
-// nothing.
+// Checker accepts ordinary inputs much faster than a validator: it reads the bytes once and
+// does not allocate. An input that it does not accept may still be valid. A nil Checker
+// accepts nothing.
 type Checker struct{ root *check }
 
-// Accepts reports whether the input is a JSON object that matches the schema, and in which no
-// object has a key twice, or two keys that differ only in case. If it returns false, ask a
-// validator.
+// Accepts reports whether the input is a JSON object that matches the schema. It reports
+// false if an object has a duplicate key, or two keys that differ only in case. If Accepts
+// reports false, ask a validator.
 func (c *Checker) Accepts(input []byte) bool {
 	if c == nil {
 		return false
@@ -27,12 +27,12 @@ func (c *Checker) Accepts(input []byte) bool {
 }
 
 const (
-	deepest  = 100 // levels of nesting that the checker follows
-	mostKeys = 16  // keys of an open object that it compares
-	mostSeen = 64  // properties of a schema that it keeps track of
+	deepest  = 100 // maximum depth of nesting
+	mostKeys = 16  // maximum number of keys of an open object
+	mostSeen = 64  // maximum number of properties of a schema
 )
 
-// The types of JSON as bits.
+// The JSON types as bits.
 const (
 	isNull = 1 << iota
 	isBoolean
@@ -49,24 +49,24 @@ var typeBits = map[string]int{"null": isNull, "boolean": isBoolean, "integer": i
 // check is a compiled schema.
 type check struct {
 	types                              int
-	enum                               []any // nil if there is none
+	enum                               []any // nil: no enum
 	least, most, above, below          float64
-	shortest, longest                  int // of strings
+	shortest, longest                  int // limits for strings
 	pattern                            *regexp.Regexp
-	fewest, largest                    int // of lists
+	fewest, largest                    int // limits for lists
 	items                              *check
 	properties                         []property
-	required                           uint64 // bits of properties
-	closed                             bool   // to other properties
-	others                             *check // of the values of other properties
+	required                           uint64 // one bit for each property
+	closed                             bool   // other properties are not allowed
+	others                             *check // checks the values of other properties
 	names                              *regexp.Regexp
-	bounded, measured, counted, choosy bool // which of the rules above there are
+	bounded, measured, counted, choosy bool // which of the rules above are set
 }
 
 type property struct {
 	name  string
 	check *check
-	// absent says that null means absent.
+	// absent says that null counts as absent.
 	absent bool
 }
 
@@ -120,7 +120,7 @@ func (c *check) acceptsText(inner []byte, plain bool) bool {
 		return true
 	}
 	if !plain {
-		return false // the rules are about what it decodes to
+		return false // the rules apply to the decoded text
 	}
 	if c.choosy && !slices.ContainsFunc(c.enum, func(v any) bool { word, ok := v.(string); return ok && word == string(inner) }) {
 		return false
@@ -157,7 +157,7 @@ func (c *check) acceptsObject(s *scanner, depth int) bool {
 		return c.required == 0
 	}
 	var seen uint64
-	var keys [mostKeys][]byte // of an open object
+	var keys [mostKeys][]byte // the keys so far, of an open object
 	n := 0
 	for i := 0; ; i++ {
 		key, plain, ok := s.text()
@@ -205,8 +205,8 @@ func (p *property) accepts(s *scanner, depth int) bool {
 	return p.check.accepts(s, depth)
 }
 
-// find returns the index of a property, or -1. Most inputs have their keys in the order of the
-// schema.
+// find returns the index of a property, or -1. It tries the index likely first, because
+// most inputs have their keys in the order of the schema.
 func (c *check) find(key []byte, likely int) int {
 	if likely < len(c.properties) && c.properties[likely].name == string(key) {
 		return likely
@@ -219,8 +219,9 @@ func (c *check) find(key []byte, likely int) int {
 	return -1
 }
 
-// Compile makes a checker of a schema. It returns nil for one with keywords that a checker does
-// not know. Absent says that null means absent for properties that are not required.
+// Compile makes a checker from a schema. It returns nil if the schema has keywords that a
+// checker does not support. If absent is true, null counts as absent for properties that
+// are not required.
 func Compile(schema []byte, absent bool) *Checker {
 	c := &compiler{absent: absent, known: make(map[string]*check)}
 	var root map[string]json.RawMessage
@@ -247,10 +248,10 @@ func Compile(schema []byte, absent bool) *Checker {
 type compiler struct {
 	absent bool
 	defs   map[string]json.RawMessage
-	known  map[string]*check // by definition
+	known  map[string]*check // compiled definitions by name
 }
 
-// compile returns false for a schema that a checker does not know.
+// compile compiles a schema. It reports false if a checker does not support the schema.
 func (c *compiler) compile(schema json.RawMessage) (*check, bool) {
 	switch string(bytes.TrimSpace(schema)) {
 	case "true", "{}":
@@ -263,7 +264,7 @@ func (c *compiler) compile(schema json.RawMessage) (*check, bool) {
 	return c.object(keywords)
 }
 
-// annotations are the keywords that accept everything.
+// annotations are the keywords that do not restrict the value.
 var annotations = []string{"title", "description", "default", "examples", "format", "contentEncoding", "contentMediaType", "deprecated", "readOnly", "writeOnly", "$comment"}
 
 func (c *compiler) object(keywords map[string]json.RawMessage) (*check, bool) {
@@ -296,7 +297,7 @@ func (c *compiler) reference(value json.RawMessage) (*check, bool) {
 	if k := c.known[name]; k != nil {
 		return k, true
 	}
-	k := new(check) // it may refer to itself
+	k := new(check) // stored first, because the definition may refer to itself
 	c.known[name] = k
 	made, ok := c.compile(c.defs[name])
 	if ok {
@@ -305,8 +306,8 @@ func (c *compiler) reference(value json.RawMessage) (*check, bool) {
 	return k, ok
 }
 
-// oneOf compiles a list with one schema. A second one that only accepts null is known too, in
-// anyOf.
+// oneOf compiles an allOf or anyOf with one schema. It also supports an anyOf with a second
+// schema that accepts only null.
 func (c *compiler) oneOf(name string, value json.RawMessage) (*check, bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil || len(list) == 0 {
@@ -321,7 +322,7 @@ func (c *compiler) oneOf(name string, value json.RawMessage) (*check, bool) {
 		return nil, false
 	}
 	if k.types == 0 {
-		return nil, false // a definition that is not compiled yet
+		return nil, false // a recursive definition that is not compiled yet
 	}
 	with := *k
 	with.types |= isNull
@@ -331,7 +332,7 @@ func (c *compiler) oneOf(name string, value json.RawMessage) (*check, bool) {
 	return &with, true
 }
 
-// fill compiles the keywords of one schema.
+// fill compiles the keywords of one schema. It reports false if one is not supported.
 func (c *compiler) fill(k *check, keywords map[string]json.RawMessage) bool {
 	var required []string
 	for name, value := range keywords {
@@ -402,7 +403,8 @@ func (c *compiler) fill(k *check, keywords map[string]json.RawMessage) bool {
 	return k.require(required, c.absent)
 }
 
-// require notes which properties must be there.
+// require sets which properties are required. It reports false if the schema does not have
+// one of them.
 func (c *check) require(required []string, absent bool) bool {
 	for _, name := range required {
 		at := c.find([]byte(name), 0)
@@ -417,7 +419,7 @@ func (c *check) require(required []string, absent bool) bool {
 	return true
 }
 
-// properties compiles properties in the order of the schema.
+// properties compiles properties, in the order of the schema.
 func (c *compiler) properties(k *check, value json.RawMessage) bool {
 	var schemas map[string]json.RawMessage
 	if json.Unmarshal(value, &schemas) != nil || len(schemas) > mostSeen {
@@ -446,7 +448,7 @@ func (c *compiler) properties(k *check, value json.RawMessage) bool {
 	return true
 }
 
-// typesFrom reads the keyword type.
+// typesFrom reads the keyword "type".
 func typesFrom(value json.RawMessage) (types int, ok bool) {
 	var names []string
 	if json.Unmarshal(value, &names) != nil {
@@ -474,7 +476,7 @@ func expression(value json.RawMessage) (*regexp.Regexp, bool) {
 	return re, err == nil
 }
 
-// refusesAll reports whether a schema accepts nothing.
+// refusesAll reports whether a schema accepts no value.
 func refusesAll(value json.RawMessage) bool {
 	if string(bytes.TrimSpace(value)) == "false" {
 		return true

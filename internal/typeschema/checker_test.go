@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// order is an ordinary input.
+// order is a typical input of a tool.
 type order struct {
 	ID       string        `json:"id" pattern:"^ord_[0-9]+$"`
 	Amount   int           `json:"amount" minimum:"1" maximum:"1000"`
@@ -29,7 +29,7 @@ type order struct {
 
 const ordinary = `{"id":"ord_1","amount":42,"reason":"late","note":"a cup broke","customer":{"email":"a@example.com","tags":["gold"]}}`
 
-// valid decides as an agent does when the checker does not accept.
+// valid validates an input as an agent does when the checker does not accept it.
 func valid(schema *jsonschema.Resolved, typ *typeschema.Type, input []byte) bool {
 	var value any
 	if json.Unmarshal(input, &value) != nil {
@@ -45,7 +45,7 @@ func valid(schema *jsonschema.Resolved, typ *typeschema.Type, input []byte) bool
 	return schema.Validate(object) == nil
 }
 
-// The checker accepts ordinary inputs, and nothing that the validator refuses.
+// The checker accepts ordinary inputs. It accepts nothing that the validator refuses.
 //
 // SPEC T-17
 func TestCheckerAcceptsOrdinaryInputs(t *testing.T) {
@@ -95,7 +95,7 @@ func TestCheckerAcceptsOrdinaryInputs(t *testing.T) {
 	}
 }
 
-// schemas are those of tools that write them by hand.
+// schemas are schemas as people write them for raw tools.
 var schemas = []string{
 	`{"type":"object"}`,
 	`{"type":"object","properties":{"path":{"type":"string"},"n":{"type":["integer","null"],"minimum":0,"exclusiveMaximum":10}},"required":["path"]}`,
@@ -107,7 +107,8 @@ var schemas = []string{
 	`{"type":"object","minProperties":1}`,
 }
 
-// Whatever the checker accepts the validator accepts, for typed tools and for others.
+// The validator accepts everything that the checker accepts, for typed tools and for raw
+// tools.
 //
 // SPEC T-17
 func FuzzChecker(f *testing.F) {
@@ -148,8 +149,8 @@ func FuzzChecker(f *testing.F) {
 	})
 }
 
-// Validating a call does not allocate, and decoding allocates no more than encoding/json: the
-// schema is compiled when the type is described, and not for each call.
+// Validating a call does not allocate, and decoding allocates no more than encoding/json.
+// For compiles the schema once, not for each call.
 //
 // SPEC T-17
 func TestValidatingDoesNotAllocate(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
@@ -178,7 +179,7 @@ func TestValidatingDoesNotAllocate(t *testing.T) { //nolint:paralleltest // test
 	}
 }
 
-// Defaults are put in where they are missing, and all other bytes stay.
+// Fill adds missing defaults. All other bytes stay the same.
 //
 // SPEC T-15
 func TestFillKeepsTheBytes(t *testing.T) {
@@ -223,7 +224,7 @@ func TestFillKeepsTheBytes(t *testing.T) {
 	}
 }
 
-// Absent properties are removed wherever they are, and what is left is JSON.
+// Properties that are null are removed at every position, and the rest is valid JSON.
 //
 // SPEC T-14
 func TestNullsAreAbsent(t *testing.T) {
@@ -260,7 +261,7 @@ func TestNullsAreAbsent(t *testing.T) {
 	}
 }
 
-// chain would fill itself in without end.
+// chain is a type whose default contains itself without end.
 type chain struct {
 	Next *chain `json:"next,omitempty" default:"{}"`
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// field is a field of a struct, as encoding/json decodes it.
+// field is a field of a struct that encoding/json decodes.
 type field struct {
 	reflect.StructField
 
 	name     string
-	optional bool // it may be absent
-	quoted   bool // its value is written within a string
-	tagged   bool // its name comes from its tag
+	optional bool // the property may be absent
+	quoted   bool // the JSON value is a string that contains the value
+	tagged   bool // the name comes from the json tag
 	depth    int
 }
 
-// fieldsOf returns the fields that encoding/json decodes, including those of embedded structs.
-// If two have the same name, the less deep one wins, then the one whose tag names it;
-// otherwise both are dropped.
+// fieldsOf returns the fields that encoding/json decodes, including those of embedded
+// structs. If several fields have the same name, the least deep one wins, then the one with
+// a name in its tag. Otherwise all of them are dropped.
 func fieldsOf(t reflect.Type) ([]field, error) {
 	var all []field
 	if err := collect(t, field{}, make(map[reflect.Type]bool), &all); err != nil {
@@ -47,8 +47,8 @@ func fieldsOf(t reflect.Type) ([]field, error) {
 	return kept, nil
 }
 
-// collect adds the fields of a struct. within is the field that embeds it: fields behind a
-// pointer can all be absent.
+// collect adds the fields of a struct. within is the field that embeds the struct. If it is
+// a pointer, all its fields are optional.
 func collect(t reflect.Type, within field, above map[reflect.Type]bool, all *[]field) error {
 	if above[t] {
 		return nil
@@ -97,7 +97,7 @@ func embed(f *reflect.StructField, inner reflect.Type, within field, above map[r
 	return collect(inner, field{depth: within.depth + 1, optional: within.optional || pointer}, above, all)
 }
 
-// isName reports whether encoding/json takes a name from a tag.
+// isName reports whether encoding/json accepts a name in a tag.
 func isName(name string) bool {
 	for _, r := range name {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
@@ -114,16 +114,16 @@ func orElse(a, b string) string {
 	return b
 }
 
-// quotable reports whether the option string of a json tag applies.
+// quotable reports whether the json tag's option "string" applies to a kind.
 func quotable(k reflect.Kind) bool {
 	return k == reflect.Bool || k == reflect.String || k >= reflect.Int && k <= reflect.Float64
 }
 
-// property returns the schema of a field, with the rules of its tags.
+// property returns the schema of a field, with the rules from its tags.
 func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error) {
 	t := f.Type
 	if f.optional && t.Kind() == reflect.Pointer {
-		t = t.Elem() // null is absent
+		t = t.Elem() // null counts as absent
 	}
 	s, n, err := b.describe(t, at)
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 	if f.optional {
 		s = withoutNull(s)
 	}
-	if s.Ref != "" && f.Tag != "" { // a reference has no other keywords
+	if s.Ref != "" && f.Tag != "" { // other keywords cannot be next to $ref
 		s = &jsonschema.Schema{AllOf: []*jsonschema.Schema{s}}
 	}
 	if text := f.Tag.Get("jsonschema"); text != "" {
@@ -180,7 +180,7 @@ func quotedSchema(t reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// withoutNull removes null where it means absent.
+// withoutNull removes null from the types of a schema.
 func withoutNull(s *jsonschema.Schema) *jsonschema.Schema {
 	if i := slices.Index(s.Types, "null"); i >= 0 {
 		s.Types = slices.Delete(slices.Clone(s.Types), i, i+1)
@@ -191,9 +191,9 @@ func withoutNull(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// tags adds the rules of a field's tags to its schema.
+// tags adds the rules from a field's tags to its schema.
 func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
-	rules := s // for one value: the items of a list
+	rules := s // the rules of a list apply to its items
 	if s.Items != nil {
 		rules = s.Items
 	}
@@ -206,7 +206,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		}
 	}
 	take("enum", func(text string) error {
-		rules.Enum = nil // it replaces that of the type
+		rules.Enum = nil // replaces the enum of the type
 		for word := range strings.SplitSeq(text, ",") {
 			v, err := valueOf(rules, strings.TrimSpace(word))
 			if err != nil {
@@ -239,19 +239,19 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 			return err
 		}
 		if _, ok := v.(string); !ok {
-			s.Default = json.RawMessage(text) // large numbers are not changed
+			s.Default = json.RawMessage(text) // keep the text, because float64 would change large numbers
 			return nil
 		}
 		s.Default, err = json.Marshal(v)
 		return err
 	})
 	if s.MinItems != nil && *s.MinItems > 0 || s.MinLength != nil && *s.MinLength > 0 {
-		withoutNull(s) // null would have none
+		withoutNull(s) // null has no items and no characters
 	}
 	return errors.Join(problems...)
 }
 
-// bound reads the bound of a number from a tag.
+// bound returns a function that sets a minimum or maximum from a tag.
 func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 	return func(text string) error {
 		if hasType(of, "string") || !hasType(of, "integer") && !hasType(of, "number") {
@@ -266,7 +266,7 @@ func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 	}
 }
 
-// count reads a number of characters or items from a tag.
+// count returns a function that sets a number of characters or items from a tag.
 func count(to **int, kind string, of *jsonschema.Schema) func(text string) error {
 	return func(text string) error {
 		if !hasType(of, kind) {
@@ -285,7 +285,7 @@ func hasType(s *jsonschema.Schema, name string) bool {
 	return s.Type == name || slices.Contains(s.Types, name)
 }
 
-// valueOf reads a value from a tag: a string unchanged, other types as JSON.
+// valueOf reads a value from a tag. A string is used unchanged; other types are JSON.
 func valueOf(s *jsonschema.Schema, text string) (any, error) {
 	if hasType(s, "string") {
 		return text, nil

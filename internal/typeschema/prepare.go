@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Fill returns an input that the schema accepts, with the defaults of what is absent or null.
-// All other bytes stay as they are; an input that needs no default is returned itself.
+// Fill returns a valid input with defaults for absent and null properties. All other bytes
+// stay unchanged. If no default is needed, Fill returns the input itself.
 func (t *Type) Fill(input []byte) ([]byte, error) {
 	if !t.root.fills {
 		return input, nil
@@ -20,11 +20,11 @@ func (t *Type) Fill(input []byte) ([]byte, error) {
 	return t.root.rewrite(input, true, 0)
 }
 
-// Decode decodes an input that the schema accepts. Defaults replace absent and null values.
-// Durations can be written as 1h30m, and whole numbers as 5.0. An error has the position as
-// a JSON pointer.
+// Decode decodes a valid input. Defaults replace absent and null values. Durations can be
+// written as 1h30m, and whole numbers as 5.0. An error contains a JSON pointer to the
+// value.
 func (t *Type) Decode(input []byte, into any) error {
-	if !t.root.prepares && !bytes.Contains(input, []byte("null")) { // null means absent, for every type
+	if !t.root.prepares && !bytes.Contains(input, []byte("null")) { // null counts as absent for every type
 		err := json.Unmarshal(input, into)
 		if err == nil {
 			return nil
@@ -53,7 +53,7 @@ func (t *Type) Decode(input []byte, into any) error {
 	return fmt.Errorf("it does not fit: %w", err)
 }
 
-// DropNulls removes properties that are null and not required: they count as
+// DropNulls removes properties that are null and not required, because they count as
 // absent.
 func (t *Type) DropNulls(value any) { t.root.dropNulls(value) }
 
@@ -77,7 +77,7 @@ func (n *node) dropNulls(value any) {
 	}
 }
 
-// refuses finds the first value that its type rejects.
+// refuses returns an error for the first value that its Go type rejects.
 func (n *node) refuses(value any, at string) error {
 	if n == nil || value == nil {
 		return nil

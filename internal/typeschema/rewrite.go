@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// rewriter writes an input as encoding/json reads it into its type. All bytes that need no
-// change stay as they are, so that a raw value keeps its spelling.
+// rewriter changes an input so that encoding/json can decode it into its type. All bytes
+// that need no change stay the same, so that raw values do not change.
 type rewriter struct {
 	scanner
 
 	out    []byte
-	copied int  // how much of the input is in out
-	fills  bool // it only fills in defaults
-	within int  // how many defaults the input is within
+	copied int  // how many bytes of the input are copied to out
+	fills  bool // only add defaults
+	within int  // how many defaults this value is nested in
 	path   []place
-	steps  [8]place // most paths fit
+	steps  [8]place // room for most paths
 }
 
 var (
@@ -31,11 +31,11 @@ var (
 )
 
 const (
-	mostNested   = 10_000 // as encoding/json has it
-	mostDefaults = 8      // defaults within defaults
+	mostNested   = 10_000 // the limit of encoding/json
+	mostDefaults = 8      // maximum nesting of defaults in defaults
 )
 
-// rewrite returns the input itself if nothing must change.
+// rewrite returns the rewritten input. If nothing must change, it returns the input itself.
 func (n *node) rewrite(input []byte, fills bool, within int) ([]byte, error) {
 	if within > mostDefaults {
 		return nil, errTooDeep
@@ -54,19 +54,19 @@ func (n *node) rewrite(input []byte, fills bool, within int) ([]byte, error) {
 	return append(r.out, input[r.copied:]...), nil
 }
 
-// replace puts a text where the input has from to to.
+// replace replaces the bytes from..to of the input by a text.
 func (r *rewriter) replace(from, to int, text []byte) {
 	r.out = append(append(r.out, r.data[r.copied:from]...), text...)
 	r.copied = to
 }
 
-// place is a step on the way to a value, for errors.
+// place is one step of the path to a value, for errors.
 type place struct {
 	name  []byte
-	index int // of an item, if there is no name
+	index int // the index of an item, if name is nil
 }
 
-// at is where the value is that is being read.
+// at returns the JSON pointer of the current value.
 func (r *rewriter) at() string {
 	var b strings.Builder
 	for _, p := range r.path {
@@ -80,7 +80,7 @@ func (r *rewriter) at() string {
 	return b.String()
 }
 
-// inner reads a value within another.
+// inner reads a value inside another value.
 func (r *rewriter) inner(n *node, name []byte, index int) error {
 	if len(r.path) > mostNested {
 		return errTooDeep
@@ -123,7 +123,8 @@ func (r *rewriter) value(n *node) error {
 	}
 }
 
-// duration reads a string, which may be a duration.
+// duration reads a string. If the type is a duration, it replaces the string by
+// nanoseconds.
 func (r *rewriter) duration(n *node) error {
 	from := r.pos
 	if _, _, ok := r.text(); !ok {
@@ -168,11 +169,11 @@ func (r *rewriter) list(n *node) error {
 
 func (r *rewriter) object(n *node) error {
 	r.pos++
-	var given []bool // which of the defaults are not needed
+	var given []bool // the defaults that are not needed
 	if n != nil && len(n.defaults) > 0 {
 		given = make([]bool, len(n.defaults))
 	}
-	kept := false  // a property was kept
+	kept := false  // at least one property was kept
 	comma := r.pos // the comma before the next property
 	for more := !r.take('}'); more; {
 		r.space()
@@ -201,7 +202,8 @@ func (r *rewriter) object(n *node) error {
 	return r.fill(n, given, kept)
 }
 
-// property reads a key and its value. It reports whether the two must go: null means absent.
+// property reads a key and its value. It reports whether both must be removed, because null
+// counts as absent.
 func (r *rewriter) property(n *node, given []bool) (dropped bool, err error) {
 	from := r.pos
 	name, plain, ok := r.text()
@@ -233,7 +235,7 @@ func (r *rewriter) property(n *node, given []bool) (dropped bool, err error) {
 	return false, r.insert(n.fields[string(name)], n.defaults[at].value)
 }
 
-// fill adds the defaults of what is not there, before the brace that was read last.
+// fill adds the defaults of absent properties, before the closing brace that was just read.
 func (r *rewriter) fill(n *node, given []bool, kept bool) error {
 	if !slices.Contains(given, false) {
 		return nil
@@ -255,7 +257,7 @@ func (r *rewriter) fill(n *node, given []bool, kept bool) error {
 	return nil
 }
 
-// insert adds a default, which itself may need a rewrite.
+// insert adds a default. The default itself may have to be rewritten.
 func (r *rewriter) insert(n *node, value json.RawMessage) error {
 	value, err := n.rewrite(value, r.fills, r.within+1)
 	r.out = append(r.out, value...)
@@ -265,7 +267,7 @@ func (r *rewriter) insert(n *node, value json.RawMessage) error {
 // filled is a property that has a default.
 type filled struct {
 	name  string
-	key   []byte // the name as JSON
+	key   []byte // the name, encoded as JSON
 	value json.RawMessage
 }
 
@@ -281,7 +283,7 @@ func (n *node) defaultOf(name []byte) int {
 	return -1
 }
 
-// below is the type of a property.
+// below returns the node of a property.
 func (n *node) below(name []byte) *node {
 	if n == nil {
 		return nil
@@ -292,12 +294,13 @@ func (n *node) below(name []byte) *node {
 	return n.elem
 }
 
-// whole returns a number such as 5.0 or 1e3 as Go reads integers, or "" if it is none.
+// whole returns a number such as 5.0 or 1e3 as an integer. It returns "" if the number is
+// not whole.
 func whole(number string) string {
 	if f, err := strconv.ParseFloat(number, 64); err != nil || math.Abs(f) > 1<<64 {
 		return ""
 	}
-	exact, ok := new(big.Rat).SetString(number) // a float64 would round large ones
+	exact, ok := new(big.Rat).SetString(number) // a float64 would round large numbers
 	if !ok || !exact.IsInt() {
 		return ""
 	}

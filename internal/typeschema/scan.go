@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// scanner reads JSON in place, without allocating. Its methods report false on what is not
-// JSON, or what they leave to encoding/json.
+// scanner reads JSON without allocating. A method reports false if the text is not JSON, or
+// if the scanner does not support it.
 type scanner struct {
 	data []byte
 	pos  int
@@ -23,7 +23,7 @@ func (s *scanner) space() {
 	}
 }
 
-// next skips white space and returns the byte behind it, or 0 at the end.
+// next skips white space and returns the next byte. It returns 0 at the end.
 func (s *scanner) next() byte {
 	s.space()
 	if s.pos < len(s.data) {
@@ -32,7 +32,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// take skips white space and one byte, if it is c.
+// take skips white space. If the next byte is c, it skips that byte too and reports true.
 func (s *scanner) take(c byte) bool {
 	if s.next() != c {
 		return false
@@ -49,8 +49,8 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// text reads a string and returns what is between its quotes. It is plain if it has neither
-// escapes nor bytes beyond ASCII.
+// text reads a string and returns the bytes between the quotes. plain says that they have
+// no escapes and are all ASCII.
 func (s *scanner) text() (inner []byte, plain, ok bool) {
 	if !s.take('"') {
 		return nil, false, false
@@ -77,7 +77,7 @@ func (s *scanner) text() (inner []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// escape reads a backslash with what belongs to it.
+// escape reads an escape sequence.
 func (s *scanner) escape() bool {
 	if s.pos+1 >= len(s.data) {
 		return false
@@ -102,7 +102,7 @@ func (s *scanner) escape() bool {
 	}
 }
 
-// digits reads digits and returns how many.
+// digits reads digits and returns how many there were.
 func (s *scanner) digits() int {
 	from := s.pos
 	for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
@@ -111,7 +111,7 @@ func (s *scanner) digits() int {
 	return s.pos - from
 }
 
-// number reads a number. It is plain if it has neither a fraction nor an exponent.
+// number reads a number. plain says that it has no fraction and no exponent.
 func (s *scanner) number() (token []byte, plain, ok bool) {
 	from := s.pos
 	if s.data[s.pos] == '-' {
@@ -146,7 +146,7 @@ func (s *scanner) float() (f float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	if plain && len(token) <= 15 { // exact as a float64
+	if plain && len(token) <= 15 { // a float64 is exact for so few digits
 		digits, negative := bytes.CutPrefix(token, []byte("-"))
 		n := 0
 		for _, c := range digits {

@@ -1,5 +1,5 @@
-// Package typeschema describes Go types as JSON schemas that accept what encoding/json decodes
-// into them.
+// Package typeschema makes JSON Schemas from Go types. A schema accepts the JSON that
+// encoding/json can decode into the type.
 package typeschema
 
 import (
@@ -20,36 +20,36 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Type is a Go type with its schema.
+// Type is a Go type with its JSON Schema.
 type Type struct {
 	// Schema describes the type. It must not be changed.
 	Schema *jsonschema.Schema
-	// Resolved validates against the schema, and Checker accepts ordinary inputs faster.
+	// Resolved validates inputs. Checker accepts ordinary inputs faster.
 	Resolved *jsonschema.Resolved
 	Checker  *Checker
 	root     *node
 }
 
-// node is the information that decoding needs about a type.
+// node is what decoding must know about a type.
 type node struct {
 	duration, integer bool
-	decodes           reflect.Type     // it decodes its JSON itself, and can reject it
-	fields            map[string]*node // of an object
+	decodes           reflect.Type     // set if the type decodes its JSON itself and may reject it
+	fields            map[string]*node // the fields of an object
 	required          map[string]bool
 	defaults          []filled // in the order of the fields
-	elem              *node    // of the items of a list, or of the values of a map
-	prepares          bool     // something below must be rewritten before it is decoded
-	fills             bool     // something below has a default
+	elem              *node    // the items of a list, or the values of a map
+	prepares          bool     // some value inside must be rewritten before decoding
+	fills             bool     // some value inside has a default
 }
 
-// For describes a type.
+// For makes the schema of a type.
 func For(t reflect.Type) (*Type, error) {
 	b := &builder{defs: make(map[reflect.Type]*definition), names: make(map[string]bool)}
 	s, n, err := b.describe(t, orElse(t.Name(), "the input"))
 	if err != nil {
 		return nil, err
 	}
-	if s.Ref != "" { // the type is recursive, but models need an object at the top
+	if s.Ref != "" { // a recursive type: models need an object at the top, not a reference
 		s = b.defs[t].schema.CloneSchemas()
 	}
 	for _, d := range b.defs {
@@ -73,7 +73,7 @@ func For(t reflect.Type) (*Type, error) {
 	return &Type{Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n}, nil
 }
 
-// endless returns an error if a default below the type has itself inside, without end.
+// endless returns an error if a default contains itself without end.
 func (n *node) endless(seen map[*node]bool) error {
 	if n == nil || seen[n] {
 		return nil
@@ -92,18 +92,18 @@ func (n *node) endless(seen map[*node]bool) error {
 	return nil
 }
 
-// builder describes the types below one type.
+// builder makes the schemas of all types that one type contains.
 type builder struct {
 	defs  map[reflect.Type]*definition
 	names map[string]bool
 }
 
-// definition is a struct type that is being described, or one that refers to itself.
+// definition is a struct type that is being described, or that refers to itself.
 type definition struct {
 	name   string
 	schema *jsonschema.Schema
 	node   *node
-	used   bool // it refers to itself
+	used   bool // the type refers to itself
 }
 
 var (
@@ -114,10 +114,10 @@ var (
 // describer is a type that provides its own schema.
 type describer interface{ JSONSchema() map[string]any }
 
-// DurationPattern matches durations in Go's form.
+// DurationPattern matches durations as Go writes them.
 const DurationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 
-// known are the types whose JSON form is not that of their kind.
+// known returns the schemas of standard types that encode their JSON in a special way.
 func known(t reflect.Type) (*jsonschema.Schema, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -135,7 +135,7 @@ func known(t reflect.Type) (*jsonschema.Schema, bool) {
 	}
 }
 
-// describe returns the schema of a type. at is its position, for errors.
+// describe returns the schema of a type. at is the path of the type, for errors.
 func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
 	if t.Kind() == reflect.Pointer {
 		s, n, err := b.describe(t.Elem(), at)
@@ -210,7 +210,7 @@ func extend(s *jsonschema.Schema, more map[string]any) (*jsonschema.Schema, erro
 	return out, nil
 }
 
-// orNull makes a schema accept null, too.
+// orNull makes a schema accept null too.
 func orNull(s *jsonschema.Schema) *jsonschema.Schema {
 	switch {
 	case s.Type != "" && s.Enum == nil && s.Ref == "":
@@ -225,7 +225,8 @@ func orNull(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// plain describes a type by its kind. The schema is nil if the type decodes itself.
+// plain returns the schema of a type by its kind. The schema is nil if the type decodes its
+// JSON itself.
 func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
 	n := new(node)
 	if s, ok := known(t); ok {
@@ -275,8 +276,8 @@ func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, e
 	}
 }
 
-// integer sets the bounds of an integer type. Bounds that a float64 cannot represent are
-// left out.
+// integer returns the schema of an integer type with its minimum and maximum. It leaves out
+// limits that a float64 cannot represent.
 func integer(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "integer"}
 	bits := t.Bits()
@@ -294,7 +295,7 @@ func integer(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// isBytes reports whether encoding/json writes a slice as base64.
+// isBytes reports whether encoding/json decodes a slice type from base64.
 func isBytes(t reflect.Type) bool {
 	e := t.Elem()
 	if e.Kind() != reflect.Uint8 {
@@ -338,7 +339,8 @@ func (b *builder) dictionary(t reflect.Type, at string, n *node) (*jsonschema.Sc
 	return s, n, nil
 }
 
-// object describes a struct. A recursive one is a definition that others refer to.
+// object returns the schema of a struct. A recursive struct becomes a definition, and
+// references to it are used instead.
 func (b *builder) object(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
 	if d := b.defs[t]; d != nil {
 		d.used = true
@@ -387,8 +389,8 @@ func (d *definition) reference() *jsonschema.Schema {
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// name returns a name for the definition of a type. Names of generic types contain
-// paths.
+// name returns a unique name for the definition of a type. It removes the package paths in
+// names of generic types.
 func (b *builder) name(t reflect.Type) string {
 	base := t.Name()
 	if i := strings.LastIndexByte(base, '/'); i >= 0 {
@@ -406,9 +408,9 @@ func (b *builder) name(t reflect.Type) string {
 	return name
 }
 
-// settle notes which nodes have something below them that must be rewritten.
+// settle sets fills and prepares of all nodes.
 func (n *node) settle() {
-	for changed := true; changed; { // types may refer to each other
+	for changed := true; changed; { // repeat, because types may refer to each other
 		changed = n.settleOnce(make(map[*node]bool))
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// Priority is an enum on an int that is text in JSON.
+// Priority is an enum: an int in Go, a text in JSON.
 type Priority int
 
 var priorities = []string{"low", "normal", "high"}
@@ -46,7 +46,7 @@ func (p *Priority) UnmarshalText(text []byte) error {
 	return errors.New("no such priority")
 }
 
-// JSONSchema names the values.
+// JSONSchema lists the values.
 func (Priority) JSONSchema() map[string]any { return map[string]any{"enum": priorities} }
 
 // Point decodes its JSON itself.
@@ -59,12 +59,13 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// JSONSchema is all that is known about a point.
+// JSONSchema describes a point. The type itself says nothing, because it decodes its JSON
+// itself.
 func (*Point) JSONSchema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^-?[0-9]+,-?[0-9]+$"}
 }
 
-// Panics has no schema.
+// Panics is a type whose JSONSchema method panics.
 type Panics string
 
 // JSONSchema panics.
@@ -97,7 +98,7 @@ type Base = base
 type everything struct {
 	base
 
-	Name     string                     `json:"name"` // shadows that of base
+	Name     string                     `json:"name"` // shadows the field of base
 	Level    Priority                   `json:"level"`
 	Levels   []Priority                 `json:"levels"`
 	Where    Point                      `json:"where"`
@@ -129,7 +130,7 @@ func compile(t testing.TB, typ reflect.Type) (*typeschema.Type, *jsonschema.Reso
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(described.Schema) // the schema for the model
+	data, err := json.Marshal(described.Schema) // this is the schema that the model gets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func compile(t testing.TB, typ reflect.Type) (*typeschema.Type, *jsonschema.Reso
 	return described, resolved
 }
 
-// accepts validates as an agent does.
+// accepts validates an input as an agent does.
 func accepts(typ *typeschema.Type, schema *jsonschema.Resolved, input string) error {
 	var value any
 	if err := json.Unmarshal([]byte(input), &value); err != nil {
@@ -154,7 +155,7 @@ func accepts(typ *typeschema.Type, schema *jsonschema.Resolved, input string) er
 	return schema.Validate(value)
 }
 
-// What a type encodes its schema accepts, and decoding gives the value again.
+// The schema accepts the JSON that a type encodes to, and decoding gives the same value.
 //
 // SPEC T-14
 func TestEveryKindOfType(t *testing.T) {
@@ -207,7 +208,7 @@ func TestInputsThatModelsSend(t *testing.T) {
 	typ, schema := compile(t, reflect.TypeFor[in]())
 	for _, test := range []struct {
 		input string
-		want  in // if fault is empty
+		want  in // used if fault is empty
 		fault string
 	}{
 		{`{"needed":[1]}`, in{Level: 1, Count: 3, Needed: []int{1}, Verbose: true}, ""},
@@ -308,7 +309,7 @@ type Shown struct {
 	ID int `json:"id"`
 }
 
-// Rules hold for every way to write a value, and for all values that a model can send.
+// Rules apply to every way to write a value, and to every value that a model can send.
 //
 // SPEC T-14, T-15
 func TestRulesThatBind(t *testing.T) {
@@ -358,7 +359,7 @@ func TestRulesThatBind(t *testing.T) {
 	}
 }
 
-// leaves are types with values of theirs.
+// leaves are simple types with generators of their values.
 var leaves = []struct {
 	typ    reflect.Type
 	values *rapid.Generator[any]
@@ -398,7 +399,7 @@ func drawShape(t *rapid.T, depth int) shape {
 	}
 	inner := drawShape(t, depth-1)
 	if k := inner.typ.Kind(); kind == "pointer" && (k == reflect.Slice || k == reflect.Map || k == reflect.Pointer) {
-		return inner // encoding/json does not tell a nil pointer from a pointer to nil
+		return inner // encoding/json cannot distinguish a nil pointer from a pointer to nil
 	}
 	switch kind {
 	case "pointer":
@@ -465,8 +466,9 @@ func drawStruct(t *rapid.T, depth int) shape {
 	}}
 }
 
-// For random types and values: what encodes is accepted, and decodes to the same. What is
-// accepted after a random change decodes too: the schema promises nothing that Go refuses.
+// For random types and values, the schema accepts the encoded value, and decoding gives the
+// same value. If the schema still accepts the JSON after a random change, Go can decode it
+// too.
 //
 // SPEC T-14, T-17
 func TestRandomTypes(t *testing.T) {
@@ -501,7 +503,7 @@ func TestRandomTypes(t *testing.T) {
 		}
 		var value any
 		d := json.NewDecoder(bytes.NewReader(data))
-		d.UseNumber() // large numbers stay as they are
+		d.UseNumber() // keep large numbers unchanged
 		if err := d.Decode(&value); err != nil {
 			t.Fatal(err)
 		}
@@ -523,7 +525,7 @@ func TestRandomTypes(t *testing.T) {
 	})
 }
 
-// change puts another value somewhere into a value.
+// change replaces a random part of a value.
 func change(t *rapid.T, value any) any {
 	other := rapid.SampledFrom([]any{nil, "x", "1h", 1.0, -1.0, 300.0, 1.5, true, []any{}, map[string]any{}, []any{nil}}).Draw(t, "other")
 	switch v := value.(type) {

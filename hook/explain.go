@@ -105,7 +105,7 @@ func ExplainRuns(plan Plan, runs []Run) []Explanation {
 	var dispatches []string
 	grouped := make(map[string][]Run)
 	for _, r := range runs {
-		if r.Phase != plan.Phase || r.Subscription == "" || r.Attempt > 0 {
+		if r.Phase != plan.Phase || r.Subscription == "" || r.Job != "" && r.Attempt > 0 {
 			continue
 		}
 		if _, known := grouped[r.Dispatch]; !known {

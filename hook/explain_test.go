@@ -269,3 +269,28 @@ func TestExplainRunsOfAFailedGate(t *testing.T) {
 	}
 	equal(t, "won", hook.ExplainRuns(plan, s.Take())[0].Won, "b")
 }
+
+// Hooks whose start is recorded count their attempts, as jobs do. They belong to the
+// dispatch; the attempts of a job do not.
+//
+// SPEC H-18
+func TestExplainRunsOfCountedAttempts(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil, gatePhase.On("a", says(ask("sure?")), nil))
+	plan, err := rt.Plan("test.gate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(attempt int, job string, state hook.State, severity hook.Severity) hook.Run {
+		return hook.Run{Phase: "test.gate", Subscription: "a", Dispatch: "d", Attempt: attempt, Job: job, State: state, Severity: severity}
+	}
+	all := hook.ExplainRuns(plan, []hook.Run{
+		run(1, "", hook.Interrupted, hook.SeverityPass),
+		run(2, "", hook.Completed, hook.SeverityDeny),
+		run(1, "j", hook.Failed, hook.SeverityPass),
+	})
+	equal(t, "explanations", len(all), 1)
+	equal(t, "entries", len(all[0].Entries), 1)
+	equal(t, "state", all[0].Entries[0].State, hook.Completed)
+	equal(t, "won", all[0].Won, "a")
+}

@@ -234,6 +234,7 @@ func (q *MemoryQueue) Remove(match func(Job) bool) bool {
 		delete(q.keys, job.Key)
 		return true
 	})
+	q.wake() // Idle may wait for the removed jobs
 	return true
 }
 

@@ -46,3 +46,24 @@ func TestIdleWaitsForWhatIsDue(t *testing.T) {
 		}
 	})
 }
+
+func TestIdleSeesRemovedJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := hook.NewMemoryQueue(hook.NewMemoryJournal(10), nil)
+		if err := q.Enqueue(t.Context(), hook.Run{ID: "asked", State: hook.Completed}, []hook.Job{{ID: "a", Key: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- q.Idle(ctx) }()
+		synctest.Wait()
+		if !q.Remove(func(hook.Job) bool { return true }) {
+			t.Error("the job was not removed")
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

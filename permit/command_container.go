@@ -2,8 +2,8 @@ package permit
 
 import "strings"
 
-// containerCommands manage containers on this machine. Access to their daemon gives full
-// access to the machine.
+// containerCommands manage containers on this machine. Whoever can use the container
+// daemon has full access to the machine.
 func containerCommands(t table) {
 	t.add("docker podman nerdctl", dockerCommand)
 	t.add("docker-compose podman-compose", func(c *invoked) {

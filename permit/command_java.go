@@ -71,7 +71,7 @@ func mavenCommand(c *invoked) {
 	}
 }
 
-// javaRoute records properties of java that name another registry or a proxy.
+// javaRoute records Java properties that name another registry or a proxy.
 func (c *invoked) javaRoute(properties []arg) {
 	for _, p := range properties {
 		name, value, _ := strings.Cut(p.text, "=")

@@ -130,9 +130,9 @@ func (c *invoked) unknown(what string) {
 	c.found[c.finding].opaque = true
 }
 
-// read, write and remove record that the command reads, changes or removes a path. A
-// directory includes everything below it. An unknown path is zone 5. remove knows more
-// ruinous paths than write, and also counts the directory that contains the project.
+// read, write and remove record that the command reads, changes or removes a path. An
+// unknown path is zone 5. remove includes everything below a directory, so it can be zone
+// 6: see Floor.ruinous.
 func (c *invoked) read(a arg)   { c.path(a, reads) }
 func (c *invoked) remove(a arg) { c.path(a, removes) }
 
@@ -144,8 +144,8 @@ func (c *invoked) write(a arg) {
 	c.path(a, changes)
 }
 
-// path is analysis.path up to a limit, because each path needs calls to the kernel. A
-// command with more paths is unknown. Ruinous changes are detected among the rest, too.
+// path is like analysis.path, but stops when there are too many findings, because each
+// path needs system calls. After that, it only checks whether a change is zone 6.
 func (c *invoked) path(w arg, do effect) {
 	if len(c.found) <= mostFindings {
 		c.analysis.path(w, do)

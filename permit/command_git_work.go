@@ -330,7 +330,7 @@ func gitInit(g *git) {
 	o := g.options(g.args, "* template= separate-git-dir= object-format= ref-format= b= initial-branch= shared=? q quiet bare")
 	g.zone(ZoneWorkspace, "")
 	g.gitTemplate(o)
-	for _, a := range o.rest { // a new directory, with its .git
+	for _, a := range o.rest { // git creates the directory, and .git in it
 		g.write(a)
 	}
 }

@@ -41,7 +41,7 @@ func pythonCommands(t table) {
 	})
 }
 
-// pythonCommand judges python with a file, a module or code.
+// pythonCommand judges python. It runs a file, a module or code.
 func pythonCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -52,7 +52,7 @@ func pythonCommand(c *invoked) {
 		c.snippet()
 	case o.has("m"):
 		module, _ := o.value("m")
-		if !o.has("I", "P") { // a file of the project with that name takes precedence
+		if !o.has("I", "P") { // python prefers a file of the project with that name
 			c.zone(ZoneBuild, "runs code of the project")
 		}
 		c.pythonModule(module, o.rest)
@@ -94,7 +94,7 @@ func (c *invoked) pythonModule(module arg, words []arg) {
 	}
 }
 
-// pipCommand judges pip, which runs code of the packages that it installs.
+// pipCommand judges pip. It runs code of the packages that it installs.
 func pipCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -144,7 +144,7 @@ func pythonTool(c *invoked) {
 	c.worksOn(o.rest)
 }
 
-// pythonFormatter judges programs that rewrite files, unless they only check them.
+// pythonFormatter judges programs that rewrite files, or only check them.
 func pythonFormatter(c *invoked) {
 	if asksOnly(c) {
 		return

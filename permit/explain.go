@@ -64,7 +64,7 @@ type Finding struct {
 	opaque bool     // its effects are unknown
 	code   bool     // it runs code that Belay has not read
 	owner  int      // index of the command's own finding, plus 1; 0 if there is no command
-	beside bool     // it runs in the background
+	beside bool     // it runs in the background or in a pipe
 	does   effect   // what the call does to the path
 	tree   string   // directory whose whole contents may be affected, in the form of Subject; or empty
 	apart  bool     // the command runs outside the project directory, or with variables that the command line sets

@@ -23,8 +23,8 @@ type reach struct {
 	why  string // reason for the zone, shown to people
 }
 
-// severity orders reaches: the protection that denies comes first, then other
-// protections, then the zone.
+// severity returns a number for comparing reaches. The metadata protection is the most
+// severe, then other protections, then the zone.
 func (r reach) severity() int {
 	switch {
 	case r.protection == netMetadata:

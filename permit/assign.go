@@ -116,7 +116,8 @@ func (d *declaration) list(name string, value arg) {
 }
 
 // text handles a word that the parser does not see as an assignment, because the word is
-// quoted or comes from an expansion. The command may still read it as one.
+// quoted or comes from an expansion. The command may still treat the word as an
+// assignment.
 func (d *declaration) text(w arg) {
 	name, value, given := strings.Cut(w.text, "=")
 	name, index, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")

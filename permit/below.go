@@ -13,7 +13,7 @@ import (
 // are more files, every remaining rule counts as a match.
 const mostBelow = 50_000
 
-// anything is a path segment that no pattern names.
+// anything stands for any file name in a path. No pattern contains it.
 const anything = "\x01"
 
 // absolute returns the subject of a finding as an absolute path.

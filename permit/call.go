@@ -111,8 +111,8 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	a.owner, a.tracked = owner, tracked
 }
 
-// unjudgedPatterns marks the command as unknown if a word expands to file names and its
-// judge did not treat the word as a path. A file name could be a script, an option or a
+// unjudgedPatterns marks the command as unknown if an argument expands to file names and
+// no judge has treated it as a path. A file name could be a script, an option or a
 // command. Commands that run code of the project anyway are exempt.
 func (c *invoked) unjudgedPatterns() {
 	defer c.usesAll() // a wrapper around this command must not judge the words again

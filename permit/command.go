@@ -39,7 +39,8 @@ type arg struct {
 	// counts is set if the value is unknown, but certainly a number or the hash of a
 	// commit. If the word begins with a dash, it is an option with such a value.
 	counts bool
-	// firm is set if a word with counts is passed even if its value is empty.
+	// firm is set, together with counts, if the shell passes the word even when its value
+	// is empty.
 	firm bool
 	// joined is set if a file name is only a part of the word, so that the word names
 	// another file.
@@ -366,8 +367,7 @@ func (c *invoked) exists(a arg) bool {
 	})
 }
 
-// holdsSteering reports whether a path, or something below it, controls how Belay or git
-// behave.
+// holdsSteering reports whether a path, or something below it, controls Belay or git.
 func (c *invoked) holdsSteering(a arg) bool {
 	return a.known && !a.pipe && slices.ContainsFunc(c.spots(a, reads), func(s spot) bool { return c.floor.private(&s, rewrites) != "" })
 }

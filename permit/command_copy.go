@@ -46,8 +46,8 @@ func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	return to
 }
 
-// inside returns the paths that a file gets in a directory, or the files that match a
-// pattern.
+// inside returns the paths of the copies if a file, or the files that match a pattern,
+// are copied into a directory.
 func (c *invoked) inside(dir, a arg) []arg {
 	if !a.known || a.pipe {
 		return []arg{dir}
@@ -108,8 +108,8 @@ func copyCommand(c *invoked) {
 }
 
 // merges records that the command copies the contents of a directory into another
-// directory. They could replace files that control Belay or git. If all is not set,
-// merges checks that from ends with /. or the like.
+// directory. The copies could replace files that control Belay or git. all says that
+// every source is copied by its contents. Otherwise only a source such as dir/. is.
 func (c *invoked) merges(from, to arg, all bool) {
 	if !from.known || from.pipe || !all && !strings.HasSuffix(from.text, "/.") && from.text != "." && path.Base(from.text) != ".." {
 		return
@@ -208,8 +208,7 @@ func (c *invoked) backups(o *options, to []arg) {
 	}
 }
 
-// plainSuffixes are suffixes with which a file cannot get a name that another program
-// runs.
+// plainSuffixes are suffixes that never make a file name which another program runs.
 const plainSuffixes = ".bak .backup .orig .old .tmp .save ~ .gz .bz2 .xz .zst .lz4"
 
 // writeJoined records that the command writes files whose names are the given names plus

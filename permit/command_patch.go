@@ -115,7 +115,7 @@ func (c *invoked) patch(text arg, strip string) {
 			continue
 		}
 		seen[name] = true
-		if privatePath(path.Clean(name)) != "" || path.IsAbs(name) { // the name may be used without removing directories
+		if privatePath(path.Clean(name)) != "" || path.IsAbs(name) { // patch may use the name with all its directories
 			c.write(literal(name))
 		}
 		c.write(literal(stripped(name, n)))

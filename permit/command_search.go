@@ -83,8 +83,8 @@ func fdCommand(c *invoked) {
 }
 
 // runOnEach records that a command runs on the files that a search finds below some
-// directories. named says that the search finds only files with certain names, and so no
-// directory that contains all of them. plain says that it finds no links.
+// directories. named says that the search finds only files with certain names. plain says
+// that it finds no links.
 func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 	for i, a := range run {
 		if a.known && a.text == ";" {
@@ -128,10 +128,10 @@ func removesFiles(f Finding) bool {
 	return f.Kind == KindCommand && len(f.words) > 0 && oneOf(path.Base(f.words[0]), "rm grm unlink shred trash trash-put rmdir")
 }
 
-// standIn replaces {} and similar placeholders with the files that a search has found. is
-// says whether the word has a placeholder. part says that the placeholder is inside other
-// text, such as a script. Then the result is unknown, because a file name may contain
-// anything.
+// standIn replaces {} and similar placeholders with the files that a search has found.
+// The second result says whether the word has a placeholder. The third result says that
+// the placeholder is inside other text, such as a script. Then the effects are unknown,
+// because a file name may contain anything.
 //
 // A directory before the placeholder, and a usual suffix after it, do no harm. Another
 // suffix may give a file a name that controls a program: .envr and {}c make .envrc.

@@ -4,7 +4,7 @@ import "strings"
 
 func sedCommands(t table) { t.add("sed gsed", sedCommand) }
 
-// sedCommand judges sed, both of GNU and of BSD.
+// sedCommand judges sed. It understands the options of GNU sed and BSD sed.
 func sedCommand(c *invoked) {
 	o := c.options(c.args, "n quiet silent e= expression= f= file= E r regexp-extended i=? in-place=? I=? l= line-length= s separate u unbuffered z null-data "+
 		"a posix debug sandbox follow-symlinks b binary help version")

@@ -32,7 +32,7 @@ func shellCommand(c *invoked) {
 		case !strings.HasPrefix(a.text, "+"):
 			args = append(args, a)
 		case strings.HasSuffix(strings.ToLower(a.text), "o"):
-			args = append(args, literal("-o")) // the value follows
+			args = append(args, literal("-o")) // the next argument is its value
 		}
 	}
 	o := c.options(args, "+c i l r s D a b e f h k m n o= p t u v x B C E H O= P T login norc noprofile posix restricted verbose version help noediting debugger dump-strings dump-po-strings "+

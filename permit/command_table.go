@@ -122,10 +122,10 @@ func writer(list string) judge {
 	}
 }
 
-// asksOnly reports whether a command only prints its version or its help, and loads
-// nothing from the project before that. Some programs do: rustc reads rust-toolchain.toml
-// to choose a compiler, yarn runs the file that .yarnrc.yml names, and mvn starts java
-// with .mvn/jvm.config.
+// asksOnly reports whether a command only prints its version or its help, without loading
+// anything from the project. Some programs load something first: rustc reads
+// rust-toolchain.toml to choose a compiler, yarn runs the file that .yarnrc.yml names,
+// and mvn starts java with .mvn/jvm.config.
 func asksOnly(c *invoked) bool { return c.floor.commands.answersAlone[c.name] && isQuestion(c) }
 
 // isQuestion reports whether the only argument asks for the version or the help.

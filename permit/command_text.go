@@ -60,7 +60,7 @@ func testCommand(c *invoked) {
 	}
 }
 
-// writesCount matches %n in a printf format. It sets a variable.
+// writesCount matches %n in a printf format. %n sets a variable.
 var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
@@ -144,7 +144,7 @@ func (c *invoked) optionFiles() {
 func pagerCommand(c *invoked) {
 	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=! lesskey-file=! lesskey-src=! lesskey-content=! cmd=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
 	for _, a := range c.args {
-		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in upper or lower case
+		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // less ignores the case of this option
 			c.unknown("its keys run commands")
 		}
 		if !slices.Contains(o.rest, a) && (strings.Contains(a.text, "$") || strings.Contains(a.text, " -") || strings.Contains(a.text, "\t-")) {

@@ -39,7 +39,7 @@ const (
 	KindCommand Kind = "command" // a program that a command line runs
 	KindRead    Kind = "read"    // a path that the call reads
 	KindWrite   Kind = "write"   // a path that the call changes
-	KindURL     Kind = "url"     // an address that the call reaches
+	KindURL     Kind = "url"     // an address that the call connects to
 	KindUnknown Kind = "unknown" // something that the floor cannot determine
 )
 
@@ -127,8 +127,8 @@ func (e *Explanation) Network() bool {
 }
 
 // Agent reports whether the call may use the ssh agent, which gives access to the user's
-// keys. It may if git or ssh connects to another machine, and if nothing in the call is
-// unknown or runs other code.
+// keys. It returns true if git or ssh connects to another machine and nothing in the call
+// is unknown or runs other code.
 func (e *Explanation) Agent() bool {
 	reaches := false
 	for i := range e.Findings {
@@ -169,7 +169,7 @@ func (e *Explanation) Outside(held func(path string) bool) bool {
 	return outside
 }
 
-// Reach describes how far the call reaches.
+// Reach describes the zone of the call in words.
 func (e *Explanation) Reach() string {
 	for i := range e.Findings {
 		if f := &e.Findings[i]; f.Zone == e.Zone && f.Raised {

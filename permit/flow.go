@@ -47,7 +47,7 @@ func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 			failed = append(failed, before)
 		}
 	}
-	for i := range slices.Backward(failed) { // neighbours first, because they are the most similar
+	for i := range slices.Backward(failed) { // join neighbours first, because they are the most similar
 		a.join(&failed[i])
 	}
 }

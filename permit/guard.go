@@ -15,7 +15,8 @@ import (
 )
 
 // Guard denies calls, whatever the mode and the rules say. Nobody is asked. A call must
-// pass every field that is set. A guard that fails or panics denies the call.
+// pass the check of every field that is set. A guard that fails or panics denies the
+// call.
 type Guard struct {
 	// ID names the guard.
 	ID string

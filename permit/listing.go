@@ -142,7 +142,7 @@ func (l fileLister) has(names string) bool {
 	return false
 }
 
-// only returns a lister that counts only if one of the options was given.
+// only returns l, which is a lister only if one of the options was given.
 func (l fileLister) only(names string) fileLister {
 	l.ok = l.ok && l.has(names)
 	return l

@@ -43,7 +43,7 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 			if !isPlainExtGlob(p.Pattern.Value) {
 				return "", false, false
 			}
-			b.WriteByte('*') // this matches at least as much
+			b.WriteByte('*') // * matches at least the same names
 			pattern = true
 		default:
 			return "", false, false

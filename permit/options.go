@@ -191,7 +191,7 @@ func (p *parser) letters(a arg) {
 		case joined != "":
 			value = arg{text: joined, known: a.known, pattern: a.pattern, counts: a.counts}
 			if a.counts && !a.firm && !strings.HasPrefix(kind, "=?") && p.strange == "" {
-				p.strange = a.text // without a value, the option takes the next word
+				p.strange = a.text // if the value is empty, the option takes the next word
 			}
 		case !strings.HasPrefix(kind, "=?"):
 			value = p.next()

@@ -276,7 +276,7 @@ func (m *matching) in(dir string, parts []string) {
 	}
 	part = strings.ReplaceAll(part, "[!", "[^")
 	if _, err := filepath.Match(part, ""); err != nil || strings.ContainsAny(part, `(\`) || strings.Contains(part, "[[") {
-		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // this matches at least as much
+		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // * matches at least the same names
 	}
 	for _, e := range m.entriesOf(dir) {
 		name := e.Name()

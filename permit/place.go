@@ -297,8 +297,8 @@ func (f *Floor) private(s *spot, do effect) string {
 	return ""
 }
 
-// holdsPrivate returns the protection of a file directly in a directory, or an empty
-// text.
+// holdsPrivate returns the protection of the first protected file that is directly in a
+// directory. It returns an empty text if there is none.
 func (f *Floor) holdsPrivate(s *spot) string {
 	dir := filepath.FromSlash(s.path)
 	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
@@ -312,7 +312,7 @@ func (f *Floor) holdsPrivate(s *spot) string {
 // privatePath returns the protection of a path that controls Belay, git or another
 // program, or an empty text. It looks only at the parts of the path.
 func privatePath(path string) string {
-	// Most paths have none of these characters, and splitting is slower.
+	// Check this first, because it is fast and most paths have none of these characters.
 	if !strings.ContainsAny(path, ".~") && !strings.Contains(strings.ToLower(path), "belay.y") && isASCII(path) {
 		return ""
 	}

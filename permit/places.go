@@ -9,8 +9,8 @@ import (
 
 // Places returns a fingerprint of what the call uses: sorted hashes of the findings,
 // separated by blanks. The fingerprint changes if a path of the call leads to another
-// file. It does not cover links below a directory that the call searches.
-// [belay.Authorization] has it as Places.
+// file. It does not cover links below a directory that the call searches. Use it as
+// Places in [belay.Authorization].
 func (e *Explanation) Places() string {
 	places := make([]string, 0, len(e.Findings))
 	for i := range e.Findings {

@@ -195,8 +195,8 @@ func (a *analysis) knownOutput(w *syntax.Word) (string, bool) {
 	return text, out.known && !strings.ContainsAny(text, " \t\n*?[")
 }
 
-// output returns the output of a statement. The result is not known if the output depends
-// on anything else.
+// output returns the output of a statement if the analysis can determine it. Otherwise it
+// returns an unknown word.
 func (a *analysis) output(s *syntax.Stmt) arg {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || s.Negated || s.Background {

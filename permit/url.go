@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxAuthority is how many bytes of a URL are searched for its host. A longer host counts
-// as an attempt to confuse.
+// maxAuthority is how many bytes of a URL are searched for its host. A URL with a longer
+// host is zone 5.
 const maxAuthority = 1024
 
 // The schemes that Belay knows. A URL with any other scheme is zone 5.

@@ -478,7 +478,6 @@ func (c *invoked) emit(a arg) {
 	}
 }
 
-// dashed returns an option with its dashes.
 func dashed(name string) string {
 	if len(name) > 1 {
 		return "--" + name
@@ -491,5 +490,4 @@ func isNumber(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// base returns the last element of a command's path.
 func base(name string) string { return path.Base(name) }

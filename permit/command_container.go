@@ -54,7 +54,6 @@ func dockerCommand(c *invoked) {
 	}
 }
 
-// dockerObject judges docker volume rm and similar commands.
 func (c *invoked) dockerObject(object string, words []arg) {
 	o := parseOptions(words, "*")
 	switch verb := word(o.rest, 0); {
@@ -73,7 +72,6 @@ func (c *invoked) dockerObject(object string, words []arg) {
 	}
 }
 
-// compose judges docker compose.
 func (c *invoked) compose(words []arg) {
 	o := c.options(words, "+f=< file=< p= project-name= profile= env-file=< project-directory= parallel= ansi= progress= compatibility dry-run all-resources v version verbose")
 	rest := parseOptions(o.from(1), "*")
@@ -95,7 +93,6 @@ func (c *invoked) compose(words []arg) {
 	}
 }
 
-// clusterCommands manage clusters.
 func clusterCommands(t table) {
 	t.add("kubectl oc k3s", kubectlCommand)
 	t.add("helm helmfile", helmCommand)

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// copyCommands copy, move and link files.
 func copyCommands(t table) {
 	t.add("cp gcp", copyCommand)
 	t.add("mv gmv", moveCommand)

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// cryptoCommands make and use keys.
 func cryptoCommands(t table) {
 	t.add("openssl", opensslCommand)
 	t.add("gpg gpg2", gpgCommand)

@@ -71,7 +71,6 @@ func databaseCommands(t table) {
 // removing matches SQL statements and other commands that remove data.
 var removing = regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
 
-// destroysData reports whether a statement may remove data.
 func destroysData(text string) bool { return removing.MatchString(text) }
 
 // sqlCommand judges clients of database servers. names are the options whose values are

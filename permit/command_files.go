@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// fileCommands make, change and remove files.
 func fileCommands(t table) {
 	t.add("rm grm", removeCommand)
 	t.add("rmdir unlink trash trash-put", func(c *invoked) {

@@ -81,7 +81,6 @@ func parseFlat(text string) (*commands, error) {
 	return all, errors.Join(problems...)
 }
 
-// addLine adds the commands of a line in commands.txt.
 func (t table) addLine(section, line string) error {
 	kind, ok := flatJudges[section]
 	if !ok {

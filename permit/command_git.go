@@ -168,7 +168,6 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	}
 }
 
-// opensEditor reports whether the command may start an editor.
 func (g *git) opensEditor() bool {
 	o := parseOptions(g.args, "* m= message= F= file= C= c= reuse-message= reedit-message= t= template= S=? u=? s= X= x= exec= onto= strategy= strategy-option= fixup= squash= author= date= cleanup= trailer=")
 	if !oneOf(g.verb, "add stage commit merge revert cherry-pick am rebase pull tag notes branch config replace checkout restore reset stash") {
@@ -300,7 +299,6 @@ func gitHashObject(g *git) {
 	}
 }
 
-// gitReader judges git commands that show something.
 func gitReader(list string) func(*git) { return func(g *git) { gitRead(g, list) } }
 
 func gitRead(g *git, list string) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// goCommands are go and tools for Go.
 func goCommands(t table) {
 	verbs := goVerbs()
 	t.add("go", func(c *invoked) { goCommand(c, verbs) })
@@ -271,7 +270,6 @@ func goModule(c *invoked) {
 	}
 }
 
-// formatGoCommand judges gofmt and similar tools.
 func formatGoCommand(c *invoked) {
 	args := c.args
 	list, writes := "*- r= cpuprofile=> memprofile=> srcdir= local= lang= modpath=", false

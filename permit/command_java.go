@@ -2,7 +2,6 @@ package permit
 
 import "strings"
 
-// javaCommands are the programs of the Java platform.
 func javaCommands(t table) {
 	t.add("java", javaCommand)
 	compile := builder("compiles the project", "*- d=> h=> s=> cp= classpath= sourcepath= processorpath= J!")

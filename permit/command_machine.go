@@ -2,7 +2,6 @@ package permit
 
 import "strings"
 
-// machineCommands change the machine.
 func machineCommands(t table) {
 	t.add("systemctl service initctl rc-service rc-update launchctl chkconfig update-rc.d supervisorctl", serviceCommand)
 	t.add("mount", func(c *invoked) {

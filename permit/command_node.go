@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// nodeCommands are runtimes, package managers and tools of JavaScript.
 func nodeCommands(t table) {
 	t.add("node nodejs", nodeCommand)
 	t.add("npm", npmCommand)

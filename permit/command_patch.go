@@ -89,7 +89,6 @@ func (c *invoked) ranBefore() bool {
 	return false
 }
 
-// patch judges the text of a patch.
 func (c *invoked) patch(text arg, strip string) {
 	if !text.known {
 		c.confinedOr("cannot determine what the patch changes")

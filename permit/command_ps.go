@@ -117,7 +117,6 @@ func (p *psReader) bare(letters string, next arg) int {
 	return 0
 }
 
-// columns judges the columns that ps shows.
 func (p *psReader) columns(list arg) {
 	p.unsure = p.unsure || !list.known && list.text != ""
 	p.environment = p.environment || strings.Contains(list.text, "env")

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// pythonCommands are Python's interpreters, package managers and tools.
 func pythonCommands(t table) {
 	t.add("python python2 python3 pypy pypy3 python2.7", pythonCommand)
 	for minor := 6; minor < 20; minor++ {
@@ -62,7 +61,6 @@ func pythonCommand(c *invoked) {
 	}
 }
 
-// pythonModule judges running a module.
 func (c *invoked) pythonModule(module arg, words []arg) {
 	if !module.known {
 		c.unknown("cannot determine which module is run")
@@ -165,7 +163,6 @@ func pythonFormatter(c *invoked) {
 	c.readAll(files)
 }
 
-// projectCommand judges poetry and similar project managers.
 func projectCommand(c *invoked) {
 	c.zone(ZoneBuild, "loads plugins that the project names")
 	o := c.options(c.args, "+*C= directory= P= project= p=")

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// queryCommands read structured data.
 func queryCommands(t table) {
 	t.add("jq gojq", jqCommand)
 	t.add("yq", yqCommand)

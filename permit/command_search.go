@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// searchCommands search in files.
 func searchCommands(t table) {
 	t.add("grep egrep fgrep rgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep", grepCommand("e regexp f file", "* e= regexp= f=< file=< A= B= C= m= d= D= include= exclude= exclude-from=< exclude-dir= "+
 		"color=? colour=? label= binary-files= max-count= after-context= before-context= context= directories= devices= group-separator="))

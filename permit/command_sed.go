@@ -67,7 +67,6 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	}
 }
 
-// sedReader scans a sed script.
 type sedReader struct {
 	text          string
 	at            int
@@ -94,7 +93,6 @@ func (s *sedReader) skip(chars string) {
 	}
 }
 
-// line returns the rest of the line.
 func (s *sedReader) line() string {
 	end := strings.IndexByte(s.text[s.at:], '\n')
 	if end < 0 {
@@ -118,7 +116,6 @@ func (s *sedReader) commands() {
 	}
 }
 
-// addresses skips the addresses of a command.
 func (s *sedReader) addresses() {
 	for s.more() {
 		s.skip(" \t")
@@ -167,7 +164,6 @@ func (s *sedReader) delimited(end byte, regexp bool) {
 	s.lost = true
 }
 
-// one parses one command.
 func (s *sedReader) one() {
 	c := s.peek()
 	s.at++

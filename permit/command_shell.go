@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// shellCommands run shell scripts.
 func shellCommands(t table) {
 	t.add("sh bash dash ash rbash posh", shellCommand)
 	t.add("zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell rc es", foreignShellCommand)

@@ -97,7 +97,6 @@ const (
 		"wal_checkpoint optimize case_sensitive_like recursive_triggers defer_foreign_keys mmap_size temp_store secure_delete wal_autocheckpoint max_page_count"
 )
 
-// statements scans the whole text.
 func (r *sqlReader) statements() {
 	var before, last sqlToken // the two previous tokens
 	first := true             // the next token begins a statement
@@ -164,7 +163,6 @@ func (r *sqlReader) fail(why string) {
 	}
 }
 
-// token returns the next token.
 func (r *sqlReader) token() (t sqlToken, ok bool) {
 	r.blanks()
 	if r.at >= len(r.text) {

@@ -68,7 +68,6 @@ func wgetCommand(c *invoked) {
 	c.wgetFiles(o)
 }
 
-// wgetFiles records the files that wget writes.
 func (c *invoked) wgetFiles(o *options) {
 	dir, placed := o.value("P", "directory-prefix")
 	if placed {

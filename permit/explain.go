@@ -265,7 +265,6 @@ func (o *Opinion) word() string {
 	return spoken(o.Decision)
 }
 
-// spoken returns the name of a decision.
 func spoken(d belay.ToolDecision) string {
 	if d == belay.ToolPass {
 		return "pass"

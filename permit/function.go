@@ -131,7 +131,6 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	a.maybe = a.maybe.without(c.Name.Value)
 }
 
-// undefine removes a function.
 func (a *analysis) undefine(name string) {
 	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
@@ -144,7 +143,6 @@ func (a *analysis) isFunction(name string) bool {
 	return ok
 }
 
-// enter analyses the call of a function.
 func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, piped bool) {
 	if slices.Contains(a.calls, name) {
 		if a.forks {

@@ -132,7 +132,6 @@ func givenOptions(args []string, letters, long string, n names) fileLister {
 	return l
 }
 
-// has reports whether one of the options was given.
 func (l fileLister) has(names string) bool {
 	for _, name := range l.given {
 		if oneOf(name, names) {

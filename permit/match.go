@@ -288,7 +288,6 @@ func (e *Explanation) addOpinion(r *rule, subject, below string) {
 	e.say(o)
 }
 
-// aboutCommand finds the rules that match a command.
 func (x *ruleIndex) aboutCommand(f *Finding, addOpinion func(*rule)) {
 	name, _, _ := strings.Cut(f.Subject, " ")
 	if f.words != nil {

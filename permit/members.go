@@ -142,7 +142,6 @@ func (s *scanner) scalar(from int) json.RawMessage {
 	return s.data[from:s.at]
 }
 
-// str skips a string.
 func (s *scanner) str() bool {
 	for s.at++; s.at < len(s.data); s.at++ {
 		switch s.data[s.at] {
@@ -156,7 +155,6 @@ func (s *scanner) str() bool {
 	return false
 }
 
-// unquote returns the value of a JSON string.
 func unquote(value json.RawMessage) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false

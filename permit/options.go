@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// option is an option on a command line.
 type option struct {
 	name  string // without dashes
 	kind  string // the text after the name in the list, such as =<; see invoked.options
@@ -13,7 +12,6 @@ type option struct {
 	short bool   // name may be an abbreviation
 }
 
-// options are the parsed arguments of a command.
 type options struct {
 	given []option
 	// rest are the arguments that are not options.
@@ -25,7 +23,6 @@ type options struct {
 	wild string
 }
 
-// has reports whether one of the options was given.
 func (o *options) has(names ...string) bool {
 	for i := range o.given {
 		if slices.Contains(names, o.given[i].name) {

@@ -155,7 +155,6 @@ func (p *profiles) of(tool string) *Profile {
 // shellTool is the tool of package toolbox that runs commands.
 const shellTool = "shell"
 
-// findings returns what a call does.
 func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Command != "" {
 		return f.commandFindings(tool, p, fields)

@@ -223,7 +223,6 @@ func parseFields(text string) (map[string]string, error) {
 	return fields, nil
 }
 
-// decision returns the rule's decision as a ToolDecision.
 func (r *rule) decision() belay.ToolDecision {
 	switch r.Decision {
 	case RuleAllow:

@@ -111,7 +111,6 @@ func (a *analysis) isVariable(text string) bool {
 	return (isName(name) || isNumber(name)) && (!indexed || index == "@" || index == "*" || a.expression(index))
 }
 
-// expanded analyses the expansion of a variable.
 func (a *analysis) expanded(p *syntax.ParamExp) {
 	if p.Param == nil {
 		return
@@ -153,7 +152,7 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 	}
 }
 
-// isPipe reports whether a word is a process substitution and nothing else.
+// isPipe reports whether a word is only a process substitution, such as <(ls).
 func isPipe(n syntax.Node) bool {
 	w, ok := n.(*syntax.Word)
 	if !ok || len(w.Parts) != 1 {

@@ -24,7 +24,6 @@ func rank(name string) uint32 {
 	return h * 0x85ebca6b
 }
 
-// get returns the value of a name.
 func (t *tree[V]) get(name string) (value V, ok bool) {
 	for t != nil {
 		switch {
@@ -39,7 +38,6 @@ func (t *tree[V]) get(name string) (value V, ok bool) {
 	return value, false
 }
 
-// has reports whether there is a value for a name.
 func (t *tree[V]) has(name string) bool {
 	_, ok := t.get(name)
 	return ok

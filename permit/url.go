@@ -179,7 +179,6 @@ func filePath(raw string) string {
 	return percentDecode(rest)
 }
 
-// skipSlashes removes leading slashes and backslashes.
 func skipSlashes(s string) (rest, slashes string) {
 	rest = strings.TrimLeft(s, `/\`)
 	return rest, s[:len(s)-len(rest)]
@@ -230,7 +229,6 @@ func judgePieces(text string) reach {
 	return r
 }
 
-// judgeHostPort judges a host with or without a port.
 func judgeHostPort(s string, scp bool) reach {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
 		host, port, closed := strings.Cut(inside, "]")

@@ -81,7 +81,6 @@ type Mode struct {
 	Ask  Zone   `json:"ask"`
 }
 
-// check returns an error if the mode is invalid.
 func (m Mode) check() error {
 	switch {
 	case m.Name == "":

@@ -429,7 +429,7 @@ func (c *invoked) options(args []arg, list string) *options {
 		mine = args[:len(args)-max(len(o.rest)-1, 0)]
 	}
 	c.knownOrCounts(mine)
-	if c.name != "git" && c.name != "make" { // git accepts a number or a hash as a commit, and make as a target
+	if c.name != "git" && c.name != "make" { // git accepts a number or a hash as a commit, and make a number after -j
 		c.known(o.rest[:len(o.rest)-(len(args)-len(mine))])
 	}
 	if o.strange != "" {

@@ -90,7 +90,7 @@ type awkReader struct {
 	at     int
 	last   string // the previous token; "x" means an operand
 	prints bool   // inside a print statement, where > writes to a file
-	depth  int    // of parentheses
+	depth  int    // number of open parentheses
 	unsure bool   // it is unknown whether a slash means division
 	reads  []string
 	writes []string

@@ -236,7 +236,7 @@ func commandCommand(c *invoked) {
 // instead judges a command that the shell runs without looking for functions.
 func (c *invoked) instead(argv []arg) {
 	if len(c.funcs) > 0 {
-		c.funcs = cloned(c.funcs) // here may change the map
+		c.funcs = cloned(c.funcs) // c.here may change the map
 	}
 	c.here(argv)
 }

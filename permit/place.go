@@ -340,7 +340,7 @@ func privatePath(path string) string {
 	if len(rest) == 0 {
 		return selfGit // the command would replace .git
 	}
-	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // these have the next steps of git
+	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // git keeps its next steps there
 		return selfGit
 	}
 	for i, part := range rest {

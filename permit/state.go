@@ -17,7 +17,7 @@ type state struct {
 	vars *tree[string]
 	// patterns has the variables of loops over files, with the pattern of the files.
 	patterns *tree[string]
-	// deep are the variables of patterns whose files may be at any depth.
+	// deep has those variables in patterns whose files may be at any depth.
 	deep *tree[bool]
 	// dirty are the variables that the text may have set to something other than a
 	// number. Arithmetic with them may run commands. allDirty is set if every variable may

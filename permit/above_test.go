@@ -9,15 +9,15 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Moving or removing a directory also moves or removes its contents. So a directory above a
-// protected path, the home directory or the project is judged like that path itself, for
-// every command.
+// Moving or removing a directory also moves or removes its contents. So each command is
+// judged as if it named the contents: a protected path, the home directory or the
+// project.
 //
 // SPEC P-06
 func TestDirectoriesAboveWhatIsProtected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.home = filepath.Join(w.outside, "people", "me") // what is above it is not above the project
+	w.home = filepath.Join(w.outside, "people", "me") // directories above it do not contain the project
 	if err := os.MkdirAll(w.home, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestDirectoriesAboveWhatIsProtected(t *testing.T) {
 		want    belay.ToolDecision
 		by      string
 	}{
-		// Above a protected directory of the project.
+		// Directories above a protected directory of the project.
 		{`mv tools old`, belay.ToolDeny, self},
 		{`mv ./tools/ old`, belay.ToolDeny, self},
 		{`mv -t docs tools`, belay.ToolDeny, self},
@@ -57,11 +57,11 @@ func TestDirectoriesAboveWhatIsProtected(t *testing.T) {
 		{`rename tools old tools`, belay.ToolDeny, self},
 		{`tar cf x.tar --remove-files tools`, belay.ToolDeny, self},
 		{`rsync -a --remove-source-files tools docs`, belay.ToolDeny, self},
-		// Above what steers Belay wherever it is.
+		// Paths that control Belay, anywhere.
 		{`rm -rf deep/a/b/.belay`, belay.ToolDeny, self},
 		{`rm -rf ` + w.home + `/.config/belay/deep`, belay.ToolDeny, self},
 		{`mv ` + w.home + `/.config/belay ` + w.home + `/x`, belay.ToolDeny, self},
-		// Above the home directory and above the project: ruin.
+		// Directories above the home directory or above the project are zone 6.
 		{`rm -rf ` + w.home, belay.ToolDeny, never},
 		{`rm -rf ` + filepath.Dir(w.home), belay.ToolDeny, never},
 		{`mv ` + filepath.Dir(w.home) + ` /x`, belay.ToolDeny, never},
@@ -72,7 +72,7 @@ func TestDirectoriesAboveWhatIsProtected(t *testing.T) {
 		{`rm -rf ` + w.outside + `/*`, belay.ToolDeny, never},
 		{`mv ../../work x`, belay.ToolDeny, never},
 		{`cd / && rm -rf .` + filepath.Dir(w.project), belay.ToolDeny, never},
-		// Beside it, or only called alike.
+		// Other directories next to a protected one, or with a similar name.
 		{`mv toolset old`, belay.ToolPass, ""},
 		{`mv tools/other old`, belay.ToolPass, ""},
 		{`git mv docs guide`, belay.ToolPass, ""},

@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// reach is what a URL or a host leads to.
+// reach describes the network target of a URL or a host.
 type reach struct {
-	// zone is ZoneNetwork for a public address, and ZoneMachine for this machine, for
-	// private networks and for an address that cannot be determined. It is ZoneSafe if
-	// there is no network access at all.
+	// zone is ZoneNetwork for a public address. It is ZoneMachine for this machine, for
+	// private networks and for unknown addresses. It is ZoneSafe if there is no network
+	// access.
 	zone Zone
 	// protection is the id of the protection that applies, or empty.
 	protection string
-	// host is the normalized host: addresses as package netip writes them, names in
-	// lower case and without a trailing dot. It is empty if there is none.
+	// host is the normalized host: addresses as package netip writes them, names in lower
+	// case without a trailing dot. It is empty if there is no host.
 	host string
-	// file is the path if the text names a file of this machine instead of an address.
+	// file is a path, if the text names a file of this machine instead of an address.
 	file string
-	why  string // for people
+	why  string // reason for the zone, shown to people
 }
 
-// severity orders reaches: what a protection denies is above what it asks about.
+// severity returns a number for comparing reaches. The metadata protection is the most
+// severe, then other protections, then the zone.
 func (r reach) severity() int {
 	switch {
 	case r.protection == netMetadata:
@@ -35,7 +36,7 @@ func (r reach) severity() int {
 	}
 }
 
-// worse returns the more severe of two readings, or the first if they are equal.
+// worse returns the more severe of two reaches, or r if both are equally severe.
 func (r reach) worse(other reach) reach {
 	if other.severity() > r.severity() {
 		return other
@@ -43,7 +44,7 @@ func (r reach) worse(other reach) reach {
 	return r
 }
 
-// unclear raises the zone of an address that otherwise counts as public.
+// unclear raises a lower zone to ZoneMachine, with a reason.
 func (r reach) unclear(why string) reach {
 	if r.zone < ZoneMachine {
 		r.zone, r.why = ZoneMachine, why
@@ -51,7 +52,7 @@ func (r reach) unclear(why string) reach {
 	return r
 }
 
-// network is a range of addresses that are not public.
+// network is a range of addresses that is not public.
 type network struct {
 	prefix     netip.Prefix
 	protection string
@@ -62,9 +63,9 @@ func block(prefix, protection, what string) network {
 	return network{netip.MustParsePrefix(prefix), protection, what}
 }
 
-// special are the networks that are not public. The first match counts, so single
-// addresses come before the ranges that contain them. 0.0.0.0/8 counts as this machine
-// because a connection to 0.0.0.0 reaches it.
+// special are the networks that are not public. The first match counts, so a single
+// address comes before the range that contains it. 0.0.0.0/8 is in the list because a
+// connection to 0.0.0.0 reaches this machine.
 var special = []network{
 	block("168.63.129.16/32", netMetadata, "the platform service of a cloud"),
 	block("192.0.0.192/32", netMetadata, "the metadata service of a cloud"),
@@ -103,8 +104,8 @@ var special = []network{
 
 var publicV6 = netip.MustParsePrefix("2000::/3")
 
-// judgeAddr returns where an address leads. An IPv6 address that contains an IPv4 address
-// counts as that one, if that is more severe.
+// judgeAddr returns the reach of an address. If an IPv6 address contains an IPv4 address,
+// the more severe of the two counts.
 func judgeAddr(addr netip.Addr) reach {
 	addr = addr.WithZone("").Unmap()
 	r := reach{zone: ZoneNetwork, host: addr.String(), why: addr.String() + " is a public address"}
@@ -136,8 +137,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// embeddedIn lists the IPv4 addresses that transition mechanisms and translators take out
-// of an IPv6 address.
+// embeddedIn returns the IPv4 addresses that an IPv6 address contains. Translators such
+// as NAT64, 6to4 and Teredo connect to these addresses.
 func embeddedIn(addr netip.Addr) []netip.Addr {
 	b := addr.As16()
 	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte(b[i : i+4])) }
@@ -166,11 +167,12 @@ func isatap(b [16]byte) []netip.Addr {
 }
 
 // parseV4 parses an IPv4 address as the C library does: one to four parts, each decimal,
-// octal (leading 0) or hexadecimal (leading 0x); the last part fills the remaining bytes.
-// It lists all addresses that programs could read: some ignore a leading 0, and some cut
-// numbers that are too large. sure is false if only such programs understand the text.
-// isV4 is true for any text whose last part is a number, because no host name ends in
-// one.
+// octal (leading 0) or hexadecimal (leading 0x). The last part fills the remaining bytes.
+//
+// Some programs ignore a leading 0, and some cut off numbers that are too large. So
+// parseV4 returns every address that a program could read. sure is false if only such
+// programs accept the text. isV4 is true if the last part is a number, because no host
+// name ends with a number.
 func parseV4(host string) (addrs []netip.Addr, sure, isV4 bool) {
 	parts := strings.Split(host, ".")
 	if last := parts[len(parts)-1]; !numeric(last) {
@@ -194,7 +196,8 @@ func parseV4(host string) (addrs []netip.Addr, sure, isV4 bool) {
 	return addrs, sure, true
 }
 
-// joinV4 makes an address from its parts. fits is false if a part is too large.
+// joinV4 makes an address from its parts. fits is false if a part is too large. With
+// decimal, a leading 0 does not mean octal.
 func joinV4(parts []string, decimal bool) (addr netip.Addr, fits, ok bool) {
 	var sum uint32
 	fits = true
@@ -217,21 +220,21 @@ func joinV4(parts []string, decimal bool) (addr netip.Addr, fits, ok bool) {
 	return netip.AddrFrom4(b), fits, true
 }
 
-// numeric reports whether a part can only be a number.
+// numeric reports whether a part of an address is a number.
 func numeric(part string) bool {
 	_, ok := parsePart(part, true)
 	return ok
 }
 
-// parsePart parses one number of an IPv4 address. A number of more than 64 bits stays
-// larger than 32 bits and keeps its low bits. With decimal, a leading 0 has no meaning.
+// parsePart parses one number of an IPv4 address. A number of more than 32 bits keeps its
+// low 32 bits, and gets bit 32 to show that it is too large.
 func parsePart(part string, decimal bool) (n uint64, ok bool) {
 	base := uint64(10)
 	switch {
 	case len(part) >= 2 && part[0] == '0' && (part[1] == 'x' || part[1] == 'X'):
 		base, part = 16, part[2:]
 		if part == "" {
-			return 0, true // as browsers read it
+			return 0, true // browsers read 0x as 0
 		}
 	case len(part) > 1 && part[0] == '0' && !decimal:
 		base = 8

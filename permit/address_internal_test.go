@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// The kinds of addresses, one word each.
+// The kinds of addresses.
 const (
 	isPublic   = "public"
 	isSafe     = "safe"
@@ -162,9 +162,9 @@ func TestReachNamesHostAndFile(t *testing.T) {
 	}
 }
 
-// Whatever its length, judging an address takes no time to speak of, and no memory.
+// Judging an address takes little time and memory, whatever its length.
 //
-// Not parallel: it counts allocations of the process.
+// The test is not parallel, because it counts allocations of the process.
 func TestLongAddressesCostNothing(t *testing.T) { //nolint:paralleltest // see above
 	long := map[string]string{}
 	for _, unit := range []string{"a", "a.", "/", "@", "\t", " ", "%", "%25", "1", "1.", ":", "[", "①", "\xff", "view-source:", "http://", "-", "0x", "127.", "\\", "#", "?"} {
@@ -177,7 +177,7 @@ func TestLongAddressesCostNothing(t *testing.T) { //nolint:paralleltest // see a
 	for name, text := range long {
 		start := time.Now()
 		r := judgeURL(text)
-		if took := time.Since(start); took > 10*time.Second { // what is not linear takes minutes
+		if took := time.Since(start); took > 10*time.Second { // an algorithm that is not linear would take minutes
 			t.Errorf("1 MiB of %q takes %v", name, took)
 		}
 		if len(r.why) > 2048 {
@@ -189,15 +189,15 @@ func TestLongAddressesCostNothing(t *testing.T) { //nolint:paralleltest // see a
 	}
 }
 
-// notPublic is what the standard library says of addresses that are no part of the
-// public net.
+// notPublic reports whether the standard library knows that an address is not public.
 func notPublic(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsMulticast() || a.IsInterfaceLocalMulticast() || a.IsUnspecified()
 }
 
-// Nothing panics; what the standard library knows to be private is never public, on
-// its own or in a URL; and nothing that is odd around a host makes it public.
+// The fuzz test checks three things. Nothing panics. An address that the standard library
+// knows as private is never public, alone or in a URL. Odd characters around a host never
+// make it public.
 //
 // SPEC P-03
 func FuzzJudgeURL(f *testing.F) {
@@ -237,8 +237,8 @@ func FuzzJudgeURL(f *testing.F) {
 	})
 }
 
-// An address is judged alike however it is written. (A leading 0 can only raise it:
-// some readers take such a number for a decimal one.)
+// All spellings of an address get the same result. One exception: a leading 0 may make
+// the result more severe, because some programs ignore it.
 //
 // SPEC P-03
 func FuzzEverySpellingIsJudgedAlike(f *testing.F) {
@@ -266,7 +266,7 @@ func FuzzEverySpellingIsJudgedAlike(f *testing.F) {
 
 const octalBit = 1 << 8
 
-// spell writes an address in one of very many ways.
+// spell writes an address in one of many spellings.
 func spell(b [4]byte, choices uint64) string {
 	take := func(n uint64) uint64 {
 		c := choices % n

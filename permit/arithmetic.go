@@ -7,10 +7,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The shell evaluates the values of variables in arithmetic as expressions again, and the
-// index of an array in an expression may run a command: with x='a[$(id)]', $((x)) runs
-// id. So every operand must be a number, or a variable that holds one: the text has set
-// it to a number, or has not set it at all.
+// In arithmetic, the shell evaluates the value of a variable as another expression. An
+// array index in that expression may run a command: after x='a[$(id)]', $((x)) runs id.
+// So every operand must be a number, or a variable that holds a number. A variable holds
+// a number if the line sets it to a number, or does not set it.
 
 // compute judges an arithmetic expression.
 func (a *analysis) compute(x syntax.ArithmExpr) {
@@ -34,9 +34,8 @@ func (a *analysis) compute(x syntax.ArithmExpr) {
 	}
 }
 
-// plainIndex reports whether the index of an array in an expression is only text or
-// numbers. The shell expands such an index one more time than others, so a key that is
-// not a number may run commands.
+// plainIndex reports whether the array index in an expression is only text or numbers.
+// The shell expands such an index twice, so any other index may run commands.
 func (a *analysis) plainIndex(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		p, ok := part.(*syntax.ParamExp)
@@ -50,7 +49,7 @@ func (a *analysis) plainIndex(w *syntax.Word) bool {
 	return true
 }
 
-// computed records that the variables which an expression sets hold numbers.
+// computed records that the variable which an expression sets holds a number.
 func (a *analysis) computed(x syntax.ArithmExpr) {
 	if word, ok := x.(*syntax.Word); ok && isName(word.Lit()) {
 		a.hazard(word.Lit(), arg{text: "a number"})
@@ -58,7 +57,7 @@ func (a *analysis) computed(x syntax.ArithmExpr) {
 	}
 }
 
-// index judges the index of a variable.
+// index judges the index of an array element.
 func (a *analysis) index(name string, x syntax.ArithmExpr) {
 	if word, ok := x.(*syntax.Word); ok {
 		switch text := word.Lit(); {
@@ -69,7 +68,7 @@ func (a *analysis) index(name string, x syntax.ArithmExpr) {
 		}
 	}
 	if a.keyed.has(name) && !a.anyAlias {
-		return // a key of an associative array, not an expression
+		return // this is a key of an associative array, not an expression
 	}
 	a.compute(x)
 }
@@ -81,8 +80,8 @@ func (a *analysis) counts(w *syntax.Word) bool { return w == nil || a.countsPart
 // numeric reports whether a word is a number and nothing else.
 func (a *analysis) numeric(w *syntax.Word) bool { return w == nil || a.countsParts(w.Parts, true) }
 
-// countsParts does the work of counts, or of numeric if strict is set. Literal text in
-// the word must not become part of a variable's name.
+// countsParts does the work of counts, or of numeric if strict is set. Literal text next
+// to an expansion must not join with it to form the name of a variable.
 func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
 	for i, part := range parts {
 		ok := false
@@ -96,7 +95,7 @@ func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
 		case *syntax.ParamExp:
 			ok = a.countsParam(p, strict)
 		case *syntax.ArithmExp:
-			ok = true // its commands are judged separately
+			ok = true // the result is always a number
 		case *syntax.CmdSubst:
 			ok = len(p.Stmts) == 1 && a.writesNumber(p.Stmts[0])
 		}
@@ -107,7 +106,8 @@ func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
 	return true
 }
 
-// countsText is counts for literal text that other parts may precede or follow.
+// countsText is counts for literal text. before and behind say whether other parts of the
+// word precede or follow the text.
 func (a *analysis) countsText(text string, strict, before, behind bool) bool {
 	switch {
 	case strings.Trim(text, "0123456789#") == "" || isInteger(text):
@@ -119,7 +119,7 @@ func (a *analysis) countsText(text string, strict, before, behind bool) bool {
 	}
 }
 
-// countsParam is counts for the expansion of a variable.
+// countsParam is counts for the expansion of a parameter.
 func (a *analysis) countsParam(p *syntax.ParamExp, strict bool) bool {
 	if p.Length {
 		return true
@@ -146,8 +146,8 @@ func (a *analysis) countsParam(p *syntax.ParamExp, strict bool) bool {
 	}
 }
 
-// holdsNumber reports whether a variable holds a number: the text has set it to one, or
-// has not set it.
+// holdsNumber reports whether a variable holds a number: the line sets it to a number, or
+// does not set it.
 func (a *analysis) holdsNumber(name string) bool {
 	if value, ok := a.vars.get(name); ok {
 		return isInteger(value)
@@ -184,8 +184,7 @@ func (a *analysis) expression(text string) bool {
 	return true
 }
 
-// evaluate judges a text that a command evaluates as arithmetic, or the index of a
-// variable.
+// evaluate judges a text that a command evaluates as arithmetic or as an array index.
 func (c *invoked) evaluate(a arg) {
 	if !a.known || a.pattern || !c.expression(a.text) {
 		c.unknown("the expression may run commands")
@@ -199,7 +198,7 @@ func isInteger(text string) bool {
 	return strings.Trim(text, "0123456789") == ""
 }
 
-// countingWords reports whether a loop runs over numbers only.
+// countingWords reports whether all words of a loop are numbers.
 func (a *analysis) countingWords(words []*syntax.Word) bool {
 	return !slices.ContainsFunc(words, func(w *syntax.Word) bool { return !a.numeric(w) })
 }
@@ -250,8 +249,8 @@ func (a *analysis) writesNumber(s *syntax.Stmt) bool {
 	}
 }
 
-// literals returns the words of a command if all of them are literal, the command is not
-// a function, and its output is not redirected.
+// literals returns the words of a command. It requires that all words are literal, that
+// the command is not a function, and that its output is not redirected.
 func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 || s.Negated || s.Background || a.lost != "" {
@@ -269,7 +268,7 @@ func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 		case !ok && i > 0:
 			v := a.quietly(w)
 			if !v.known || strings.HasPrefix(v.text, "-") {
-				text = "?" // an operand: its value does not matter
+				text = "?" // an unknown operand, whose value does not matter
 				if v.known || !safeOperand(w) {
 					return nil, false
 				}
@@ -284,7 +283,7 @@ func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 	return words, !a.isFunction(words[0])
 }
 
-// safeOperand reports whether an unknown word can be neither an option nor several words.
+// safeOperand reports whether an unknown word is certainly one word and not an option.
 func safeOperand(w *syntax.Word) bool {
 	switch p := w.Parts[0].(type) {
 	case *syntax.Lit:

@@ -39,10 +39,10 @@ func (a *analysis) declare(c *syntax.DeclClause) {
 	}
 }
 
-// declaration is an export, a declare or a similar command. Of bash's attributes, the
-// analysis understands exported, read-only, global, integer and array. It also
-// understands upper and lower case: the value is unknown then. It does not understand
-// namerefs and inherited attributes.
+// declaration is an export, a declare or a similar command. The analysis understands
+// these attributes of bash: exported, read-only, global, integer, array, and upper or
+// lower case, which makes the value unknown. It does not understand namerefs and
+// inherited attributes.
 type declaration struct {
 	*analysis
 
@@ -50,7 +50,8 @@ type declaration struct {
 	flags   string
 }
 
-// option handles a word that is an option.
+// option handles a word that may be an option. It returns false if the word is not an
+// option.
 func (d *declaration) option(w arg) bool {
 	if !w.known || w.pattern {
 		d.doubt(w.text, "cannot determine what is declared")
@@ -77,7 +78,7 @@ func (d *declaration) option(w arg) bool {
 	return true
 }
 
-// attribute records the attributes that the declaration gives a variable.
+// attribute records the attributes that the declaration gives to a variable.
 func (d *declaration) attribute(name string) {
 	if d.variant == "nameref" {
 		d.doubt("nameref "+name, "from here on a variable may refer to another one")
@@ -94,7 +95,8 @@ func (d *declaration) attribute(name string) {
 	}
 }
 
-// withoutValue handles a name without a value. A new variable has no value.
+// withoutValue handles a name without a value, such as local x. The value is unknown
+// afterwards.
 func (d *declaration) withoutValue(name string) {
 	if d.variant != "export" && d.variant != "readonly" && !strings.ContainsAny(d.flags, "pfF") {
 		d.vanishes(name)
@@ -102,8 +104,8 @@ func (d *declaration) withoutValue(name string) {
 	}
 }
 
-// list handles the value of a variable that may be an array. Bash then expands a text in
-// parentheses as a list of words, which can run commands.
+// list handles the value of a variable that may be an array. Bash expands a value in
+// parentheses to a list of words, which can run commands.
 func (d *declaration) list(name string, value arg) {
 	if value.known && !strings.HasPrefix(value.text, "(") {
 		return
@@ -113,8 +115,9 @@ func (d *declaration) list(name string, value arg) {
 	}
 }
 
-// text handles a word that is not written as an assignment, but may become one: it is
-// quoted, or an expansion produces it.
+// text handles a word that the parser does not see as an assignment, because the word is
+// quoted or comes from an expansion. The command may still treat the word as an
+// assignment.
 func (d *declaration) text(w arg) {
 	name, value, given := strings.Cut(w.text, "=")
 	name, index, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
@@ -132,7 +135,7 @@ func (d *declaration) text(w arg) {
 	d.ends(name)
 }
 
-// ends applies what the declaration changes about a variable.
+// ends records whether the declaration makes a variable read-only or exports it.
 func (d *declaration) ends(name string) {
 	if d.variant == "readonly" || strings.ContainsAny(d.flags, "rluc") && d.variant != "export" {
 		d.freeze(name)
@@ -142,7 +145,7 @@ func (d *declaration) ends(name string) {
 	}
 }
 
-// exports records that later programs inherit a variable.
+// exports records that later programs inherit a variable, if its name is unfamiliar.
 func (a *analysis) exports(name string) {
 	if a.exported == "" && isUnfamiliar(name) {
 		a.exported = name
@@ -181,8 +184,8 @@ func (a *analysis) assign(as *syntax.Assign) {
 	a.set(name, v)
 }
 
-// assignArray analyses an assignment to an array, or to an element. The analysis does not
-// track the values of arrays, only whether they are numbers.
+// assignArray analyses an assignment to an array or to an element of an array. The
+// analysis does not track the values of arrays, only whether they are numbers.
 func (a *analysis) assignArray(as *syntax.Assign) {
 	name := as.Name.Value
 	a.inner(as)
@@ -235,8 +238,8 @@ func (a *analysis) set(name string, v arg) {
 	}
 }
 
-// loadsOwn reports whether a variable makes programs load code only from directories of
-// the project, or run a program there.
+// loadsOwn reports whether the value of a variable leads only into the project. The value
+// is a list of directories that programs load code from, or a program to run.
 func (a *analysis) loadsOwn(name string, value arg) bool {
 	if !value.known || value.pattern || len(a.dirs) == 0 {
 		return false
@@ -261,8 +264,8 @@ func (a *analysis) loadsOwn(name string, value arg) bool {
 	return true
 }
 
-// steered records the hosts to which a variable such as GOPROXY sends programs that
-// download.
+// steered adds a finding if a variable such as GOPROXY makes programs download from a
+// metadata service.
 func (a *analysis) steered(name string, value arg) {
 	if !value.known || !strings.Contains(value.text, "://") || name == "" {
 		return

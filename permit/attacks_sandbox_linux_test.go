@@ -28,22 +28,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nobody is the user that attacks run as if the test is run by root.
+// nobody is the user that runs the attacks if root runs the test.
 const nobody = 65534
 
 const (
-	// mostTime is how long all attacks together may take, as a last resort.
+	// mostTime is the limit for all attacks together.
 	mostTime = 5 * time.Minute
-	// seconds is how long one of them may take.
+	// seconds is the limit for one attack.
 	seconds = "3"
-	// together is how many are played in one sandbox, one after another, each on a
-	// stage of its own.
+	// together is how many attacks run in one sandbox, one after another. Each has its
+	// own stage.
 	together = 24
 )
 
-// harmless are the programs that attacks find. What talks to other machines, to other
-// processes or to services is not among them: if the sandbox failed, they would be
-// out.
+// harmless are the programs that attacks can use. Programs that connect to other
+// machines, processes or services are not in the list, because they would do damage if
+// the sandbox failed.
 var harmless = strings.Fields(`sh bash dash busybox env nice nohup timeout setsid stdbuf xargs find flock
 	cat ls rm rmdir cp mv ln mkdir mkfifo touch chmod install tee dd truncate split shred mktemp readlink realpath rsync patch
 	head tail sort uniq cut paste tr sed awk gawk mawk grep egrep fgrep wc tac rev fold column diff cmp comm od xxd hexdump strings
@@ -51,12 +51,13 @@ var harmless = strings.Fields(`sh bash dash busybox env nice nohup timeout setsi
 	basename dirname pwd date uname nproc whoami id seq expr test true false sleep yes echo printf which
 	perl python3 ruby node lua git make`)
 
-// machines finds paths of the machine in a command. Only nobody may try those.
+// machines matches paths of the machine in a command. Only the user nobody runs such
+// commands.
 var machines = regexp.MustCompile(`(^|[^\w.{}$~-])/(bin|boot|dev/[^nzuf]|etc|lib|opt|proc|run|sbin|srv|sys|usr|var)`)
 
-// Even a command that the floor misjudges must not do harm: this test runs the commands of
-// the corpus in a sandbox. Afterwards nothing outside the project and the temporary
-// directory has changed, and no protected file in the project.
+// Even a command that the floor misjudges must do no damage. This test runs the commands
+// of the corpus in a sandbox. Afterwards, nothing outside the project and the temporary
+// directory may have changed, and no protected file in the project.
 //
 // SPEC P-12
 func TestAttacksAgainstTheSandbox(t *testing.T) {
@@ -93,9 +94,9 @@ func TestAttacksAgainstTheSandbox(t *testing.T) {
 	}
 }
 
-// An attack that would do nothing proves nothing about the floor or the sandbox. Those
-// that name what they leave behind are run without a sandbox too, and must leave it. They
-// do no more than that: a file of the stage.
+// An attack that does nothing proves nothing about the floor or the sandbox. So attacks
+// with the field marks also run without a sandbox, and must create the file that marks
+// names. This file is on the stage, and the attacks do nothing else.
 //
 // SPEC P-14, P-16
 func TestAttacksWorkWithoutASandbox(t *testing.T) {
@@ -138,7 +139,7 @@ func TestAttacksWorkWithoutASandbox(t *testing.T) {
 	}
 }
 
-// asNobody runs the test again as a user who may do nothing.
+// asNobody runs the test again as the user nobody, who has no rights.
 func asNobody(t *testing.T) {
 	t.Helper()
 	top := t.TempDir()
@@ -184,7 +185,7 @@ func asNobody(t *testing.T) {
 	}
 }
 
-// failures leaves out of a test's output what went well.
+// failures returns the output of a test without the lines about success.
 func failures(output string) string {
 	var kept []string
 	for line := range strings.Lines(output) {
@@ -215,7 +216,7 @@ func copyFile(t *testing.T, from, to string, mode fs.FileMode) {
 	}
 }
 
-// harmlessPrograms makes a directory for PATH.
+// harmlessPrograms makes a directory for PATH with links to the programs in harmless.
 func harmlessPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -231,10 +232,10 @@ func harmlessPrograms(t *testing.T) string {
 	return dir
 }
 
-// theatre is where attacks are run for real.
+// theatre runs attacks for real.
 type theatre struct {
 	box     *sandbox.Sandbox
-	bin     string // for PATH
+	bin     string // directory for PATH
 	shell   string
 	timeout string
 }
@@ -252,12 +253,12 @@ func newTheatre(t *testing.T, box *sandbox.Sandbox) *theatre {
 	return th
 }
 
-// environment is what attacks find.
+// environment returns the environment variables of an attack.
 func (th *theatre) environment() []string {
 	return []string{"PATH=" + th.bin, "LANG=C.UTF-8", "FILTER_BRANCH_SQUELCH_WARNING=1"}
 }
 
-// play is a command on a stage, with all that must stay as it is.
+// play is a command on a stage, with a record of everything that must not change.
 type play struct {
 	*stage
 
@@ -272,8 +273,8 @@ func (th *theatre) newPlay(t *testing.T, s *stage, command string) *play {
 	return &play{stage: s, command: command, watched: watched, before: th.look(t, s, watched)}
 }
 
-// ended is a file that is there when the command has ended, and said is what it said,
-// as far as it let that be.
+// ended returns the name of a file that exists when the command has ended. said returns
+// the output of the command.
 func (p *play) ended() string { return filepath.Join(p.tmp, ".ended") }
 
 func (p *play) said() string {
@@ -281,7 +282,7 @@ func (p *play) said() string {
 	return fmt.Sprintf("%.4000s (%v)", text, err)
 }
 
-// protected are the places inside the project that stay as they are.
+// protected returns the paths in the project that must not change.
 func (s *stage) protected() []string {
 	var all []string
 	for _, name := range []string{".git/config", ".git/hooks", ".belay", "belay.yaml", ".claude", "space"} {
@@ -289,12 +290,12 @@ func (s *stage) protected() []string {
 	}
 	floor, err := permit.New(s.project, &permit.Options{Home: s.home, Temp: s.tmp})
 	if err != nil {
-		panic(err) // the stage is a directory
+		panic(err) // cannot happen: the stage is a directory
 	}
 	return append(append(all, floor.RunsLater()...), floor.RebasePlans()...)
 }
 
-// rehearse checks that the sandbox holds before anything is run that relies on it.
+// rehearse checks that the sandbox works before attacks rely on it.
 func (th *theatre) rehearse(t *testing.T) {
 	t.Helper()
 	p := th.newPlay(t, newStage(t, t.TempDir()), `echo x > ../outside/mark; rm -rf ~/documents; echo x > inside; echo x > "$TMPDIR/inside"`)
@@ -309,8 +310,9 @@ func (th *theatre) rehearse(t *testing.T) {
 	}
 }
 
-// direct plays commands one after another: directory, home, temporary directory and
-// command of each. How they end does not matter; most fail.
+// direct is a script that runs commands one after another. For each command it gets the
+// directory, the home directory, the temporary directory and the command. Exit codes do
+// not matter, because most commands fail.
 const direct = `ulimit -f 20480; ulimit -t 60; [ "$2" = 0 ] || ulimit -u "$2"
 shell=$1 timeout=$3 seconds=$4; shift 4
 while [ $# -gt 0 ]; do
@@ -319,13 +321,13 @@ while [ $# -gt 0 ]; do
 	shift 4
 done`
 
-// perform plays commands in a sandbox that may write to their projects and temporary
-// directories. It returns what the sandbox itself said.
+// perform runs commands in a sandbox that may write to their projects and temporary
+// directories. It returns the output of the sandbox itself.
 func (th *theatre) perform(t *testing.T, plays []*play) string {
 	t.Helper()
 	var policy sandbox.Policy
 	processes := "0"
-	if os.Geteuid() == nobody { // others may have many already
+	if os.Geteuid() == nobody { // another user may have many processes already
 		processes = "1024"
 	}
 	script := []string{th.shell, "-c", direct, "direct", th.shell, processes, th.timeout, seconds}
@@ -348,12 +350,12 @@ func (th *theatre) perform(t *testing.T, plays []*play) string {
 	child.WaitDelay = 5 * time.Second
 	output, err := child.CombinedOutput()
 	if child.Process != nil {
-		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL) // what it left behind
+		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL) // end processes that the commands left behind
 	}
 	return fmt.Sprintf("%s (%v)", output, err)
 }
 
-// tryAll plays several attacks and compares what is around each before and after.
+// tryAll runs several attacks. It compares everything around each stage before and after.
 func (th *theatre) tryAll(t *testing.T, batch []attack) {
 	t.Helper()
 	var plays []*play
@@ -377,8 +379,8 @@ func (th *theatre) tryAll(t *testing.T, batch []attack) {
 	}
 }
 
-// watched are the protected places that the sandbox holds: not all hold what is not
-// there yet, and some hold none.
+// watched returns the protected paths that the sandbox can protect. Some sandboxes cannot
+// protect paths that do not exist yet, and some protect none.
 func (th *theatre) watched(s *stage) []string {
 	if !th.box.Holds(sandbox.Protection) {
 		return nil
@@ -389,8 +391,8 @@ func (th *theatre) watched(s *stage) []string {
 	})
 }
 
-// look takes down all that must stay as it is: what is around the project and the
-// temporary directory, and what is protected.
+// look records everything that must not change: what is around the project and the
+// temporary directory, and the protected paths.
 func (th *theatre) look(t *testing.T, s *stage, protected []string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
@@ -423,8 +425,9 @@ func (th *theatre) look(t *testing.T, s *stage, protected []string) map[string]s
 	return seen
 }
 
-// isPlaceholder reports whether a directory is empty: the sandbox puts such a one in
-// the place of what is not there, and takes it away when the last process has ended.
+// isPlaceholder reports whether a path is an empty directory. The sandbox puts an empty
+// directory in the place of a missing file, and removes it when the last process has
+// ended.
 func isPlaceholder(name string) bool {
 	info, err := os.Lstat(name)
 	if err != nil || !info.IsDir() {

@@ -20,43 +20,44 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// attack is an entry of testdata/attacks: a call, and the least that the floor must
-// say about it. In texts {{project}}, {{outside}}, {{home}} and {{tmp}} stand for the
-// directories of its stage.
+// attack is an entry of testdata/attacks: a call, and the mildest verdict that the floor
+// may give. In texts, {{project}}, {{outside}}, {{home}} and {{tmp}} stand for the
+// directories of the stage.
 type attack struct {
-	// Name states the trick, or what is harmless about it. It is unique.
+	// Name says what the trick is, or why the call is harmless. It is unique.
 	Name string `yaml:"name"`
 	Tool string `yaml:"tool"`
-	// Input is the tool's input; Raw is it as JSON, where YAML cannot say it.
+	// Input is the tool's input. Raw is the input as JSON, for inputs that YAML cannot
+	// express.
 	Input map[string]any `yaml:"input"`
 	Raw   string         `yaml:"raw"`
 	Setup []prop         `yaml:"setup"`
 	Mode  string         `yaml:"mode"` // standard if empty
-	// Expect is the least verdict: ask, deny, or never (zone 6). pass is for what is
-	// harmless, and is meant exactly.
+	// Expect is the mildest allowed verdict: ask, deny, or never (zone 6). For a harmless
+	// call it is pass, and the verdict must be exactly that.
 	Expect string `yaml:"expect"`
 	Why    string `yaml:"why"`
-	// Run is "no" if the command is not to be run for real, with the reason.
+	// Run is "no" if the tests must not run the command. Then Reason says why.
 	Run    string `yaml:"run"`
 	Reason string `yaml:"reason"`
-	// Marks is a file that the command makes if nothing holds it: the control of the
-	// attack, which is run without a sandbox.
+	// Marks is a file that the command creates if nothing stops it. A test without a
+	// sandbox checks that it does.
 	Marks string `yaml:"marks"`
 
 	file string
 }
 
-// prop is something that is on the stage before.
+// prop is a file or a link that is on the stage before the attack.
 type prop struct {
 	File     *struct{ At, Text string } `yaml:"file"`
 	Link     *struct{ At, To string }   `yaml:"link"`
 	Hardlink *struct{ At, To string }   `yaml:"hardlink"`
 }
 
-// The verdicts, from mild to severe.
+// The verdicts, from the mildest to the most severe.
 var verdicts = []string{"pass", "ask", "deny", "never"}
 
-// attacks reads the corpus. An entry that is not understood fails the test.
+// attacks reads the corpus. An invalid entry fails the test.
 func attacks(t *testing.T) []attack {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "attacks", "*.yaml"))
@@ -94,7 +95,7 @@ func attacks(t *testing.T) []attack {
 	return all
 }
 
-// problem says what is wrong with an entry, or nothing.
+// problem returns what is wrong with an entry, or an empty text.
 func (a *attack) problem() string {
 	_, modeErr := a.mode()
 	switch {
@@ -126,13 +127,13 @@ func (a *attack) mode() (permit.Mode, error) {
 	return permit.ModeOf(a.Mode)
 }
 
-// benign reports whether the entry is a look-alike that must run without asking.
+// benign reports whether the entry is a harmless call that must run without a question.
 func (a *attack) benign() bool {
 	return a.Expect == "pass" && slices.Contains([]string{"", "standard", "build", "permissive"}, a.Mode)
 }
 
-// stage is the directories of an attack. The project and the directory outside are
-// neighbours.
+// stage has the directories of an attack. The project and the directory outside have the
+// same parent.
 type stage struct{ project, outside, home, tmp string }
 
 func newStage(t *testing.T, top string) *stage {
@@ -162,12 +163,12 @@ func put(t *testing.T, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { // scripts among them run
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { // executable, because some are scripts
 		t.Fatal(err)
 	}
 }
 
-// fill puts the directories in the place of their names.
+// fill replaces placeholders such as {{project}} with the directories.
 func (s *stage) fill(text string) string {
 	return strings.NewReplacer("{{project}}", s.project, "{{outside}}", s.outside, "{{home}}", s.home, "{{tmp}}", s.tmp).Replace(text)
 }
@@ -193,7 +194,7 @@ func (s *stage) fillValue(v any) any {
 	}
 }
 
-// set puts the props of an attack on the stage.
+// set creates the props of an attack on the stage.
 func (s *stage) set(t *testing.T, a *attack) {
 	t.Helper()
 	place := func(at string) string {
@@ -219,7 +220,7 @@ func (s *stage) set(t *testing.T, a *attack) {
 	}
 }
 
-// call is the input of an attack on the stage.
+// call returns the input of an attack on the stage.
 func (s *stage) call(t *testing.T, a *attack) json.RawMessage {
 	t.Helper()
 	if a.Raw != "" {
@@ -232,8 +233,8 @@ func (s *stage) call(t *testing.T, a *attack) json.RawMessage {
 	return data
 }
 
-// floor is the floor of the stage: the shell is sandboxed, there is a tool named
-// fetch, and a loaded space.
+// floor returns the floor of the stage. The shell is sandboxed, a tool is named fetch,
+// and a space is loaded.
 func (s *stage) floor(t *testing.T, mode permit.Mode) *permit.Floor {
 	t.Helper()
 	f, err := permit.New(s.project, &permit.Options{
@@ -246,11 +247,11 @@ func (s *stage) floor(t *testing.T, mode permit.Mode) *permit.Floor {
 	return f
 }
 
-// verdict is the floor's word about a call.
+// verdict returns the floor's verdict about a call.
 func verdict(e *permit.Explanation) string {
 	switch {
 	case e.Zone >= permit.ZoneNever && e.Decision != belay.ToolDeny:
-		return fmt.Sprintf("%q in zone 6", e.Decision) // which is none
+		return fmt.Sprintf("%q in zone 6", e.Decision) // not a valid verdict
 	case e.Zone >= permit.ZoneNever:
 		return "never"
 	case e.Decision == belay.ToolPass:
@@ -260,8 +261,8 @@ func verdict(e *permit.Explanation) string {
 	}
 }
 
-// The corpus must be worth its name: many entries, and enough of them harmless that a
-// floor which asks about everything fails.
+// The corpus must have many entries. Enough of them must be harmless, so that a floor
+// that asks about everything fails.
 func TestTheCorpusIsLarge(t *testing.T) {
 	t.Parallel()
 	all := attacks(t)
@@ -277,8 +278,8 @@ func TestTheCorpusIsLarge(t *testing.T) {
 	}
 }
 
-// Every entry of the corpus is judged at least as severely as it says, and what is
-// harmless runs without a question.
+// The floor judges every entry of the corpus at least as severely as Expect says.
+// Harmless entries run without a question.
 //
 // SPEC P-02, P-03, P-04, P-06, P-07, P-14, P-15, P-16
 func TestAttacks(t *testing.T) {

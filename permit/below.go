@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// mostBelow is how many files below a directory are compared with rules. A directory with
-// more files may contain anything.
+// mostBelow limits how often files below a directory are compared with rules. If there
+// are more files, every remaining rule counts as a match.
 const mostBelow = 50_000
 
-// anything is a path segment that no pattern names.
+// anything stands for any file name in a path. No pattern contains it.
 const anything = "\x01"
 
-// absolute returns a subject as an absolute path.
+// absolute returns the subject of a finding as an absolute path.
 func (f *Floor) absolute(subject string) string {
 	if filepath.IsAbs(filepath.FromSlash(subject)) {
 		return subject
@@ -24,15 +24,14 @@ func (f *Floor) absolute(subject string) string {
 	return path.Join(f.project.path, subject)
 }
 
-// isDirectory reports whether a subject is a directory at this moment.
+// isDirectory reports whether a subject is a directory now.
 func (f *Floor) isDirectory(subject string) bool {
 	info, err := os.Lstat(filepath.FromSlash(f.absolute(subject)))
 	return err == nil && info.IsDir()
 }
 
-// below finds the rules that match something below a directory, and returns the match. It
-// compares rules with the files that exist now: a directory that could contain a key, but
-// does not, is searched like any other.
+// below calls found for each rule that matches a file below dir, with the path of that
+// file. It looks only at files that exist now.
 func (f *Floor) below(dir string, rules []*rule, found func(r *rule, what string)) {
 	top := f.absolute(dir)
 	if !f.isDirectory(dir) {
@@ -65,7 +64,7 @@ func (f *Floor) below(dir string, rules []*rule, found func(r *rule, what string
 }
 
 // under returns the ask and deny rules that may match something below a directory. It
-// uses an index, so that many rules cost little if few of them name this directory.
+// uses an index, so that rules for other directories cost little.
 func (x *pathIndex) under(f *Floor, dir string) []*rule {
 	if filepath.IsAbs(filepath.FromSlash(dir)) {
 		return x.wary
@@ -78,7 +77,7 @@ func (x *pathIndex) under(f *Floor, dir string) []*rule {
 			return x.wary
 		}
 		begins, err = top.Readdirnames(mostBelow)
-		_ = top.Close() // it was only read
+		_ = top.Close() // a failed close does not matter after reading
 		if err != nil || len(begins) == mostBelow {
 			return x.wary
 		}
@@ -94,7 +93,7 @@ func (x *pathIndex) under(f *Floor, dir string) []*rule {
 	return rules
 }
 
-// fixedGlob splits a pattern after its leading directories without wildcards.
+// fixedGlob splits a pattern after its leading directories that have no wildcards.
 func fixedGlob(glob string) (fixed, rest string) {
 	for rest = glob; rest != ""; {
 		part, more, _ := strings.Cut(rest, "/")
@@ -112,7 +111,7 @@ func fixedGlob(glob string) (fixed, rest string) {
 	return fixed, rest
 }
 
-// walk searches a directory until it has a match for each rule.
+// walk searches a directory until every rule has a match.
 func (f *Floor) walk(start string, rules []*rule, found func(r *rule, what string)) {
 	rules = slices.Clone(rules)
 	budget := mostBelow
@@ -139,7 +138,7 @@ func (f *Floor) walk(start string, rules []*rule, found func(r *rule, what strin
 		switch {
 		case len(rules) == 0:
 			return fs.SkipAll
-		case entry.IsDir() && name == ".git/objects": // by their hashes
+		case entry.IsDir() && name == ".git/objects": // the names in it are hashes
 			return fs.SkipDir
 		default:
 			return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // A guard allows only its paths. A command without a path works on the current directory,
-// so the guard checks that.
+// so the guard must check the current directory.
 //
 // SPEC P-01
 func TestLeavingThePathOutIsNoWayAroundAGuard(t *testing.T) {
@@ -62,11 +62,12 @@ func TestLeavingThePathOutIsNoWayAroundAGuard(t *testing.T) {
 	}
 	flat := guard("docs/*", "docs")
 	expect(t, shell(t, flat, "grep x docs/a.md"), belay.ToolPass, "")
-	expect(t, shell(t, flat, "grep -r x docs"), belay.ToolDeny, "guard only") // docs/deep is none of them
+	expect(t, shell(t, flat, "grep -r x docs"), belay.ToolDeny, "guard only") // docs/deep is not allowed
 	expect(t, shell(t, flat, "grep -r x docs/a.md"), belay.ToolPass, "")
 }
 
-// A rule about a path sees what goes through a directory that holds it.
+// A rule about a path also applies to a command that reads or changes a directory which
+// contains that path.
 //
 // SPEC P-05
 func TestRulesSeeWhatIsBelowADirectory(t *testing.T) {
@@ -78,7 +79,7 @@ func TestRulesSeeWhatIsBelowADirectory(t *testing.T) {
 	w.write(t, "out/x", "x")
 	for _, c := range []struct {
 		rule    string
-		reaches []string // commands that the rule is about
+		reaches []string // commands that the rule applies to
 		not     []string
 	}{
 		{
@@ -102,7 +103,7 @@ func TestRulesSeeWhatIsBelowADirectory(t *testing.T) {
 			},
 		},
 		{"deny *(path:**/*.pem)", []string{"grep -r s .", "rg s conf", "tar c conf/tls", "cp -r conf out/c"}, []string{"grep -r s src", "rg s secrets", "ls -R", "tar c out"}},
-		{"deny *(path:**/*.key)", nil, []string{"grep -r s .", "rg s", "tar c ."}}, // there is none
+		{"deny *(path:**/*.key)", nil, []string{"grep -r s .", "rg s", "tar c ."}}, // there is no such file
 		{"ask *(path:conf/tls/server.pem)", []string{"rg s", "grep -r s conf"}, []string{"grep -r s src"}},
 	} {
 		floor := w.floor(t, permit.Options{Sandboxed: true, Mode: permit.Permissive, Rules: rules(t, c.rule)})
@@ -132,5 +133,5 @@ func TestRulesSeeWhatIsBelowADirectory(t *testing.T) {
 	expect(t, file(t, floor, "list", "."), belay.ToolPass, "")
 	expect(t, floor.Explain(t.Context(), "files__read", input(t, map[string]any{"path": "secrets/key"})), belay.ToolDeny, "rule")
 	outside := w.floor(t, permit.Options{Sandboxed: true, Rules: rules(t, fmt.Sprintf("deny *(path:%s/x/**)", w.outside))})
-	expect(t, shell(t, outside, "cp -r "+w.outside+" out"), belay.ToolAsk, "protection shell.outside") // x is not there
+	expect(t, shell(t, outside, "cp -r "+w.outside+" out"), belay.ToolAsk, "protection shell.outside") // x does not exist
 }

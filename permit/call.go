@@ -24,13 +24,13 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	had, lost, exported := a.vars, a.lost, a.exported
 	for _, as := range c.Assigns {
 		if as.Name.Value == "IFS" && argv[0].text == "read" && !a.isFunction("read") {
-			continue // it applies only to read
+			continue // IFS=… before read applies only to read
 		}
 		a.assign(as)
 		a.exports(as.Name.Value)
 	}
 	a.call(argv, stdin, piped)
-	for _, as := range c.Assigns { // whether the assignment lasts depends on the command
+	for _, as := range c.Assigns { // it depends on the command whether the assignment lasts
 		value, ok := had.get(as.Name.Value)
 		if now, still := a.vars.get(as.Name.Value); !ok || !still || now != value {
 			a.unknown(as.Name.Value)
@@ -44,7 +44,7 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	}
 }
 
-// lasting are commands after which assignments before them stay in effect.
+// lasting are commands that keep the assignments written before them in effect.
 var lasting = []string{"export", "readonly", "eval", "source", ".", "exec", "declare", "typeset", "local", "set", "unset", "trap", ":"}
 
 // call judges a command by its words.
@@ -111,11 +111,11 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	a.owner, a.tracked = owner, tracked
 }
 
-// unjudgedPatterns marks the command as unknown if a word that expands to file names was not
-// judged as a path: the name of a file can be a script, an option or a command. Commands
-// that run code of the project anyway are exempt.
+// unjudgedPatterns marks the command as unknown if an argument expands to file names and
+// no judge has treated it as a path. A file name could be a script, an option or a
+// command. Commands that run code of the project anyway are exempt.
 func (c *invoked) unjudgedPatterns() {
-	defer c.usesAll() // so that a wrapper does not judge them again
+	defer c.usesAll() // a wrapper around this command must not judge the words again
 	if c.finding >= len(c.found) || c.found[c.finding].Zone >= ZoneBuild {
 		return
 	}
@@ -127,11 +127,11 @@ func (c *invoked) unjudgedPatterns() {
 	}
 }
 
-// programDirectories hold the programs of the system.
+// programDirectories are the directories of system programs.
 var programDirectories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/usr/local/go/bin"}
 
-// program judges a command that is given by its path. A program of the system is judged
-// by its name.
+// program judges a command that is given by its path. It returns the judge of a system
+// program, and whether the program belongs to the system.
 func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 	if slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(name.text))) {
 		if file, err := follow(name.text); err == nil && a.floor.commands.judges[c.name] != nil &&
@@ -154,23 +154,22 @@ func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 		worst.Zone, worst.Why = ZoneMachine, "cannot determine which program this is"
 	}
 	f.Zone, f.Why, f.Protection, f.code = worst.Zone, worst.Why, worst.Protection, true
-	if c.name == "belay" { // it may be the Belay that runs the agent
+	if c.name == "belay" { // this may be the Belay that runs the agent
 		return a.floor.commands.judges[c.name], false
 	}
 	return nil, false
 }
 
-// builtins are commands of the shell that do not depend on PATH.
+// builtins are commands that the shell runs itself, so PATH does not matter.
 var builtins = map[string]bool{
 	":": true, "true": true, "false": true, "echo": true, "printf": true, "test": true, "[": true, "cd": true, "pwd": true, "exit": true, "return": true,
 	"export": true, "set": true, "unset": true, "shift": true, "break": true, "continue": true, "read": true, "wait": true, "umask": true, "ulimit": true, "type": true,
 }
 
-// shellsOwn are further builtins. They ignore the environment variables that the line
-// sets for programs.
+// shellsOwn are more builtins. Environment variables do not change what they do.
 var shellsOwn = wordSet("local declare typeset readonly let eval . source trap getopts mapfile readarray jobs pushd popd dirs command builtin exec hash alias unalias shopt times caller")
 
-// joined returns a command as text for people.
+// joined returns a command as text to show.
 func joined(argv []arg) string {
 	size := len(argv)
 	for _, w := range argv {

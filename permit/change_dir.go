@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// changeDirectory judges cd and pushd. If the directory does not exist, the shell stays
-// where it is; but the line may create it before. So both directories count.
+// changeDirectory judges cd and pushd. If the directory does not exist now, cd may fail,
+// or the line may create the directory first. So both directories are possible
+// afterwards.
 func changeDirectory(c *invoked) {
 	c.disturbTrap()
 	o := c.options(c.args, "L P e @ n")
@@ -43,8 +44,8 @@ func changeDirectory(c *invoked) {
 	c.dirs = directories(dirs)
 }
 
-// matchedDirectories returns the directories that a pattern matches, and the current one:
-// for d in */; do cd "$d". It returns nil if there are none, or too many.
+// matchedDirectories returns the current directories and those that a pattern matches, as
+// in for d in */; do cd "$d". It returns nil if the pattern matches none, or too many.
 func (c *invoked) matchedDirectories(to arg) []string {
 	if !to.known || !to.pattern || to.below || c.lost != "" || c.namesFiles() || c.moved != "" {
 		return nil
@@ -61,9 +62,9 @@ func (c *invoked) matchedDirectories(to arg) []string {
 	return directories(dirs)
 }
 
-// destinations returns the directories that a cd may lead to, as the shell names them.
-// The shell removes .. from the logical path; with -P, or if that directory does not
-// exist, it follows links first. Both count.
+// destinations returns the directories that a cd may lead to. The shell removes .. from
+// the path as written. With -P, or if the result does not exist, it follows links first.
+// Without -P, destinations returns both results.
 func (c *invoked) destinations(to arg, physical bool) []string {
 	var dirs []string
 	if spots := c.spots(to, reads); physical || strings.Contains(to.text, "..") {
@@ -90,8 +91,8 @@ func (c *invoked) destinations(to arg, physical bool) []string {
 	return dirs
 }
 
-// popDirectory judges popd. The analysis does not track the stack, so the directory is
-// unknown afterwards.
+// popDirectory judges popd. The analysis does not track the stack of directories, so the
+// current directory is unknown afterwards.
 func popDirectory(c *invoked) {
 	c.disturbTrap()
 	c.dirs = nil

@@ -11,46 +11,51 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// arg is a word of a command, as far as the line determines it.
+// arg is a word of a command, as far as the analysis can determine it.
 type arg struct {
-	// text is the value of the word if it is known, and otherwise its source.
+	// text is the value of the word if the value is known. Otherwise it is the source
+	// text.
 	text string
-	// known is set if the word is exactly text. It is not set if the word depends on
-	// something outside the line, such as a variable or the output of a command.
+	// known is set if the value is exactly text. It is not set if the word depends on
+	// something outside the line, such as an environment variable or the output of a
+	// program.
 	known bool
-	// pattern is set if the shell replaces the word with file names. text is the pattern
-	// then.
+	// pattern is set if the shell replaces the word with file names. Then text is the
+	// pattern.
 	pattern bool
-	// pipe is set for a process substitution. Its command is judged separately.
+	// pipe is set for a process substitution, such as <(ls). The command inside is judged
+	// separately.
 	pipe bool
-	// tree is set if the word means anything below the directory text, as the result of
-	// a search does.
+	// tree is set if the word can be any file below the directory text, such as a result
+	// of find.
 	tree bool
-	// below is set if the word means files below the directory of text that a search has
-	// found by name.
+	// below is set if the word is a file that a search has found by name. Then text is a
+	// directory and a name pattern, such as ./*.go, and the file may be in any directory
+	// below.
 	below bool
-	// follows is set if links below the directory are followed: by the command itself,
-	// or because a search passes the names of links to it.
+	// follows is set if the command may follow links below the directory. Either it does
+	// so itself, or a search passes the names of links to it.
 	follows bool
-	// counts is set if the value is unknown, but is a number or the hash of a commit. If
-	// it begins with a dash, it is an option with such a value.
+	// counts is set if the value is unknown, but certainly a number or the hash of a
+	// commit. If the word begins with a dash, it is an option with such a value.
 	counts bool
-	// firm is set if such a word exists even if the value is empty.
+	// firm is set, together with counts, if the shell passes the word even when its value
+	// is empty.
 	firm bool
-	// joined is set if file names are only a part of the word, so that it names other
-	// files.
+	// joined is set if a file name is only a part of the word, so that the word names
+	// another file.
 	joined bool
-	// single is set if an unknown word is certainly one word, not several or none.
+	// single is set if an unknown word is certainly one word, not several words or none.
 	single bool
-	// taken is not nil for a word that expands to file names. It becomes true when the
-	// word is judged as a path.
+	// taken is not nil for a word that expands to file names. It becomes true when a
+	// judge handles the word as a path.
 	taken *bool
 }
 
 // isText reports whether the value of a word is known and does not expand to file names.
 func (a arg) isText() bool { return a.known && !a.pattern && !a.pipe && !a.tree && !a.below }
 
-// use records that the word was judged.
+// use records that a judge has handled the word.
 func (a arg) use() {
 	if a.taken != nil {
 		*a.taken = true
@@ -60,35 +65,35 @@ func (a arg) use() {
 // literal returns a word with a known value.
 func literal(text string) arg { return arg{text: text, known: true} }
 
-// judge judges a command. It calls methods of invoked to record what the command does.
+// judge is a function that records what a command does. It calls methods of invoked.
 type judge func(c *invoked)
 
-// invoked is a command that is being judged. Judges call its methods. A command without
-// any such call is zone 0.
+// invoked is a command that is being judged. The command is zone 0 unless its judge calls
+// a method that raises the zone.
 type invoked struct {
 	*analysis
 
-	// name is the command's name without a directory, and args are its arguments.
+	// name is the name of the command without a directory. args are its arguments.
 	name string
 	args []arg
-	// stdin is the command's standard input if the line determines it: a here-document,
-	// a here-string, or the output of an echo before it. The zero value is unknown.
+	// stdin is the standard input of the command if it is known: a here-document, a
+	// here-string, or the output of an echo before a pipe. The zero value means unknown.
 	stdin arg
-	// piped says that stdin is connected to something, known or not.
+	// piped is set if a pipe or a redirection provides stdin, known or not.
 	piped bool
 
 	finding int // index of the command's own finding in analysis.found
 }
 
-// usesAll records that arguments which expand to file names do no harm.
+// usesAll records that file names among the arguments do no harm.
 func (c *invoked) usesAll() {
 	for _, a := range c.args {
 		a.use()
 	}
 }
 
-// zone raises the zone of the command. A command in ZoneBuild runs code that Belay has
-// not read.
+// zone raises the zone of the command. A command in ZoneBuild counts as running code that
+// Belay has not read.
 func (c *invoked) zone(z Zone, why string) {
 	f := &c.found[c.finding]
 	if z > f.Zone || f.Why == "" && z == f.Zone {
@@ -103,32 +108,32 @@ func (c *invoked) installs() {
 	c.found[c.finding].code = true
 }
 
-// publishes records that the command changes something elsewhere, and may run code of the
-// project before that, as package managers do.
+// publishes records that the command changes something outside this machine. It may run
+// code of the project first, as package managers do.
 func (c *invoked) publishes(why string) {
 	c.zone(ZoneExternal, why)
 	c.found[c.finding].code = true
 }
 
-// protect records that a protection applies to the command. It adds a second finding, so
-// that a rule which allows the command does not cover it.
+// protect records that a protection applies to the command. The protection gets a finding
+// of its own, so that a rule which allows the command does not cover the protection.
 func (c *invoked) protect(id, why string) {
 	f := &c.found[c.finding]
 	c.add(Finding{Kind: KindCommand, Subject: f.Subject, Zone: f.Zone, Why: why, Protection: id, opaque: f.opaque, code: f.code})
 }
 
-// never records that the command is ruinous.
+// never records that the command is zone 6.
 func (c *invoked) never(why string) { c.zone(ZoneNever, why) }
 
-// unknown records that nobody can say what the command does.
+// unknown records that the effects of the command are unknown.
 func (c *invoked) unknown(what string) {
 	c.zone(ZoneMachine, what)
 	c.found[c.finding].opaque = true
 }
 
-// read, write and remove record that the command reads, changes or removes a path. A
-// directory includes everything below it. An unknown path is zone 5. remove knows more
-// ruinous paths than write, and also counts the directory that contains the project.
+// read, write and remove record that the command reads, changes or removes a path. An
+// unknown path is zone 5. remove includes everything below a directory, so it can be zone
+// 6: see Floor.ruinous.
 func (c *invoked) read(a arg)   { c.path(a, reads) }
 func (c *invoked) remove(a arg) { c.path(a, removes) }
 
@@ -140,8 +145,8 @@ func (c *invoked) write(a arg) {
 	c.path(a, changes)
 }
 
-// path is analysis.path up to a limit, because each path needs calls to the kernel. A
-// command with more paths is unknown. Ruinous changes are detected among the rest, too.
+// path is like analysis.path, but stops when there are too many findings, because each
+// path needs system calls. After that, it only checks whether a change is zone 6.
 func (c *invoked) path(w arg, do effect) {
 	if len(c.found) <= mostFindings {
 		c.analysis.path(w, do)
@@ -163,12 +168,12 @@ func (c *invoked) path(w arg, do effect) {
 	}
 }
 
-// writeTree records that the command changes a path and anything below it, as chmod -R or
-// unpacking an archive does.
+// writeTree records that the command changes a path and everything below it, as chmod -R
+// does.
 func (c *invoked) writeTree(a arg) { c.path(a, rewrites) }
 
-// readTree records that the command reads a path and anything below it, as grep -r and
-// tar do. Commands that only list names do not count.
+// readTree records that the command reads a path and everything below it, as grep -r and
+// tar do. It is not for commands that only list names.
 func (c *invoked) readTree(a arg) {
 	a.tree = true
 	c.path(a, reads)
@@ -180,12 +185,12 @@ func (c *invoked) readTrees(args []arg) {
 	}
 }
 
-// looksAround records that the command reads the current directory, because it has no
-// path argument.
+// looksAround records that the command reads the current directory because it has no path
+// argument.
 func (c *invoked) looksAround() { c.read(literal(".")) }
 
-// overwrite records that the command creates or replaces unknown files in a directory,
-// but does not remove the directory.
+// overwrite records that the command creates or replaces unknown files in a directory. It
+// does not remove the directory.
 func (c *invoked) overwrite(a arg) {
 	a.tree = true
 	c.path(a, changes)
@@ -197,7 +202,6 @@ func (c *invoked) overwriteAll(args []arg) {
 	}
 }
 
-// readAll calls read for each word.
 func (c *invoked) readAll(args []arg) {
 	for _, a := range args {
 		c.read(a)
@@ -210,9 +214,9 @@ func (c *invoked) writeAll(args []arg) {
 	}
 }
 
-// touchAll is for commands that may do anything with their arguments: an argument that
-// leads to a protected path, or out of the project, counts as a change. Of an option, the
-// value after = counts.
+// touchAll is for commands that may do anything with their arguments. An argument that
+// leads to a protected path, or out of the project, counts as a change. For an option,
+// only the value after = is judged.
 func (c *invoked) touchAll(args []arg) {
 	for i, a := range args {
 		if i > mostFindings {
@@ -233,16 +237,16 @@ func (c *invoked) touchAll(args []arg) {
 }
 
 // fetch records that the command reads from an address: a URL, or a host with or without
-// user, port and path. send records that it also changes something there.
+// user, port and path. send records that the command also changes something there.
 func (c *invoked) fetch(a arg) { c.address(a, ZoneNetwork) }
 func (c *invoked) send(a arg)  { c.address(a, ZoneExternal) }
 
 // exec records that the command runs another program, as the wrappers env and nice do.
-// Without arguments it runs nothing. The program does not see functions of the line, and
-// does not change the state of the shell.
+// That program does not see functions of the line, and cannot change the state of the
+// shell. If argv is empty, exec does nothing.
 func (c *invoked) exec(argv []arg) { c.feed(argv, c.stdin, c.piped) }
 
-// feed is exec for a program with another standard input.
+// feed is like exec, but the program gets another standard input.
 func (c *invoked) feed(argv []arg, stdin arg, piped bool) {
 	if len(argv) == 0 {
 		return
@@ -253,8 +257,8 @@ func (c *invoked) feed(argv []arg, stdin arg, piped bool) {
 	})
 }
 
-// here records that the command runs another one in the shell itself and ignores
-// functions, as command and builtin do.
+// here judges a command that the shell itself runs without looking for functions, as
+// command and builtin do.
 func (c *invoked) here(argv []arg) {
 	funcs := c.funcs
 	c.funcs = nil
@@ -271,9 +275,9 @@ func (c *invoked) here(argv []arg) {
 // script records that the shell itself runs a text, as eval does.
 func (c *invoked) script(a arg) { c.text(a) }
 
-// child records that another shell runs a text. That shell knows variables and functions
-// only if they were exported, which the analysis does not track. So variables are
-// unknown, and functions are judged both ways.
+// child records that another shell runs a text. That shell gets only exported variables
+// and functions, and the analysis does not track which are exported. So variables are
+// unknown. The text is judged twice: with the functions and without them.
 func (c *invoked) child(a arg) { c.childWith(a, nil, true) }
 
 // childWith is child for a text with parameters ($1 and so on). The shell is sh if plain
@@ -306,7 +310,7 @@ func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	}
 }
 
-// code records that the command runs a file, or code that it builds from it.
+// code records that the command runs a file, or code that it builds from the file.
 func (c *invoked) code(file arg) {
 	c.read(file)
 	c.zone(ZoneBuild, "runs code of the project")
@@ -321,8 +325,7 @@ func (c *invoked) code(file arg) {
 	}
 }
 
-// in calls a function as if the command were in another directory, which an option such
-// as -C names.
+// in calls do as if the command ran in another directory, such as the value of -C.
 func (c *invoked) in(dir arg, do func()) {
 	before := c.dirs
 	c.read(dir)
@@ -339,7 +342,7 @@ func (c *invoked) in(dir arg, do func()) {
 	c.dirs = before
 }
 
-// isDirectory reports whether a word names an existing directory, or is written like one.
+// isDirectory reports whether a word names an existing directory, or has the form of one.
 func (c *invoked) isDirectory(a arg) bool {
 	if !a.known || a.pattern || a.pipe || a.tree {
 		return false
@@ -353,7 +356,7 @@ func (c *invoked) isDirectory(a arg) bool {
 	})
 }
 
-// exists reports whether a path exists. It returns true if that is unknown.
+// exists reports whether a path exists. If this is unknown, it returns true.
 func (c *invoked) exists(a arg) bool {
 	if !a.known || c.dirs == nil {
 		return true
@@ -370,7 +373,7 @@ func (c *invoked) holdsSteering(a arg) bool {
 }
 
 // leads records that the command makes a link to a path. The analysis does not see later
-// writes through the link, so a link to a protected file counts as a change.
+// writes through the link. So a link to a protected file counts as a change.
 func (c *invoked) leads(a arg) {
 	if a.known && !a.pipe {
 		for _, s := range c.spots(a, changes) {
@@ -386,8 +389,8 @@ func (c *invoked) leads(a arg) {
 	c.read(a)
 }
 
-// known marks the command as unknown if one of the words is unknown. Judges whose result
-// depends on the words call it first.
+// known marks the command as unknown if one of the words is unknown. A judge whose result
+// depends on the words calls it first.
 func (c *invoked) known(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.pipe {
@@ -397,11 +400,11 @@ func (c *invoked) known(args []arg) {
 	}
 }
 
-// options parses arguments as getopt_long does, and records what the options alone do.
-// list has the options, separated by blanks: "r recursive o= output=" means -r,
-// --recursive, -o VALUE, --output VALUE and --output=VALUE. A name of one letter is a
-// short option (-rf, -oVALUE); a longer name is a long option, which may be abbreviated.
-// After the = of a name may follow
+// options parses arguments as getopt_long does, and records what the options do. list has
+// the options, separated by blanks: "r recursive o= output=" means -r, --recursive, -o
+// VALUE, --output VALUE and --output=VALUE. A name of one letter is a short option (-rf,
+// -oVALUE). A longer name is a long option, which may be abbreviated. After the = of a
+// name may follow:
 //
 //	?   the value is optional, and must be joined to the option
 //	<   the value is a file that the command reads
@@ -409,22 +412,24 @@ func (c *invoked) known(args []arg) {
 //	$   the value is a command that the command runs
 //	.   no options follow
 //
-// After name! nobody can say what the command does; with name% it runs code from the
-// line. At the start of the list, * accepts all other options, without values; + ends the
-// options at the first argument that is not an option, as wrappers do; - reads -name as a
-// long option, as Go programs do.
+// name! is an option with unknown effects. name% is an option that runs code from the
+// line. These characters may begin the list:
 //
-// The command is unknown if a word is unknown or an option is not in the list. If a
-// pattern could expand to a dangerous option, the command is zone 2. With *, a joined
+//	'*'   accept all other options, without values
+//	'+'   options end at the first other argument, as in wrappers
+//	'-'   -name is a long option, as in Go programs
+//
+// The command is unknown if a word is unknown or an option is not in the list. The
+// command is zone 2 if a pattern could expand to a dangerous option. With *, a joined
 // value that leads out of the project counts as a path that the command may change.
 func (c *invoked) options(args []arg, list string) *options {
 	o := parseOptions(args, list)
 	mine := args
-	if strings.HasPrefix(list, "+") { // the words after the first belong to another command
+	if strings.HasPrefix(list, "+") { // the words after the first one belong to another command
 		mine = args[:len(args)-max(len(o.rest)-1, 0)]
 	}
 	c.knownOrCounts(mine)
-	if c.name != "git" && c.name != "make" { // git accepts a number or a hash as a commit
+	if c.name != "git" && c.name != "make" { // git accepts a number or a hash as a commit, and make a number after -j
 		c.known(o.rest[:len(o.rest)-(len(args)-len(mine))])
 	}
 	if o.strange != "" {
@@ -466,14 +471,13 @@ func (c *invoked) mayBeOption(pattern string) bool {
 	})
 }
 
-// emit is write for a word where a dash means the standard output.
+// emit is like write, but a dash means the standard output.
 func (c *invoked) emit(a arg) {
 	if a.text != "-" || !a.known {
 		c.write(a)
 	}
 }
 
-// dashed returns an option with its dashes.
 func dashed(name string) string {
 	if len(name) > 1 {
 		return "--" + name
@@ -481,10 +485,9 @@ func dashed(name string) string {
 	return "-" + name
 }
 
-// isNumber reports whether a word is digits, as in `head -20`.
+// isNumber reports whether a text consists of digits, as in `head -20`.
 func isNumber(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// base returns the last element of a command's path.
 func base(name string) string { return path.Base(name) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// archiveCommands pack and unpack; tar has a file of its own.
+// archiveCommands are programs that pack and unpack files. For tar, see tarCommand.
 func archiveCommands(t table) {
 	t.add("gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz unpigz pbzip2 brotli lzip", compressCommand)
 	t.add("zip", zipCommand)
@@ -21,7 +21,8 @@ func archiveCommands(t table) {
 func compressCommand(c *invoked) {
 	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
-	// -l lists only with some of them. If there is more than one operation, the last counts.
+	// -l means "list" only for some programs. If there are several operations, the last
+	// one counts.
 	shows := o.has("t", "test", "list") || o.has("l") && oneOf(c.name, "gzip gunzip xz unxz lzma unlzma zstd unzstd pigz unpigz lzip")
 	if o.has("c", "stdout", "to-stdout") || shows && !o.may("d", "decompress", "uncompress", "z", "compress") {
 		c.readAll(o.rest)
@@ -69,7 +70,7 @@ func zipCommand(c *invoked) {
 	if !o.has("O", "output-file", "out") {
 		c.emit(o.rest[0])
 	}
-	names := false // patterns of file names, after -x or -i
+	names := false // whether the command has patterns of file names, after -x or -i
 	for _, a := range c.args {
 		names = names || oneOf(a.text, "-x -i --exclude --include")
 	}
@@ -105,7 +106,7 @@ func unzipCommand(c *invoked) {
 	c.unpacks(dir)
 }
 
-// sevenCommand judges 7z: a command, an archive, files.
+// sevenCommand judges 7z. Its words are a verb, an archive and files.
 func sevenCommand(c *invoked) {
 	c.known(c.args)
 	var words []arg
@@ -164,7 +165,7 @@ func cpioCommand(c *invoked) {
 	}
 }
 
-// arCommand judges ar: letters, an archive, members.
+// arCommand judges ar. Its words are letters, an archive and members.
 func arCommand(c *invoked) {
 	c.known(c.args)
 	c.optionFiles()

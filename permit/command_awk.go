@@ -22,7 +22,7 @@ func awkCommand(c *invoked) {
 	if !o.has("f", "file", "e", "source", "E", "exec") && len(files) > 0 {
 		programs, files = files[:1:1], files[1:]
 	}
-	for _, w := range o.values("W") { // another way to write the long options of GNU
+	for _, w := range o.values("W") { // -W is another way to write long options
 		if w.text != "version" && w.text != "posix" && w.text != "lint" {
 			c.unknown("it is not known what -W " + shown(w.text) + " does")
 		}
@@ -61,7 +61,7 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// awkProgram records what a program does besides printing.
+// awkProgram records what an awk program does besides printing.
 func (c *invoked) awkProgram(p arg) {
 	if !p.known {
 		c.unknown("cannot determine what the program does")
@@ -83,19 +83,19 @@ func (c *invoked) awkProgram(p arg) {
 	}
 }
 
-// awkReader scans an awk program token by token. It need not understand the program, but
+// awkReader scans an awk program token by token. It need not understand the program. But
 // it must not mistake code for a string or a regular expression.
 type awkReader struct {
 	text   string
 	at     int
-	last   string // the token before; "x" means an operand
-	prints bool   // inside a print, where > writes
-	depth  int    // of parentheses
+	last   string // the previous token; "x" means an operand
+	prints bool   // inside a print statement, where > writes to a file
+	depth  int    // number of open parentheses
 	unsure bool   // it is unknown whether a slash means division
 	reads  []string
 	writes []string
 	runs   []string
-	why    string // it is dangerous
+	why    string // why the program is dangerous, or empty
 }
 
 func (r *awkReader) program() {
@@ -184,7 +184,7 @@ func (r *awkReader) slash() {
 		case ']':
 			bracket = false
 		case '/':
-			if bracket { // some versions of awk end it here
+			if bracket { // some versions of awk end the regular expression here
 				r.unsure = true
 			}
 			r.at++
@@ -220,9 +220,9 @@ func (r *awkReader) word() {
 	}
 }
 
-// getline scans a getline. Without a file it reads the next record, which is harmless;
-// getline target < "file" reads a file. The scanner must understand all that follows,
-// because a file may be part of it.
+// getline scans a getline. Without a file, getline reads the next record, which is
+// harmless. getline target < "file" reads a file. If the scanner does not understand the
+// text after getline, that text may name a file.
 func (r *awkReader) getline() {
 	r.last = "x"
 	inner := awkReader{text: r.text, at: r.at}
@@ -248,7 +248,7 @@ func (r *awkReader) getline() {
 }
 
 // target scans the target of a getline: nothing, a variable, an array element or a field.
-// It reports whether it understands the target.
+// It returns false if it does not understand the target.
 func (r *awkReader) target() bool {
 	r.blanks()
 	field := r.at < len(r.text) && r.text[r.at] == '$'
@@ -272,8 +272,8 @@ func (r *awkReader) target() bool {
 	return true
 }
 
-// bracketed scans the text between a pair of brackets. It returns false if there is none,
-// or if something inside could hide the end.
+// bracketed scans the text between a pair of brackets. It returns false if there are no
+// brackets, or if something inside could hide the closing bracket.
 func (r *awkReader) bracketed(open, end byte) bool {
 	depth := 0
 	for ; r.at < len(r.text); r.at++ {
@@ -303,7 +303,7 @@ func (r *awkReader) blanks() {
 	}
 }
 
-// command records the command in system("text").
+// command records the command in system("text"), or after a pipe.
 func (r *awkReader) command(at int) {
 	inner := awkReader{text: r.text, at: at}
 	for inner.at < len(inner.text) && strings.IndexByte(" \t(", inner.text[inner.at]) >= 0 {
@@ -338,7 +338,7 @@ func (r *awkReader) operator(c byte) {
 		return
 	case c == '@':
 		r.fail("the program loads or calls others")
-	case c == '\n' && oneOf(r.last, ", && || ? :"): // the statement goes on
+	case c == '\n' && oneOf(r.last, ", && || ? :"): // the statement continues on the next line
 	case c == ';' || c == '}' || c == '\n' || c == '{':
 		r.prints = false
 	case c == '(':
@@ -368,7 +368,7 @@ func (r *awkReader) redirect() {
 	r.fail("the program writes to files that it names itself")
 }
 
-// ends reports whether the string ends here, without a concatenation.
+// ends reports whether the string before is the whole file name, without a concatenation.
 func (r *awkReader) ends() bool { return r.endsWith(";}\n#") }
 
 // endsWith reports whether the program ends here, or one of the characters follows.

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// batchCommands run a command once for each of many inputs.
+// batchCommands run a command once for each input.
 func batchCommands(t table) {
 	t.add("xargs gxargs", xargsCommand)
 	t.add("parallel", parallelCommand)
 }
 
-// xargsCommand judges xargs. If the line determines the input, the words are added to the
+// xargsCommand judges xargs. If the input is known, its words become arguments of the
 // command. If the input is file names that a search in the project has found, the command
-// runs on files of the project. Otherwise the words are unknown.
+// runs on files of the project. Otherwise the added words are unknown.
 func xargsCommand(c *invoked) {
 	o := c.options(c.args, "+0 null a=< arg-file=< d= delimiter= E= e=? eof=? I= i=? replace=? J= L= l=? max-lines=? n= max-args= P= max-procs= process-slot-var= p interactive o open-tty "+
 		"r no-run-if-empty R= s= S= max-chars= show-limits t verbose x exit help version")
@@ -39,7 +39,7 @@ func xargsCommand(c *invoked) {
 		for i, a := range words {
 			if a.known && a.text == mark {
 				words[i] = whatXargsReads
-			} else if strings.Contains(a.text, mark) { // its known words are judged, too
+			} else if strings.Contains(a.text, mark) { // the known words of the command are judged below
 				c.unknown("what xargs reads becomes part of a command")
 			}
 		}
@@ -49,12 +49,12 @@ func xargsCommand(c *invoked) {
 	}
 }
 
-// whatXargsReads is an unknown word.
+// whatXargsReads stands for the unknown input of xargs.
 var whatXargsReads = arg{text: "(what xargs reads)"}
 
 // onNames judges the command of xargs with files that a search in the project has found.
-// It reports whether the command certainly runs on nothing else: xargs splits a name with
-// a blank or a quote unless names end with zero bytes.
+// It returns false if the command could run on other files: xargs splits a name at a
+// blank or a quote unless names end with zero bytes.
 func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 	zeros := o.has("0", "null")
 	if d, ok := o.value("d", "delimiter"); ok && (!d.known || d.text != `\n` && d.text != "\n") || zeros != c.names.zeros {
@@ -78,7 +78,7 @@ func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 }
 
 // searched returns the directory that contains all files whose names come from a pipe:
-// the directory of the search, or the current one.
+// the directory of the search, or the current directory.
 func (c *invoked) searched() arg {
 	if c.stdin.tree {
 		return literal(c.stdin.text)
@@ -86,8 +86,9 @@ func (c *invoked) searched() arg {
 	return literal(".")
 }
 
-// readsNames reports whether the command's input is file names, one per line, that a
-// search in the project has found.
+// readsNames reports whether the command's input is file names that a search in the
+// project has found. zeros says whether the command expects zero bytes instead of
+// newlines after the names.
 func (c *invoked) readsNames(zeros bool) bool {
 	if !c.names.found || zeros != c.names.zeros {
 		return false
@@ -100,7 +101,7 @@ func (c *invoked) readsNames(zeros bool) bool {
 }
 
 // readLines records that the command reads the files whose names are on its standard
-// input, one per line.
+// input, one name per line.
 func (c *invoked) readLines() {
 	switch {
 	case c.stdin.isText():
@@ -114,7 +115,7 @@ func (c *invoked) readLines() {
 	}
 }
 
-// eachWord judges the command of xargs with the words of a text.
+// eachWord judges the command of xargs with the words of a known standard input.
 func (c *invoked) eachWord(command []arg, mark string) {
 	if mark != "" {
 		var lines []arg
@@ -135,7 +136,7 @@ func (c *invoked) eachWord(command []arg, mark string) {
 	c.feed(words, arg{}, false)
 }
 
-// replaced returns words in which another word replaces a mark.
+// replaced returns the words with each mark, such as {}, replaced by another word.
 func replaced(words []arg, mark string, by arg) []arg {
 	all := make([]arg, len(words))
 	for i, a := range words {
@@ -169,7 +170,7 @@ func parallelCommand(c *invoked) {
 		return
 	}
 	marked := strings.Contains(spaced(command).text, "{}")
-	for _, in := range inputs[:min(len(inputs), 4)] { // only to find ruinous commands: the result is unknown anyway
+	for _, in := range inputs[:min(len(inputs), 4)] { // only to find commands in zone 6: the result is unknown anyway
 		filled := replaced(command, "{}", in)
 		if !marked {
 			filled = append(filled, in)

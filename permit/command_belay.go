@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// belayCommands has Belay's own command.
+// belayCommands judges Belay's own command.
 func belayCommands(t table) {
 	t.add("belay", func(c *invoked) { c.belay(c.args) })
 }
 
-// belay judges a call of Belay. An agent may look at what Belay knows. It must not
-// approve, trust or change settings, and any call that is not known to be harmless might
-// do so. Only the position of a word decides: the word help may also be the value of an
-// option.
+// belay judges a call of Belay. An agent may read Belay's state. It must not approve,
+// trust or change settings. So a protection applies to calls that are not known to be
+// harmless. The position of a word matters: help may also be the value of an option.
 func (c *invoked) belay(args []arg) {
 	if slices.ContainsFunc(args, func(a arg) bool { return !a.known || a.pattern || a.pipe }) {
 		c.unknown("cannot determine the arguments of belay")
@@ -46,7 +45,7 @@ func (c *invoked) belay(args []arg) {
 	}
 }
 
-// belayOptions removes the known options in front of the verb.
+// belayOptions removes the known options before the verb.
 func (c *invoked) belayOptions(args []arg) []arg {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0].text, "=")
@@ -66,7 +65,7 @@ func (c *invoked) belayOptions(args []arg) []arg {
 	return args
 }
 
-// isBelay reports whether a word names the source of Belay's own command.
+// isBelay reports whether a word names the Go source of Belay's own command.
 func (c *invoked) isBelay(a arg) bool {
 	if !a.known {
 		return false

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// compileCommands are compilers and related tools.
 func compileCommands(t table) {
 	compile := builder("compiles the project", "*- o=> wrapper=$ B=! I= L= l= D= U= include=< isystem= iquote= idirafter= x= MF=> MT= MQ= Xlinker= Xpreprocessor= Xassembler= Xclang= T=< target= arch= "+
 		"framework= isysroot= sysroot= soname= h= u= z= m= e= R= rpath= Map=> dumpbase= dumpdir=> aux-info=>")
@@ -50,7 +49,7 @@ func compileCommands(t table) {
 	}))
 	t.add("protoc buf flatc thrift capnp", func(c *invoked) {
 		builder("generates code", "* plugin=! o=> out=>")(c)
-		c.touchAll(c.args) // --x_out=DIR
+		c.touchAll(c.args) // for --x_out=DIR
 	})
 	t.add("hugo", func(c *invoked) {
 		c.known(c.args)
@@ -68,8 +67,8 @@ func compileCommands(t table) {
 	t.add("shellcheck shfmt yamllint hadolint codespell typos vale jsonlint taplo", lintCommand)
 }
 
-// builder judges commands that build or run the project, and read the files that they are
-// given.
+// builder judges commands that build or run the project and use the files in their
+// arguments.
 func builder(why, list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -81,8 +80,8 @@ func builder(why, list string) judge {
 	}
 }
 
-// worksOn records the files that a build or a check uses: it may change files of the
-// project, and reads others.
+// worksOn records the files in the arguments of a build or a check. The command may change
+// them. A path that may lead out of the project counts as code that the command runs.
 func (c *invoked) worksOn(files []arg) {
 	for _, a := range files {
 		if isOutward(a) {
@@ -93,8 +92,7 @@ func (c *invoked) worksOn(files []arg) {
 	}
 }
 
-// isSystemFile reports whether a path certainly leads to a file that belongs to the
-// operating system.
+// isSystemFile reports whether a path certainly leads to a file of the operating system.
 func (c *invoked) isSystemFile(a arg) bool {
 	if !a.isText() {
 		return false
@@ -103,9 +101,9 @@ func (c *invoked) isSystemFile(a arg) bool {
 	return len(spots) > 0 && !slices.ContainsFunc(spots, func(s spot) bool { return s.err != nil || !isHarmlessSystem(s.path) })
 }
 
-// byVerb judges commands whose first word is a verb. list has the options in front of it.
-// A key of known has one or more verbs, separated by blanks. other judges all other
-// verbs, and gets all arguments.
+// byVerb judges commands whose first word is a verb. list has the options that may come
+// before the verb. A key of known has one or more verbs, separated by blanks. other
+// judges all other verbs, and gets all arguments.
 func byVerb(list string, other judge, known map[string]judge) judge {
 	all := map[string]judge{}
 	for names, j := range known {
@@ -146,7 +144,7 @@ func lintCommand(c *invoked) {
 	}
 }
 
-// makeCommands run recipes of the project.
+// makeCommands are programs that run recipes of the project.
 func makeCommands(t table) {
 	t.add("make gmake bmake remake", makeCommand)
 	t.add("cmake", cmakeCommand)
@@ -157,7 +155,7 @@ func makeCommands(t table) {
 	t.add("husky lefthook overcommit", hookCommand)
 }
 
-// recipes judges commands that run recipes of the project.
+// recipes judges commands that run recipes of the project. list has their options.
 func recipes(list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -171,7 +169,7 @@ func recipes(list string) judge {
 	}
 }
 
-// makeCommand judges make. Variables on the command line reach the recipes.
+// makeCommand judges make. Recipes can use the variables on its command line.
 func makeCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -212,7 +210,7 @@ func makeCommand(c *invoked) {
 	}
 }
 
-// makeVariable judges a variable that recipes use.
+// makeVariable judges a variable on the command line of make.
 func (c *invoked) makeVariable(name, value string) {
 	switch {
 	case oneOf(name, "SHELL .SHELLFLAGS MAKEFLAGS MAKE MAKEFILES MFLAGS"):
@@ -234,7 +232,7 @@ func cmakeCommand(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	if word(c.args, 0) == "-E" { // tools for recipes
+	if word(c.args, 0) == "-E" { // -E runs small file tools
 		switch words := c.args[min(2, len(c.args)):]; word(c.args, 1) {
 		case "echo", "echo_append", "environment", "capabilities", "true", "false", "sleep", "cat", "md5sum", "sha256sum":
 			c.readAll(words)
@@ -263,7 +261,7 @@ func cmakeCommand(c *invoked) {
 	c.readAll(o.rest)
 }
 
-// hookCommand judges programs that run checks, and install themselves as git hooks.
+// hookCommand judges programs that run checks and can install themselves as git hooks.
 func hookCommand(c *invoked) {
 	c.options(c.args, "* c=< config=<")
 	c.zone(ZoneBuild, "runs the checks of the project")
@@ -277,7 +275,7 @@ func hookCommand(c *invoked) {
 	}
 }
 
-// railsCommand judges rails, which runs code of the project with every command.
+// railsCommand judges rails. Every rails command runs code of the project.
 func railsCommand(c *invoked) {
 	if asksOnly(c) {
 		return

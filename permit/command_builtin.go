@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// builtinCommands are builtins of the shell that set variables or change its state.
+// builtinCommands are builtins that set variables or change the state of the shell.
 func builtinCommands(t table) {
 	t.add("cd pushd", changeDirectory)
 	t.add("popd", popDirectory)
@@ -39,7 +39,7 @@ func builtinCommands(t table) {
 		c.forget(arg{})
 	})
 	t.add("wait", func(c *invoked) {
-		for _, a := range c.args { // process numbers
+		for _, a := range c.args { // an argument may be a process number
 			if a.counts {
 				return
 			}
@@ -92,7 +92,7 @@ func jobsCommand(c *invoked) {
 	}
 }
 
-// setCommand judges set. The words after its options become $1 and so on.
+// setCommand judges set. The words after its options become $1, $2 and so on.
 func setCommand(c *invoked) {
 	defer c.usesAll()
 	for i := 0; i < len(c.args); i++ {
@@ -116,8 +116,8 @@ func setCommand(c *invoked) {
 	}
 }
 
-// readName records that the variable of a read holds the name of a file that a search in
-// the project has found: git ls-files | while read -r f.
+// readName records that the variable of a read holds a file name that a search in the
+// project has found, as in git ls-files | while read -r f.
 func (c *invoked) readName(o *options) {
 	if !c.piped || len(o.rest) != 1 || !o.rest[0].isText() || !isName(o.rest[0].text) || !o.has("r") || len(o.given) != 1 || c.names.hidden || !c.readsNames(false) {
 		return
@@ -132,7 +132,7 @@ func (c *invoked) readName(o *options) {
 	c.set(o.rest[0].text, arg{text: "./" + pattern, known: true, pattern: true, below: true, follows: true})
 }
 
-// These options of the shell do not change how it reads a line.
+// These shell options do not change how the shell reads a line.
 const (
 	plainSetLetters = "euxvCETmbhn"
 	plainSetNames   = "errexit nounset xtrace verbose noclobber errtrace functrace monitor notify hashall noexec pipefail vi emacs ignoreeof nolog interactive-comments"
@@ -140,8 +140,8 @@ const (
 		"globasciiranges assoc_expand_once patsub_replacement gnu_errfmt mailwarn no_empty_cmd_completion progcomp promptvars hostcomplete"
 )
 
-// shellOption judges switching an option of set on or off: -e, +x, -o pipefail. Many
-// options change how the shell reads words, names and commands.
+// shellOption judges an option of set, such as -e, +x or -o pipefail. Many options change
+// how the shell reads words, names and commands.
 func (c *invoked) shellOption(a arg) {
 	name, long := strings.CutPrefix(strings.TrimLeft(a.text, "-+"), "o ")
 	switch {
@@ -152,13 +152,13 @@ func (c *invoked) shellOption(a arg) {
 		c.exported = everything
 		return
 	case oneOf(a.text, "-B +a +f +k +H +P +t -p") || strings.HasPrefix(a.text, "+o ") && oneOf(name, "allexport noglob keyword histexpand history physical onecmd posix"):
-		return // this is the default
+		return // this is already the default
 	}
 	c.unknown("the shell reads the line differently with the option " + shown(a.text))
 	c.lose("an option of the shell was changed")
 }
 
-// shoptCommand judges shopt. An option that is not in the list of harmless ones may
+// shoptCommand judges shopt. An option that is not in plainShopts or plainSetNames may
 // change how the shell reads the line.
 func shoptCommand(c *invoked) {
 	defer c.usesAll()
@@ -195,8 +195,8 @@ func unsetCommand(c *invoked) {
 	}
 }
 
-// declareCommand judges export and similar commands if another command runs them, and in
-// sh.
+// declareCommand judges export and similar commands in sh, or if another command runs
+// them. In bash, analysis.declare judges them.
 func declareCommand(c *invoked) {
 	d := declaration{analysis: c.analysis, variant: c.name}
 	for _, a := range c.args {
@@ -207,7 +207,7 @@ func declareCommand(c *invoked) {
 	c.usesAll()
 }
 
-// setting records that a command runs with a variable, as env does.
+// setting records that a program runs with an environment variable, as env does.
 func (c *invoked) setting(name string, value arg) {
 	c.steered(name, value)
 	h := hazardOf(name, value)
@@ -225,17 +225,18 @@ func (c *invoked) setting(name string, value arg) {
 	}
 }
 
-// commandCommand judges command, which ignores functions, or shows what a name means.
+// commandCommand judges command. It runs a command without looking for functions, or
+// shows what a name means (-v, -V).
 func commandCommand(c *invoked) {
 	if o := c.options(c.args, "+p v V"); !o.has("v", "V") {
 		c.instead(o.rest)
 	}
 }
 
-// instead judges a command that runs in the shell itself and ignores functions.
+// instead judges a command that the shell runs without looking for functions.
 func (c *invoked) instead(argv []arg) {
 	if len(c.funcs) > 0 {
-		c.funcs = cloned(c.funcs) // more arguments may follow
+		c.funcs = cloned(c.funcs) // c.here may change the map
 	}
 	c.here(argv)
 }

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// cloudCommands are the command lines of clouds and of provisioning tools.
+// cloudCommands are the command-line tools of clouds and of provisioning.
 func cloudCommands(t table) {
 	t.add("aws", awsCommand)
 	t.add("gsutil s3cmd mc", bucketCommand)
@@ -74,7 +74,7 @@ func cloudCommands(t table) {
 	})
 }
 
-// awsCommand judges aws: a service, an operation and its options.
+// awsCommand judges aws. Its words are a service, an operation and options.
 func awsCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -83,7 +83,7 @@ func awsCommand(c *invoked) {
 	for _, u := range o.values("endpoint-url") {
 		c.fetch(u)
 	}
-	for _, a := range c.args { // values with this prefix are files
+	for _, a := range c.args { // a value with one of these prefixes is a file
 		for _, scheme := range []string{"file://", "fileb://"} {
 			if _, file, ok := strings.Cut(a.text, scheme); ok {
 				c.read(arg{text: file, known: a.known})
@@ -105,7 +105,8 @@ func awsCommand(c *invoked) {
 	}
 }
 
-// buckets judges commands on object stores: a verb and places.
+// buckets judges commands on object stores. The words are a verb, then paths or URLs of
+// objects.
 func (c *invoked) buckets(words []arg) {
 	places := words[min(1, len(words)):]
 	isStore := func(a arg) bool { return strings.Contains(a.text, "://") }

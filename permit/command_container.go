@@ -2,8 +2,8 @@ package permit
 
 import "strings"
 
-// containerCommands manage containers on this machine. Access to their daemon gives full
-// access to the machine.
+// containerCommands manage containers on this machine. Whoever can use the container
+// daemon has full access to the machine.
 func containerCommands(t table) {
 	t.add("docker podman nerdctl", dockerCommand)
 	t.add("docker-compose podman-compose", func(c *invoked) {
@@ -54,7 +54,6 @@ func dockerCommand(c *invoked) {
 	}
 }
 
-// dockerObject judges docker volume rm and similar commands.
 func (c *invoked) dockerObject(object string, words []arg) {
 	o := parseOptions(words, "*")
 	switch verb := word(o.rest, 0); {
@@ -73,7 +72,6 @@ func (c *invoked) dockerObject(object string, words []arg) {
 	}
 }
 
-// compose judges docker compose.
 func (c *invoked) compose(words []arg) {
 	o := c.options(words, "+f=< file=< p= project-name= profile= env-file=< project-directory= parallel= ansi= progress= compatibility dry-run all-resources v version verbose")
 	rest := parseOptions(o.from(1), "*")
@@ -95,7 +93,6 @@ func (c *invoked) compose(words []arg) {
 	}
 }
 
-// clusterCommands manage clusters.
 func clusterCommands(t table) {
 	t.add("kubectl oc k3s", kubectlCommand)
 	t.add("helm helmfile", helmCommand)

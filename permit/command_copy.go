@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// copyCommands copy, move and link files.
 func copyCommands(t table) {
 	t.add("cp gcp", copyCommand)
 	t.add("mv gmv", moveCommand)
@@ -19,7 +18,7 @@ func copyCommands(t table) {
 	t.add("rsync", rsyncCommand)
 }
 
-// targets returns the paths that a copy to a directory, or to a name, creates.
+// targets returns the paths that a copy creates: files in a directory, or one new name.
 func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	dir, ok := o.value("t", "target-directory")
 	switch {
@@ -46,7 +45,8 @@ func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	return to
 }
 
-// inside returns the paths that a file, or the files of a pattern, get in a directory.
+// inside returns the paths of the copies if a file, or the files that match a pattern,
+// are copied into a directory.
 func (c *invoked) inside(dir, a arg) []arg {
 	if !a.known || a.pipe {
 		return []arg{dir}
@@ -62,7 +62,7 @@ func (c *invoked) inside(dir, a arg) []arg {
 	return all
 }
 
-// sources returns the words that are copied.
+// sources returns the arguments that are copied, without the target.
 func sources(o *options) []arg {
 	if o.has("t", "target-directory") || len(o.rest) == 0 {
 		return o.rest
@@ -74,7 +74,7 @@ func copyCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= reflink=? sparse= backup=? preserve=? no-preserve= context=? update=?")
 	c.zone(ZoneWorkspace, "")
 	deep := o.may("r", "R", "a", "recursive", "archive")
-	follows := o.may("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // on other systems cp -r is cp -RL
+	follows := o.may("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // on other systems cp -r means cp -RL
 	for _, a := range sources(o) {
 		if deep {
 			a.follows = a.follows || follows
@@ -106,8 +106,9 @@ func copyCommand(c *invoked) {
 	}
 }
 
-// merges records that the contents of a directory are copied into another one, where they
-// could replace files that control Belay or git.
+// merges records that the command copies the contents of a directory into another
+// directory. The copies could replace files that control Belay or git. all says that
+// every source is copied by its contents. Otherwise only a source such as dir/. is.
 func (c *invoked) merges(from, to arg, all bool) {
 	if !from.known || from.pipe || !all && !strings.HasSuffix(from.text, "/.") && from.text != "." && path.Base(from.text) != ".." {
 		return
@@ -119,12 +120,12 @@ func (c *invoked) merges(from, to arg, all bool) {
 	}
 }
 
-// copiedNames are files at the top of a directory that control Belay, git or another
+// copiedNames are names at the top of a directory that control Belay, git or another
 // program.
 var copiedNames = slices.Concat([]string{".belay", ".claude", "belay.yaml", "belay.yml", ".git"}, slices.Sorted(maps.Keys(laterFiles)), laterSorted)
 
-// wroteInto reports whether an earlier command of the line wrote a file with one of the
-// names into a directory.
+// wroteInto reports whether an earlier command of the line wrote a file with this name
+// into a directory.
 func (c *invoked) wroteInto(dir arg, name string) bool {
 	return slices.ContainsFunc(c.spots(under(dir, literal(name)), reads), func(s spot) bool {
 		return slices.ContainsFunc(c.found, func(f Finding) bool {
@@ -146,13 +147,13 @@ func moveCommand(c *invoked) {
 	c.bringsCopies(sources(o))
 }
 
-// linkCommand judges ln. The analysis does not see what is later read or changed through
-// the link.
+// linkCommand judges ln. The analysis does not see later reads and writes through the
+// link.
 func linkCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= backup=?")
 	c.zone(ZoneWorkspace, "")
 	from, to := sources(o), c.targets(o.rest, o)
-	if len(o.rest) == 1 && !o.has("t", "target-directory") { // a link of that name, here
+	if len(o.rest) == 1 && !o.has("t", "target-directory") { // ln FILE makes a link with the same name in the current directory
 		from, to = o.rest, c.inside(literal("."), o.rest[0])
 	}
 	holder := literal(".") // the directory of the links
@@ -164,7 +165,7 @@ func linkCommand(c *invoked) {
 	c.writeAll(to)
 	c.becomes(from, to)
 	for _, t := range c.few(to) {
-		if symbolic && misleads { // the analysis does not see later files behind the link
+		if symbolic && misleads { // the analysis does not see files that are later written through the link
 			c.fillsHolder(t)
 		}
 	}
@@ -177,14 +178,14 @@ func linkCommand(c *invoked) {
 	c.backups(o, to)
 	switch {
 	case misleads:
-		c.bringsLinks(c.name) // .. after the link leads elsewhere
+		c.bringsLinks(c.name) // LINK/.. leads to another directory than the path shows
 	case !symbolic:
 		c.bringsCopies(from)
 	}
 }
 
-// isFile reports whether the target of a link in a directory is a plain file. A .. cannot
-// follow it in a path.
+// isFile reports whether the target of a link is a regular file. Then .. cannot follow
+// the link in a path. holder is the directory of the link.
 func (c *invoked) isFile(a, holder arg) bool {
 	if !a.isText() || c.ranBefore() {
 		return false
@@ -199,19 +200,18 @@ func (c *invoked) isFile(a, holder arg) bool {
 	})
 }
 
-// backups records that the command keeps replaced files under names with a suffix.
+// backups records that the command keeps replaced files under their names plus a suffix.
 func (c *invoked) backups(o *options, to []arg) {
 	for _, suffix := range o.values("S", "suffix") {
 		c.writeJoined(to, suffix)
 	}
 }
 
-// plainSuffixes are suffixes that cannot complete the name of a file that another program
-// runs.
+// plainSuffixes are suffixes that never make a file name which another program runs.
 const plainSuffixes = ".bak .backup .orig .old .tmp .save ~ .gz .bz2 .xz .zst .lz4"
 
-// writeJoined records that the command writes files whose names are other names plus a
-// suffix.
+// writeJoined records that the command writes files whose names are the given names plus
+// a suffix.
 func (c *invoked) writeJoined(files []arg, suffix arg) {
 	switch {
 	case suffix.known && (suffix.text == "" || oneOf(suffix.text, plainSuffixes)):
@@ -223,7 +223,8 @@ func (c *invoked) writeJoined(files []arg, suffix arg) {
 	c.writeNamed(files, func(name string) string { return name + suffix.text })
 }
 
-// writeNamed records that the command writes files whose names it makes from other names.
+// writeNamed records that the command writes files whose names it derives from the given
+// names.
 func (c *invoked) writeNamed(files []arg, name func(string) string) {
 	for _, a := range c.few(files) {
 		switch {
@@ -266,11 +267,11 @@ const rsyncOptions = "e= rsh= rsync-path=$ exclude= include= f= filter= F exclud
 	"no-inc-recursive no-i-r no-compress no-z no-human-readable no-h no-verbose no-v no-devices no-specials no-D no-xattrs no-X no-acls no-A no-super no-partial no-progress no-blocking-io no-delay-updates " +
 	"no-checksum no-c no-hard-links no-H no-omit-dir-times no-O no-itemize-changes no-i no-bwlimit no-timeout no-fuzzy no-prune-empty-dirs no-msgs2stderr no-force no-backup no-update no-sparse no-inplace"
 
-// rsyncCommand judges rsync. A word with a colon before the first slash is on another
-// machine.
+// rsyncCommand judges rsync. An argument with a colon before the first slash is on
+// another machine.
 func rsyncCommand(c *invoked) {
 	o := c.options(c.args, rsyncOptions)
-	for _, rule := range o.values("f", "filter") { // some rules name a file with more rules
+	for _, rule := range o.values("f", "filter") { // a filter rule may name a file with more rules
 		if fields := strings.Fields(rule.text); len(fields) > 1 && !strings.ContainsAny(fields[0], "+-PHSR!") {
 			c.read(arg{text: fields[len(fields)-1], known: rule.known})
 		}
@@ -324,7 +325,8 @@ func rsyncCommand(c *invoked) {
 	c.transfer(o.rest, nil)
 }
 
-// transfer records that files are copied to a place. Each end may be on another machine.
+// transfer records that the command copies files. Source and target may be on another
+// machine.
 func (c *invoked) transfer(from, to []arg) {
 	for _, a := range from {
 		if isRemote(a) {
@@ -347,8 +349,8 @@ func (c *invoked) transfer(from, to []arg) {
 	}
 }
 
-// arrives records that a file arrives at a place: under that name, or in that directory
-// under its own name.
+// arrives records that the command copies a file to a path: under that name, or under its
+// own name if the path is a directory.
 func (c *invoked) arrives(from, to arg) {
 	c.overwrite(to)
 	if !from.known || !c.isDirectory(to) || strings.HasSuffix(from.text, "/") {
@@ -363,7 +365,7 @@ func (c *invoked) arrives(from, to arg) {
 	}
 }
 
-// isRemote reports whether a word is host:path or a URL.
+// isRemote reports whether a word has the form host:path or is a URL.
 func isRemote(a arg) bool {
 	host, _, ok := strings.Cut(a.text, ":")
 	return a.known && ok && host != "" && !strings.Contains(host, "/")

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// cryptoCommands make and use keys.
 func cryptoCommands(t table) {
 	t.add("openssl", opensslCommand)
 	t.add("gpg gpg2", gpgCommand)
@@ -15,8 +14,9 @@ func cryptoCommands(t table) {
 	})
 }
 
-// opensslVerbs are the commands of openssl that only process their input, or that
-// opensslCommand judges by name. opensslCiphers are those that encrypt.
+// opensslVerbs are the openssl commands that only process their input, or that
+// opensslCommand judges by name. opensslCiphers matches openssl commands that are the
+// name of a cipher.
 const opensslVerbs = "version help list errstr ciphers dgst md5 sha1 sha224 sha256 sha384 sha512 enc base64 rand prime passwd speed x509 req rsa rsautl ec ecparam dsa dsaparam gendsa genrsa genpkey dhparam pkey pkeyparam pkeyutl " +
 	"pkcs7 pkcs8 pkcs12 crl crl2pkcs7 verify asn1parse cms smime nseq spkac info kdf mac sess_id s_client ocsp s_time s_server ca engine"
 
@@ -26,7 +26,7 @@ func opensslCommand(c *invoked) {
 	o := c.options(c.args, "*-in=< out=> keyout=> key=< cert=< certfile=< CAfile=< CApath=< CA=< CAkey=< CAserial=> inkey=< sign= verify= signature=< pass= passin= passout= config=! engine=! provider=! provider-path=! "+
 		"rand=< writerand=> extfile=< conf=! addext= subj= days= newkey= connect= host= port= servername= showcerts n= hex base64 text noout")
 	for _, a := range c.args {
-		if file, ok := strings.CutPrefix(a.text, "file:"); ok && a.known { // a path may be written as a URL
+		if file, ok := strings.CutPrefix(a.text, "file:"); ok && a.known { // a path may have the form of a URL
 			c.read(literal("/" + strings.TrimLeft(file, "/")))
 			c.read(literal(file))
 		}

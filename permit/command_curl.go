@@ -50,7 +50,7 @@ func curlCommand(c *invoked) {
 		c.unknown("the server chooses which file it writes")
 	}
 	for _, out := range o.values("o", "output") {
-		if strings.Contains(out.text, "#") { // #1 means a part of the address
+		if strings.Contains(out.text, "#") { // #1 stands for a part of the URL
 			c.unknown("cannot determine which files it writes")
 		}
 	}
@@ -75,8 +75,8 @@ func curlCommand(c *invoked) {
 	}
 }
 
-// curlSends reports whether a request changes something or uploads a file. It records the
-// files that curl sends.
+// curlSends reports whether a request changes something or uploads a file. It also
+// records that curl reads the files that it sends.
 func (c *invoked) curlSends(o *options) bool {
 	sends := o.has("a", "append")
 	for i := range o.given {
@@ -112,7 +112,8 @@ func (c *invoked) curlSends(o *options) bool {
 	return sends
 }
 
-// curlFile reports whether a value begins with @, and records that curl reads that file.
+// curlFile reports whether a value begins with @. If so, it records that curl reads the
+// file after the @.
 func (c *invoked) curlFile(value arg) bool {
 	file, ok := strings.CutPrefix(value.text, "@")
 	if ok {
@@ -121,7 +122,8 @@ func (c *invoked) curlFile(value arg) bool {
 	return ok
 }
 
-// curlForm records the files in a form field: name=@file,file;type=x.
+// curlForm records that curl reads the files in a form field, such as
+// name=@file,file;type=x.
 func (c *invoked) curlForm(field arg) {
 	_, value, _ := strings.Cut(field.text, "=")
 	switch {
@@ -135,8 +137,8 @@ func (c *invoked) curlForm(field arg) {
 	}
 }
 
-// curlURL records that curl reaches an address. Braces and brackets in it mean several
-// addresses.
+// curlURL records that curl connects to a URL. Braces and brackets in a URL stand for
+// several URLs.
 func (c *invoked) curlURL(u arg, least Zone, o *options) {
 	if !u.known {
 		c.address(u, least)
@@ -153,12 +155,12 @@ func (c *invoked) curlURL(u arg, least Zone, o *options) {
 	case oneOf(scheme, "ftp ftps sftp scp ws wss"):
 		c.address(u, least)
 	default:
-		c.address(u, ZoneMachine) // gopher, dict, telnet and others carry anything
+		c.address(u, ZoneMachine) // gopher, dict, telnet and others can send any data
 	}
 }
 
-// variesHost reports whether the scheme or the host of a URL has braces or brackets that
-// mean several. The brackets of an IPv6 address do not count.
+// variesHost reports whether braces or brackets in a URL stand for several schemes or
+// hosts. The brackets of an IPv6 address do not count.
 func variesHost(url string) bool {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
@@ -170,7 +172,7 @@ func variesHost(url string) bool {
 		strings.HasPrefix(host, "[") && strings.Trim(host[1:strings.IndexByte(host+"]", ']')], "0123456789abcdefABCDEF:.%") != "" && strings.Contains(host, "-")
 }
 
-// curlRoute records the other machines that a request goes through.
+// curlRoute records the other machines that a request uses, such as proxies.
 func (c *invoked) curlRoute(o *options) {
 	for _, p := range o.values("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "proxy1.0", "doh-url", "ipfs-gateway") {
 		if p.text != "" || !p.known {
@@ -200,14 +202,14 @@ func (c *invoked) curlRoute(o *options) {
 	}
 }
 
-// through records that a download uses a machine that the line names instead of the usual
-// one: a registry, a proxy, a remote. That machine learns what is requested.
+// through records that the command names a registry, proxy or remote to use instead of
+// the usual one. That machine learns what is requested.
 func (c *invoked) through(a arg) {
 	c.zone(ZoneExternal, "names another registry, proxy or remote")
 	c.send(a)
 }
 
-// throughAll is through for several.
+// throughAll calls through for each argument that is not empty.
 func (c *invoked) throughAll(args []arg) {
 	for _, a := range args {
 		if a.text != "" || !a.known {

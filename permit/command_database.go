@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// databaseCommands talk to databases.
+// databaseCommands are the clients of databases.
 func databaseCommands(t table) {
 	t.add("sqlite3 sqlite", sqliteCommand)
 	t.add("psql pgcli", sqlCommand("c= command= f= file= d= dbname= h= host= p= port= U= username= o=> output=> L=> log-file=> v= set= variable= P= pset= F= field-separator= R= record-separator= T= "+
@@ -68,10 +68,9 @@ func databaseCommands(t table) {
 	})
 }
 
-// removing matches statements and commands that remove data.
+// removing matches SQL statements and other commands that remove data.
 var removing = regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
 
-// destroysData reports whether a statement may remove data.
 func destroysData(text string) bool { return removing.MatchString(text) }
 
 // sqlCommand judges clients of database servers. names are the options whose values are

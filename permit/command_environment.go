@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// These variables change what programs do. A name that ends in * means all names with
-// that prefix.
+// These environment variables change what programs do. A * in a name matches any text.
 var (
 	loadingNames = newNameList("LD_* DYLD_* BASH_ENV ENV ZDOTDIR FPATH BASH_LOADABLES_PATH BASH_FUNC_* PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONINSPECT PYTHONBREAKPOINT " +
 		"PYTHONWARNINGS PYTHONPLATLIBDIR PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB NODE_PATH NODE_REPL_EXTERNAL_MODULE LUA_PATH* LUA_CPATH* LUA_INIT* PHPRC PHP_INI_SCAN_DIR " +
@@ -28,16 +27,15 @@ var (
 	flagNames     = newNameList("GOFLAGS RUSTFLAGS RUSTDOCFLAGS CGO_LDFLAGS CGO_CFLAGS LDFLAGS CFLAGS CXXFLAGS CPPFLAGS CGO_CXXFLAGS CGO_CPPFLAGS")
 	registryNames = newNameList("GOPROXY GOSUMDB GONOSUMDB GONOSUMCHECK GONOPROXY GOPRIVATE GOINSECURE CARGO_REGISTRIES_* CARGO_REGISTRY_* CARGO_NET_* CARGO_SOURCE_* CARGO_HTTP_*")
 	// familiarNames are environment variables that never make a program run, load or
-	// write anything. A variable that is in none of the lists may do that in some
-	// program.
+	// write anything. A variable in none of the lists may do so in some program.
 	familiarNames = newNameList("LANG LANGUAGE LC_* TZ TERM COLORTERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE USER LOGNAME DEBIAN_FRONTEND NODE_ENV RAILS_ENV " +
 		"RACK_ENV APP_ENV MIX_ENV GO111MODULE GOOS GOARCH GOARM GOAMD64 CGO_ENABLED GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK RUST_LOG RUST_BACKTRACE CARGO_TERM_COLOR CARGO_INCREMENTAL " +
 		"PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONHASHSEED GIT_TERMINAL_PROMPT GIT_AUTHOR_* GIT_COMMITTER_* GIT_OPTIONAL_LOCKS GIT_MERGE_AUTOEDIT " +
 		"GIT_LFS_SKIP_SMUDGE GIT_TRACE* PAGER *_PAGER MANPAGER EDITOR VISUAL *_EDITOR LS_COLORS GREP_COLORS GREP_COLOR LESS LESSCHARSET JQ_COLORS BAT_THEME BLOCKSIZE BLOCK_SIZE TIME_STYLE QUOTING_STYLE")
 )
 
-// hazardOf returns what setting a variable can do, for one command or for the rest of the
-// line. Some variables are harmless with their usual values.
+// hazardOf returns the danger of setting a variable, for one command or for the rest of
+// the line. Some variables are harmless with their usual values.
 func hazardOf(name string, value arg) hazard {
 	number := value.known && !value.pattern && value.text != "" && isInteger(value.text)
 	switch {
@@ -57,7 +55,7 @@ func hazardOf(name string, value arg) hazard {
 	}
 }
 
-// hazardousVariable reports whether a variable can change what programs do, and why.
+// hazardousVariable reports whether a variable can change what programs do, and how.
 func hazardousVariable(name string, value arg) (why string, bad bool) {
 	plain := value.known && value.text == ""
 	switch {
@@ -101,7 +99,8 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 }
 
 // isUnfamiliar reports whether an environment variable may change what some program does.
-// Names in lower case count as variables of the script itself.
+// A name with lower-case letters counts as a variable of the script, which programs do
+// not use.
 func isUnfamiliar(name string) bool {
 	return name != "" && name == strings.ToUpper(name) && !familiarNames.has(name) && !isOwn(name)
 }
@@ -116,8 +115,9 @@ func isPlainPager(command string) bool {
 	}
 }
 
-// isPlainEditor reports whether an editor leaves the text as it is. Others, such as ed,
-// ex and vi, read commands from a pipe, which can read, write and run anything.
+// isPlainEditor reports whether an editor leaves the text unchanged. Other editors, such
+// as ed, ex and vi, read commands from a pipe. These commands can read, write and run
+// anything.
 func isPlainEditor(command string) bool {
 	switch command {
 	case "", ":", "true", "cat", "code --wait", "/bin/true", "/usr/bin/true":
@@ -136,7 +136,7 @@ func isProxy(name string) bool {
 	}
 }
 
-// plainFlags reports whether a value consists of certain options, each with or without a
+// plainFlags reports whether a value has only the given options, each with or without a
 // value.
 func plainFlags(value arg, flags string) bool {
 	if !value.known {
@@ -167,7 +167,7 @@ func runsFromFlags(flags string) bool {
 	return false
 }
 
-// isCompiler reports whether a value is a program with options and nothing else.
+// isCompiler reports whether a value is only a program with options.
 func isCompiler(value arg) bool {
 	fields := strings.Fields(value.text)
 	if !value.known {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// fileCommands make, change and remove files.
 func fileCommands(t table) {
 	t.add("rm grm", removeCommand)
 	t.add("rmdir unlink trash trash-put", func(c *invoked) {
@@ -67,7 +66,7 @@ func modeCommand(c *invoked) {
 	o := c.options(c.args, "* reference=<")
 	files := o.rest
 	mode := ""
-	if !o.has("reference", "r", "w", "x", "X", "s", "t") { // a mode may look like options: -x
+	if !o.has("reference", "r", "w", "x", "X", "s", "t") { // -x and similar may be a mode instead of an option
 		mode, files = word(o.rest, 0), o.from(1)
 	}
 	c.zone(ZoneWorkspace, "")
@@ -78,7 +77,8 @@ func modeCommand(c *invoked) {
 	c.writeTrees(files, o)
 }
 
-// writeTrees records that the command changes files, and with -R everything below them.
+// writeTrees records that the command changes files, or with -R also everything below
+// them.
 func (c *invoked) writeTrees(files []arg, o *options) {
 	for _, a := range files {
 		if o.may("R", "recursive") {
@@ -100,7 +100,7 @@ func ownerCommand(c *invoked) {
 	c.writeTrees(files, o)
 }
 
-// copyBlocksCommand judges dd, whose words are all name=value.
+// copyBlocksCommand judges dd. All its words have the form name=value.
 func copyBlocksCommand(c *invoked) {
 	c.known(c.args)
 	for _, a := range c.args {
@@ -116,8 +116,8 @@ func copyBlocksCommand(c *invoked) {
 	}
 }
 
-// renameCommand judges rename. There are two programs of this name: one takes Perl code,
-// the other a text and its replacement.
+// renameCommand judges rename. There are two programs with this name. One takes Perl
+// code, the other takes a text and its replacement.
 func renameCommand(c *invoked) {
 	o := c.options(c.args, "* e=! E=!")
 	c.zone(ZoneWorkspace, "")

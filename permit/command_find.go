@@ -8,7 +8,8 @@ import (
 
 func findCommands(t table) { t.add("find gfind", findCommand) }
 
-// findCommand judges find: start directories, then an expression of tests and actions.
+// findCommand judges find. Its words are start directories, then an expression of tests
+// and actions.
 func findCommand(c *invoked) {
 	c.known(c.args)
 	args, follows := c.args, false
@@ -49,18 +50,18 @@ starts:
 	}
 }
 
-// finding is the state while findCommand reads the expression.
+// finding is the state of findCommand while it parses the expression.
 type finding struct {
 	*invoked
 	starts  []arg
-	follows bool // links are followed
-	named   bool // earlier tests let only files with certain names pass
-	plain   bool // earlier tests let only plain files pass, and no links
+	follows bool // find follows links
+	named   bool // earlier tests select only files with harmless names
+	plain   bool // earlier tests select only regular files, not links
 	not     bool // the next test is negated
-	nested  bool // there are parentheses that findCommand does not understand
+	nested  bool // there are parentheses that the analysis does not understand
 }
 
-// primary reads a test or an action of the expression.
+// primary parses one test or action of the expression. It returns the words after it.
 func (f *finding) primary(words []arg) (rest []arg) {
 	name, rest := word(words, 0), words[1:]
 	value := arg{text: "(nothing)"}
@@ -129,7 +130,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 	}
 }
 
-// run reads the command of an -exec.
+// run judges the command of an -exec. It returns the words after the command.
 func (f *finding) run(words []arg) (rest []arg) {
 	end := slices.IndexFunc(words, func(a arg) bool { return a.known && a.text == ";" })
 	for i := 1; i < len(words) && (end < 0 || i < end); i++ {
@@ -154,8 +155,8 @@ func isOrdinary(pattern string) bool {
 	})
 }
 
-// namesInside returns the number of words in a pair of parentheses that contains only
-// alternative, ordinary names: -name a -o -name b ). It returns 0 for anything else.
+// namesInside returns the number of words up to a closing parenthesis, as in -name a -o
+// -name b ). It returns 0 if there is anything but alternative, harmless names.
 func namesInside(words []arg) int {
 	for i := 0; i+2 < len(words); i += 3 {
 		if !oneOf(word(words, i), "-name -iname") || !isOrdinary(word(words, i+1)) {

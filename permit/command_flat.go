@@ -11,7 +11,8 @@ import (
 //go:embed commands.txt
 var flatText string
 
-// flatJudge makes the judge of a line in commands.txt from the fields after the names.
+// flatJudge makes a judge from a line of commands.txt. fields is the number of fields
+// after the names.
 type flatJudge struct {
 	fields int
 	make   func(fields []string) (judge, error)
@@ -56,8 +57,8 @@ func inZone(z Zone) flatJudge {
 	return flatJudge{1, func(f []string) (judge, error) { return at(z, f[0]), nil }}
 }
 
-// parseFlat parses the text of commands.txt, which explains its own format. The error names
-// every line that has a mistake; its commands are left out.
+// parseFlat parses the text of commands.txt, which explains its own format. The error
+// names every line with a mistake. The result lacks the commands of these lines.
 func parseFlat(text string) (*commands, error) {
 	all := &commands{judges: table{}, answersAlone: map[string]bool{}}
 	var problems []error
@@ -80,7 +81,6 @@ func parseFlat(text string) (*commands, error) {
 	return all, errors.Join(problems...)
 }
 
-// addLine adds the commands of a line in commands.txt.
 func (t table) addLine(section, line string) error {
 	kind, ok := flatJudges[section]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The embedded table has no mistakes, and no command is declared twice.
+// commands.txt has no mistakes, and names no command twice.
 func TestFlatCommands(t *testing.T) {
 	t.Parallel()
 	flat, err := parseFlat(flatText)
@@ -52,9 +52,9 @@ func TestFlatCommandsReportMistakes(t *testing.T) {
 	}
 }
 
-// A command that is always judged like an unlisted program needs no entry. The words of the
-// reason do not count here; what counts is the zone, who decides, and whether the command
-// runs outside the sandbox once it is approved.
+// A command that is always judged like an unlisted program needs no entry. The test
+// compares the zone, who decides, and whether the approved command runs outside the
+// sandbox. It ignores the text of the reason.
 func TestEveryEntryHasAnEffect(t *testing.T) {
 	t.Parallel()
 	known, _ := workshop(t)
@@ -78,7 +78,8 @@ func TestEveryEntryHasAnEffect(t *testing.T) {
 			"", "x", "--version", "--help", "version", "help", "list", "status", "show", "-l", "-V", "-x", "a b", "src", "/etc/passwd", "-o /etc/passwd",
 			"-n 1", "-e code", "-f a.txt", "run x", "https://example.com/x", "user@host:path", "*.txt", "$X", "ls", "< a.txt",
 		} {
-			// command runs what the shell itself would take for a declaration: export, let
+			// "command" also runs names that the shell would parse as a declaration, such
+			// as export and let
 			if line := "command " + name + " " + words; judged(known, line) != judged(&unlisted, line) {
 				return true
 			}

@@ -13,14 +13,14 @@ func gitCommands(t table) {
 	t.add("git", func(c *invoked) { gitCommand(c, verbs) })
 }
 
-// git is a git command that is being judged, with the words after its name.
+// git is a git command that is being judged. args are the words after the verb.
 type git struct {
 	*invoked
 	verb string
 	args []arg
 }
 
-// gitVerbs judge the commands of git.
+// gitVerbs returns the judges of all git commands, by name.
 func gitVerbs() map[string]func(*git) {
 	verbs := map[string]func(*git){}
 	for _, topic := range []func(func(string, func(*git))){gitReading, gitWorking, gitHistory, gitRemotes, gitSteering} {
@@ -33,7 +33,8 @@ func gitVerbs() map[string]func(*git) {
 	return verbs
 }
 
-// gitCommand judges git: its own options, a command, and the words of that command.
+// gitCommand judges git. Its words are options of git, a verb, and the arguments of the
+// verb.
 func gitCommand(c *invoked, verbs map[string]func(*git)) {
 	o := c.options(c.args, "+C= c= exec-path=? html-path man-path info-path p paginate P no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice "+
 		"bare git-dir= work-tree= namespace= config-env=! super-prefix=! literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source= list-cmds= v version h help")
@@ -73,7 +74,7 @@ func gitCommand(c *invoked, verbs map[string]func(*git)) {
 	judge()
 }
 
-// gitElsewhere records that git works on another repository than the project's. Nothing
+// gitElsewhere records that git works on a repository other than the project's. Nothing
 // protects the settings and hooks of that repository.
 func (c *invoked) gitElsewhere() {
 	for _, dir := range c.dirs {
@@ -96,9 +97,8 @@ func (c *invoked) wroteBelow(rel string) bool {
 	return slices.ContainsFunc(c.found, func(f Finding) bool { return f.Kind == KindWrite && strings.HasPrefix(f.Subject, rel+"/") })
 }
 
-// otherRepository reports whether git, started in a directory of the project, finds
-// another repository than the project's: a nested one, or a directory that only looks
-// like one.
+// otherRepository reports whether git, started in this directory of the project, uses
+// another repository: a nested one, or a directory in the form of a bare one.
 func (f *Floor) otherRepository(dir string) bool {
 	for at := dir; ; at = path.Dir(at) {
 		info, err := os.Lstat(filepath.FromSlash(at + "/.git"))
@@ -115,8 +115,8 @@ func (f *Floor) otherRepository(dir string) bool {
 	}
 }
 
-// ownGitFile reports whether .git is a file that points to the project's own repository,
-// as in submodules and additional working trees.
+// ownGitFile reports whether .git is a file that points into the project's own
+// repository, as in submodules and additional working trees.
 func (f *Floor) ownGitFile(dir string, info os.FileInfo) bool {
 	if !info.Mode().IsRegular() || info.Size() > 4096 {
 		return false
@@ -133,7 +133,7 @@ func (f *Floor) ownGitFile(dir string, info os.FileInfo) bool {
 	return s.err == nil && s.inside && strings.HasPrefix(s.rel, ".git/")
 }
 
-// looksBare reports whether git treats a directory as a bare repository.
+// looksBare reports whether git would treat a directory as a bare repository.
 func looksBare(dir string) bool {
 	for _, name := range []string{"/HEAD", "/objects", "/refs"} {
 		if _, err := os.Lstat(filepath.FromSlash(dir + name)); err != nil {
@@ -156,7 +156,7 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 		return
 	}
 	if slices.ContainsFunc(words, func(a arg) bool { return strings.HasPrefix(a.text, "--ou") }) {
-		c.options(words[1:], "* output=>") // more commands than document it pass it to diff
+		c.options(words[1:], "* output=>") // many commands accept --output without documenting it
 	}
 	g := &git{invoked: c, verb: verb, args: words[1:]}
 	judge(g)
@@ -168,13 +168,12 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	}
 }
 
-// opensEditor reports whether the command may start an editor.
 func (g *git) opensEditor() bool {
 	o := parseOptions(g.args, "* m= message= F= file= C= c= reuse-message= reedit-message= t= template= S=? u=? s= X= x= exec= onto= strategy= strategy-option= fixup= squash= author= date= cleanup= trailer=")
 	if !oneOf(g.verb, "add stage commit merge revert cherry-pick am rebase pull tag notes branch config replace checkout restore reset stash") {
 		return false
 	}
-	if o.may("p", "patch", "i", "interactive") && g.verb != "rebase" { // the answer e starts the editor
+	if o.may("p", "patch", "i", "interactive") && g.verb != "rebase" { // the answer e starts an editor
 		return !g.stdin.known || strings.Contains(g.stdin.text, "e")
 	}
 	if o.may("e", "edit", "edit-todo", "edit-description") || g.verb == "commit" && o.has("c", "reedit-message") {
@@ -201,7 +200,7 @@ func (g *git) opensEditor() bool {
 }
 
 // makesTree returns the new directory of the project that will contain all files of the
-// command, if it creates one.
+// command. It returns "" if there is no such directory.
 func (g *git) makesTree() string {
 	if g.verb != "clone" && g.verb != "worktree" {
 		return ""
@@ -238,20 +237,20 @@ func (g *git) bringsFiles() bool {
 	}
 }
 
-// diffOptions are the options of commands that show differences or commits: those with a
-// value, and those that do more than format.
+// diffOptions are the options of commands that show differences or commits. They include
+// options with a value, and options that change more than the format.
 const diffOptions = "* output=> G= S= L= O=< l= n= skip= max-count= since= until= after= before= author= committer= grep= format= date= diff-filter= " +
 	"inter-hunk-context= U= src-prefix= dst-prefix= line-prefix= ws-error-highlight= diff-algorithm= anchored= exclude= glob= encoding= decorate-refs= " +
 	"decorate-refs-exclude= word-diff-regex= no-index rotate-to= skip-to= find-object="
 
-// blameOptions are the options of git blame. Some letters have another meaning than in
-// git log.
+// blameOptions are the options of git blame. Some letters have other meanings than in git
+// log.
 const blameOptions = "* S=< L= contents=< ignore-revs-file=< ignore-rev= since= until= after= before= date= abbrev= encoding= reverse M=? C=? diff-algorithm= color-by-age color-lines"
 
-// listOptions are those of git ls-files.
+// listOptions are the options of git ls-files.
 const listOptions = "* x= exclude= X=< exclude-from=< exclude-per-directory= with-tree= format= abbrev=? o others i ignored"
 
-// gitReading are the commands that change nothing.
+// gitReading adds the git commands that change nothing.
 func gitReading(add func(string, func(*git))) {
 	add("blame annotate", gitReader(blameOptions))
 	add("ls-files", gitReader(listOptions))
@@ -287,8 +286,8 @@ func gitReading(add func(string, func(*git))) {
 	})
 }
 
-// gitHashObject judges git hash-object, which reads the files that its arguments or its
-// input name.
+// gitHashObject judges git hash-object. It reads the files whose names are in its
+// arguments or on its standard input.
 func gitHashObject(g *git) {
 	o := g.options(g.args, "* t= path= w stdin stdin-paths")
 	if o.has("w") {
@@ -300,7 +299,6 @@ func gitHashObject(g *git) {
 	}
 }
 
-// gitReader judges commands of git that show something.
 func gitReader(list string) func(*git) { return func(g *git) { gitRead(g, list) } }
 
 func gitRead(g *git, list string) {
@@ -321,8 +319,8 @@ func gitRead(g *git, list string) {
 	}
 }
 
-// isOutward reports whether a word, among revisions and paths, can only be a path and may
-// lead out of the project.
+// isOutward reports whether a word is certainly a path, not a revision, and may lead out
+// of the project.
 func isOutward(a arg) bool {
 	return a.known && (path.IsAbs(a.text) || a.text == ".." || strings.HasPrefix(a.text, "../") || strings.Contains(a.text, "/../"))
 }
@@ -348,8 +346,8 @@ func gitGrep(g *git) {
 	}
 }
 
-// shows records that the command shows contents of the project: the paths among its
-// arguments, also in REVISION:PATH, or any file if there are none.
+// shows records that the command shows files of the project: the paths among its
+// arguments, including REVISION:PATH. Without paths it may show any file.
 func (g *git) shows(words []arg) {
 	paths := g.paths(words)
 	for _, a := range words {
@@ -363,8 +361,8 @@ func (g *git) shows(words []arg) {
 	}
 }
 
-// paths returns the arguments that name files of the project. git does not follow links
-// here.
+// paths returns the arguments that name existing files of the project. git does not
+// follow links in these commands.
 func (g *git) paths(words []arg) []arg {
 	return slices.DeleteFunc(slices.Clone(words), func(a arg) bool {
 		if !a.known || a.pipe || a.text == "" || isOutward(a) {

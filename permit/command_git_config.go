@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// gitSteering are the commands that change git's settings, or make git run programs.
+// gitSteering adds the git commands that change settings of git, or make git run
+// programs.
 func gitSteering(add func(string, func(*git))) {
 	add("config", gitConfig)
 	add("difftool mergetool", func(g *git) {
@@ -57,8 +58,8 @@ func gitConfig(g *git) {
 	g.protect(selfGit, "changes the settings of git, which can have it run programs")
 }
 
-// plainSettings are settings that are harmless with any value. A name that ends with a
-// dot means all settings below it.
+// plainSettings are git settings that are harmless with any value. A name that ends with
+// a dot means all settings that begin with it.
 const plainSettings = "color. advice. column. status. versionsort. pack. index. feature. apply.whitespace user.name user.email user.useconfigonly author.name author.email committer.name " +
 	"committer.email blame.coloring blame.date blame.showroot blame.showemail blame.blankboundary blame.markignoredlines blame.markunblamablelines " +
 	"core.quotepath core.autocrlf core.safecrlf core.eol core.abbrev core.longpaths core.filemode core.ignorecase core.precomposeunicode core.commentchar core.bigfilethreshold " +
@@ -72,10 +73,10 @@ const plainSettings = "color. advice. column. status. versionsort. pack. index. 
 	"stash.showpatch stash.showstat grep.linenumber grep.patterntype grep.column grep.fullname format.pretty format.signoff format.numbered format.attach rerere.enabled rerere.autoupdate " +
 	"checkout.defaultremote checkout.guess checkout.workers submodule.fetchjobs submodule.recurse maintenance.auto safe.barerepository"
 
-// fileSettings are settings that name a file that git reads.
+// fileSettings are git settings whose value is a file that git reads.
 const fileSettings = "blame.ignorerevsfile core.excludesfile diff.orderfile mailmap.file commit.template format.signaturefile user.signingkey"
 
-// gitSetting judges a setting for one command: name=value. An unknown setting may make
+// gitSetting judges the value of git -c, which is name=value. An unknown setting may make
 // git run a program, or read or write a file.
 func (c *invoked) gitSetting(setting arg) {
 	if !setting.known {
@@ -109,7 +110,7 @@ func (c *invoked) gitSetting(setting arg) {
 	}
 }
 
-// expandTilde returns a path in which ~ is replaced with the home directory, as git does.
+// expandTilde replaces ~ in a path with the home directory, as git does.
 func (c *invoked) expandTilde(path string) arg {
 	native, known := c.floor.expanded(path)
 	return arg{text: filepath.ToSlash(native), known: known}

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// gitHistory are the commands that rewrite commits or the references to them.
+// gitHistory adds the git commands that rewrite commits or references.
 func gitHistory(add func(string, func(*git))) {
 	add("rebase", gitRebase)
 	add("filter-branch", gitFilterBranch)
@@ -123,7 +123,7 @@ func gitBisect(g *git) {
 	switch word(g.args, 0) {
 	case "view", "visualize":
 		if first := word(g.args, 1); first != "" && !strings.HasPrefix(first, "-") {
-			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // it runs git with these arguments
+			g.exec(append([]arg{literal("git")}, g.args[1:]...)) // bisect view runs git with these arguments
 		} else {
 			gitRead(&git{invoked: g.invoked, verb: "log", args: g.args[1:]}, diffOptions)
 		}

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// gitRemotes are the commands that reach other repositories.
+// gitRemotes adds the git commands that connect to other repositories.
 func gitRemotes(add func(string, func(*git))) {
 	fetching := "* upload-pack=$ o= server-option= depth= deepen= shallow-since= shallow-exclude= j= jobs= refmap= negotiation-tip= filter= recurse-submodules=? " +
 		"s= strategy= X= strategy-option= r=? rebase=? S=? gpg-sign=? cleanup= set-upstream force f bundle-uri="
@@ -31,14 +31,15 @@ func gitRemotes(add func(string, func(*git))) {
 	})
 }
 
-// reach parses the arguments of a command whose first argument names another repository.
+// reach records that the command connects to the repository that its first argument
+// names. It returns the parsed arguments.
 func (g *git) reach(list string) *options {
 	o := g.options(g.args, list)
 	g.zone(ZoneNetwork, "fetches from the network")
 	if len(o.rest) > 0 {
 		least := ZoneNetwork
 		if oneOf(g.verb, "fetch pull fetch-pack request-pull") && (strings.Contains(o.rest[0].text, "://") || isRemote(o.rest[0])) {
-			least = ZoneExternal // the server learns which commits exist here
+			least = ZoneExternal // the server learns which commits exist on this machine
 			g.zone(least, "names another registry, proxy or remote")
 		}
 		g.remote(o.rest[0], least)
@@ -54,13 +55,13 @@ func (g *git) reach(list string) *options {
 	return o
 }
 
-// remote records that git reaches another repository: by a URL, a path, or a name that
-// the project has given it.
+// remote records that git uses another repository. a is a URL, a path, or the name of a
+// remote of the project.
 func (g *git) remote(a arg, least Zone) {
 	scheme, rest, helper := strings.Cut(a.text, "::")
 	switch {
 	case !a.known:
-	case helper && !strings.ContainsAny(scheme, "/:@"): // ext::command, and programs by that name
+	case helper && !strings.ContainsAny(scheme, "/:@"): // ext::COMMAND runs a command; any other PREFIX:: runs the program git-remote-PREFIX
 		g.unknown("git runs the program git-remote-" + shown(scheme))
 		if scheme == "ext" {
 			g.child(literal(rest))
@@ -90,11 +91,11 @@ func gitClone(g *git) {
 		g.write(cloneName(o.rest[0]))
 	}
 	if len(o.rest) > 0 && o.rest[0].known && !strings.Contains(o.rest[0].text, ":") {
-		g.read(o.rest[0]) // a repository of this machine
+		g.read(o.rest[0]) // the repository is on this machine
 	}
 }
 
-// cloneName returns the directory that git clone creates for an address.
+// cloneName returns the name of the directory that git clone creates for a URL.
 func cloneName(a arg) arg {
 	name := strings.TrimRight(a.text, "/")
 	return literal(strings.TrimSuffix(name[strings.LastIndexAny(name, "/:")+1:], ".git"))

@@ -2,8 +2,8 @@ package permit
 
 import "strings"
 
-// gitWorking are the commands that change the working tree or the index, or add to the
-// history.
+// gitWorking adds the git commands that change the working tree or the index, or add to
+// the history.
 func gitWorking(add func(string, func(*git))) {
 	add("add stage", func(g *git) { g.changes("* chmod= pathspec-from-file=<") })
 	add("commit", func(g *git) {
@@ -75,7 +75,7 @@ func gitWorking(add func(string, func(*git))) {
 	add("init init-db", gitInit)
 }
 
-// changes parses the arguments of a command that changes the project.
+// changes parses the arguments of a git command that changes the project.
 func (g *git) changes(list string) *options {
 	o := g.options(g.args, list)
 	g.zone(ZoneWorkspace, "")
@@ -114,7 +114,7 @@ func gitRemove(g *git) {
 	}
 }
 
-// mergeStrategies are git's own strategies. Any other strategy is a program.
+// mergeStrategies are git's own merge strategies. Any other strategy is a program.
 const mergeStrategies = "ort recursive resolve octopus ours subtree"
 
 func gitMerge(g *git) {
@@ -194,8 +194,8 @@ func gitBundle(g *git) {
 	}
 }
 
-// gitUpdateIndex judges git update-index, which puts files into the index. From there
-// they get into the working tree.
+// gitUpdateIndex judges git update-index. It puts files into the index, and a later
+// command can copy them into the working tree.
 func gitUpdateIndex(g *git) {
 	o := g.changes("* cacheinfo= chmod= index-info stdin index-version= z add remove refresh q")
 	if o.has("index-info", "stdin") {
@@ -228,8 +228,8 @@ func gitStash(g *git) {
 	}
 }
 
-// gitCheckout judges git checkout. With a branch it switches to it; with paths it
-// discards changes to them.
+// gitCheckout judges git checkout. With a branch, it switches to that branch. With paths,
+// it discards changes to these files.
 func gitCheckout(g *git) {
 	o := g.changes("* b= B= t=? track=? orphan= conflict= pathspec-from-file=< f force m merge d detach p patch ours theirs l q guess no-guess overlay ignore-skip-worktree-bits")
 	dashes := false
@@ -244,7 +244,7 @@ func gitCheckout(g *git) {
 	case o.has("b", "orphan", "t", "track", "d", "detach", "p", "patch") && !dashes:
 	case dashes && !endsWithDashes(g.args), o.has("pathspec-from-file", "ours", "theirs"), len(o.rest) > 1, len(o.rest) == 1 && looksLikePath(g, o.rest[0]):
 		g.protect(destroyReset, "discards uncommitted changes")
-		g.asTracked(func() { g.overwriteAll(o.rest) }) // it does no harm if one of them is a branch
+		g.asTracked(func() { g.overwriteAll(o.rest) }) // this is harmless for a word that is a branch
 	}
 }
 
@@ -330,13 +330,13 @@ func gitInit(g *git) {
 	o := g.options(g.args, "* template= separate-git-dir= object-format= ref-format= b= initial-branch= shared=? q quiet bare")
 	g.zone(ZoneWorkspace, "")
 	g.gitTemplate(o)
-	for _, a := range o.rest { // a new directory, with its .git
+	for _, a := range o.rest { // git creates the directory, and .git in it
 		g.write(a)
 	}
 }
 
-// gitTemplate records that a template brings hooks into a repository, and that
-// --separate-git-dir puts the settings where nothing protects them.
+// gitTemplate judges two options. --template can bring hooks into the repository.
+// --separate-git-dir puts the settings of git into a directory that nothing protects.
 func (g *git) gitTemplate(o *options) {
 	if d, ok := o.value("separate-git-dir"); ok {
 		g.write(d)

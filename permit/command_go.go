@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// goCommands are go and tools for Go.
 func goCommands(t table) {
 	verbs := goVerbs()
 	t.add("go", func(c *invoked) { goCommand(c, verbs) })
@@ -26,7 +25,7 @@ const buildFlags = "*- C= o=> exec= toolexec= overlay=< modfile=< pkgdir=> vetto
 	"pgo= coverprofile=> cpuprofile=> memprofile=> blockprofile=> mutexprofile=> trace=> outputdir=> test.coverprofile=> test.cpuprofile=> test.memprofile=> test.trace=> run= bench= " +
 	"count= timeout= parallel= cpu= list= skip= fuzz= fuzztime= fuzzminimizetime= benchtime= shuffle= vet= args=?. f= reuse=<"
 
-// goVerbs judge the commands of go.
+// goVerbs returns the judges of the go commands, by name.
 func goVerbs() map[string]judge {
 	verbs := map[string]judge{}
 	add := func(names string, j judge) {
@@ -84,7 +83,7 @@ func goVerbs() map[string]judge {
 	return verbs
 }
 
-// goCommand judges go: a command and its arguments.
+// goCommand judges go. Its words are a verb and arguments.
 func goCommand(c *invoked, verbs map[string]judge) {
 	args, dir := c.args, arg{}
 	switch first := word(args, 0); {
@@ -155,7 +154,8 @@ func goBuild(c *invoked) {
 	}
 }
 
-// goTool judges go tool NAME: tools of Go, and tools that the project depends on.
+// goTool judges go tool NAME. It runs a tool of Go, or a tool that the project depends
+// on.
 func (c *invoked) goTool(o *options) {
 	if name := path.Base(word(o.rest, 0)); name == "belay" {
 		c.belay(o.from(1))
@@ -193,8 +193,8 @@ func goRun(c *invoked) {
 	c.touchAll(rest)
 }
 
-// denyMetadataHosts is denyMetadata for names that begin with a host, such as those of modules and
-// images.
+// denyMetadataHosts calls denyMetadata for the host at the start of each name, as in
+// names of modules and images.
 func (c *invoked) denyMetadataHosts(words []arg) {
 	for _, w := range words {
 		w.text, _, _ = strings.Cut(w.text, "/")
@@ -212,7 +212,7 @@ func goList(c *invoked) {
 		c.zone(ZoneBuild, "builds the project")
 	}
 	if mod, ok := o.value("mod"); ok && !oneOf(mod.text, "readonly vendor") {
-		c.zone(ZoneWorkspace, "") // it changes go.mod
+		c.zone(ZoneWorkspace, "") // this changes go.mod
 	}
 	fetches := o.has("u", "versions", "retracted")
 	for _, a := range o.rest {
@@ -235,7 +235,8 @@ func goClean(c *invoked) {
 	}
 }
 
-// goInstall judges go install, which puts programs where the shell finds them.
+// goInstall judges go install. It puts programs into a directory where the shell finds
+// them.
 func goInstall(c *invoked) {
 	o := c.options(c.args, buildFlags)
 	c.goFlags(o)
@@ -269,7 +270,6 @@ func goModule(c *invoked) {
 	}
 }
 
-// formatGoCommand judges gofmt and similar tools.
 func formatGoCommand(c *invoked) {
 	args := c.args
 	list, writes := "*- r= cpuprofile=> memprofile=> srcdir= local= lang= modpath=", false

@@ -2,14 +2,16 @@ package permit
 
 import "strings"
 
-// hostingCommands are the command lines of code hosts and platforms.
+// hostingCommands are the command-line tools of code hosting services, such as GitHub,
+// and of cloud platforms.
 func hostingCommands(t table) {
 	t.add("gh glab hub tea", hostingCommand)
 	t.add("heroku fly flyctl vercel netlify wrangler firebase railway supabase render doctl linode-cli hcloud scw ibmcloud oci cf eb amplify sls serverless cdk sam "+
 		"sentry-cli datadog-ci stripe twilio slack op vault consul nomad", platformCommand)
 }
 
-// hostingCommand judges gh and similar tools: a subject, a verb and arguments.
+// hostingCommand judges gh and similar tools. Their words are a subject such as pr, a
+// verb and arguments.
 func hostingCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -73,7 +75,7 @@ func (c *invoked) hostingVerb(subject, verb string) {
 	}
 }
 
-// Verbs that the commands of platforms share.
+// These verbs are common to the tools of many platforms.
 const (
 	askingVerbs     = "list ls show status info logs log get describe view version whoami help diff plan preview validate check inspect history search ps tail top lookup"
 	destroyingVerbs = "delete del rm rb remove destroy terminate purge drop prune erase nuke deregister"
@@ -81,7 +83,7 @@ const (
 		"cp mv sync tag untag grant revoke assign cancel retry edit patch rename move copy migrate reset rotate restore resize modify mb website"
 )
 
-// platformCommand judges a command by the verbs that platforms share.
+// platformCommand judges the tool of a platform by its verb.
 func platformCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -90,8 +92,8 @@ func platformCommand(c *invoked) {
 	c.platformWords(o.rest)
 }
 
-// platformWords judges the first words of a platform's command: the first verb decides.
-// The parts of apps:destroy and delete-stack count separately.
+// platformWords judges the words of a platform's tool: the first known verb decides. In
+// apps:destroy the verb is destroy, and in delete-stack it is delete.
 func (c *invoked) platformWords(words []arg) {
 	if oneOf(word(words, 0), "login logout auth configure config ssh run exec shell console tunnel proxy dev local") {
 		c.zone(ZoneMachine, "uses, or changes, the user's access to the platform")

@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// lineCase says what a line of a shell is: its zone, and the protections that hold it,
-// separated by blanks, in any order.
+// lineCase has the expected result for a command line: its zone, and the protections that
+// apply, separated by blanks, in any order.
 type lineCase struct {
 	line       string
 	zone       Zone
 	protection string
 }
 
-// workshop is the floor of a project with some files in it. In lines OUT stands for a
-// directory next to it and TMP for the temporary one; ~ is a home that has nothing to
-// do with either.
+// workshop returns the floor of a project with some files, and a function that fills in
+// placeholders in lines. OUT stands for a directory next to the project, and TMP for the
+// temporary directory. The home directory (~) is elsewhere.
 func workshop(t testing.TB) (*Floor, func(string) string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -51,7 +51,7 @@ func workshop(t testing.TB) (*Floor, func(string) string) {
 	return f, strings.NewReplacer("OUT", filepath.Join(dir, "outside"), "TMP", filepath.Join(dir, "temp")).Replace
 }
 
-// verdict is what the floor finds about a line: its zone and the protections.
+// verdict returns the zone and the protections of findings.
 func verdict(found []Finding) (Zone, string) {
 	zone := ZoneSafe
 	var ids []string
@@ -65,7 +65,7 @@ func verdict(found []Finding) (Zone, string) {
 	return zone, strings.Join(ids, " ")
 }
 
-// judgeLines compares what the floor finds about lines with what is written about them.
+// judgeLines checks that the floor's result for each line is the expected one.
 func judgeLines(t *testing.T, cases []lineCase) {
 	t.Helper()
 	f, fill := workshop(t)
@@ -82,7 +82,7 @@ func judgeLines(t *testing.T, cases []lineCase) {
 	}
 }
 
-// hostile are the words that every command is tried with.
+// hostile returns difficult arguments. The test runs every command with them.
 func hostile() map[string][]arg {
 	many := make([]arg, 1000)
 	for i := range many {
@@ -131,11 +131,11 @@ func TestEveryCommandSurvivesAnyWords(t *testing.T) {
 			for command, judge := range f.commands.judges {
 				code := reflect.ValueOf(judge).Pointer()
 				if len(words) > 100 && seen[code] {
-					continue // the same with another list
+					continue // the same judge was already tested with another list
 				}
 				seen[code] = true
 				a := &analysis{floor: f, state: state{dirs: []string{f.project.path}}}
-				a.call(append([]arg{literal(command)}, words...), arg{known: len(words)%2 == 0}, true) // a panic fails the test
+				a.call(append([]arg{literal(command)}, words...), arg{known: len(words)%2 == 0}, true) // the test fails if this panics
 				if len(a.found) == 0 {
 					t.Errorf("%s: nothing was found", command)
 				}
@@ -144,8 +144,7 @@ func TestEveryCommandSurvivesAnyWords(t *testing.T) {
 	}
 }
 
-// harmlessAnyway are the commands that may be given words that are not known: they do
-// no harm, whatever the words are.
+// harmlessAnyway are commands that are harmless even with unknown arguments.
 var harmlessAnyway = strings.Fields(`echo true false : pwd tty whoami id groups logname users who w uptime uname arch nproc hostid getconf locale basename dirname realpath readlink which
 	whereis seq yes factor expr numfmt tr sleep usleep tput clear reset stty cal ncal printenv envsubst gettext ngettext sync pathchk getopt df free vmstat
 	iostat mpstat lscpu lsblk lsusb lsmod sw_vers lsb_release ps pgrep pidof pstree top htop lsof netstat last [ test exit return
@@ -196,7 +195,7 @@ func TestManyWordsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// numbered is a text many times over, with a number in each.
+// numbered repeats a text n times, each time with another number.
 func numbered(format string, n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -1,7 +1,7 @@
 package permit
 
-// interpreterCommands run scripts. A file is code of the project; code on the command
-// line or from the input is unknown.
+// interpreterCommands run scripts. A script file counts as code of the project. Code on
+// the command line or from standard input is unknown.
 func interpreterCommands(t table) {
 	t.add("php php8 php7", phpCommand)
 	t.add("R", func(c *invoked) {

@@ -2,7 +2,6 @@ package permit
 
 import "strings"
 
-// javaCommands are the programs of the Java platform.
 func javaCommands(t table) {
 	t.add("java", javaCommand)
 	compile := builder("compiles the project", "*- d=> h=> s=> cp= classpath= sourcepath= processorpath= J!")
@@ -71,7 +70,7 @@ func mavenCommand(c *invoked) {
 	}
 }
 
-// javaRoute records properties of java that name another registry or a proxy.
+// javaRoute records Java properties that name another registry or a proxy.
 func (c *invoked) javaRoute(properties []arg) {
 	for _, p := range properties {
 		name, value, _ := strings.Cut(p.text, "=")

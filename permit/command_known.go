@@ -6,7 +6,8 @@ import (
 )
 
 // knownOptionCommands are programs that mostly read, but have options that run, load,
-// fetch or write. Their lists have all options, so any other option is unknown.
+// fetch or write. Most lists have all options of the program, so any other option is
+// unknown.
 func knownOptionCommands(t table) {
 	t.add("pandoc", pandocCommand)
 	t.add("rpm", rpmCommand)
@@ -54,7 +55,7 @@ func knownOptionCommands(t table) {
 	})
 }
 
-// readOrFetch is read for a word that may be a URL.
+// readOrFetch is like read, but the word may be a URL.
 func (c *invoked) readOrFetch(a arg) {
 	if strings.Contains(a.text, "://") || strings.HasPrefix(a.text, "git@") || strings.HasPrefix(a.text, "github.com/") {
 		c.zone(ZoneNetwork, "fetches from the network")
@@ -64,12 +65,12 @@ func (c *invoked) readOrFetch(a arg) {
 	c.read(a)
 }
 
-// plainFormats are formats that include no other files.
+// plainFormats are formats that pandoc itself supports, so they are not scripts.
 const plainFormats = "markdown markdown_strict markdown_phpextra markdown_mmd gfm commonmark commonmark_x html html4 html5 json native docx odt epub csv tsv ipynb mediawiki textile jira plain rtf man asciidoc revealjs ms " +
 	"latex beamer rst org typst opml docbook docbook5 pptx context texinfo"
 
-// pandocCommand judges pandoc. Some formats include other files, and a format may be a
-// script.
+// pandocCommand judges pandoc. Input in some formats can include other files, and a
+// format may be a script.
 func pandocCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -102,7 +103,7 @@ func pandocCommand(c *invoked) {
 	}
 }
 
-// rpmOptions are the options of a query.
+// rpmOptions are the options of rpm queries.
 const rpmOptions = "q query a all l list i info c configfiles d docfiles f=< file=< p=< package=< R requires P provides whatrequires= whatprovides= last qf= queryformat= changelog s state V verify v verbose version h help conflicts obsoletes g= group= filesbypkg"
 
 // rpmCommand judges rpm. Everything except a query changes the machine.
@@ -119,7 +120,7 @@ func rpmCommand(c *invoked) {
 	c.zone(ZoneMachine, "changes the programs of the machine, or runs macros")
 }
 
-// nameServiceCommand judges getent, which queries databases of users, hosts and services.
+// nameServiceCommand judges getent. It queries databases of users, hosts and services.
 func nameServiceCommand(c *invoked) {
 	o := c.options(c.args, "i no-idn A no-addrconfig s= service= V version usage help")
 	switch base := word(o.rest, 0); {
@@ -146,8 +147,8 @@ func xmlCommand(c *invoked) {
 	}
 }
 
-// manCommand judges man. A page can include any file, so only pages of the system are
-// harmless.
+// manCommand judges man. A manual page can include any file, so only pages of the system
+// are harmless.
 func manCommand(c *invoked) {
 	o := c.options(c.args, "a all k apropos f whatis w where path location W where-cat location-cat d debug D default i ignore-case I match-case K global-apropos l! local-file! P=$ pager=$ r= prompt= 7 ascii E= encoding= R= recode= "+
 		"t troff T=? troff-device=? H! html! X! gxditview! Z ditroff C=! config-file=! L= locale= m=! systems=! M=! manpath=! S= s= sections= e= extension= p= preprocessor=$ u update c catman regex wildcard names-only no-subpages "+

@@ -2,7 +2,6 @@ package permit
 
 import "strings"
 
-// machineCommands change the machine.
 func machineCommands(t table) {
 	t.add("systemctl service initctl rc-service rc-update launchctl chkconfig update-rc.d supervisorctl", serviceCommand)
 	t.add("mount", func(c *invoked) {
@@ -75,11 +74,11 @@ func storageCommand(c *invoked) {
 	}
 }
 
-// addressCommand judges ip and similar tools. Words that only show something are
+// addressCommand judges ip and similar tools. Verbs that only show something are
 // harmless.
 func addressCommand(c *invoked) {
 	list := "*"
-	if c.name == "ip" { // its options are whole words, and may be abbreviated
+	if c.name == "ip" { // options of ip are whole words, and may be abbreviated
 		list = "*-n=! ne=! net=! netn=! netns=! b=! ba=! bat=! batc=! batch=! f= family= rc= rcvbuf= l= loops="
 	}
 	o := c.options(c.args, list)
@@ -112,7 +111,7 @@ func addressCommand(c *invoked) {
 	}
 }
 
-// processCommands end other processes.
+// processCommands end or change other processes.
 func processCommands(t table) {
 	t.add("kill", killCommand)
 	t.add("pkill killall killall5 xkill skill snice fuser renice", func(c *invoked) {
@@ -124,7 +123,7 @@ func processCommands(t table) {
 	})
 }
 
-// killCommand judges kill. The shell's own background jobs are harmless to end.
+// killCommand judges kill. It is harmless to end the shell's own background jobs.
 func killCommand(c *invoked) {
 	args := c.args
 	signal, all := "", false
@@ -153,7 +152,7 @@ func killCommand(c *invoked) {
 	}
 }
 
-// systemCommands are other programs that reach beyond the project.
+// systemCommands are other programs that affect more than the project.
 func systemCommands(t table) {
 	t.add("inotifywait fswatch watchman watchexec", func(c *invoked) {
 		o := c.options(c.args, "+* e= r= m= t= timeout= event= exclude= w= watch= exts= filter= f= i= ignore= o=> outfile=> fromfile=< format=")
@@ -179,7 +178,7 @@ func systemCommands(t table) {
 }
 
 // mediaCommand judges converters of pictures, sounds and documents. A file name can also
-// mean a device, a URL or a script.
+// stand for a device, a URL or a script.
 func mediaCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -202,7 +201,7 @@ func mediaCommand(c *invoked) {
 	}
 }
 
-// ruinCommands destroy disks.
+// ruinCommands destroy the contents of disks.
 func ruinCommands(t table) {
 	t.add("mkfs mke2fs mkswap mkdosfs newfs newfs_apfs newfs_hfs newfs_msdos blkdiscard mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.msdos mkfs.ntfs mkfs.f2fs "+
 		"mkfs.minix mkfs.cramfs mkfs.bfs mkfs.exfat mkfs.reiserfs mkfs.jfs mkfs.udf mkfs.nilfs2 mkfs.zfs mkfs.erofs", func(c *invoked) {

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// networkCommands reach other machines without a login.
+// networkCommands connect to other machines without a login.
 func networkCommands(t table) {
 	t.add("ping ping6 fping traceroute tracepath mtr nslookup host whois resolvectl", lookupCommand)
 	t.add("dig kdig drill delv", digCommand)
@@ -42,7 +42,7 @@ func networkCommands(t table) {
 	})
 }
 
-// socket judges an address of socat: what it connects to, or what it runs.
+// socket judges an address of socat: a machine to connect to, or a command to run.
 func (c *invoked) socket(kind, rest string) {
 	where, _, _ := strings.Cut(rest, ",")
 	switch {
@@ -57,8 +57,8 @@ func (c *invoked) socket(kind, rest string) {
 	}
 }
 
-// denyMetadata denies addresses that a call must never reach: services that hand out the
-// credentials of the machine. It does not judge other addresses.
+// denyMetadata adds a finding for each word that is a metadata service. Such a service
+// gives out the credentials of the machine. denyMetadata does not judge other addresses.
 func (c *invoked) denyMetadata(words []arg) {
 	for _, w := range words {
 		if !w.known || w.text == "" || isNumber(w.text) {
@@ -125,8 +125,8 @@ func remoteCommands(t table) {
 	})
 }
 
-// sshCommand judges ssh: a host, and a command to run there. The analysis does not look
-// at that command.
+// sshCommand judges ssh. Its words are a host and a command to run there. The analysis
+// does not check that command.
 func sshCommand(c *invoked) {
 	o := c.options(c.args, "+4 6 A a C f G g K k M N n q s T t V v X x Y y B= b= c= D=! E=> e= F=! I=! i=< J= L=! l= m= O= o= P= p= Q= R=! S= W=! w=!")
 	if o.has("V", "Q") || len(o.rest) == 0 {
@@ -142,7 +142,8 @@ func sshCommand(c *invoked) {
 	}
 }
 
-// sshSettings judges the settings in -o. Some of them run programs on this machine.
+// sshSettings judges the values of -o. Some settings make ssh run programs on this
+// machine.
 func (c *invoked) sshSettings(o *options) {
 	for _, s := range o.values("o") {
 		name := strings.ToLower(strings.TrimSpace(s.text[:strings.IndexAny(s.text+"=", "= ")]))

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// nodeCommands are runtimes, package managers and tools of JavaScript.
 func nodeCommands(t table) {
 	t.add("node nodejs", nodeCommand)
 	t.add("npm", npmCommand)
@@ -55,7 +54,7 @@ func nodeCommands(t table) {
 	})
 }
 
-// scriptRunner judges interpreters. In the list, % marks options with code.
+// scriptRunner judges interpreters. In the list, % marks options whose value is code.
 func scriptRunner(list string) judge {
 	return func(c *invoked) {
 		if asksOnly(c) {
@@ -64,7 +63,7 @@ func scriptRunner(list string) judge {
 		o := c.options(c.args, list)
 		inline := slices.ContainsFunc(o.given, func(g option) bool { return strings.HasSuffix(g.kind, "!") || strings.HasSuffix(g.kind, "%") })
 		switch {
-		case inline && o.has("i"): // it edits files in place
+		case inline && o.has("i"): // -i edits files in place
 			c.writeAll(o.rest)
 		case inline:
 			c.readAll(o.rest)
@@ -75,8 +74,8 @@ func scriptRunner(list string) judge {
 	}
 }
 
-// runScript records that an interpreter runs its first argument as a file, or runs its
-// input.
+// runScript records that an interpreter runs a file, its first argument. Without one it
+// runs its standard input.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {
 		c.snippet()
@@ -92,7 +91,7 @@ func nodeCommand(c *invoked) {
 		"test-reporter-destination=> build-snapshot-config=! experimental-sea-config=! run= test watch v version h help i interactive c check watch-path= input-type= test-name-pattern= "+
 		"max-old-space-size= stack-size= unhandled-rejections= snapshot-blob= disable-warning=")
 	for _, module := range o.values("import", "loader", "experimental-loader") {
-		if strings.Contains(module.text, ":") { // data: carries code
+		if strings.Contains(module.text, ":") { // a data: URL contains code
 			c.unknown("runs code that is not in a file of the project")
 		}
 	}
@@ -112,11 +111,11 @@ func nodeCommand(c *invoked) {
 	}
 }
 
-// packageOptions are the options of npm, pnpm and yarn that reach beyond the project.
+// packageOptions are the options of npm, pnpm and yarn that affect more than the project.
 const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= proxy= https-proxy= w= workspace= F= filter= tag= loglevel= " +
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
-// packager parses the arguments of a package manager. It returns the command, the words
+// packager parses the arguments of a package manager. It returns the verb, the words
 // after it and all options.
 func (c *invoked) packager() (verb string, words []arg, o *options) {
 	o = c.options(c.args, packageOptions)
@@ -200,7 +199,7 @@ func npmCommand(c *invoked) {
 	}
 }
 
-// packages records the sources of packages that a URL or a path names.
+// packages records the packages that are given as a URL or a path.
 func (c *invoked) packages(words []arg) {
 	for _, a := range words {
 		switch {
@@ -212,8 +211,8 @@ func (c *invoked) packages(words []arg) {
 	}
 }
 
-// installed reports whether a program is among the project's packages, so that nothing is
-// downloaded.
+// installed reports whether a program is among the project's installed packages. Then
+// nothing is downloaded.
 func (c *invoked) installed(name arg) bool {
 	if !name.isText() || strings.ContainsAny(name.text, "/@\\") || len(c.dirs) != 1 {
 		return false
@@ -222,8 +221,8 @@ func (c *invoked) installed(name arg) bool {
 	return len(spots) == 1 && spots[0].inside && c.exists(literal("node_modules/.bin/"+name.text))
 }
 
-// runPackage records that a program of a package runs. It is downloaded unless it is
-// installed.
+// runPackage records that the command runs a program of a package. The program is
+// downloaded if it is not installed.
 func (c *invoked) runPackage(o *options, words []arg, local bool) {
 	for _, text := range o.values("c", "call") {
 		c.child(text)
@@ -248,8 +247,8 @@ func npxCommand(c *invoked) {
 	c.runPackage(o, o.rest, o.has("no-install", "no", "offline") || !o.has("p", "package", "ignore-existing", "prefix") && c.isInstalled(o.rest))
 }
 
-// fromOutside records that the program runs from outside the project: it is a path, or a
-// link that leads out of the project.
+// fromOutside records that the program is outside the project: it is given as a path, or
+// it is a link that leads out of the project.
 func (c *invoked) fromOutside(words []arg) {
 	name := word(words, 0)
 	if name == "" {
@@ -266,8 +265,8 @@ func (c *invoked) fromOutside(words []arg) {
 	}
 }
 
-// isInstalled reports whether the project's packages include the program, so that nothing
-// is downloaded.
+// isInstalled reports whether the project's packages include the program. Then nothing is
+// downloaded.
 func (c *invoked) isInstalled(words []arg) bool {
 	name := word(words, 0)
 	if name == "" || strings.ContainsAny(name, "/@:\\") || len(c.dirs) == 0 {

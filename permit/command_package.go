@@ -24,7 +24,7 @@ func packageCommands(t table) {
 		"install update add outdated lock":            fetches, "remove clean init": builds, "exec": wrapper("+*", 0), "config": machine,
 	}))
 	t.add("composer", byVerb("d= working-dir= ", builds, map[string]judge{
-		"show info licenses validate depends why help list about":     builds, // with the plugins of the project
+		"show info licenses validate depends why help list about":     builds, // runs the plugins of the project
 		"install update require create-project outdated search audit": fetches, "global self-update config": machine, "exec": wrapper("+*", 0),
 	}))
 	t.add("pod", byVerb("", other, map[string]judge{"install update repo outdated search": fetches, "trunk": publishes, "lib spec list env help": builds}))
@@ -51,8 +51,8 @@ func packageCommands(t table) {
 	})
 }
 
-// runsProject is for programs that run code of the project with any arguments, even
-// --version.
+// runsProject judges programs that run code of the project with any arguments, even with
+// --version. j judges the arguments.
 func runsProject(j judge) judge {
 	return func(c *invoked) {
 		c.zone(ZoneBuild, "runs code of the project")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// processesCommand judges ps. It lists processes, which is harmless. With some options it
-// also shows the environment of every process of the user, which may contain secrets.
+// processesCommand judges ps. Listing processes is harmless. But with some options, ps
+// also shows the environment of the user's processes, which may contain secrets.
 func processesCommand(c *invoked) {
 	c.usesAll()
 	p := psReader{}
@@ -21,14 +21,13 @@ func processesCommand(c *invoked) {
 	}
 }
 
-// psReader scans the arguments of ps, which accepts options with one dash, with two, and
-// with none.
+// psReader scans the arguments of ps. An option may have one dash, two dashes or none.
 type psReader struct {
-	environment bool // it shows environment variables
-	unsure      bool // a word is not understood
+	environment bool // ps shows environment variables
+	unsure      bool // a word is unknown
 }
 
-// word reads an argument, and returns how many of the following arguments belong to it.
+// word parses an argument. It returns how many of the following arguments belong to it.
 func (p *psReader) word(a arg, behind []arg) int {
 	if !a.known || a.pattern {
 		p.unsure = true
@@ -43,7 +42,7 @@ func (p *psReader) word(a arg, behind []arg) int {
 		return p.long(text[2:], next)
 	case strings.HasPrefix(text, "-"):
 		return p.dashed(text[1:], next)
-	case strings.Trim(text, "0123456789,") == "": // processes by number
+	case strings.Trim(text, "0123456789,") == "": // process numbers
 		return 0
 	default:
 		return p.bare(text, next)
@@ -64,13 +63,13 @@ func (p *psReader) long(text string, next arg) int {
 	return 0
 }
 
-// dashed reads -ef, -o pid,args and -p 1. If ps does not understand such a word, for
-// example -xe or -auxe, it reads it as options without a dash.
+// dashed parses -ef, -o pid,args and -p 1. If ps does not understand such a word, for
+// example -xe or -auxe, it treats the letters as options without a dash.
 func (p *psReader) dashed(letters string, next arg) int {
 	for i := range len(letters) {
 		joined := literal(letters[i+1:])
 		switch letter := letters[i]; {
-		case letter == 'E': // of BSD and macOS
+		case letter == 'E': // an option of BSD and macOS
 			p.environment = true
 		case letter == 'o' || letter == 'O':
 			value, taken := orNext(joined, next)
@@ -100,8 +99,8 @@ func orNext(joined, next arg) (value arg, taken int) {
 	return next, 1
 }
 
-// bare reads options of BSD such as aux and axo pid,args. The letter e shows the
-// environment.
+// bare parses options without a dash, such as aux and axo pid,args. The letter e shows
+// the environment.
 func (p *psReader) bare(letters string, next arg) int {
 	for i := range len(letters) {
 		switch letter := letters[i]; letter {
@@ -118,7 +117,6 @@ func (p *psReader) bare(letters string, next arg) int {
 	return 0
 }
 
-// columns judges the columns that ps shows.
 func (p *psReader) columns(list arg) {
 	p.unsure = p.unsure || !list.known && list.text != ""
 	p.environment = p.environment || strings.Contains(list.text, "env")

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// pythonCommands are Python's interpreters, package managers and tools.
 func pythonCommands(t table) {
 	t.add("python python2 python3 pypy pypy3 python2.7", pythonCommand)
 	for minor := 6; minor < 20; minor++ {
@@ -41,7 +40,7 @@ func pythonCommands(t table) {
 	})
 }
 
-// pythonCommand judges python with a file, a module or code.
+// pythonCommand judges python. It runs a file, a module or code.
 func pythonCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -52,7 +51,7 @@ func pythonCommand(c *invoked) {
 		c.snippet()
 	case o.has("m"):
 		module, _ := o.value("m")
-		if !o.has("I", "P") { // a file of the project with that name takes precedence
+		if !o.has("I", "P") { // python prefers a file of the project with that name
 			c.zone(ZoneBuild, "runs code of the project")
 		}
 		c.pythonModule(module, o.rest)
@@ -62,7 +61,6 @@ func pythonCommand(c *invoked) {
 	}
 }
 
-// pythonModule judges running a module.
 func (c *invoked) pythonModule(module arg, words []arg) {
 	if !module.known {
 		c.unknown("cannot determine which module is run")
@@ -94,7 +92,7 @@ func (c *invoked) pythonModule(module arg, words []arg) {
 	}
 }
 
-// pipCommand judges pip, which runs code of the packages that it installs.
+// pipCommand judges pip. It runs code of the packages that it installs.
 func pipCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -144,7 +142,7 @@ func pythonTool(c *invoked) {
 	c.worksOn(o.rest)
 }
 
-// pythonFormatter judges programs that rewrite files, unless they only check them.
+// pythonFormatter judges programs that rewrite files, or only check them.
 func pythonFormatter(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -165,7 +163,6 @@ func pythonFormatter(c *invoked) {
 	c.readAll(files)
 }
 
-// projectCommand judges poetry and similar project managers.
 func projectCommand(c *invoked) {
 	c.zone(ZoneBuild, "loads plugins that the project names")
 	o := c.options(c.args, "+*C= directory= P= project= p=")

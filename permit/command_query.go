@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// queryCommands read structured data.
 func queryCommands(t table) {
 	t.add("jq gojq", jqCommand)
 	t.add("yq", yqCommand)
 	t.add("mktemp", makeTempCommand)
 }
 
-// jqPlain are options of jq that have no value and do not touch files.
+// jqPlain are options of jq that have no value and use no files.
 const jqPlain = "--seq --stream --stream-errors --slurp --raw-input --null-input --compact-output --raw-output --raw-output0 --join-output --ascii-output --sort-keys --color-output " +
 	"--monochrome-output --tab --unbuffered --exit-status --binary --version --build-configuration --help --debug-dump-disasm --debug-trace --debug-trace=all --strip-comments --yaml-input --yaml-output"
 
@@ -23,11 +22,11 @@ type jqCall struct {
 	words     []arg // arguments that are not options
 	libraries []arg // directories of modules
 	fromFile  bool  // the filter is in a file
-	values    bool  // words after the filter are values, not files
+	values    bool  // words after the filter are values, not file names
 }
 
-// jqCommand judges jq. A filter can read the environment and modules, and nothing else.
-// Options are recognized everywhere, also after --args.
+// jqCommand judges jq. A filter can read only the environment and modules. jq accepts
+// options everywhere, even after --args.
 func jqCommand(c *invoked) {
 	c.known(c.args)
 	j := &jqCall{invoked: c}
@@ -51,7 +50,7 @@ func jqCommand(c *invoked) {
 	}
 }
 
-// option reads an argument of jq, and returns how many of the following arguments belong
+// option parses an argument of jq. It returns how many of the following arguments belong
 // to it.
 func (j *jqCall) option(a arg, behind []arg) int {
 	text := a.text
@@ -91,7 +90,7 @@ func (j *jqCall) option(a arg, behind []arg) int {
 	return 0
 }
 
-// letters reads several short options in one word.
+// letters parses several short options in one word.
 func (j *jqCall) letters(letters string, next arg, behind int) int {
 	for i := range len(letters) {
 		switch letters[i] {
@@ -118,8 +117,8 @@ func (j *jqCall) library(dir arg) {
 	j.libraries = append(j.libraries, dir)
 }
 
-// filterIn records that the filter is in a file: the next word, or in older versions the
-// first word that is not an option.
+// filterIn records that the filter is in a file. The file is the next word, or in older
+// versions the first word that is not an option.
 func (j *jqCall) filterIn(file arg) int {
 	j.read(file)
 	j.jqFile(file)
@@ -127,8 +126,8 @@ func (j *jqCall) filterIn(file arg) int {
 	return 0
 }
 
-// jqImports matches statements and functions with which a filter reads more than its
-// input.
+// jqImport matches a complete import statement. jqImports matches every word with which a
+// filter reads more than its input.
 var (
 	jqImport  = regexp.MustCompile(`\b(?:import|include)\s*"([^"\\]*)"(?:\s*as\s+\$?\w+)?\s*(?:\{\s*"?search"?\s*:\s*"([^"\\]*)"\s*\})?\s*;`)
 	jqImports = regexp.MustCompile(`\b(?:import|include|modulemeta|input_module|get_search_list)\b`)
@@ -138,7 +137,7 @@ var (
 // from a directory of the user or the machine.
 func (c *invoked) jqFilter(filter arg, libraries []arg) {
 	if !filter.known {
-		return // which was recorded before
+		return // c.known has already recorded this
 	}
 	words, imports := jqImports.FindAllString(filter.text, -1), jqImport.FindAllStringSubmatch(filter.text, mostOfMany)
 	if len(words) == 0 {
@@ -168,7 +167,7 @@ func (c *invoked) jqFilter(filter arg, libraries []arg) {
 	}
 }
 
-// jqQuoted reports whether import and include occur only in strings, or as names of
+// jqQuoted reports whether import and include occur only in strings or as names of
 // fields.
 func (c *invoked) jqQuoted(filter string) bool {
 	if strings.Contains(filter, `\`) {
@@ -183,7 +182,7 @@ func (c *invoked) jqQuoted(filter string) bool {
 	return !jqImports.MatchString(strings.NewReplacer(".import", "", ".include", "").Replace(bare.String()))
 }
 
-// jqFile records that the filter is in a file, which may read modules.
+// jqFile records that the filter is in a file. That file may import modules.
 func (c *invoked) jqFile(file arg) {
 	text, ok := c.contents(file)
 	if !ok || jqImports.MatchString(text) {
@@ -191,7 +190,7 @@ func (c *invoked) jqFile(file arg) {
 	}
 }
 
-// yqCommand judges both programs of the name yq.
+// yqCommand judges yq. There are two programs with this name.
 func yqCommand(c *invoked) {
 	o := c.options(c.args, "* i inplace in-place w width= s=! split-exp=! split-exp-file=! from-file=! o= p= output-format= input-format= indent= I= "+
 		"expression= f=< front-matter= xml-attribute-prefix= lua-prefix= arg= security-enable-system-operator!")

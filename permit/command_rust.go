@@ -29,15 +29,15 @@ func rustCommands(t table) {
 	}))
 }
 
-// loadsToolchain makes every command of Rust a build: rust-toolchain.toml can make rustup
-// run programs from a directory of the project.
+// loadsToolchain is why every Rust command counts as a build: rust-toolchain.toml can
+// make rustup run programs from a directory of the project.
 const loadsToolchain = "the project says which compiler is run"
 
-// cargoCommand judges cargo: a command and its arguments.
+// cargoCommand judges cargo. Its words are a verb and arguments.
 func cargoCommand(c *invoked) {
 	c.zone(ZoneBuild, loadsToolchain)
 	args := c.args
-	if strings.HasPrefix(word(args, 0), "+") { // a toolchain
+	if strings.HasPrefix(word(args, 0), "+") { // a toolchain, such as +nightly
 		args = args[1:]
 	}
 	o := c.options(args, "* config=! Z= C= manifest-path=< target-dir=> artifact-dir=> out-dir=> root=> path=< p= package= F= features= j= jobs= target= profile= bin= example= test= bench= "+

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// searchCommands search in files.
 func searchCommands(t table) {
 	t.add("grep egrep fgrep rgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep", grepCommand("e regexp f file", "* e= regexp= f=< file=< A= B= C= m= d= D= include= exclude= exclude-from=< exclude-dir= "+
 		"color=? colour=? label= binary-files= max-count= after-context= before-context= context= directories= devices= group-separator="))
@@ -20,13 +19,14 @@ func searchCommands(t table) {
 	t.add("fd fdfind", fdCommand)
 	t.add("locate plocate mlocate mdfind", func(c *invoked) {
 		c.known(c.args)
-		c.read(literal("/")) // their index has the names of all files
+		c.read(literal("/")) // their index has the names of all files of the machine
 	})
 }
 
-// grepCommand judges commands whose first argument is a pattern, unless an option gives
-// the pattern. They search directories; grep itself only with -r. Without a path they
-// search the current directory.
+// grepCommand judges programs that search files for a pattern. patterns are the options
+// that give the pattern. Without them, the first argument is the pattern. The programs
+// search directories, but grep itself only does so with -r. Without a path, they search
+// the current directory.
 func grepCommand(patterns, list string) judge {
 	given := strings.Fields(patterns)
 	return func(c *invoked) {
@@ -52,7 +52,7 @@ func grepCommand(patterns, list string) judge {
 	}
 }
 
-// fdCommand judges fd, which is like find with another syntax.
+// fdCommand judges fd. It is like find, with another syntax.
 func fdCommand(c *invoked) {
 	args, run := c.args, []arg(nil)
 	for i, a := range args {
@@ -82,8 +82,8 @@ func fdCommand(c *invoked) {
 }
 
 // runOnEach records that a command runs on the files that a search finds below some
-// directories. A search by name does not find directories that contain all of them, and a
-// search for plain files finds no links.
+// directories. named says that the search finds only files with certain names. plain says
+// that it finds no links.
 func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 	for i, a := range run {
 		if a.known && a.text == ";" {
@@ -104,7 +104,7 @@ func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 		for _, a := range run {
 			w, is, part := standIn(a, found)
 			words, given = append(words, w), given || is
-			if is && !part && w.text != found.text && found.follows { // what is below may be links too
+			if is && !part && w.text != found.text && found.follows { // files below may be links, too
 				c.readFollowing([]arg{start}, true)
 			}
 			if part {
@@ -122,17 +122,18 @@ func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 	}
 }
 
-// removesFiles reports whether a finding is a command that removes what it is given.
+// removesFiles reports whether a finding is a command that removes its arguments.
 func removesFiles(f Finding) bool {
 	return f.Kind == KindCommand && len(f.words) > 0 && oneOf(path.Base(f.words[0]), "rm grm unlink shred trash trash-put rmdir")
 }
 
-// standIn replaces {} and similar placeholders with the files that were found. It reports
-// whether the word has a placeholder, and whether that is only a part of the word, such
-// as in a script. In that case the result is unknown, because file names may be anything.
-// With a directory before it and a usual suffix after it, the name stays the name of an
-// ordinary file. With another suffix it may become a file that controls something: .envr
-// and {}c.
+// standIn replaces {} and similar placeholders with the files that a search has found.
+// The second result says whether the word has a placeholder. The third result says that
+// the placeholder is inside other text, such as a script. Then the effects are unknown,
+// because a file name may contain anything.
+//
+// A directory before the placeholder, and a usual suffix after it, do no harm. Another
+// suffix may give a file a name that controls a program: .envr and {}c make .envrc.
 func standIn(a, found arg) (w arg, is, part bool) {
 	switch {
 	case !a.known:
@@ -156,5 +157,6 @@ func standIn(a, found arg) (w arg, is, part bool) {
 	return w, true, false
 }
 
-// placeholders are other forms of {} in fd and parallel, for parts of the name.
+// placeholders replaces the other forms of {} in fd and parallel, which stand for parts
+// of a name.
 var placeholders = strings.NewReplacer("{/}", "{}", "{//}", "{}", "{.}", "{}", "{/.}", "{}")

@@ -4,7 +4,7 @@ import "strings"
 
 func sedCommands(t table) { t.add("sed gsed", sedCommand) }
 
-// sedCommand judges sed, of GNU or BSD.
+// sedCommand judges sed. It understands the options of GNU sed and BSD sed.
 func sedCommand(c *invoked) {
 	o := c.options(c.args, "n quiet silent e= expression= f= file= E r regexp-extended i=? in-place=? I=? l= line-length= s separate u unbuffered z null-data "+
 		"a posix debug sandbox follow-symlinks b binary help version")
@@ -19,7 +19,7 @@ func sedCommand(c *invoked) {
 	}
 	if !o.has("e", "expression", "f", "file") && len(files) > 0 {
 		scripts, files = files[:1:1], files[1:]
-		if scripts[0].text == "" && o.has("i", "I") && len(files) > 0 { // on BSD, where a suffix follows
+		if scripts[0].text == "" && o.has("i", "I") && len(files) > 0 { // on BSD, -i takes the next word as a suffix
 			scripts, files = append(scripts, files[0]), files[1:]
 		}
 	}
@@ -35,7 +35,7 @@ func sedCommand(c *invoked) {
 	c.writeAll(files)
 }
 
-// sedScript records what a script does besides editing.
+// sedScript records what a sed script does besides editing.
 func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
@@ -48,7 +48,7 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	s := sedReader{text: strings.Join(texts, "\n"), posix: posix}
 	s.commands()
 	if sandbox {
-		return // sed refuses this
+		return // with --sandbox, sed refuses to read, write or run anything else
 	}
 	for _, f := range s.reads {
 		c.read(literal(f))
@@ -67,7 +67,6 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	}
 }
 
-// sedReader scans a script of sed.
 type sedReader struct {
 	text          string
 	at            int
@@ -75,7 +74,7 @@ type sedReader struct {
 	runs          bool
 	command       string // commands that the script runs
 	lost          bool   // the reader does not understand the script
-	posix         bool   // a label may have a semicolon in it
+	posix         bool   // a label may contain a semicolon
 }
 
 func (s *sedReader) more() bool { return s.at < len(s.text) && !s.lost }
@@ -94,7 +93,6 @@ func (s *sedReader) skip(chars string) {
 	}
 }
 
-// line returns the rest of the line.
 func (s *sedReader) line() string {
 	end := strings.IndexByte(s.text[s.at:], '\n')
 	if end < 0 {
@@ -118,7 +116,6 @@ func (s *sedReader) commands() {
 	}
 }
 
-// addresses skips the addresses of a command.
 func (s *sedReader) addresses() {
 	for s.more() {
 		s.skip(" \t")
@@ -140,9 +137,9 @@ func (s *sedReader) addresses() {
 	}
 }
 
-// delimited skips to the next delimiter that is not escaped, and in a regular expression
-// not inside brackets. Versions of sed disagree about some brackets; the reader does not
-// understand such a script.
+// delimited skips to the next delimiter that is not escaped. Versions of sed disagree
+// about a delimiter in the brackets of a regular expression, so the reader gives up
+// there.
 func (s *sedReader) delimited(end byte, regexp bool) {
 	bracket := -1
 	for ; s.at < len(s.text); s.at++ {
@@ -167,7 +164,6 @@ func (s *sedReader) delimited(end byte, regexp bool) {
 	s.lost = true
 }
 
-// one reads one command.
 func (s *sedReader) one() {
 	c := s.peek()
 	s.at++
@@ -199,9 +195,9 @@ func (s *sedReader) one() {
 	}
 }
 
-// label skips a label. In GNU sed a blank ends the label, and a command may follow. Other
-// versions read the rest of the line as the label. The reader does not understand a
-// script where this makes a difference.
+// label skips a label. In GNU sed, a blank ends the label and a command may follow. Other
+// versions read the rest of the line as the label. The reader gives up if this makes a
+// difference.
 func (s *sedReader) label() {
 	s.skip(" \t")
 	for s.at < len(s.text) && s.text[s.at] > ' ' && s.text[s.at] != ';' && s.text[s.at] != '}' {
@@ -217,7 +213,8 @@ func (s *sedReader) label() {
 	}
 }
 
-// insert skips the text of a, i or c. A backslash at the end of a line continues it.
+// insert skips the text of a, i or c. A backslash at the end of a line continues the
+// text.
 func (s *sedReader) insert() {
 	for s.more() {
 		line := s.line()
@@ -229,7 +226,7 @@ func (s *sedReader) insert() {
 	}
 }
 
-// substitute reads the rest of s/regexp/replacement/flags.
+// substitute parses the rest of s/regexp/replacement/flags.
 func (s *sedReader) substitute() {
 	end := s.peek()
 	s.at++

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// shellCommands run shell scripts.
 func shellCommands(t table) {
 	t.add("sh bash dash ash rbash posh", shellCommand)
 	t.add("zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell rc es", foreignShellCommand)
@@ -19,10 +18,11 @@ func shellCommands(t table) {
 	t.add("alias", aliasCommand)
 }
 
-// shellCommand judges a shell with a script in -c, in a file, or on its input.
+// shellCommand judges a shell. Its script is the value of -c, a file, or the standard
+// input.
 func shellCommand(c *invoked) {
 	args := make([]arg, 0, len(c.args))
-	for i, a := range c.args { // +x switches an option off
+	for i, a := range c.args { // an argument such as +x switches an option off
 		if !a.known || !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && !strings.HasSuffix(strings.ToLower(word(c.args, max(i-1, 0))), "o") {
 			args = append(args, c.args[i:]...)
 			break
@@ -31,13 +31,13 @@ func shellCommand(c *invoked) {
 		case !strings.HasPrefix(a.text, "+"):
 			args = append(args, a)
 		case strings.HasSuffix(strings.ToLower(a.text), "o"):
-			args = append(args, literal("-o")) // the value follows
+			args = append(args, literal("-o")) // the next argument is its value
 		}
 	}
 	o := c.options(args, "+c i l r s D a b e f h k m n o= p t u v x B C E H O= P T login norc noprofile posix restricted verbose version help noediting debugger dump-strings dump-po-strings "+
 		"rcfile=! init-file=! wordexp pretty-print no-globalrcs no-rcs emulate= q d g w y 1 2 3 4 5 6 7 8 9 I G Y")
 	c.shellOptions(len(c.args) - len(o.rest))
-	// +n and +o noexec switch -n off
+	// +n and +o noexec switch -n off.
 	checks := o.has("n") && !slices.ContainsFunc(c.args, func(a arg) bool { return strings.HasPrefix(a.text, "+") })
 	plain := c.name != "bash" && c.name != "rbash"
 	words := o.rest
@@ -54,7 +54,7 @@ func shellCommand(c *invoked) {
 			return
 		}
 		words[0].use()
-		c.childWith(words[0], append([]arg{}, words[min(2, len(words)):]...), plain) // the second is $0
+		c.childWith(words[0], append([]arg{}, words[min(2, len(words)):]...), plain) // words[1] is $0
 	case o.has("s") || len(words) == 0 || isStdin(words[0]):
 		switch {
 		case checks:
@@ -73,7 +73,8 @@ func shellCommand(c *invoked) {
 	}
 }
 
-// shellOptions judges the options of a shell, which are like those of set.
+// shellOptions judges the options of a shell, which are like the options of set. words is
+// the number of arguments to look at.
 func (c *invoked) shellOptions(words int) {
 	for i, a := range c.args[:max(words, 0)] {
 		switch text := a.text; {
@@ -82,7 +83,7 @@ func (c *invoked) shellOptions(words int) {
 		default:
 			for _, letter := range text[1:] {
 				switch value := word(c.args, i+1); letter {
-				case 'c', 'i', 'l', 'r', 's', 'D': // how it is started
+				case 'c', 'i', 'l', 'r', 's', 'D': // these only say how the shell starts
 				case 'o':
 					c.shellOption(literal(text[:1] + "o " + value))
 				case 'O':
@@ -103,7 +104,7 @@ func isStdin(a arg) bool {
 	return a.known && (a.text == "/dev/stdin" || strings.HasPrefix(a.text, "/dev/fd/") || strings.HasPrefix(a.text, "/proc/self/fd/"))
 }
 
-// foreignShellCommand judges shells with another syntax than sh.
+// foreignShellCommand judges shells whose syntax differs from sh.
 func foreignShellCommand(c *invoked) {
 	o := c.options(c.args, "+*c= command= Command= C= init-command=! e= File=< n no-execute")
 	for _, text := range o.values("c", "command", "C", "Command") {
@@ -121,7 +122,7 @@ func foreignShellCommand(c *invoked) {
 	}
 }
 
-// sourceCommand judges source: the shell itself runs a file, which may set any variable.
+// sourceCommand judges source. The shell itself runs a file, which may set any variable.
 func sourceCommand(c *invoked) {
 	args := c.args
 	if word(args, 0) == "--" {
@@ -141,10 +142,10 @@ func sourceCommand(c *invoked) {
 		c.code(file)
 		c.touchAll(args[1:])
 	}
-	c.vars, c.patterns = nil, nil // code of the project may set variables: it may do much more than that
+	c.vars, c.patterns = nil, nil // the file may have set any variable
 }
 
-// trapCommand judges trap: the shell runs a text later, when variables may have other
+// trapCommand judges trap. The shell runs the text later, when variables may have other
 // values.
 func trapCommand(c *invoked) {
 	args := c.args
@@ -164,8 +165,8 @@ func trapCommand(c *invoked) {
 	}
 }
 
-// aliasCommand judges alias. The analysis does not track which commands of the line use
-// it.
+// aliasCommand judges alias. The analysis does not track which later commands use the
+// alias.
 func aliasCommand(c *invoked) {
 	for _, a := range c.args {
 		name, text, ok := strings.Cut(a.text, "=")

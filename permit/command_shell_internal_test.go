@@ -111,7 +111,7 @@ func TestBuiltins(t *testing.T) {
 		{`http_proxy=http://evil ls`, 5, ""},
 		{`http_proxy= ls`, 0, ""},
 		{`foo=bar LANG=C ls`, 0, ""},
-		{`FOO=bar ls`, 2, ""}, // nobody knows what ls does with it
+		{`FOO=bar ls`, 2, ""}, // nobody knows how ls uses FOO
 	})
 }
 
@@ -202,8 +202,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// What only bash knows means something else to sh. A floor whose commands are run by sh
-// counts both.
+// Some syntax means one thing in bash and another in sh. If sh runs the commands, the
+// floor counts both meanings.
 //
 // SPEC P-14
 func TestTheShellThatIsStartedDecidesWhatATextMeans(t *testing.T) {

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// sqliteCommand judges sqlite3: a file, and statements.
+// sqliteCommand judges sqlite3. Its words are a database file and statements.
 func sqliteCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -31,10 +31,10 @@ func sqliteCommand(c *invoked) {
 	c.write(o.rest[0])
 }
 
-// sqliteCommands are dot-commands that reach no other file and no other program.
+// sqliteCommands are dot-commands that use no other file and run no program.
 const sqliteCommands = "tables schema indexes indices databases mode headers header width timeout timer stats show help exit quit fullschema dbinfo nullvalue separator echo bail print changes dump eqp explain limit"
 
-// sqliteText judges statements. It reports whether they only read.
+// sqliteText judges SQL statements. It reports whether they only read.
 func (c *invoked) sqliteText(t arg) bool {
 	if !t.known {
 		c.unknown("cannot determine which statements are run")
@@ -63,23 +63,24 @@ func (c *invoked) sqliteText(t arg) bool {
 	return !r.writes
 }
 
-// sqlReader scans statements of SQLite token by token. It need not understand them, but
-// it must find the functions that they call: some read and write files, or run programs.
+// sqlReader scans SQLite statements token by token. It need not understand them. But it
+// must find the functions that they call, because some functions read or write files or
+// run programs.
 type sqlReader struct {
 	text   string
 	at     int
 	writes bool   // a statement changes the database
-	why    string // it may reach files or programs
+	why    string // why the statements may use files or programs, or empty
 }
 
-// sqlToken is a token: a word or a name in lower case, or a single character. A string is
-// an apostrophe.
+// sqlToken is a word or a name in lower case, or a single character. A string becomes one
+// apostrophe.
 type sqlToken struct {
 	text string
-	name bool // it is quoted, so it is not a keyword
+	name bool // the token is quoted, so it is not a keyword
 }
 
-// These statements, functions, types and pragmas reach only the database.
+// These statements, functions, types and pragmas use only the database.
 const (
 	sqlReads     = "select with values explain pragma"
 	sqlChanges   = "insert update delete replace create drop alter begin commit end rollback savepoint release analyze reindex vacuum"
@@ -96,10 +97,9 @@ const (
 		"wal_checkpoint optimize case_sensitive_like recursive_triggers defer_foreign_keys mmap_size temp_store secure_delete wal_autocheckpoint max_page_count"
 )
 
-// statements scans the whole text.
 func (r *sqlReader) statements() {
-	var before, last sqlToken // the two tokens before
-	first := true             // of a statement
+	var before, last sqlToken // the two previous tokens
+	first := true             // the next token begins a statement
 	for {
 		t, ok := r.token()
 		if !ok {
@@ -113,7 +113,7 @@ func (r *sqlReader) statements() {
 			r.calls(before, last)
 		case !t.name && oneOf(t.text, "insert update delete"):
 			r.writes = true
-		case oneOf(t.text, "fsdir zipfile"): // tables that are files
+		case oneOf(t.text, "fsdir zipfile"): // these tables are files
 			r.fail("the statements read files")
 		case !last.name && last.text == "pragma" && !oneOf(t.text, sqlPragmas):
 			r.fail("it is not known what the pragma " + shown(t.text) + " does")
@@ -139,7 +139,7 @@ func (r *sqlReader) begins(t sqlToken) {
 }
 
 // calls judges a word before a parenthesis: a keyword, a type, a function, or the table
-// of a CREATE or INSERT.
+// of a CREATE or INSERT statement.
 func (r *sqlReader) calls(before, last sqlToken) {
 	name := last.text
 	word := name != "" && (isName(name) || last.name)
@@ -163,7 +163,6 @@ func (r *sqlReader) fail(why string) {
 	}
 }
 
-// token reads the next token.
 func (r *sqlReader) token() (t sqlToken, ok bool) {
 	r.blanks()
 	if r.at >= len(r.text) {
@@ -189,7 +188,7 @@ func (r *sqlReader) token() (t sqlToken, ok bool) {
 	}
 }
 
-// quoted reads a quoted text.
+// quoted returns a quoted text without its quotes.
 func (r *sqlReader) quoted(end byte) string {
 	from := r.at + 1
 	for r.at = from; r.at < len(r.text); r.at++ {
@@ -223,7 +222,7 @@ func (r *sqlReader) blanks() {
 	}
 }
 
-// skip moves to the end of a text.
+// skip moves past the next occurrence of end.
 func (r *sqlReader) skip(end string) {
 	if at := strings.Index(r.text[r.at+2:], end); at >= 0 {
 		r.at += 2 + at + len(end)

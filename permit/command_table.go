@@ -9,7 +9,7 @@ import (
 // table maps the names of commands to their judges.
 type table map[string]judge
 
-// add gives several commands the same judge. Names are separated by blanks.
+// add gives several commands the same judge. Blanks separate the names.
 func (t table) add(names string, j judge) {
 	for name := range strings.FieldsSeq(names) {
 		t[name] = j
@@ -18,15 +18,16 @@ func (t table) add(names string, j judge) {
 
 // commands are the commands that the floor knows.
 type commands struct {
-	// judges has the judge of each command. A command without one is an unknown program.
+	// judges has the judge of each command. A command without a judge is an unknown
+	// program.
 	judges table
-	// answersAlone are programs that load nothing from the project before they print their
-	// version or their help.
+	// answersAlone are programs that print their version or help without loading anything
+	// from the project.
 	answersAlone map[string]bool
 }
 
-// knownCommands makes the table once, for all floors. A line of commands.txt with a mistake
-// is left out, so that its commands are unknown programs; a test fails if there is one.
+// knownCommands makes the table once, for all floors. If a line of commands.txt has a
+// mistake, its commands stay unknown programs. A test fails if there is such a line.
 var knownCommands = sync.OnceValue(func() *commands {
 	all, _ := parseFlat(flatText)
 	for _, topic := range commandTopics() {
@@ -35,7 +36,8 @@ var knownCommands = sync.OnceValue(func() *commands {
 	return all
 })
 
-// commandTopics fill the table, each with the commands of a file.
+// commandTopics returns functions that fill the table, each with the commands of one
+// file.
 func commandTopics() []func(table) {
 	return []func(table){
 		plainCommands, shellCommands, builtinCommands, wrapperCommands, batchCommands,
@@ -48,8 +50,8 @@ func commandTopics() []func(table) {
 	}
 }
 
-// mostOfMany limits how many parts of a command are judged if each of them is expensive.
-// A command with more parts is unknown.
+// mostOfMany limits how many parts of a command are judged if each part is expensive. A
+// command with more parts is unknown.
 const mostOfMany = 64
 
 // few returns the first mostOfMany words. If there are more, the command is unknown.
@@ -61,10 +63,10 @@ func (c *invoked) few(words []arg) []arg {
 	return words
 }
 
-// harmless judges commands that do no harm with any arguments.
+// harmless judges commands that are harmless with any arguments.
 func harmless(c *invoked) { c.usesAll() }
 
-// at judges commands that are in a zone with any arguments.
+// at judges commands that have the same zone with any arguments.
 func at(z Zone, why string) judge {
 	return func(c *invoked) {
 		c.known(c.args)
@@ -72,20 +74,20 @@ func at(z Zone, why string) judge {
 	}
 }
 
-// opaque judges commands that run their arguments or their input in ways that the
+// opaque judges commands that run their arguments or their input in a way that the
 // analysis does not follow.
 func opaque(why string) judge {
 	return func(c *invoked) { c.unknown(why) }
 }
 
-// reader judges commands that read the files they are given. invoked.options explains the
+// reader judges commands that read the files in their arguments. See invoked.options for
 // list.
 func reader(list string) judge {
 	return func(c *invoked) { c.readAll(c.options(c.args, list).rest) }
 }
 
-// dirReader judges readers that list the current directory if they have no arguments.
-// With one of the follow options they follow links.
+// dirReader judges commands that list the current directory if they have no arguments.
+// follow has the options with which they follow links.
 func dirReader(list, follow string) judge {
 	follows := strings.Fields(follow)
 	return func(c *invoked) {
@@ -100,8 +102,8 @@ func dirReader(list, follow string) judge {
 	}
 }
 
-// differ judges readers that read whole directories with -r. Unless --no-dereference is
-// set, they follow links.
+// differ judges commands that compare files, and with -r whole directories. They follow
+// links unless --no-dereference is set.
 func differ(list string) judge {
 	return func(c *invoked) {
 		if o := c.options(c.args, list); o.may("r", "recursive") {
@@ -112,7 +114,7 @@ func differ(list string) judge {
 	}
 }
 
-// writer judges commands that change the files they are given.
+// writer judges commands that change the files in their arguments.
 func writer(list string) judge {
 	return func(c *invoked) {
 		c.writeAll(c.options(c.args, list).rest)
@@ -120,10 +122,10 @@ func writer(list string) judge {
 	}
 }
 
-// asksOnly reports whether a command only prints its version or its help. That is
-// harmless only for programs that load nothing from the project before: rustc reads
+// asksOnly reports whether a command only prints its version or its help, without loading
+// anything from the project. Some programs load something first: rustc reads
 // rust-toolchain.toml to choose a compiler, yarn runs the file that .yarnrc.yml names,
-// mvn starts java with .mvn/jvm.config.
+// and mvn starts java with .mvn/jvm.config.
 func asksOnly(c *invoked) bool { return c.floor.commands.answersAlone[c.name] && isQuestion(c) }
 
 // isQuestion reports whether the only argument asks for the version or the help.
@@ -139,12 +141,12 @@ func isQuestion(c *invoked) bool {
 	}
 }
 
-// under returns a path below another.
+// under returns the path of name below dir.
 func under(dir, name arg) arg {
 	return arg{text: path.Join(dir.text, name.text), known: dir.known && name.known, pattern: dir.pattern || name.pattern}
 }
 
-// oneOf reports whether a word is one of several, separated by blanks.
+// oneOf reports whether a word is in a list. Blanks separate the words of the list.
 func oneOf(word, list string) bool {
 	if word == "" || strings.IndexByte(word, ' ') >= 0 {
 		return false
@@ -159,7 +161,7 @@ func oneOf(word, list string) bool {
 			return true
 		}
 		list = list[end:]
-		if next := strings.IndexByte(list, ' '); next >= 0 { // the rest of this name
+		if next := strings.IndexByte(list, ' '); next >= 0 { // skip the rest of this name
 			list = list[next:]
 		} else {
 			return false
@@ -167,7 +169,7 @@ func oneOf(word, list string) bool {
 	}
 }
 
-// word returns the nth word, or an empty text if it does not exist or is unknown.
+// word returns word n, or an empty text if that word does not exist or is unknown.
 func word(args []arg, n int) string {
 	if n >= len(args) || !args[n].known {
 		return ""
@@ -176,7 +178,7 @@ func word(args []arg, n int) string {
 }
 
 // spaced joins words with blanks, as eval and ssh do. The result is unknown if a word is
-// a pattern, because the shell replaces it with file names.
+// a pattern, because the shell replaces a pattern with file names.
 func spaced(args []arg) arg {
 	texts := make([]string, len(args))
 	known := true

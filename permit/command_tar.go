@@ -21,7 +21,7 @@ func tarCommand(c *invoked) {
 		}
 	}
 	for _, list := range o.values("T", "files-from") {
-		c.read(list) // its lines may be options, too
+		c.read(list) // lines of the list may be options, too
 		c.unknown("cannot determine which files are meant")
 	}
 	dirs := o.values("C", "directory")
@@ -48,7 +48,7 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 		c.unknown("it may write outside the directory it unpacks to")
 	}
 	c.zone(ZoneWorkspace, "")
-	for _, top := range o.values("one-top-level") { // without a value, tar names it after the archive
+	for _, top := range o.values("one-top-level") { // without a value, tar names the directory after the archive
 		if top != (arg{}) {
 			dirs = append(dirs, top)
 		}
@@ -67,7 +67,7 @@ func (c *invoked) pack(o *options, dirs []arg) {
 	if len(dirs) == 0 {
 		c.readFollowing(o.rest, follows)
 	}
-	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which file is in which directory depends on the order: try all pairs
+	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // the order of the words decides which file is in which directory: try all pairs
 		c.in(dir, func() { c.readFollowing(o.rest, follows) })
 	}
 	if o.may("remove-files") {
@@ -81,7 +81,7 @@ func (c *invoked) pack(o *options, dirs []arg) {
 	}
 }
 
-// tarDashed converts the old form of options, "tar xzf FILE", to the new one.
+// tarDashed converts the old form of options, "tar xzf FILE", to the form with dashes.
 func tarDashed(args []arg) []arg {
 	first := word(args, 0)
 	if first == "" || strings.HasPrefix(first, "-") || args[0].pattern {

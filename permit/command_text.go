@@ -29,7 +29,7 @@ func plainCommands(t table) {
 	t.add("date gdate", dateCommand)
 }
 
-// textCommands read files, and change only what an option names.
+// textCommands read files. They change only files that an option names.
 func textCommands(t table) {
 	t.add("less", pagerCommand)
 	t.add("whatis apropos", func(c *invoked) {
@@ -43,8 +43,8 @@ func textCommands(t table) {
 	t.add("csplit", contextSplitCommand)
 }
 
-// testCommand judges test and [. With -v, bash evaluates the index in the name of the
-// variable. An unknown word may be -v.
+// testCommand judges test and [. After -v, bash evaluates an array index in the name of
+// the variable, which can run commands. An unknown word may be -v.
 func testCommand(c *invoked) {
 	c.usesAll()
 	for i, a := range c.args {
@@ -60,7 +60,7 @@ func testCommand(c *invoked) {
 	}
 }
 
-// writesCount matches %n in a printf, which sets a variable.
+// writesCount matches %n in a printf format. %n sets a variable.
 var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
@@ -71,7 +71,7 @@ func printfCommand(c *invoked) {
 	case strings.HasPrefix(first, "-v"):
 		c.sets([]arg{literal(first[2:])})
 	case len(c.args) > 0 && !c.args[0].known:
-		c.sets([]arg{{}}) // it may be -v
+		c.sets([]arg{{}}) // the word may be -v
 		return
 	}
 	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
@@ -87,7 +87,8 @@ func (c *invoked) fills(names []arg) {
 	}
 }
 
-// sets records that the command sets variables. The shell evaluates an index in a name.
+// sets records that the command sets variables. The shell evaluates an array index in a
+// name, which can run commands.
 func (c *invoked) sets(names []arg) {
 	for _, n := range names {
 		if _, index, ok := strings.Cut(n.text, "["); !n.known || n.pattern || strings.ContainsAny(n.text, "$`") || ok && !c.expression(strings.TrimSuffix(index, "]")) {
@@ -114,7 +115,7 @@ func dateCommand(c *invoked) {
 	}
 }
 
-// objectReader judges tools of GNU binutils that read files.
+// objectReader judges the tools of GNU binutils that read files.
 func objectReader(list string) judge {
 	return func(c *invoked) {
 		c.optionFiles()
@@ -122,8 +123,8 @@ func objectReader(list string) judge {
 	}
 }
 
-// optionFiles records that @FILE makes the command read more arguments from a file. They
-// may make it load a library.
+// optionFiles records that @FILE makes the command read more arguments from a file. These
+// arguments may make the command load a library.
 func (c *invoked) optionFiles() {
 	for _, a := range c.args {
 		file, ok := strings.CutPrefix(a.text, "@")
@@ -138,12 +139,12 @@ func (c *invoked) optionFiles() {
 	}
 }
 
-// pagerCommand judges less. Without a terminal it only copies, but its initial commands
-// (+) may run programs.
+// pagerCommand judges less. Without a terminal it only copies its input. But its initial
+// commands (+) may run programs.
 func pagerCommand(c *invoked) {
 	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=! lesskey-file=! lesskey-src=! lesskey-content=! cmd=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
 	for _, a := range c.args {
-		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in upper or lower case
+		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // less ignores the case of this option
 			c.unknown("its keys run commands")
 		}
 		if !slices.Contains(o.rest, a) && (strings.Contains(a.text, "$") || strings.Contains(a.text, " -") || strings.Contains(a.text, "\t-")) {
@@ -161,7 +162,8 @@ func pagerCommand(c *invoked) {
 	}
 }
 
-// deskCommand judges dc, whose ! runs a command. Its ? runs a line of the input.
+// deskCommand judges dc. In its programs, ! runs a command and ? runs a line of the
+// input.
 func deskCommand(c *invoked) {
 	o := c.options(c.args, "e= expression= f=! file=! h help V version")
 	programs := o.values("e", "expression")
@@ -178,7 +180,7 @@ func deskCommand(c *invoked) {
 	}
 }
 
-// inOutCommand judges commands that read their first file and write their second.
+// inOutCommand judges commands that read their first argument and write to the others.
 func inOutCommand(list string) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -216,8 +218,8 @@ func splitCommand(c *invoked) {
 	}
 }
 
-// beginsNames records that the command writes files whose names have a prefix. If a part
-// of it begins with a dot, one of the files may control another program.
+// beginsNames records that the command writes files whose names begin with a prefix. If a
+// part of the prefix begins with a dot, one of the files may control another program.
 func (c *invoked) beginsNames(prefix arg) {
 	for part := range strings.SplitSeq(prefix.text, "/") {
 		if strings.HasPrefix(part, ".") && part != "." && part != ".." || !prefix.known {

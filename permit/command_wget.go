@@ -33,7 +33,7 @@ func wgetCommands(t table) {
 	})
 }
 
-// wgetCommand judges wget, which writes a file unless -O - or --spider is set.
+// wgetCommand judges wget. It writes a file unless -O - or --spider is set.
 func wgetCommand(c *invoked) {
 	o := c.options(c.args, "V version h help b background e=! execute=! o=> output-file=> a=> append-output=> d debug q quiet v verbose nv no-verbose nc no-clobber i= input-file= F force-html B= base= config=! "+
 		"rejected-log=> t= tries= retry-connrefused retry-on-http-error= O= output-document= c continue start-pos= progress= show-progress N timestamping no-use-server-timestamps S server-response spider "+
@@ -68,7 +68,6 @@ func wgetCommand(c *invoked) {
 	c.wgetFiles(o)
 }
 
-// wgetFiles records the files that wget writes.
 func (c *invoked) wgetFiles(o *options) {
 	dir, placed := o.value("P", "directory-prefix")
 	if placed {
@@ -102,7 +101,8 @@ func (c *invoked) wgetFiles(o *options) {
 	}
 }
 
-// httpieCommand judges HTTPie: METHOD URL and items. Items make the request a POST.
+// httpieCommand judges HTTPie. Its words are a method, a URL and items. With items, the
+// request is a POST.
 func httpieCommand(c *invoked) {
 	o := c.options(c.args, "* o=> output=> proxy=! session=! session-read-only=! cert=< cert-key=< verify= a= auth= A= auth-type= timeout= raw= p= print= s= style= d download")
 	words := o.rest

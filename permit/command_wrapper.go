@@ -44,8 +44,8 @@ func wrapperCommands(t table) {
 	})
 }
 
-// wrapper judges commands that run another one, which follows their options and a number
-// of words.
+// wrapper judges commands that run another command. The other command follows their
+// options and a given number of words.
 func wrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -54,7 +54,7 @@ func wrapper(list string, words int) judge {
 	}
 }
 
-// machineWrapper is wrapper for commands that are zone 5 themselves.
+// machineWrapper is like wrapper, for commands that are themselves zone 5.
 func machineWrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
@@ -63,7 +63,7 @@ func machineWrapper(list string, words int) judge {
 	}
 }
 
-// envCommand judges env: variables, and a command.
+// envCommand judges env. Its words are variables and a command.
 func envCommand(c *invoked) {
 	o := c.options(c.args, "+i ignore-environment u= unset= 0 null C= chdir= S= split-string= v debug a=! argv0=! block-signal=? default-signal=? ignore-signal=? list-signal-handling P=! L=! U=!")
 	words := o.rest
@@ -95,8 +95,8 @@ func envCommand(c *invoked) {
 	})
 }
 
-// environ records that leading assignments are variables of the command after them. It
-// returns the command.
+// environ records that leading assignments are environment variables of the command after
+// them. It returns that command.
 func (c *invoked) environ(words []arg) []arg {
 	for len(words) > 0 && strings.Contains(words[0].text, "=") {
 		w := words[0]
@@ -106,7 +106,7 @@ func (c *invoked) environ(words []arg) []arg {
 		c.setting(name, v)
 		c.exports(name)
 		if !v.known || !isInteger(value) {
-			c.markDirty(name) // a shell may evaluate it as arithmetic
+			c.markDirty(name) // a shell may evaluate the value as arithmetic
 		}
 		words = words[1:]
 	}
@@ -146,8 +146,8 @@ func watchCommand(c *invoked) {
 	}
 }
 
-// scriptCommand judges script, which runs a command and saves its output. On BSD the
-// command follows the file; on Linux it is the value of -c.
+// scriptCommand judges script. It runs a command and saves the output. On BSD the command
+// follows the file. On Linux the command is the value of -c.
 func scriptCommand(c *invoked) {
 	const list = "+*c= command= E= echo= I=> log-in=> O=> log-out=> B=> log-io=> T=> log-timing=> t=?> timing=?> m= logging-format= o= output-limit="
 	o := c.options(c.args, list)

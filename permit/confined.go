@@ -3,7 +3,7 @@ package permit
 import "slices"
 
 // unpacks records that the command puts files with unknown names into a directory. In the
-// project's top directory, one of them may control Belay, git or another program.
+// top directory of the project, one of them may control Belay, git or another program.
 func (c *invoked) unpacks(dir arg) {
 	c.zone(ZoneWorkspace, "")
 	c.overwrite(dir)
@@ -16,8 +16,8 @@ func (c *invoked) unpacks(dir arg) {
 }
 
 // confinedOr records that the command may change any file of the project. In a sandbox
-// this is as harmless as code of the project, because the sandbox protects the files that
-// control Belay and git.
+// this counts as running code of the project, because the sandbox protects the files that
+// control Belay and git. Without a sandbox the command is unknown.
 func (c *invoked) confinedOr(why string) {
 	if c.confined {
 		c.zone(ZoneBuild, why)
@@ -27,7 +27,8 @@ func (c *invoked) confinedOr(why string) {
 }
 
 // snippet records that the command runs code from its arguments or its input. In a
-// sandbox this is like code of the project.
+// sandbox this counts as running code of the project. Without a sandbox the command is
+// unknown.
 func (c *invoked) snippet() {
 	if c.confined {
 		c.zone(ZoneBuild, "runs code that it is given")

@@ -7,9 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// uncertain is what is known about a word with an unknown value: it may be a number or
-// the hash of a commit, alone or in an option. Such a word cannot name a file outside the
-// project, and cannot be another option.
+// uncertain returns what is known about a word with an unknown value. The word may be a
+// number or the hash of a commit, alone or in an option. Such a word cannot name a file
+// outside the project, and cannot be another option.
 func (a *analysis) uncertain(w *syntax.Word) arg {
 	word := arg{text: a.written(w)}
 	parts, quoted := w.Parts, false
@@ -18,7 +18,7 @@ func (a *analysis) uncertain(w *syntax.Word) arg {
 			parts, quoted = q.Parts, true
 		}
 	}
-	option, sure := false, true // it begins with a dash; no part of it can be empty
+	option, sure := false, true // option: the word begins with a dash; sure: no part of it can be empty
 	for i, part := range parts {
 		lit, ok := part.(*syntax.Lit)
 		switch {
@@ -41,7 +41,7 @@ func (a *analysis) uncertain(w *syntax.Word) arg {
 	return word
 }
 
-// neverEmpty reports whether a number certainly has a digit.
+// neverEmpty reports whether a number certainly has at least one digit.
 func neverEmpty(part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.ArithmExp:
@@ -59,8 +59,8 @@ func neverEmpty(part syntax.WordPart) bool {
 	}
 }
 
-// isToken reports whether a part of a word is a number or the hash of a commit that the
-// text itself produces. A variable that the text has not set may hold anything.
+// isToken reports whether a part of a word is certainly a number or the hash of a commit.
+// A variable that the line has not set may hold anything.
 func (a *analysis) isToken(part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.DblQuoted:
@@ -68,7 +68,7 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 	case *syntax.ParamExp:
 		return p.Param != nil && plainParam(p) && (a.tokens.has(p.Param.Value) || oneOf(p.Param.Value, "# ? $ !"))
 	case *syntax.ArithmExp:
-		return true // its commands are judged separately
+		return true // the result is always a number
 	case *syntax.CmdSubst:
 		return len(p.Stmts) == 1 && (a.writesHash(p.Stmts[0]) || a.writesNumber(p.Stmts[0]))
 	default:
@@ -77,7 +77,7 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 }
 
 // writesHash reports whether a statement prints the hash of a commit, or nothing. Names
-// of branches and tags do not count: they may look like options.
+// of branches and tags do not count, because they may look like options.
 func (a *analysis) writesHash(s *syntax.Stmt) bool {
 	words, ok := a.literals(s)
 	if !ok || len(words) < 2 || words[0] != "git" {
@@ -104,7 +104,7 @@ func (a *analysis) writesHash(s *syntax.Stmt) bool {
 	}
 }
 
-// knownOrCounts is known, but accepts numbers.
+// knownOrCounts is like known, but accepts unknown numbers and hashes.
 func (c *invoked) knownOrCounts(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.counts {

@@ -12,8 +12,8 @@ import (
 
 var _ belay.PatternAuthorizer = (*Floor)(nil)
 
-// CheckPattern returns an error if a pattern of calls cannot be parsed. A pattern is a
-// rule without its decision: shell(git push *).
+// CheckPattern returns an error if a pattern of calls is invalid. A pattern is a rule
+// without its decision, such as shell(git push *).
 func (f *Floor) CheckPattern(pattern string) error {
 	_, err := f.pattern(pattern)
 	return err
@@ -29,7 +29,7 @@ func (f *Floor) pattern(text string) (*rule, error) {
 }
 
 // Covers reports whether a pattern covers everything in a call that the floor would ask
-// about. If the floor would let the call run, and somebody else asks about it, the
+// about. If the floor would let the call run, somebody else asks about it. Then the
 // pattern must cover the whole call.
 func (f *Floor) Covers(ctx context.Context, pattern string, call belay.ToolCall) (bool, error) {
 	r, err := f.pattern(pattern)
@@ -47,7 +47,7 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 	if err != nil {
 		return false
 	}
-	plain := *f // without guards, which were checked before
+	plain := *f // the guards were checked before
 	plain.guards = nil
 	e := plain.Explain(ctx, tool, input)
 	alone := &rules{byTool: map[string][]*rule{tool: {r}}, ready: map[string]*ruleIndex{}}
@@ -55,14 +55,14 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 	if len(e.Findings) == 0 {
 		return allowed.all
 	}
-	whole := e.Decision == belay.ToolPass // it is unknown which part of the call the question is about
+	whole := e.Decision == belay.ToolPass // nobody knows which part of the call the question is about
 	matched := false
 	for i := range e.Findings {
 		found := &e.Findings[i]
 		switch {
 		case found.Zone >= ZoneNever:
 			return false
-		case found.isApart(e.Findings), found.isFed(e.Findings): // the same words work on another directory or other data
+		case found.isApart(e.Findings), found.isFed(e.Findings): // in another directory or with other input, the same words have other effects
 			if whole || e.asked.covers(i) || found.Zone > f.mode.Auto || f.heldBack(found) {
 				return false
 			}
@@ -75,34 +75,37 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 	return matched
 }
 
-// isApart reports whether a finding is a command that does not run in the project's
-// directory, or belongs to one.
+// isApart reports whether a finding is a command outside the project directory, or with
+// variables that the line sets. It also returns true for a finding that belongs to such a
+// command.
 func (found *Finding) isApart(all []Finding) bool {
 	return found.apart || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].apart
 }
 
 // isFed reports whether a finding is a command with input from a pipe or a redirection,
-// or belongs to one. The words of the command do not show that input.
+// or belongs to such a command. The words of the command do not show that input.
 func (found *Finding) isFed(all []Finding) bool {
 	return found.fed || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].fed
 }
 
-// heldBack reports whether an active protection applies to a finding.
+// heldBack reports whether a protection that is not relaxed applies to a finding.
 func (f *Floor) heldBack(found *Finding) bool {
 	return found.Protection != "" && !f.relaxed[found.Protection]
 }
 
-// attached reports whether a finding only adds to the finding of its command.
+// attached reports whether a finding only adds something to the finding of its command.
 func (found *Finding) attached() bool {
 	return found.owner > 0 && (found.Kind != KindCommand || found.words == nil && found.Protection != "")
 }
 
-// Suggest returns a pattern that a person who is asked about a call can allow, or an
-// empty text. It covers the call and similar ones, but no other host, remote, registry,
-// directory or file: for a command it has all words, for a file its path, for an address
-// its host. There is none for programs that run their arguments or input, for commands
-// outside the project's directory, and for commands with input from a pipe or a
-// redirection.
+// Suggest returns a pattern that a person who is asked about a call can allow. The
+// pattern covers the call and similar calls, but no other host, remote, registry,
+// directory or file. For a command it has all words, for a file the path, and for an
+// address the host.
+//
+// Suggest returns an empty text if there is no such pattern. There is none for programs
+// that run their arguments or input, for commands outside the project directory, and for
+// commands with input from a pipe or a redirection.
 func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage) string {
 	e := f.Explain(ctx, tool, input)
 	for _, pattern := range f.candidates(e) {
@@ -134,13 +137,13 @@ func (f *Floor) candidates(e *Explanation) []string {
 			patterns = append(patterns, e.Tool+"("+pattern+")")
 		}
 	}
-	if plain && !command { // only its name is known
+	if plain && !command { // the floor knows only the name of the tool
 		patterns = append(patterns, e.Tool)
 	}
 	return patterns
 }
 
-// commandPattern returns a pattern for a command, or an empty text.
+// commandPattern returns a pattern for a command, or an empty text if there is none.
 func commandPattern(found *Finding) string {
 	if found.words == nil || !found.trust || found.fed || runsWhatever[base(found.words[0])] {
 		return ""
@@ -155,8 +158,8 @@ func commandPattern(found *Finding) string {
 	return strings.Join(quoted, " ")
 }
 
-// runsWhatever are programs that run their arguments or their input. A pattern of words
-// does not say what they do.
+// runsWhatever are programs that run their arguments or their input. The words of such a
+// command do not show what it does.
 var runsWhatever = wordSet("sh bash dash zsh ksh mksh ash rbash yash posh fish csh tcsh nu xonsh elvish pwsh powershell rc es eval . source exec command builtin trap " +
 	"python python2 python3 pypy pypy3 ipython node nodejs deno bun tsx ts-node ruby perl perl5 php php8 php7 lua luajit Rscript R julia elixir iex erl escript tclsh guile racket " +
 	"sbcl ocaml ghci swipl awk gawk mawk nawk osascript java jshell groovy scala kotlin expect gdb lldb vi vim nvim ed emacs " +
@@ -171,7 +174,7 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// urlPatternOf returns a pattern for the addresses of a host.
+// urlPatternOf returns a pattern for all URLs of a host.
 func urlPatternOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {

@@ -119,7 +119,8 @@ func TestSuggestedPatternsCoverTheCall(t *testing.T) {
 }
 
 // A suggested pattern covers only what the question shows. It covers no other host,
-// remote, registry, directory or file, and not the same words in another directory.
+// remote, registry, directory or file. It also does not cover the same words in another
+// directory.
 //
 // SPEC P-17
 func TestSuggestedPatternsCoverNothingElse(t *testing.T) {
@@ -134,8 +135,8 @@ func TestSuggestedPatternsCoverNothingElse(t *testing.T) {
 	for _, c := range []struct {
 		tool     string
 		approved map[string]any
-		same     []map[string]any // what the pattern covers too
-		others   []map[string]any // and what not
+		same     []map[string]any // calls that the pattern must cover, too
+		others   []map[string]any // calls that the pattern must not cover
 	}{
 		{"shell", command("curl -sS https://a.example/x"), []map[string]any{command("curl -sS https://a.example/x | head -3"), command("ls; curl -sS https://a.example/x")}, []map[string]any{
 			command("curl -sS https://evil.example/x"), command("curl -sS https://a.example/x https://evil.example/y"), command("curl -sS https://a.example/x -o x"),
@@ -186,8 +187,8 @@ func TestSuggestedPatternsCoverNothingElse(t *testing.T) {
 	}
 }
 
-// A pattern stands for what was asked about. What the floor would let run is no reason
-// to take any pattern for a yes.
+// A pattern must match the part of the call that the question is about. If the floor
+// would let the call run and somebody else asks, the pattern must match the whole call.
 //
 // SPEC P-09
 func TestAPatternMustMatchWhatWasAskedAbout(t *testing.T) {
@@ -216,7 +217,7 @@ func TestAPatternMustMatchWhatWasAskedAbout(t *testing.T) {
 	}
 }
 
-// call makes a call as the loop would hand it to the floor.
+// call makes a call in the form that the turn passes to the floor.
 func call(t testing.TB, tool string, fields map[string]any) belay.ToolCall {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"id": "1", "tool": tool, "input": fields})

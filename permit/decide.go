@@ -11,7 +11,7 @@ import (
 )
 
 // consider applies guards, protections, rules and the mode, in this order. The most
-// severe decision wins; among equals, the first.
+// severe decision wins. Of equally severe decisions, the first wins.
 func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMessage, fields []member) {
 	for i := range f.guards {
 		if why := f.guards[i].judge(ctx, f, e, input); why != "" {
@@ -34,12 +34,12 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	}
 }
 
-// outsideSandbox is added to the askers if the command would run outside the sandbox.
+// outsideSandbox is one of the askers if the command would run outside the sandbox.
 const outsideSandbox = "outside the sandbox"
 
-// askers returns the names of all who ask. An approval for more than one call is bound to
-// these names: an approval of a protection's question must not answer the question of a
-// zone.
+// askers returns the names of everything that asks: protections, rules and zones. An
+// approval for several calls is valid only for these names. So approval of a protection's
+// question does not also answer a zone's question.
 func (e *Explanation) askers() string {
 	var names []string
 	for _, o := range e.Opinions {
@@ -48,13 +48,14 @@ func (e *Explanation) askers() string {
 		}
 	}
 	slices.Sort(names)
-	if e.Tool == shellTool && e.Outside(nil) { // an approval of a confined command does not cover an unconfined one
+	if e.Tool == shellTool && e.Outside(nil) { // approval of a command in the sandbox does not cover a command outside it
 		names = append(names, outsideSandbox)
 	}
 	return strings.Join(names, ", ")
 }
 
-// say adds an opinion. It decides if it is more severe than those before.
+// say adds an opinion. An opinion that is more severe than all earlier ones becomes the
+// decision.
 func (e *Explanation) say(o Opinion) {
 	if severity(o.Decision) > severity(e.Decision) {
 		e.Decision, e.By, e.Reason = o.Decision, o.By, o.Reason
@@ -75,7 +76,7 @@ func severity(d belay.ToolDecision) int {
 	}
 }
 
-// protect applies zone 6 and the protections to a finding.
+// protect denies a finding in zone 6, and applies the protection of a finding.
 func (f *Floor) protect(e *Explanation, found *Finding) {
 	if found.Zone >= ZoneNever {
 		e.say(Opinion{
@@ -108,11 +109,11 @@ func (f *Floor) byMode(e *Explanation, allowed *coverage) {
 	o := Opinion{By: fmt.Sprintf("zone %d", found.Zone), Decision: belay.ToolAsk, About: found.Subject}
 	zone := found.Zone
 	if found.Raised {
-		zone-- // show the original zone: the name of the raised one would be misleading
+		zone-- // show the zone before the raise: the name of the raised zone would be misleading
 	}
 	verb := " is"
 	if found.Kind == KindRead || found.Kind == KindWrite {
-		verb = ":" // writes x: zone 1
+		verb = ":" // as in "writes x: zone 1"
 	}
 	o.Reason = fmt.Sprintf("%s%s zone %d %s", found.act(), verb, zone, zone)
 	if found.Why != "" {

@@ -6,13 +6,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// On some machines sh is dash, on others bash, and they differ: ((ls)) is arithmetic in
-// bash and runs ls in dash; [[ a > b ]] compares in bash and writes a file in dash. A
-// text with anything that only bash knows is analysed twice, and the effects of both
-// count.
+// sh is dash on some machines and bash on others, and the two differ. ((ls)) is
+// arithmetic in bash, but runs ls in dash. [[ a > b ]] compares in bash, but writes a
+// file in dash. So the analysis reads a text with syntax of bash twice, and the effects
+// of both readings count.
 
-// bashOnly reports whether a text has something that sh need not know, or reads
-// differently.
+// bashOnly reports whether a text has syntax that sh may lack or read differently.
 func bashOnly(file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		if isBashOnly(n) {

@@ -8,11 +8,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The parser reads some texts differently from bash, so bash would run something else
-// than the analysis sees. Such texts are rare, so they are unknown as a whole.
+// The parser reads some texts differently from bash. Then bash would run something other
+// than the analysis sees. Such texts are rare, so the whole text counts as unknown.
 
-// disagreement returns why bash may read a text differently from the parser. It is empty
-// for nearly all texts. Each check first searches the text, which is cheap.
+// disagreement returns why bash may read a text differently from the parser. It returns
+// "" for nearly all texts. Before each check there is a cheap search of the text.
 func disagreement(script string, file *syntax.File) string {
 	if strings.Contains(script, "\r") {
 		return "it has a carriage return in it, which shells read in different ways: end lines with a newline alone"
@@ -34,7 +34,7 @@ func disagreement(script string, file *syntax.File) string {
 }
 
 // commentContinues reports whether a comment may end with a backslash. For bash the
-// comment ends with the line; for the parser the command continues.
+// comment ends with the line. For the parser the command continues.
 func commentContinues(script string, file *syntax.File) bool {
 	var marks []int // where a comment may begin
 	start := 0
@@ -51,7 +51,7 @@ func commentContinues(script string, file *syntax.File) bool {
 	if len(marks) == 0 {
 		return false
 	}
-	texts := map[int]bool{} // these # characters are inside a string
+	texts := map[int]bool{} // the # characters that are inside a string
 	for n := range syntax.Preorder(file) {
 		switch n.(type) {
 		case *syntax.Lit, *syntax.SglQuoted:
@@ -68,9 +68,10 @@ func commentContinues(script string, file *syntax.File) bool {
 // plainEnd matches an end word of a here-document that all shells read in the same way.
 var plainEnd = regexp.MustCompile(`^(?:\\?[\w.!+%@:,/-]+|'[^'\\\n]*'|"[^"\\$\x60\n]*")$`)
 
-// unclearHeredoc reports whether bash may end a here-document elsewhere. Bash joins lines
-// that end with a backslash before it compares them with the end word, searches for the
-// end word inside expansions, too, and accepts "EOF)" as the end inside a substitution.
+// unclearHeredoc reports whether bash may end a here-document at another line than the
+// parser. Bash joins lines that end with a backslash before it compares them with the end
+// word. It also searches for the end word inside expansions, and accepts "EOF)" as the
+// end inside a substitution.
 func unclearHeredoc(script string, file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		r, ok := n.(*syntax.Redirect)
@@ -98,7 +99,7 @@ func unclearHeredoc(script string, file *syntax.File) bool {
 }
 
 // endsWithin reports whether bash may end a here-document at one of its lines. The first
-// line is the rest of the command, and the last one is the end in any case.
+// line is the rest of the command. The last line is the end for every shell.
 func endsWithin(body, stop string, tabs bool) bool {
 	lines := strings.Split(body, "\n")
 	for i := 1; i < len(lines)-1; i++ {
@@ -114,8 +115,8 @@ func endsWithin(body, stop string, tabs bool) bool {
 }
 
 // quotedDefault reports whether an expansion such as ${x:-'...'} has single quotes around
-// something that bash expands. Inside double quotes, here-documents and arithmetic,
-// single quotes are ordinary characters for bash.
+// something that bash expands. Bash treats single quotes as ordinary characters inside
+// double quotes, here-documents and arithmetic.
 func quotedDefault(file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		switch n := n.(type) {
@@ -132,8 +133,9 @@ func quotedDefault(file *syntax.File) bool {
 	return false
 }
 
-// quotesIn reports whether the word of an expansion has quotes that do not protect.
-// Without all, it skips operators that cut the value, because they read quotes as usual.
+// quotesIn reports whether the word of an expansion has single quotes that do not protect
+// their contents. If all is not set, it skips operators that cut the value, because
+// single quotes do protect there.
 func quotesIn(n syntax.Node, all bool) bool {
 	for n := range syntax.Preorder(n) {
 		p, ok := n.(*syntax.ParamExp)
@@ -150,7 +152,7 @@ func quotesIn(n syntax.Node, all bool) bool {
 }
 
 // indexedDescriptor reports whether a redirection stores its descriptor in an array
-// element: {a[i]}<file.
+// element, as in {a[i]}<file.
 func indexedDescriptor(script string, file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		r, ok := n.(*syntax.Redirect)
@@ -174,8 +176,8 @@ func indexedDescriptor(script string, file *syntax.File) bool {
 // escapes matches escapes between $' and '.
 var escapes = regexp.MustCompile(`(?s)\\(?:x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.|$)`)
 
-// plainEscapes reports whether the parser and bash read all escapes between $' and ' in the
-// same way. A zero byte ends the text for bash.
+// plainEscapes reports whether the parser and bash read all escapes between $' and ' in
+// the same way. For bash, a zero byte ends the text.
 func plainEscapes(text string) bool {
 	for _, e := range escapes.FindAllString(text, -1) {
 		e = e[1:]
@@ -200,7 +202,7 @@ func (a *analysis) computedAlike(n syntax.Node) bool {
 		if p.Param == nil || plainParam(p) {
 			return true
 		}
-		if !a.holdsASCII(p.Param.Value) { // bytes in one locale, characters in another
+		if !a.holdsASCII(p.Param.Value) { // some locales count bytes, others characters
 			return false
 		}
 		return (p.Repl == nil || plainReplacement(p)) && (p.Exp == nil || !hasSingleQuotes(p.Exp.Word))
@@ -209,8 +211,8 @@ func (a *analysis) computedAlike(n syntax.Node) bool {
 	}
 }
 
-// plainReplacement reports whether ${x/a/b} replaces a text with a text. The library does
-// not know anchored patterns and &.
+// plainReplacement reports whether ${x/a/b} replaces plain text with plain text. The
+// expand library does not support anchored patterns and &.
 func plainReplacement(p *syntax.ParamExp) bool {
 	from, to := p.Repl.Orig, p.Repl.With
 	return isName(p.Param.Value) && from != nil && plainText.MatchString(from.Lit()) && (to == nil || len(to.Parts) == 0 || plainText.MatchString(to.Lit()))
@@ -230,8 +232,8 @@ func hasSingleQuotes(w *syntax.Word) bool {
 	return false
 }
 
-// holdsASCII reports whether the value of a variable is known and has only ASCII
-// characters.
+// holdsASCII reports whether the value of a variable has only ASCII characters. It
+// returns true for an unknown value.
 func (a *analysis) holdsASCII(name string) bool {
 	value, _ := a.vars.get(name)
 	if !isName(name) {
@@ -246,8 +248,8 @@ func (a *analysis) holdsASCII(name string) bool {
 }
 
 // laterTilde reports whether bash expands a ~ that is not at the start of the word: after
-// the = of name=~ or after a colon in name=a:~. assigned is set if the word is the value
-// of an assignment.
+// the = of name=~, or after the colon of name=a:~. assigned says that the word is the
+// value of an assignment.
 func laterTilde(w *syntax.Word, assigned bool) bool {
 	head, named := "", assigned
 	for i, part := range w.Parts {
@@ -270,7 +272,7 @@ func laterTilde(w *syntax.Word, assigned bool) bool {
 	return false
 }
 
-// isOneWord reports whether a word certainly becomes exactly one word.
+// isOneWord reports whether a word certainly stays exactly one word after expansion.
 func isOneWord(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		switch p := part.(type) {

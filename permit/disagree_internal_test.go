@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What bash reads in another way than the parser does is zone 5, wherever it stands. The
-// same text without the trick is not.
+// A text that bash reads differently from the parser is zone 5, in any place. The same
+// text without the trick is not.
 //
 // SPEC P-02
 func TestWhatShellsReadDifferentlyIsZoneFive(t *testing.T) {
@@ -35,7 +35,7 @@ func TestWhatShellsReadDifferentlyIsZoneFive(t *testing.T) {
 			for text, want := range map[string]bool{c.trick: true, c.plain: false} {
 				text = fmt.Sprintf(form, text)
 				if strings.Contains(text, "\nEOF\n)") && strings.Contains(text, "EOF)") {
-					continue // it cannot be parsed, which is zone 5 too
+					continue // this cannot be parsed, which is also zone 5
 				}
 				if zone, why := verdict(f.analyse(text)); (zone == ZoneMachine) != want {
 					t.Errorf("%q is zone %d (%s), want zone 5: %v", text, zone, why, want)
@@ -51,7 +51,7 @@ func TestWhatShellsReadDifferentlyIsZoneFive(t *testing.T) {
 	}
 }
 
-// What the library computes in another way than bash does is not known.
+// If package expand computes a value differently from bash, the value is unknown.
 //
 // SPEC P-02
 func TestWhatIsComputedDifferentlyIsUnknown(t *testing.T) {

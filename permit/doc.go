@@ -1,7 +1,7 @@
-// Package permit is the floor: the permission check that holds even if every hook fails.
-// It checks the final input of every tool call, determines how far the call reaches, and
-// lets it run, asks a person, or denies it. A hook can be stricter than the floor, but
-// never looser.
+// Package permit is the floor: the permission check that works even if every hook fails.
+// The floor checks the final input of every tool call and determines what the call can
+// affect. Then the floor lets the call run, asks a person, or denies the call. A hook can
+// be stricter than the floor, but never looser.
 //
 // # Usage
 //
@@ -12,24 +12,30 @@
 //	...
 //	agent, err := belay.New(model, &belay.Options{Tools: tools, Authorizer: floor})
 //
-// Each call has a [Zone], from 0 (safe) to 6 (never). A [Mode] sets up to which zone calls
-// run without a question, and up to which zone a person is asked; the rest is denied. File
-// tools are judged by their paths, and links are followed. Shell commands are parsed: the
-// analysis follows pipes, substitutions, here-documents, functions, variables and wrappers
-// such as env, xargs and sudo. What it cannot determine counts as zone 5. Addresses are
-// recognised in every spelling. Tools without a description are zone 5: describe them in
-// [Options].Tools, except those of package toolbox, which are known.
+// Each call has a [Zone], from 0 (safe) to 6 (never). A [Mode] has two limits. Calls up to
+// the first zone run without a question. Calls up to the second zone need approval. The
+// floor denies all others.
 //
-// These decide, in this order, and the most severe decision wins:
+// The floor determines the zone as follows:
 //
-//   - guards ([Guard]) deny, and nobody is asked;
-//   - zone 6 never runs, even with approval, and whatever the rules say;
-//   - protections ([Protections]) are built in: the operator can relax each by its id;
-//   - rules ([Rule]) deny, ask or allow: an allow overrides only the mode, and nothing in
-//     read-only mode;
-//   - the mode.
+//   - File tools: from their paths, after following links.
+//   - Shell commands: the floor parses the command. It follows pipes, substitutions,
+//     here-documents, functions, variables and wrappers such as env, xargs and sudo. A part
+//     that the floor cannot determine is zone 5.
+//   - Addresses: the floor recognises every spelling of an address.
+//   - Other tools: zone 5, unless [Options].Tools describes the tool. The floor knows the
+//     tools of package toolbox.
 //
-// [Floor.Explain] returns for any call which of them decided, and why.
+// These parts decide, in this order. The most severe decision wins:
+//
+//   - A guard ([Guard]) denies. Nobody is asked.
+//   - Zone 6 never runs, even with approval, and whatever the rules say.
+//   - A protection ([Protections]) is built in. The operator can switch it off by its id.
+//   - A rule ([Rule]) denies, asks or allows. An allow rule overrides only the mode. In
+//     read-only mode it has no effect.
+//   - The mode.
+//
+// [Floor.Explain] returns, for any call, which part decided and why.
 //
 // # Rules
 //
@@ -42,31 +48,39 @@
 //	        | "command:" … | "path:" … | "url:" …   of any tool
 //	        | FIELD "=" GLOB { "," FIELD "=" GLOB } of any other tool
 //
-// TOOL may contain * and ?. The words of a command are compared one by one, and may
-// contain * and ?, too; a * at the end matches any number of words. Each command of a line
-// is compared separately, after variables and wrappers are resolved. An allow rule must
-// match the whole command, and every command of the line that needs it must be allowed by
-// some rule. An ask or deny rule matches every command that begins like it. Paths are
-// compared after links are followed, relative to the project; ** matches any number of
-// directories. An ask or deny rule also applies to a command that searches a directory
-// which contains a matching file now. An address is compared by scheme, host and path.
-// Nested fields have dotted names. A rule that could never match is an error.
+// TOOL may contain * and ?.
+//
+// Commands: the floor compares each command of a line separately, after it has resolved
+// variables and wrappers. It compares word by word. A word may contain * and ?, and a * at
+// the end matches any number of words. An allow rule must match the whole command. If
+// several commands of a line need a rule, rules must allow all of them. An ask or deny rule
+// matches every command that begins with its words.
+//
+// Paths: the floor compares them after following links, relative to the project. **
+// matches any number of directories. An ask or deny rule also applies to a command that
+// searches a directory, if a matching file exists in that directory now.
+//
+// Addresses are compared by scheme, host and path. Nested fields have dotted names. A rule
+// that can never match is an error.
 //
 //	allow shell(go test *)
 //	deny  shell(git push)             also git push --force origin main
-//	ask   *(path:migrations/**)       for any way to read or write it
+//	ask   *(path:migrations/**)       for reading and for writing
 //	deny  *(path:**/*.pem)            for any tool
 //	allow fetch(https://*.example.com/*)
 //	deny  deploy(target=prod*)
 //
 // # What it cannot do
 //
-// Parsing a command is advice; a sandbox is containment. A program of the project can do
-// whatever its user can, and the command does not show it. Without a sandbox the zone of
-// every command rises by one ([Options].Sandboxed). The file system may change between the
-// check of a path and its use, so tools must open files through [os.Root], as those of
-// package toolbox do. The floor cannot see other names of a file (hard links), and what an
-// external agent does on its side.
+// Parsing a command gives only a warning. A sandbox is what limits a command. A program of
+// the project can do whatever its user can, and the command does not show what the program
+// does. So without a sandbox, the zone of every command rises by one
+// ([Options].Sandboxed).
+//
+// The file system may change between the check of a path and the use of the path. So tools
+// must open files through [os.Root], as the tools of package toolbox do. The floor does not
+// see other names of a file (hard links). It does not see what an external agent does on
+// another machine.
 //
 // # Concurrency
 //
@@ -74,8 +88,8 @@
 //
 // # Errors
 //
-// The error of [New] names every mistake in the options. A check returns no errors: a call
-// that cannot be judged is denied or zone 5, and the reason says why.
+// The error of [New] names every mistake in the options. A check never fails: if the floor
+// cannot judge a call, it denies the call or treats it as zone 5. The reason says why.
 //
 // # Testing
 //

@@ -16,17 +16,17 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// everyday is an entry of testdata/everyday.yaml: a command that people run all the time,
-// and what the floor decides about it in the default mode.
+// everyday is an entry of testdata/everyday.yaml: a common command, and what the floor
+// decides about it in the default mode.
 type everyday struct {
 	Command string `yaml:"command"`
-	// Sandbox is the decision where commands run in a sandbox, and Bare the one where there
-	// is none: pass or ask.
+	// Sandbox is the decision if commands run in a sandbox. Bare is the decision without
+	// a sandbox. Both are pass or ask.
 	Sandbox string `yaml:"sandbox"`
 	Bare    string `yaml:"bare"`
 }
 
-// everydayProject is a project with what the commands name.
+// everydayProject returns a project with the files that the commands name.
 func everydayProject(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, t.TempDir())
@@ -47,7 +47,7 @@ func everydayProject(t *testing.T) *stage {
 	return s
 }
 
-// decided is what a floor in its default mode says about a command.
+// decided returns the explanation of a floor in its default mode for a command.
 func decided(t *testing.T, s *stage, sandboxed bool, command string) *permit.Explanation {
 	t.Helper()
 	f, err := permit.New(s.project, &permit.Options{Home: s.home, Temp: s.tmp, Sandboxed: sandboxed})
@@ -57,8 +57,8 @@ func decided(t *testing.T, s *stage, sandboxed bool, command string) *permit.Exp
 	return shell(t, f, command)
 }
 
-// People keep a floor that lets ordinary work run. Every command of the list gets the
-// decision that is written there, and with a sandbox at most one in ten asks.
+// People switch off a floor that blocks ordinary work. So every command of the list must
+// get the decision in the list. In a sandbox, at most one command in ten may ask.
 //
 // SPEC P-18
 func TestEverydayCommands(t *testing.T) {
@@ -98,7 +98,7 @@ func TestEverydayCommands(t *testing.T) {
 	}
 }
 
-// Commands that look like everyday ones, but do more, still ask.
+// Commands that are similar to everyday commands, but do more, still ask.
 //
 // SPEC P-18
 func TestNearlyEverydayCommandsAsk(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTheDefaultModeFollowsTheSandbox(t *testing.T) {
 	}
 }
 
-// A question says why it asks, and how to stop it from asking.
+// A question says why it asks, and how to avoid it.
 //
 // SPEC P-18
 func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
@@ -154,8 +154,8 @@ func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
 	}
 }
 
-// A removal of build output that git ignores loses nothing. One that git has files of, that
-// is not ignored, or that the line may have put something else in the place of, asks.
+// Removing build output that git ignores loses nothing. The floor asks if git tracks
+// files in the directory, if git does not ignore it, or if the line may have replaced it.
 //
 // SPEC P-18
 func TestRemovingIgnoredBuildOutput(t *testing.T) {
@@ -179,15 +179,15 @@ func TestRemovingIgnoredBuildOutput(t *testing.T) {
 	}
 }
 
-// A project may be a directory of a larger repository. Which files git has, and which it ignores,
-// is a matter of that repository.
+// A project may be a directory of a larger repository. That repository decides which
+// files git tracks and ignores.
 //
 // SPEC P-18
 func TestRemovingBuildOutputOfAProjectInsideARepository(t *testing.T) {
 	t.Parallel()
 	const header = "DIRC\x00\x00\x00\x02 "
 	for name, c := range map[string]struct {
-		files map[string]string // relative to the top of the repository, which the project is a directory of
+		files map[string]string // relative to the top of the repository, which contains the project
 		want  string
 	}{
 		"ignored by the project":                  {map[string]string{"project/.gitignore": "dist/\n", ".git/index": header}, "pass"},
@@ -212,8 +212,8 @@ func TestRemovingBuildOutputOfAProjectInsideARepository(t *testing.T) {
 	}
 }
 
-// In the sandbox a line reaches the server that it has started itself. Requests to this
-// machine without one, and to other machines, are asked about as before.
+// In the sandbox, a line can connect to a server that it has started itself. Without such
+// a server, requests to this machine still ask, and so do requests to other machines.
 //
 // SPEC P-18
 func TestRequestsToAServerOfTheLine(t *testing.T) {

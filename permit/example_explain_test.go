@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// A floor says what it decides about a call, and why, without running it.
+// A floor explains its decision about a call without running the call.
 func ExampleFloor_Explain() {
 	project, err := os.MkdirTemp("", "project")
 	if err != nil {

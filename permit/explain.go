@@ -16,59 +16,58 @@ type Explanation struct {
 	Zone Zone `json:"zone"`
 	// Decision is pass (the zero value), ask or deny.
 	Decision belay.ToolDecision `json:"decision"`
-	// By names the guard, protection, rule or mode that decided.
+	// By names what decided: a guard, a protection, a rule or a zone. If Decision is ask,
+	// By names everything that asks, separated by commas.
 	By string `json:"by,omitempty"`
-	// Reason is the reason of the decision. It may quote the input.
+	// Reason is the reason for the decision. It may quote the input.
 	Reason string `json:"reason,omitempty"`
-	// Findings are the things that the call does, as far as the floor can determine
-	// them.
+	// Findings are the things that the call does, as far as the floor can determine.
 	Findings []Finding `json:"findings"`
 	// Opinions are the decisions of guards, protections, rules and the mode. The first
-	// one decided.
+	// opinion decided.
 	Opinions []Opinion `json:"opinions,omitempty"`
 
 	asked coverage // the findings that rules ask about
 }
 
-// Kind says what sort of thing a finding is about.
+// Kind is the kind of thing that a finding is about.
 type Kind string
 
 // The kinds of findings.
 const (
-	KindTool    Kind = "tool"    // a tool as such
+	KindTool    Kind = "tool"    // the tool itself
 	KindCommand Kind = "command" // a program that a command line runs
-	KindRead    Kind = "read"    // a path that is read
-	KindWrite   Kind = "write"   // a path that is changed
-	KindURL     Kind = "url"     // an address that is reached
-	KindUnknown Kind = "unknown" // something that could not be determined
+	KindRead    Kind = "read"    // a path that the call reads
+	KindWrite   Kind = "write"   // a path that the call changes
+	KindURL     Kind = "url"     // an address that the call connects to
+	KindUnknown Kind = "unknown" // something that the floor cannot determine
 )
 
 // Finding is one thing that a call does.
 type Finding struct {
 	Kind Kind `json:"kind"`
-	// Subject is the command, the path or the URL. Paths inside the project are
-	// relative to it.
+	// Subject is the command, path or URL. A path inside the project is relative to the
+	// project.
 	Subject string `json:"subject"`
 	Zone    Zone   `json:"zone"`
 	// Why is the reason for the zone.
 	Why string `json:"why,omitempty"`
 	// Protection is the id of the protection that applies, or empty.
 	Protection string `json:"protection,omitempty"`
-	// Line is its line in the command, from 1. It is 0 outside commands.
+	// Line is the line number in the text of a command, from 1. It is 0 for other calls.
 	Line int `json:"line,omitempty"`
-	// Raised is set if the zone is one higher than the command alone, because commands
-	// run without a sandbox.
+	// Raised is set if Zone was raised by one because commands run without a sandbox.
 	Raised bool `json:"raised,omitempty"`
 
-	words  []string // words of a command, for rules; nil if a word is unknown
+	words  []string // words of the command, for rules; nil if a word is unknown
 	trust  bool     // the command is a program of the system
-	opaque bool     // nobody can say what it does
+	opaque bool     // its effects are unknown
 	code   bool     // it runs code that Belay has not read
-	owner  int      // number of the finding of its command, from 1; 0 for none
-	beside bool     // it runs in the background
-	does   effect   // what it does to a path
-	tree   string   // the directory whose whole contents it may reach, written like a subject; or empty
-	apart  bool     // the command runs outside the project's directory, or with variables that the line sets
+	owner  int      // index of the command's own finding, plus 1; 0 if there is no command
+	beside bool     // it runs in the background or in a pipe
+	does   effect   // what the call does to the path
+	tree   string   // directory whose whole contents may be affected, in the form of Subject; or empty
+	apart  bool     // the command runs outside the project directory, or with variables that the command line sets
 	fed    bool     // the command reads from a pipe or a redirection
 }
 
@@ -76,17 +75,17 @@ type Finding struct {
 type Opinion struct {
 	By       string             `json:"by"`
 	Decision belay.ToolDecision `json:"decision"`
-	// Allows is set if a rule allows something that the mode would ask about.
+	// Allows is set for the opinion of an allow rule. Its Decision is pass.
 	Allows bool   `json:"allows,omitempty"`
 	About  string `json:"about,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Where is the file and line of a rule. By does not include it, so that an approval
-	// stays valid when a line is added above the rule.
+	// Where is the file and line of a rule. It is not part of By, so that an approval
+	// stays valid when the rule moves to another line.
 	Where string `json:"where,omitempty"`
 }
 
-// Asks returns the reason for the person who is asked: why the call asks, and how to stop
-// it from asking.
+// Asks returns the text for the person who is asked: why the call needs approval, and how
+// to avoid the question. For other decisions it returns the reason.
 func (e *Explanation) Asks() string {
 	if e.Decision != belay.ToolAsk || e.Reason == "" {
 		return e.Reason
@@ -94,7 +93,7 @@ func (e *Explanation) Asks() string {
 	return e.Reason + "; " + e.way()
 }
 
-// way returns how to stop a call from asking.
+// way returns how to avoid the question.
 func (e *Explanation) way() string {
 	for _, o := range e.Opinions {
 		id, ok := strings.CutPrefix(o.By, "protection ")
@@ -119,16 +118,17 @@ func (e *Explanation) way() string {
 	return "to stop asking, add a rule that allows it"
 }
 
-// Network reports whether the call uses the network, or may use it because a part of it
-// is unknown.
+// Network reports whether the call uses the network, or may use it because a part of the
+// call is unknown.
 func (e *Explanation) Network() bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
 		return f.Zone >= ZoneNetwork && f.Kind != KindRead && f.Kind != KindWrite
 	})
 }
 
-// Agent reports whether the call may use the ssh agent, which holds the user's keys: git
-// or ssh reach another machine, and nothing in the call runs code or is unknown.
+// Agent reports whether the call may use the ssh agent, which gives access to the user's
+// keys. It returns true if git or ssh connects to another machine and nothing in the call
+// is unknown or runs other code.
 func (e *Explanation) Agent() bool {
 	reaches := false
 	for i := range e.Findings {
@@ -139,7 +139,7 @@ func (e *Explanation) Agent() bool {
 		case f.Kind != KindCommand || f.Zone < ZoneNetwork:
 		case f.trust && len(f.words) > 0 && oneOf(base(f.words[0]), "git ssh scp sftp rsync"):
 			reaches = true
-		case f.words == nil && f.Protection != "": // it belongs to another finding
+		case f.words == nil && f.Protection != "": // a finding of invoked.protect; its command has another finding
 		default:
 			return false
 		}
@@ -147,12 +147,12 @@ func (e *Explanation) Agent() bool {
 	return reaches
 }
 
-// Outside reports whether the call is known to change the machine outside the project,
-// which a sandbox would prevent. held reports whether the sandbox allows changes to an
-// absolute path; nil means that it allows none.
+// Outside reports whether the call certainly changes the machine outside the project, so
+// that a sandbox would stop it. held reports whether the sandbox allows changes to an
+// absolute path. A nil held means that the sandbox allows none.
 //
 // If any part of the call is unknown, or runs code that Belay has not read, Outside
-// returns false: such a call stays in the sandbox, even if a person approves it.
+// returns false. Such a call stays in the sandbox, even if a person approves it.
 func (e *Explanation) Outside(held func(path string) bool) bool {
 	outside := false
 	for i := range e.Findings {
@@ -169,7 +169,7 @@ func (e *Explanation) Outside(held func(path string) bool) bool {
 	return outside
 }
 
-// Reach describes in words how far the call reaches.
+// Reach describes the zone of the call in words.
 func (e *Explanation) Reach() string {
 	for i := range e.Findings {
 		if f := &e.Findings[i]; f.Zone == e.Zone && f.Raised {
@@ -182,8 +182,8 @@ func (e *Explanation) Reach() string {
 // oneHigher explains a raised zone.
 const oneHigher = "one higher because commands run without a sandbox"
 
-// act describes a finding as part of a sentence: a command by itself, a path with what is
-// done to it.
+// act describes a finding as part of a sentence: a command alone, or a path with a verb
+// such as writes.
 func (found *Finding) act() string {
 	if found.Kind != KindRead && found.Kind != KindWrite {
 		return shown(found.Subject)
@@ -191,7 +191,7 @@ func (found *Finding) act() string {
 	return [...]string{reads: "reads ", changes: "writes ", rewrites: "changes ", removes: "removes "}[found.does] + shown(found.Subject)
 }
 
-// String returns the explanation for people, in several lines.
+// String returns the explanation as text of several lines.
 func (e *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s in %s mode, zone %d %s\n", strings.ToUpper(spoken(e.Decision)), e.Tool, e.Mode.Name, e.Zone, e.Zone)
@@ -230,8 +230,8 @@ type findingLine struct {
 	whys, protections []string
 }
 
-// joined returns the findings with one line for each kind and subject. A command often has
-// several findings, such as its own zone and a protection that it touches.
+// joined merges the findings of each kind and subject into one line. A command often has
+// several findings, such as its own zone and a protection.
 func (e *Explanation) joined() []*findingLine {
 	var lines []*findingLine
 	add := func(list []string, text string) []string {
@@ -265,7 +265,6 @@ func (o *Opinion) word() string {
 	return spoken(o.Decision)
 }
 
-// spoken returns the name of a decision.
 func spoken(d belay.ToolDecision) string {
 	if d == belay.ToolPass {
 		return "pass"
@@ -273,10 +272,10 @@ func spoken(d belay.ToolDecision) string {
 	return string(d)
 }
 
-// mostShown is the longest subject that is shown, in characters.
+// mostShown is the number of characters of a subject that messages show.
 const mostShown = 160
 
-// shown returns a subject on one line.
+// shown returns a subject on one line, shortened if it is long.
 func shown(subject string) string {
 	if strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		subject = fmt.Sprintf("%q", subject)

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// An explanation has one line for each thing that a call does, however many findings are
-// about it, and names the only subject once.
+// An explanation has one line for each subject of a call, even if several findings are
+// about it. If there is only one subject, the explanation names it once.
 func TestExplanationHasOneLineForEachThing(t *testing.T) {
 	t.Parallel()
 	floor, err := permit.New(t.TempDir(), nil)

@@ -7,8 +7,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// A command that reads what the line hands to it does something else with every line. No
-// pattern is suggested for one, and a pattern that was approved does not cover one.
+// The effect of a command that reads a pipe or a redirection depends on its input. The
+// floor suggests no pattern for such a command, and an approved pattern does not cover
+// it.
 //
 // SPEC P-17
 func TestAPatternDoesNotCoverWhatACommandIsFed(t *testing.T) {

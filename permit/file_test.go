@@ -43,7 +43,7 @@ func TestFileToolsStayInside(t *testing.T) {
 		{"the root of the process", "/proc/self/root/" + w.project + "/src/a.go", belay.ToolDeny},
 		{"a link to the root of the process", "proc/etc/passwd", belay.ToolDeny},
 		{"a zero byte", "src/a.go\x00/etc/passwd", belay.ToolDeny},
-		{"home", "~/x", belay.ToolDeny}, // many tools take ~ for the home directory
+		{"home", "~/x", belay.ToolDeny}, // many tools replace ~ with the home directory
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestTheProjectMustBeADirectory(t *testing.T) {
 	}
 }
 
-// A project that is reached through a link is the same project.
+// A link to a project leads to the same project.
 func TestAProjectBehindALink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +166,8 @@ func TestToolsThatNobodyDescribed(t *testing.T) {
 	}
 }
 
-// What a program does with a word is not known: a path of the system may only be read.
+// Nobody knows what a program does with an argument. Perhaps it only reads a path of the
+// system, so the floor asks and does not deny.
 func TestPathsGivenToProgramsAreAskedAbout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// world is a project with things around it.
+// world is a project with other directories around it.
 type world struct {
 	project, outside, home, temp string
 }
@@ -53,8 +53,8 @@ func (w *world) link(t testing.TB, at, to string) {
 	}
 }
 
-// floor makes a floor of the world. Commands count as sandboxed unless opts says
-// what else is set.
+// floor returns the floor of the project, with the home and temporary directories of the
+// world.
 func (w *world) floor(t testing.TB, opts permit.Options) *permit.Floor {
 	t.Helper()
 	opts.Home, opts.Temp = w.home, w.temp
@@ -97,7 +97,7 @@ func rules(t testing.TB, lines ...string) []permit.Rule {
 	return all
 }
 
-// expect checks a decision, and who made it where by is not empty.
+// expect checks a decision. If by is not empty, it also checks who decided.
 func expect(t *testing.T, e *permit.Explanation, want belay.ToolDecision, by string) {
 	t.Helper()
 	if e.Decision != want || by != "" && !strings.HasPrefix(e.By, by) {

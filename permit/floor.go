@@ -16,38 +16,38 @@ import (
 
 // Options are the options of [New]. A nil *Options is valid.
 type Options struct {
-	// Mode is how far the agent goes without a person. Defaults to Build if Sandboxed is set,
+	// Mode says which calls run without a person. Defaults to Build if Sandboxed is set,
 	// and to Standard otherwise.
 	Mode Mode
 	// Rules apply in every mode. Defaults to none.
 	Rules []Rule
 	// Guards are checked before everything else. Defaults to none.
 	Guards []Guard
-	// Relax has the ids of protections that are switched off. Defaults to none.
+	// Relax has the ids of protections to switch off. Defaults to none.
 	Relax []string
-	// Tools describes tools that are not part of package toolbox, by name or by a
-	// pattern of path.Match. If several match, the exact name wins, then the longest
-	// pattern. The tools of package toolbox are known: naming one is an error, and
-	// patterns do not apply to them. Defaults to none: tools without a description are
+	// Tools describes tools that are not part of package toolbox. A key is a name, or a
+	// pattern of path.Match. If several keys match, the exact name wins, then the longest
+	// pattern. The floor knows the tools of package toolbox: naming one is an error, and
+	// patterns do not apply to them. Defaults to none: a tool without a description is
 	// zone 5.
 	Tools map[string]Profile
-	// Roots are further directories that file tools may use, as absolute paths. They
-	// need not exist yet. Defaults to none.
+	// Roots are more directories that file tools may use, as absolute paths. They need
+	// not exist yet. Defaults to none.
 	Roots []string
-	// Protect has further files and directories that must not change, such as those of
+	// Protect has more files and directories that must not change, such as those of
 	// loaded spaces. Defaults to none.
 	Protect []string
-	// Sandboxed says that the commands of the tool shell run in a sandbox. Commands of
-	// other tools count as not confined. The zone of a command that is not confined
-	// rises by one. Defaults to false.
+	// Sandboxed says that the commands of the tool shell run in a sandbox. The zone of a
+	// command outside a sandbox rises by one. Commands of other tools always count as
+	// outside. Defaults to false.
 	Sandboxed bool
 	// Shell is the program that runs the commands of the tool shell: bash, or another
 	// shell that follows POSIX. Defaults to bash.
 	Shell string
 	// Home is the user's home directory. Defaults to the home directory of the process.
 	Home string
-	// Temp is the directory for temporary files. If it is set, commands must get it as
-	// TMPDIR. Defaults to the temporary directory of the process.
+	// Temp is the directory for temporary files. If you set it, also pass it to commands
+	// as TMPDIR. Defaults to the temporary directory of the process.
 	Temp string
 }
 
@@ -57,23 +57,23 @@ type Floor struct {
 	project    root
 	extra      []root
 	home, temp root
-	givesTemp  bool // commands have temp as TMPDIR
+	givesTemp  bool // commands get temp as TMPDIR
 	protected  []root
-	hooks      []root // further files that git runs, besides .git/hooks
+	hooks      []root // other files that git runs as hooks, besides .git/hooks
 	sandboxed  bool
-	plainShell bool // commands are not run by bash
+	plainShell bool // a shell other than bash runs commands
 	commands   *commands
 	tools      *profiles
 	guards     []guard
 	rules      *rules
 	relaxed    map[string]bool
-	decisions  map[string]belay.ToolDecision // of the protections
+	decisions  map[string]belay.ToolDecision // by id of the protection
 }
 
 var _ belay.Authorizer = (*Floor)(nil)
 
-// New returns the floor of a project, the directory that agents work in. The error names
-// every mistake in the options.
+// New returns the floor of a project. The project is the directory that agents work in.
+// The error names every mistake in the options.
 func New(project string, opts *Options) (*Floor, error) {
 	var o Options
 	if opts != nil {
@@ -107,7 +107,7 @@ func New(project string, opts *Options) (*Floor, error) {
 		f.protected = append(f.protected, place(path))
 	}
 	if o.Home == "" {
-		o.Home, _ = os.UserHomeDir() // without one, ~ is unknown
+		o.Home, _ = os.UserHomeDir() // without a home directory, the meaning of ~ is unknown
 	}
 	if o.Home != "" {
 		f.home = place(o.Home)
@@ -152,9 +152,8 @@ func (f *Floor) In(mode Mode) *Floor {
 // Mode returns the floor's mode.
 func (f *Floor) Mode() Mode { return f.mode }
 
-// CheckTool returns an error if the floor knows no tool of this name, but one with a
-// similar name. A name that is similar to none is fine, because tools come from many
-// places.
+// CheckTool returns an error if the floor does not know the tool, but knows one with a
+// similar name. Other unknown names are fine, because tools may come from anywhere.
 func (f *Floor) CheckTool(tool string) error {
 	if err := f.tools.misspelt(tool); err != nil {
 		return fmt.Errorf("permit: %w", err)
@@ -167,7 +166,7 @@ func (f *Floor) Relaxed() []Protection {
 	return slices.DeleteFunc(Protections(), func(p Protection) bool { return !f.relaxed[p.ID] })
 }
 
-// holds returns the decision of a protection. An unknown protection denies.
+// holds returns the decision of a protection: deny, if the protection is unknown.
 func (f *Floor) holds(protection string) belay.ToolDecision {
 	return cmp.Or(f.decisions[protection], belay.ToolDeny)
 }
@@ -178,7 +177,7 @@ func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Autho
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// Explain returns what the floor decides about a call of a tool with an input, and why.
+// Explain returns the floor's decision about a call, and the reasons.
 func (f *Floor) Explain(ctx context.Context, tool string, input json.RawMessage) *Explanation {
 	e := &Explanation{Tool: tool, Mode: f.mode}
 	profile := f.tools.of(tool)
@@ -192,7 +191,7 @@ func (f *Floor) Explain(ctx context.Context, tool string, input json.RawMessage)
 	shell := profile.Command != "" && (!f.sandboxed || tool != shellTool)
 	for i := range e.Findings {
 		if z := &e.Findings[i].Zone; shell && *z < ZoneMachine {
-			*z++ // without a sandbox, only this analysis contains the command
+			*z++ // without a sandbox, nothing else limits the command
 			e.Findings[i].Raised = true
 		}
 		e.Zone = max(e.Zone, e.Findings[i].Zone)

@@ -25,8 +25,8 @@ func (a *analysis) binary(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	}
 }
 
-// all analyses a chain of &&. Each part knows that the parts before it succeeded; after
-// the chain, any of them may have failed.
+// all analyses a chain of &&. Each part runs only if all parts before it succeeded. After
+// the chain, any part may have failed.
 func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	var chain []*syntax.Stmt
 	for {
@@ -47,12 +47,12 @@ func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 			failed = append(failed, before)
 		}
 	}
-	for i := range slices.Backward(failed) { // neighbours are the most similar
+	for i := range slices.Backward(failed) { // join neighbours first, because they are the most similar
 		a.join(&failed[i])
 	}
 }
 
-// succeed narrows the directories after a cd that must have succeeded.
+// succeed removes the directories that are impossible after a successful cd.
 func (a *analysis) succeed(s *syntax.Stmt, before *state) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || s.Negated || len(call.Args) == 0 || len(a.dirs) < 2 {
@@ -75,7 +75,7 @@ func (a *analysis) branch(c *syntax.IfClause, stdin arg, piped bool) {
 		a.branch(c.Else, stdin, piped)
 		before = after
 	}
-	if len(c.Cond) > 0 { // otherwise it always runs
+	if len(c.Cond) > 0 { // without a condition, the branch always runs
 		a.join(&before)
 	}
 }
@@ -102,14 +102,14 @@ func (a *analysis) cases(c *syntax.CaseClause, stdin arg, piped bool) {
 	a.state = all
 }
 
-// mostRounds is how often a loop is analysed until the state stops changing. If the
-// directories still change then, they are unknown.
+// mostRounds limits how often a loop is analysed. If the state still changes after that,
+// the effects of the loop are unknown.
 const mostRounds = 3
 
-// loop analyses a body that may run any number of times, until another round does not
-// change the state.
+// loop analyses a body that may run any number of times. It repeats the analysis until
+// the state stops changing.
 func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool) {
-	for _, s := range body { // variables of the body may have their later values at its start
+	for _, s := range body { // at the start of the body, variables may have the values of an earlier round
 		a.drop(s)
 	}
 	if once == nil {
@@ -134,7 +134,7 @@ func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool)
 	}
 }
 
-// mostValues is how many values of a loop are analysed one by one.
+// mostValues is how many values of a for loop are analysed one by one.
 const mostValues = 16
 
 func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {

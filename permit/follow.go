@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// errLooks is the reason why a directory was not searched for links.
+// errLooks says that a directory was not searched for links.
 var errLooks = errors.New("there are too many files below to look for links")
 
 // readFollowing records that the command reads everything below some directories and
@@ -22,7 +22,7 @@ func (c *invoked) readFollowing(args []arg, follows bool) {
 }
 
 // outward returns the links below a directory that lead out of the project. If there are
-// too many files, one of the spots has an error.
+// too many files, it adds a spot with an error.
 func (a *analysis) outward(dir string) []spot {
 	if known, ok := a.links[dir]; ok {
 		return known
@@ -58,8 +58,8 @@ func (a *analysis) outward(dir string) []spot {
 	return spots
 }
 
-// followed returns the links that a command follows below a path. It reads their targets,
-// too.
+// followed returns the links that a command follows below a path. The command also reads
+// the targets of these links.
 func (a *analysis) followed(w arg, spots []spot) []spot {
 	var more []spot
 	for i := range spots {
@@ -80,10 +80,10 @@ func (a *analysis) followed(w arg, spots []spot) []spot {
 }
 
 // bringsLinks records that the command creates files that its arguments do not name. Some
-// may be links, so it is unknown where paths of the project lead afterwards.
+// of them may be links, so it is unknown where paths of the project lead afterwards.
 func (a *analysis) bringsLinks(what string) { a.bringsLinksTo(what, "") }
 
-// bringsLinksTo is bringsLinks for files that are all below a new directory of the
+// bringsLinksTo is like bringsLinks, but all files are below a new directory of the
 // project.
 func (a *analysis) bringsLinksTo(what, dir string) {
 	a.disturbTrap()
@@ -94,8 +94,8 @@ func (a *analysis) bringsLinksTo(what, dir string) {
 	}
 }
 
-// bringsCopies records that the command copies files to another directory. Relative links
-// among them lead elsewhere from there.
+// bringsCopies records that the command copies files to another directory. From there,
+// relative links among them lead to other files.
 func (c *invoked) bringsCopies(from []arg) {
 	for _, w := range from {
 		if !w.known || w.pipe {
@@ -114,8 +114,8 @@ func (c *invoked) bringsCopies(from []arg) {
 	}
 }
 
-// hasLinks reports whether a file is a link, contains one, or does not exist and may
-// become one.
+// hasLinks reports whether a path is a link, contains a link, or does not exist and may
+// become a link.
 func (c *invoked) hasLinks(path string) bool {
 	info, err := os.Lstat(path)
 	switch {
@@ -155,8 +155,8 @@ func makesLinks(f Finding) bool {
 	}
 }
 
-// mayBeReplaced records a finding if an earlier command may have replaced a path with a link. It
-// reports whether it did.
+// mayBeReplaced reports whether an earlier command may have replaced a path with a link.
+// If so, it records a finding.
 func (a *analysis) mayBeReplaced(w arg, s *spot, do effect) bool {
 	if a.moved == "" || a.tracked || !s.inside || s.rel == "." && !w.follows && !w.pattern || do == removes && !strings.Contains(s.rel, "/") ||
 		a.movedIn != "" && !strings.HasPrefix(s.rel, a.movedIn+"/") {
@@ -173,7 +173,7 @@ func (a *analysis) mayBeReplaced(w arg, s *spot, do effect) bool {
 	return true
 }
 
-// asTracked calls a function for paths from git's index, where git does not follow links.
+// asTracked calls do for paths from git's index. git does not follow links there.
 func (g *git) asTracked(do func()) {
 	before := g.tracked
 	g.tracked = true

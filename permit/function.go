@@ -7,26 +7,27 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// functions maps names to functions of the text. States share these maps, so a map is
-// replaced, never changed.
+// functions has the functions of the line by name. States share these maps, so code
+// replaces a map and never changes it.
 type functions = map[string]*syntax.Stmt
 
 const (
-	// mostFunctions is how many functions a text may have.
+	// mostFunctions is how many functions a line may have.
 	mostFunctions = 200
 	// mostBodies is how many alternative bodies a function may have.
 	mostBodies = 16
 )
 
-// noWord marks a case statement that stands for the alternative bodies of a function. A
-// case statement of the text has a word.
+// noWord marks a case statement that the analysis made from the alternative bodies of a
+// function. Case statements of the line have other words.
 var noWord = &syntax.Word{}
 
-// anyBody is the body of a function that is unknown: a node that no shell has.
+// anyBody stands for an unknown body of a function. It is a node that no shell script
+// contains.
 var anyBody = &syntax.Stmt{Cmd: &syntax.TestDecl{Description: noWord, Body: &syntax.Stmt{}}}
 
 // bodies returns the alternative bodies of a function. There are several if different
-// branches define it.
+// branches define the function.
 func bodies(body *syntax.Stmt) []*syntax.Stmt {
 	choice, ok := body.Cmd.(*syntax.CaseClause)
 	if !ok || choice.Word != noWord {
@@ -39,8 +40,8 @@ func bodies(body *syntax.Stmt) []*syntax.Stmt {
 	return all
 }
 
-// either returns a function with the bodies of both. It returns the first itself if the
-// second adds nothing, and nil if there are too many bodies.
+// either returns a function with the bodies of a and b. It returns a if b adds nothing,
+// and nil if there are too many bodies.
 func either(a, b *syntax.Stmt) *syntax.Stmt {
 	all := bodies(a)
 	had := len(all)
@@ -65,7 +66,8 @@ func either(a, b *syntax.Stmt) *syntax.Stmt {
 	return &syntax.Stmt{Position: all[0].Position, Cmd: choice}
 }
 
-// joinFunctions adds the functions of another branch. It reports whether that added any.
+// joinFunctions adds the functions of another branch. It reports whether a function was
+// added or changed.
 func (s *state) joinFunctions(other *state) (more bool) {
 	if len(s.funcs) == 0 && len(other.funcs) == 0 {
 		return false
@@ -100,7 +102,7 @@ func (s *state) joinFunctions(other *state) (more bool) {
 	return more
 }
 
-// cloned returns a copy of the functions that may be changed.
+// cloned returns a copy of the functions that the caller may change.
 func cloned(funcs functions) functions {
 	if funcs == nil {
 		return functions{}
@@ -129,20 +131,18 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	a.maybe = a.maybe.without(c.Name.Value)
 }
 
-// undefine removes a function.
 func (a *analysis) undefine(name string) {
 	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
 	delete(a.funcs, name)
 }
 
-// isFunction reports whether a name is a function of the text, or may be one.
+// isFunction reports whether a name is, or may be, a function of the line.
 func (a *analysis) isFunction(name string) bool {
 	_, ok := a.funcs[name]
 	return ok
 }
 
-// enter analyses the call of a function.
 func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, piped bool) {
 	if slices.Contains(a.calls, name) {
 		if a.forks {
@@ -161,15 +161,15 @@ func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, 
 		}
 		before := a.state
 		a.leaving(func() { a.statement(body, stdin, piped) })
-		a.drop(body) // it may be local
+		a.drop(body) // variables that the body sets may be local
 		a.join(&before)
 		a.params, a.fileParam = params, file
 		a.calls = a.calls[:len(a.calls)-1]
 	})
 }
 
-// leaving analyses a loop or a function. The states at break, continue and return also
-// count after it.
+// leaving analyses a loop or a function. Then it joins the states that leave recorded at
+// break, continue and return.
 func (a *analysis) leaving(do func()) {
 	depth := len(a.exits)
 	a.exits = append(a.exits, nil)
@@ -180,8 +180,8 @@ func (a *analysis) leaving(do func()) {
 	a.exits = a.exits[:depth]
 }
 
-// leave records the state at a break, continue or return. It counts for all enclosing
-// loops and functions, because the analysis does not determine which one ends.
+// leave records the state at a break, continue or return. The state counts for all
+// enclosing loops and functions, because the analysis does not determine which one ends.
 func (a *analysis) leave() {
 	for i, left := range a.exits {
 		if left == nil {

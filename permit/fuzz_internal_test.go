@@ -9,9 +9,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// FuzzShell holds the analysis against a plain walk over the parsed text: whatever
-// surrounds a command that is written out, the text is in no lower zone than the
-// command by itself.
+// FuzzShell compares the analysis with a simple walk over the parsed text. If the text
+// contains a command word for word, the zone of the text must not be lower than the zone
+// of that command alone.
 //
 // SPEC P-02, P-03
 func FuzzShell(f *testing.F) {
@@ -46,8 +46,8 @@ func zoneOf(found []Finding) Zone {
 	return zone
 }
 
-// writtenOut are the commands of a text that stand there word for word, where
-// nothing else in the text can change what they mean.
+// writtenOut returns the commands that a text contains word for word, if nothing else in
+// the text can change what they do.
 func writtenOut(text string) []string {
 	if unreadable(text) != "" {
 		return nil
@@ -63,12 +63,12 @@ func writtenOut(text string) []string {
 	visit = func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.BinaryCmd:
-			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll { // what the right reads may be harmless
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll { // the input may make the right side harmless
 				syntax.Walk(n.X, visit)
 				return false
 			}
 		case *syntax.Stmt:
-			if len(n.Redirs) > 0 { // likewise
+			if len(n.Redirs) > 0 { // the input may make the command harmless
 				return false
 			}
 		case *syntax.FuncDecl:
@@ -76,13 +76,13 @@ func writtenOut(text string) []string {
 				changed = true
 				return false
 			}
-			functions = append(functions, n.Name.Value) // it takes the place of a command
-			return false                                // and may not be called
+			functions = append(functions, n.Name.Value) // the function replaces a command of this name
+			return false                                // the function may never be called
 		case *syntax.CallExpr:
 			if len(n.Args) > 0 {
 				switch n.Args[0].Lit() {
 				case "eval", "command", "builtin", "source", ".", "":
-					changed = true // it may define functions
+					changed = true // the command may define functions
 				}
 			}
 			var words []string
@@ -98,7 +98,7 @@ func writtenOut(text string) []string {
 			}
 			switch words[0] {
 			case "cd", "pushd", "popd", "exit", "exec", "return", "break", "continue", "unset", "shopt", "set", "alias", "hash", "enable":
-				changed = true // what follows may mean something else
+				changed = true // the commands after it may mean something else
 			}
 			if len(n.Assigns) == 0 && !syntax.IsKeyword(words[0]) {
 				commands = append(commands, strings.Join(words, " "))
@@ -116,7 +116,7 @@ func writtenOut(text string) []string {
 	})
 }
 
-// FuzzInput holds the reading of inputs against encoding/json.
+// FuzzInput compares members with encoding/json.
 func FuzzInput(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"path":"a"}`, `{"a":1,"A":2}`, `{"a":{"b":[1,"}"]},"c":null}`, ` {"a":"\u0041\n"} `, `[1]`, `"x"`, `{"a":1}x`, `{"a"`, ``} {
 		f.Add([]byte(seed))
@@ -129,7 +129,7 @@ func FuzzInput(f *testing.F) {
 		got, err := members(in)
 		var want map[string]json.RawMessage
 		if json.Unmarshal(in, &want) != nil || want == nil {
-			return // the loop hands on only what is valid; here it must not panic
+			return // a turn passes only valid input, so it is enough that this does not panic
 		}
 		if err != nil {
 			if !strings.Contains(err.Error(), "twice") {

@@ -15,24 +15,28 @@ import (
 )
 
 // Guard denies calls, whatever the mode and the rules say. Nobody is asked. A call must
-// pass every part that is set. A guard that fails denies.
+// pass the check of every field that is set. A guard that fails or panics denies the
+// call.
 type Guard struct {
 	// ID names the guard.
 	ID string
-	// Tools are the tools that the guard applies to, by name or pattern of path.Match.
-	// Defaults to all.
+	// Tools are the tools that the guard applies to. Each is a name, or a pattern of
+	// path.Match. Defaults to all.
 	Tools []string
-	// Deny is a regular expression: a call is denied if one of the texts in its input,
-	// or a command as it was resolved, matches. Defaults to none.
+	// Deny is a regular expression. The guard denies a call if a text in its input
+	// matches. It also denies a call if the subject of a finding matches, such as a
+	// resolved command. Defaults to none.
 	Deny string
-	// Commands are the only commands that may be run, by name. Defaults to all.
+	// Commands are the only commands that may run, by name. Defaults to all.
 	Commands []string
-	// Paths are the only paths that may be read or changed, as patterns relative to
-	// the project. Defaults to all.
+	// Paths are the only paths that a call may read or change. They are patterns relative
+	// to the project. Defaults to all.
 	Paths []string
-	// Check is called for each call; an error denies it. Defaults to none.
+	// Check is called for each call. If it returns an error, the guard denies the call.
+	// Defaults to none.
 	Check func(ctx context.Context, tool string, input json.RawMessage) error
-	// Reason is the message of a denial. Defaults to the check that failed.
+	// Reason is the message of a denial. Defaults to a message about the check that
+	// failed.
 	Reason string
 }
 
@@ -86,7 +90,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 	return guards, errors.Join(problems...)
 }
 
-// compiled returns a regular expression, or nil if the text is empty.
+// compiled compiles a regular expression. It returns nil if the text is empty.
 func compiled(expression string) (*regexp.Regexp, error) {
 	if expression == "" {
 		return nil, nil //nolint:nilnil // there is nothing to deny
@@ -94,7 +98,7 @@ func compiled(expression string) (*regexp.Regexp, error) {
 	return regexp.Compile(expression) //nolint:wrapcheck // the caller says of which guard it is
 }
 
-// judge returns why the guard denies a call, or an empty text.
+// judge returns why the guard denies a call, or an empty text if it does not.
 func (g *guard) judge(ctx context.Context, floor *Floor, e *Explanation, input json.RawMessage) (why string) {
 	if !g.isAbout(e.Tool) {
 		return ""
@@ -136,7 +140,8 @@ func (g *guard) isAbout(tool string) bool {
 	})
 }
 
-// restricts compares a finding with the commands and paths that the guard allows.
+// restricts returns why a finding is not among the allowed commands and paths, or an
+// empty text.
 func (g *guard) restricts(floor *Floor, f *Finding) string {
 	switch f.Kind {
 	case KindCommand:
@@ -173,7 +178,7 @@ func (g *guard) hasPath(name string) bool {
 	return slices.ContainsFunc(g.Paths, func(p string) bool { return doublestar.MatchUnvalidated(p, name) })
 }
 
-// finds searches the texts of the input, and the commands as they were resolved.
+// finds reports whether Deny matches a text of the input or the subject of a finding.
 func (g *guard) finds(e *Explanation, input json.RawMessage) (bool, error) {
 	var value any
 	if len(input) > 0 {

@@ -8,36 +8,36 @@ import (
 	"unicode"
 )
 
-// The names below show where a host is without a lookup. All other names count as public:
-// only a lookup shows where a public name leads, and then the sandbox and the network
-// decide, not the floor.
+// The names below show where a host is, without a DNS lookup. All other names count as
+// public. Only a lookup would show where such a name leads. At that point the sandbox and
+// the network decide, not the floor.
 
-// metadataNames are services that hand out the credentials of a cloud machine.
+// metadataNames are services that give out the credentials of a cloud machine.
 var metadataNames = []string{
 	"metadata", "metadata.goog", "metadata.google.internal", "metadata.azure.internal", "metadata.internal", "metadata.tencentyun.com",
 	"metadata.packet.net", "metadata.platformequinix.com", "api.metadata.cloud.ibm.com", "instance-data", "instance-data.ec2.internal", "rancher-metadata",
 }
 
-// loopbackNames, and all names below them, mean this machine.
+// loopbackNames are names of this machine. All names below them count, too.
 var loopbackNames = []string{
 	"localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
 	"host.docker.internal", "host.containers.internal",
-	// Public names that point to the loopback address, with all names below them.
+	// Public names that resolve to the loopback address.
 	"localtest.me", "lvh.me", "vcap.me", "fuf.me", "lacolhost.com", "localho.st", "local.gd", "localhost.direct", "lndo.site", "ddev.site", "traefik.me",
 }
 
-// localSuffixes are suffixes of names that only private networks know.
+// localSuffixes are suffixes of names that exist only in private networks.
 var localSuffixes = []string{
 	"local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "home.arpa", "svc", "kubernetes.default", "consul", "docker", "localnet", "workgroup", "domain", "router",
 	"test", "invalid", "onion", "arpa", "ts.net", "fritz.box",
 }
 
-// wildcardNames are services that resolve any name below them to the address in the name,
-// or to changing addresses.
+// wildcardNames are services that resolve any name below them. The result is the address
+// in the name, or an address that changes.
 var wildcardNames = []string{"nip.io", "sslip.io", "xip.io", "xip.name", "backname.io", "plex.direct", "1u.ms", "rbndr.us", "rebind.network"}
 
-// judgeName returns where a host name leads. The name is in lower case, without a
-// trailing dot, and not an address.
+// judgeName returns the reach of a host name. The name must be in lower case, have no
+// trailing dot, and not be an address.
 func judgeName(name string) reach {
 	unclear := func(why string) reach { return reach{zone: ZoneMachine, host: name, why: shown(name) + " " + why} }
 	held := func(protection, why string) reach {
@@ -63,7 +63,7 @@ func judgeName(name string) reach {
 	}
 }
 
-// isBelow reports whether a name is one of the domains, or a name below one.
+// isBelow reports whether a name is one of the domains, or is below one of them.
 func isBelow(name string, domains []string) bool {
 	for _, d := range domains {
 		if rest, ok := strings.CutSuffix(name, d); ok && (rest == "" || strings.HasSuffix(rest, ".")) {
@@ -73,7 +73,7 @@ func isBelow(name string, domains []string) bool {
 	return false
 }
 
-// nameFault returns why no resolver would accept a name, or an empty text.
+// nameFault returns why no resolver would accept a name, or an empty text if one would.
 func nameFault(name string) string {
 	if name == "" {
 		return "is empty"
@@ -102,8 +102,9 @@ func nameFault(name string) string {
 	return ""
 }
 
-// isPlainLetter reports whether a non-ASCII character can be part of a name as it is.
-// Raised, enclosed and joined letters cannot: programs map them differently.
+// isPlainLetter reports whether a non-ASCII character can be part of a name unchanged.
+// Raised, enclosed and joined letters cannot, because programs map them in different
+// ways.
 func isPlainLetter(r rune) bool {
 	if unicode.In(r, unicode.Lm, foldedElsewhere) {
 		return false
@@ -111,9 +112,9 @@ func isPlainLetter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r)
 }
 
-// judgeCarried searches the parts of a name for an address, as in 10.0.0.1.nip.io,
-// app-10-0-0-1.sslip.io and, with wildcard, 0a000001.nip.io and --1.sslip.io. A name with
-// a public address, or without one, is not worse for it.
+// judgeCarried searches a name for an address, as in 10.0.0.1.nip.io and
+// app-10-0-0-1.sslip.io. With wildcard, it also finds 0a000001.nip.io and --1.sslip.io.
+// Only an address that is not public makes the result more severe.
 func judgeCarried(name string, wildcard bool) reach {
 	var r reach
 	note := func(addr netip.Addr) {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Programs that accept international names first map characters to plain ones: all of
+// Programs that accept international names first map characters to plain ones. All of
 // them read １２７。0。0。① as 127.0.0.1. The full mapping is a table of several thousand
-// lines. This file covers the characters that can become ASCII; a host with others counts
-// as unclear, not as public.
+// lines. This file covers only the characters that can become ASCII. A host with other
+// special characters counts as unclear, not as public.
 
-// plainHost maps a host as browsers and resolvers do: it decodes percent signs, replaces
-// characters that mean ASCII ones, and changes to lower case. sure is false if programs
-// disagree about the result.
+// plainHost maps a host as browsers and resolvers do. It decodes percent escapes,
+// replaces characters that stand for ASCII characters, and changes to lower case. sure is
+// false if programs disagree about the result.
 func plainHost(host string) (text string, sure bool) {
 	sure = true
 	for range 3 {
@@ -49,7 +49,7 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// percentDecode decodes each %41 once, and keeps everything else.
+// percentDecode decodes each escape such as %41 once. It keeps everything else.
 func percentDecode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -70,8 +70,8 @@ func percentDecode(s string) string {
 	return b.String()
 }
 
-// plainDigits replaces the digits of all scripts with ASCII digits. Names may contain
-// such digits, so this is only for reading addresses.
+// plainDigits replaces the digits of all scripts with ASCII digits. Use it only to read
+// addresses, because names may contain such digits.
 func plainDigits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf || !unicode.Is(unicode.Nd, r) {
@@ -81,8 +81,8 @@ func plainDigits(s string) string {
 	}, s)
 }
 
-// digitValue returns the value of a decimal digit of any script. The ranges of such
-// digits begin with a zero and have a multiple of ten characters.
+// digitValue returns the value of a decimal digit of any script. Each range of such
+// digits begins with a zero and repeats after ten characters.
 func digitValue(r rune) rune {
 	for _, t := range unicode.Nd.R16 {
 		if rune(t.Lo) <= r && r <= rune(t.Hi) {
@@ -97,8 +97,8 @@ func digitValue(r rune) rune {
 	return 0
 }
 
-// plainRune returns the text that a character of a host means. sure is false if programs
-// disagree.
+// plainRune returns the text that a character of a host stands for. sure is false if
+// programs disagree.
 func plainRune(r rune) (text string, sure bool) {
 	letter := func(offset rune) string { return string('a' + offset%26) }
 	switch {
@@ -118,9 +118,9 @@ func plainRune(r rune) (text string, sure bool) {
 		return counting(r - 0x2460 + 1), true
 	case 0x2488 <= r && r <= 0x249B: // ⒈ to ⒛
 		return counting(r-0x2488+1) + ".", true
-	case 0x2080 <= r && r <= 0x2089: // lowered
+	case 0x2080 <= r && r <= 0x2089: // subscript digits
 		return string('0' + r - 0x2080), true
-	case r == 0x2070, 0x2074 <= r && r <= 0x2079: // raised
+	case r == 0x2070, 0x2074 <= r && r <= 0x2079: // superscript digits
 		return string('0' + r - 0x2070), true
 	case 0x3251 <= r && r <= 0x325F: // ㉑ to ㉟
 		return counting(r - 0x3251 + 21), true
@@ -140,7 +140,8 @@ func counting(n rune) string {
 	return string('0'+n/10) + string('0'+n%10)
 }
 
-// standsFor maps single characters. All programs drop characters that map to nothing.
+// standsFor maps single characters to the text that they stand for. All programs drop a
+// character that maps to an empty text.
 var standsFor = map[rune]string{
 	'。': ".", '｡': ".", '﹒': ".", '․': ".", '‥': "..", '…': "...",
 	'¹': "1", '²': "2", '³': "3", '⓪': "0", '🄀': "0.", 'ª': "a", 'º': "o", 'ſ': "s", 'İ': "i\u0307",
@@ -153,9 +154,9 @@ var standsFor = map[rune]string{
 	'\u00AD': "", '\u034F': "", '\u200B': "", '\u2060': "", '\u2064': "", '\uFEFF': "",
 }
 
-// foldedElsewhere are ranges of characters that programs map to others or drop, unless
-// the tables above have them, and two letters that older programs map and newer ones
-// keep. Registered names rarely contain any.
+// foldedElsewhere are characters that programs map to other characters or drop. plainRune
+// handles some of them itself. The ranges also have two letters that older programs map
+// and newer programs keep. Registered names rarely contain any of these characters.
 var foldedElsewhere = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x00A0, 0x00BF, 1},

@@ -12,8 +12,8 @@ import (
 var buildOutput = wordSet("dist build out target node_modules coverage htmlcov .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache .pytest_cache .mypy_cache .ruff_cache " +
 	"__pycache__ .tox .nox .venv venv bin obj .gradle .nyc_output storybook-static cmake-build-debug cmake-build-release zig-cache zig-out .dart_tool tmp")
 
-// isBuildOutput reports whether a path is a directory of build output that git ignores, or
-// is below one. Removing it loses nothing: the tools create it again.
+// isBuildOutput reports whether a path is, or is below, a directory of build output that
+// git ignores. Removing it loses nothing, because tools can create it again.
 func (c *invoked) isBuildOutput(a arg) bool {
 	if !a.isText() || c.moved != "" || c.ranBefore() {
 		return false
@@ -36,8 +36,8 @@ func (f *Floor) inBuildOutput(rel string) bool {
 	return false
 }
 
-// ignores reports whether a .gitignore of the project, or above it in the repository,
-// names a directory literally, and git tracks no file in it.
+// ignores reports whether git ignores a directory and tracks no file in it. A .gitignore
+// of the project, or above it in the repository, must name the directory literally.
 func (f *Floor) ignores(rel string) bool {
 	top, index, ok := f.repository()
 	if !ok {
@@ -45,7 +45,7 @@ func (f *Floor) ignores(rel string) bool {
 	}
 	full, _ := top.holds(path.Join(f.project.path, rel))
 	ignored := false
-	for dir := top.path; ; { // down to its parent directory
+	for dir := top.path; ; { // from the top down to the parent of the directory
 		below, _ := (root{dir}).holds(path.Join(top.path, full))
 		named, excepts := namesIgnored(filepath.Join(filepath.FromSlash(dir), ".gitignore"), below)
 		if excepts {
@@ -61,8 +61,9 @@ func (f *Floor) ignores(rel string) bool {
 	return ignored && !tracks(index, full)
 }
 
-// namesIgnored reports whether an ignore file has a path, relative to the directory of
-// that file. exceptions is set if the file has exceptions, so that something may be kept.
+// namesIgnored reports whether an ignore file names a path. rel is relative to the
+// directory of that file. excepts is set if the file has exceptions, so that git may keep
+// something.
 func namesIgnored(file, rel string) (named, excepts bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -83,9 +84,9 @@ func namesIgnored(file, rel string) (named, excepts bool) {
 	return named, false
 }
 
-// repository finds the repository that contains the project, whose top may be above the
-// project. It returns the top of the working tree, and git's index. Without a repository
-// there is no index.
+// repository finds the repository that contains the project. Its top may be above the
+// project. It returns the top of the working tree and the path of git's index. Without a
+// repository, the path of the index is empty.
 func (f *Floor) repository() (top root, index string, ok bool) {
 	for at := f.project.path; ; at = path.Dir(at) {
 		git := filepath.Join(filepath.FromSlash(at), ".git")
@@ -108,8 +109,8 @@ func (f *Floor) repository() (top root, index string, ok bool) {
 	}
 }
 
-// tracks reports whether git tracks files in a directory, or may do so. The path is
-// relative to the top of the repository.
+// tracks reports whether git tracks files in a directory, or may do so. file is git's
+// index, and rel is relative to the top of the repository.
 func tracks(file, rel string) bool {
 	if file == "" {
 		return false

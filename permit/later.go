@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// laterFiles are files that other programs, such as direnv, editors and programs that
-// start tool servers, run or read automatically.
+// laterFiles are files that other programs run or read automatically. Such programs are
+// direnv, editors and programs that start tool servers.
 var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh .gdbinit .lldbinit .pre-commit-config.yaml")
 
-// laterBelow are such files in certain directories. A name that ends with a slash means
-// the whole directory.
+// laterBelow are more such files, in certain directories. A name that ends with a slash
+// means the whole directory.
 var laterBelow = wordSet(".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .zed/tasks.json .zed/debug.json .fleet/run.json .cursor/mcp.json .cursor/hooks.json " +
 	".zed/settings.json .vscode/settings.json .idea/workspace.xml .gemini/settings.json .codex/config.toml .roo/mcp.json .idea/runConfigurations/ .devcontainer/ .helix/ .husky/")
 
-// laterUnmade are those that are protected before they exist. The sandbox puts an empty
-// directory in their place, which does no harm.
+// laterUnmade are the names of such files that are protected before they exist. The
+// sandbox puts an empty directory in their place, which does no harm.
 var laterUnmade = wordSet(".envrc .mcp.json tasks.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh mcp.json hooks.json launch.json")
 
 // runsLater reports whether a path is a file that another program runs automatically.
@@ -44,8 +44,8 @@ func runsLater(parts []string) bool {
 	return false
 }
 
-// heldBy returns the names that other programs look for in a directory of a certain name,
-// such as tasks.json in .vscode. It returns none if they use the whole directory.
+// heldBy returns the names that other programs look for in a directory with this name,
+// such as tasks.json in .vscode. It returns none if the programs use the whole directory.
 func heldBy(name string) []string {
 	var names []string
 	for _, below := range laterSorted {
@@ -58,8 +58,8 @@ func heldBy(name string) []string {
 
 var laterSorted = slices.Sorted(maps.Keys(laterBelow))
 
-// becomes records a finding if a directory gets a name under which other programs look
-// for files to run: mv x .vscode.
+// becomes records a write if a directory gets a name under which other programs look for
+// files to run, as in mv x .vscode.
 func (c *invoked) becomes(from, to []arg) {
 	for _, t := range c.few(to) {
 		for _, name := range c.heldIn(t) {
@@ -70,7 +70,7 @@ func (c *invoked) becomes(from, to []arg) {
 	}
 }
 
-// heldIn is heldBy for the directory that a word names.
+// heldIn is like heldBy, for the directory that a word names.
 func (c *invoked) heldIn(dir arg) []string {
 	if !dir.known || dir.pipe {
 		return nil
@@ -82,8 +82,8 @@ func (c *invoked) heldIn(dir arg) []string {
 	return names
 }
 
-// mayHold reports whether a directory may contain a file with one of the names when the
-// command runs.
+// mayHold reports whether a directory may contain a file with this name when the command
+// runs.
 func (c *invoked) mayHold(dir arg, name string) bool {
 	if dir.pattern || !c.exists(dir) || c.moved != "" || c.exists(under(dir, literal(name))) {
 		return true
@@ -100,9 +100,9 @@ func (c *invoked) fillsHolder(dir arg) {
 }
 
 // RunsLater returns the files and directories of the project that git or other programs
-// run automatically: the directory of git's hooks, the scripts that they call, the plan
-// of a rebase, editors' tasks and so on. A sandbox should protect them. The most common
-// ones are included even if they do not exist, if their parent directory does.
+// run automatically: the directory of git's hooks, the scripts that hooks call, tasks of
+// editors and so on. A sandbox should protect them. The result also has the most common
+// ones that do not exist yet, if their parent directory exists.
 func (f *Floor) RunsLater() []string {
 	var paths []string
 	add := func(name string) {
@@ -127,8 +127,8 @@ func (f *Floor) RunsLater() []string {
 	return paths
 }
 
-// RebasePlans returns the directories where git keeps the next steps of a running rebase.
-// Only git may change them.
+// RebasePlans returns the directories where git keeps the next steps of an unfinished
+// rebase. Only git may change them.
 func (f *Floor) RebasePlans() []string {
 	var paths []string
 	for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
@@ -140,8 +140,8 @@ func (f *Floor) RebasePlans() []string {
 	return paths
 }
 
-// findHooks finds git's hooks directory, if it is not .git/hooks, and the scripts of the
-// project that hooks call.
+// findHooks finds the directory of git's hooks, if it is not .git/hooks. It also finds
+// the scripts of the project that hooks call.
 func (f *Floor) findHooks() {
 	dirs := []string{path.Join(f.project.path, ".git", "hooks")}
 	for _, dir := range f.hooksPaths() {
@@ -149,7 +149,7 @@ func (f *Floor) findHooks() {
 		if err != nil || r.path == f.project.path {
 			continue
 		}
-		if path.Base(r.path) == "_" { // its scripts call each other
+		if path.Base(r.path) == "_" { // scripts in this directory and in its parent call each other
 			r.path = path.Dir(r.path)
 		}
 		f.hooks = append(f.hooks, r)
@@ -168,7 +168,7 @@ func (f *Floor) findHooks() {
 	}
 }
 
-// calledBy records the files of the project that a hook names.
+// calledBy adds the files of the project that a hook script names to f.hooks.
 func (f *Floor) calledBy(hook string) {
 	info, err := os.Stat(filepath.FromSlash(hook))
 	if err != nil || info.Size() > longestScript {

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// What the floor protects because it runs by itself later is what a sandbox is given to
-// protect.
+// The sandbox must protect the same files as the floor: those that other programs run
+// automatically.
 //
 // SPEC P-16
 func TestASandboxIsToldWhatRunsLater(t *testing.T) {

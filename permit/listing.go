@@ -9,29 +9,30 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// names describes the data in a pipe, if it is names of files that a search has found in
-// the project. Then xargs runs its command on files of the project.
+// names describes the data in a pipe if it is file names that a search in the project has
+// found. Then xargs runs its command on files of the project.
 type names struct {
-	// found is set if the data is file names, one per line.
+	// found is set if the data is file names.
 	found bool
-	// zeros is set if the names end with zero bytes, so that xargs cannot misread them.
+	// zeros is set if zero bytes end the names instead of newlines, so that xargs cannot
+	// misread them.
 	zeros bool
-	// hidden is set if files in .git may be among them. plain is set if all begin with a
-	// directory, so that none looks like an option.
+	// hidden is set if files in .git may be among the names. plain is set if every name
+	// begins with a directory, so that none looks like an option.
 	hidden, plain bool
-	// files is set if they are plain files, not links.
+	// files is set if all names are regular files, not links.
 	files bool
-	// pattern is a pattern of the names, if the search was for certain names.
+	// pattern is a pattern that all names match, if the search was for certain names.
 	pattern string
-	// starts are the words of the search that name places or patterns. Without any, it
-	// searched everywhere.
+	// starts are the words of the search that name directories or patterns. If there are
+	// none, the search covers everything.
 	starts []string
 }
 
-// noNames is any other data, as in most pipes.
+// noNames describes any other data.
 var noNames names
 
-// listing returns which names a statement writes to a pipe.
+// listing returns the names that a statement writes to a pipe.
 func (a *analysis) listing(s *syntax.Stmt) names {
 	if pipe, ok := s.Cmd.(*syntax.BinaryCmd); ok && pipe.Op == syntax.Pipe && len(s.Redirs) == 0 && !s.Negated {
 		names := a.listing(pipe.X)
@@ -46,7 +47,7 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 	}
 	for _, w := range words {
 		if w == "?" || filepath.IsAbs(w) || strings.Contains(w, "..") || strings.HasPrefix(w, "~") {
-			return noNames // it may list other directories
+			return noNames // the command may list other directories
 		}
 	}
 	args := words[1:]
@@ -82,8 +83,8 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 	}
 }
 
-// listNames returns the names that ls writes: names in the current directory, which do
-// not begin with a dot unless an option asks for them.
+// listNames returns the names that ls writes. They are in the current directory, and
+// begin with a dot only if an option asks for such names.
 func listNames(args []string) names {
 	l := givenOptions(args, "1atrSAd", "", names{})
 	if starts := l.names.starts; len(starts) == 1 && isOrdinary(starts[0]) && strings.ContainsAny(starts[0], "*?") && !strings.ContainsAny(starts[0], "/\\[") {
@@ -93,15 +94,15 @@ func listNames(args []string) names {
 	return l.asNames("")
 }
 
-// fileLister is a command that may list files, with its options.
+// fileLister is a command that may list file names, with its options.
 type fileLister struct {
 	ok    bool
 	given []string
 	names names
 }
 
-// givenOptions parses the options of a command. With an option that is in neither list,
-// the command does not count as a lister. In the lists, options with a value end with =.
+// givenOptions parses the options of a command. If an option is in neither list, the
+// command does not count as a lister. In the lists, an option with a value ends with =.
 func givenOptions(args []string, letters, long string, n names) fileLister {
 	l := fileLister{ok: true, names: n}
 	for i := 0; i < len(args); i++ {
@@ -131,7 +132,6 @@ func givenOptions(args []string, letters, long string, n names) fileLister {
 	return l
 }
 
-// has reports whether one of some options was given.
 func (l fileLister) has(names string) bool {
 	for _, name := range l.given {
 		if oneOf(name, names) {
@@ -141,7 +141,7 @@ func (l fileLister) has(names string) bool {
 	return false
 }
 
-// only returns a fileLister that lists names only with one of the options.
+// only returns l, which is a lister only if one of the options was given.
 func (l fileLister) only(names string) fileLister {
 	l.ok = l.ok && l.has(names)
 	return l
@@ -153,8 +153,8 @@ func (l fileLister) anywhere() fileLister {
 	return l
 }
 
-// asNames returns the names that a fileLister writes. With one of the options, they end
-// with zero bytes.
+// asNames returns the names that a lister writes. With one of the options in zeros, zero
+// bytes end the names.
 func (l fileLister) asNames(zeros ...string) names {
 	if !l.ok {
 		return noNames
@@ -164,7 +164,8 @@ func (l fileLister) asNames(zeros ...string) names {
 	return l.names
 }
 
-// findNames returns the names that find writes, unless it prints something else.
+// findNames returns the names that find writes. It returns noNames if find prints
+// something else.
 func findNames(args []string) names {
 	n := names{found: true, hidden: true, plain: true}
 	start := true
@@ -190,7 +191,8 @@ func findNames(args []string) names {
 	return n
 }
 
-// gitNames returns the names that git writes when it lists files. They are never in .git.
+// gitNames returns the names that git writes when it lists files. These files are never
+// in .git.
 func gitNames(args []string) names {
 	if len(args) == 0 {
 		return noNames
@@ -211,7 +213,7 @@ func gitNames(args []string) names {
 	}
 }
 
-// keepsNames reports whether a command in a pipe passes on lines of its input unchanged.
+// keepsNames reports whether a command in a pipe passes lines of its input on unchanged.
 func keepsNames(words []string, zeros bool) bool {
 	l := fileLister{}
 	switch args := words[1:]; words[0] {
@@ -251,8 +253,9 @@ func hasOperands(args []string) bool {
 	return false
 }
 
-// overNames returns the values of a loop over names that a search in the project has
-// found: for f in $(git ls-files). It is a pattern for files at any depth.
+// overNames returns the value of a loop variable if the loop runs over names that a
+// search in the project has found, as in for f in $(git ls-files). The value is a pattern
+// for files at any depth.
 func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
 	if len(items) != 1 || len(items[0].Parts) != 1 {
 		return arg{}, false
@@ -275,8 +278,9 @@ func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
 	return arg{text: "./" + names.pattern, known: true, pattern: true, below: true, follows: true}, true
 }
 
-// surprises searches the project for names that xargs would misread, and for files that
-// control Belay. If there are too many files, it assumes that there are some.
+// surprises searches the project. odd is set if xargs would misread a name. steers is set
+// if the search finds a file that controls Belay. If there are too many files, both are
+// set.
 func (a *analysis) surprises(starts []string) (odd, steers bool) {
 	inside := len(a.dirs) > 0
 	for _, dir := range a.dirs {
@@ -312,15 +316,14 @@ func (a *analysis) surprises(starts []string) (odd, steers bool) {
 	return odd, steers
 }
 
-// isOdd reports whether the name of a file, or of one of its directories, could be read
-// as an option or as something outside the current directory. A blank splits a name in
-// two, which does no harm.
+// isOdd reports whether a file name could be read as an option, or as a path outside the
+// current directory. A blank does no harm, because it only splits a name in two.
 func isOdd(name string) bool {
 	return name == "" || name[0] == '-' || strings.ContainsAny(name, "'\"\\\n\r\v\f") || strings.ContainsAny(name[len(name)-1:], " \t") ||
 		strings.Contains(name, " -") || strings.Contains(name, "\t-") || strings.Contains(name, " ..") || strings.Contains(name, "\t..")
 }
 
-// namesFiles reports whether the line itself may have created files with odd names.
+// namesFiles reports whether the line may have created files with odd names.
 func (a *analysis) namesFiles() bool {
 	for i := range a.found {
 		switch f := &a.found[i]; {
@@ -352,7 +355,8 @@ func unpacksFiles(words []string) bool {
 	}
 }
 
-// within reports whether a search finds a path, judged by the words that name its places.
+// within returns a function that reports whether a search covers a path. starts are the
+// words that name the directories of the search.
 func (a *analysis) within(starts []string) func(path string) bool {
 	if len(starts) == 0 || len(a.dirs) != 1 {
 		return func(string) bool { return true }
@@ -374,10 +378,10 @@ func (a *analysis) within(starts []string) func(path string) bool {
 	}
 }
 
-// mostLooks is how many files are examined for one command.
+// mostLooks is how many files the analysis of one call may examine.
 const mostLooks = 20_000
 
-// entriesOf returns the files in a directory, unless too many files were examined before.
+// entriesOf returns the files in a directory. It returns none if mostLooks is reached.
 func (a *analysis) entriesOf(dir string) []os.DirEntry {
 	if a.looks++; a.looks > mostLooks {
 		return nil

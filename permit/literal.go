@@ -11,7 +11,7 @@ import (
 // plainWord returns the value of a word that consists only of text and quotes.
 func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 	if len(w.Parts) == 1 {
-		if text, ok := onePart(w.Parts[0]); ok { // most words: no copy needed
+		if text, ok := onePart(w.Parts[0]); ok { // most words need no copy
 			return text, false, true
 		}
 	}
@@ -25,7 +25,7 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 			pattern = unescape(&b, p.Value) || pattern
 		case *syntax.SglQuoted:
 			if p.Dollar {
-				return "", false, false // package expand handles its escapes
+				return "", false, false // package expand handles the escapes
 			}
 			b.WriteString(p.Value)
 		case *syntax.DblQuoted:
@@ -43,7 +43,7 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 			if !isPlainExtGlob(p.Pattern.Value) {
 				return "", false, false
 			}
-			b.WriteByte('*') // a superset of its matches
+			b.WriteByte('*') // * matches at least the same names
 			pattern = true
 		default:
 			return "", false, false
@@ -52,9 +52,9 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 	return b.String(), pattern, true
 }
 
-// isPlainExtGlob reports whether the text in the parentheses of !(a|b) and the like only
-// matches names in one directory that do not begin with a dot. Then * matches at least as
-// much.
+// isPlainExtGlob reports whether the text in the parentheses of !(a|b) and similar
+// patterns matches only names in one directory that do not begin with a dot. Then *
+// matches at least as much.
 func isPlainExtGlob(pattern string) bool {
 	return !strings.ContainsAny(pattern, "/\\'\"$`") && !strings.HasPrefix(pattern, ".") && !strings.Contains(pattern, "|.") && !strings.Contains(pattern, "(.")
 }
@@ -127,8 +127,8 @@ func startsTilde(w *syntax.Word) bool {
 // mostBraces is how many words a brace expansion may produce.
 const mostBraces = 64
 
-// braceWords returns the words of a brace expansion, or nil if there is none. It also
-// reports whether there are too many.
+// braceWords returns the words of a brace expansion, or nil if there is none. If there
+// are too many, it returns more than mostBraces words, which are nil.
 func braceWords(w *syntax.Word) []*syntax.Word {
 	has := false
 	for _, p := range w.Parts {
@@ -157,8 +157,8 @@ func braceWords(w *syntax.Word) []*syntax.Word {
 	return words
 }
 
-// countBraces returns how many words a brace expansion produces, or a number above
-// mostBraces.
+// countBraces returns how many words a brace expansion produces. If there are too many,
+// it returns a number above mostBraces.
 func countBraces(w *syntax.Word) int {
 	n := 1
 	for _, part := range w.Parts {

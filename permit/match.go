@@ -15,13 +15,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// rules are indexed, so that many rules cost little if few of them concern a call.
+// rules has the rules of a floor by tool, so that rules of other tools cost nothing.
 type rules struct {
 	byTool map[string][]*rule // by exact name
-	byGlob []*rule            // rules with a pattern of tools
+	byGlob []*rule            // rules whose tool is a pattern
 
 	mu    sync.Mutex
-	ready map[string]*ruleIndex // by tool; bounded
+	ready map[string]*ruleIndex // by tool; at most mostRemembered
 }
 
 func newRules(given []Rule, tools *profiles) (*rules, error) {
@@ -60,7 +60,7 @@ func newRules(given []Rule, tools *profiles) (*rules, error) {
 	return r, errors.Join(problems...)
 }
 
-// ruleIndex has the rules of one tool, by how they begin.
+// ruleIndex has the rules that apply to one tool, by kind of pattern.
 type ruleIndex struct {
 	calls, fields []*rule
 	commands      map[string][]*rule // by the first word
@@ -69,14 +69,14 @@ type ruleIndex struct {
 	urls          []*rule
 }
 
-// pathIndex has patterns of paths, by a fixed part.
+// pathIndex has the path rules of one tool, by a part of the pattern without wildcards.
 type pathIndex struct {
-	first map[string][]*rule // by the first part
+	first map[string][]*rule // by the first directory
 	base  map[string][]*rule // **/NAME by NAME
 	ext   map[string][]*rule // **/*.EXT by .EXT
 	wild  []*rule
-	wary  []*rule // all that ask or deny
-	loose []*rule // those of them that may match in any directory
+	wary  []*rule // all ask and deny rules
+	loose []*rule // the rules of wary that may match in any directory
 }
 
 // of returns the index of a tool's rules.
@@ -146,7 +146,7 @@ func (x *pathIndex) add(r *rule) {
 	}
 }
 
-// foldsCase is set if the file system ignores case.
+// foldsCase is set if file names ignore case.
 const foldsCase = runtime.GOOS == "darwin" || runtime.GOOS == "windows"
 
 func (x *pathIndex) each(name string, do func(*rule)) {
@@ -159,7 +159,7 @@ func (x *pathIndex) each(name string, do func(*rule)) {
 	}
 }
 
-// coverage has the findings that rules allow.
+// coverage is a set of findings.
 type coverage struct {
 	all bool
 	set []bool
@@ -177,8 +177,7 @@ func (c *coverage) add(i, n int) {
 // verdicts has the findings that rules allow, and those that rules ask about.
 type verdicts struct{ allowed, asked coverage }
 
-// note records that a rule applies to finding i of n, or to the whole call if i is
-// negative.
+// note records that a rule applies to finding i of n. A negative i means the whole call.
 func (v *verdicts) note(one *rule, i, n int) {
 	c := &v.allowed
 	switch one.Decision {
@@ -195,8 +194,8 @@ func (v *verdicts) note(one *rule, i, n int) {
 	c.add(i, n)
 }
 
-// judge applies the rules to a call. Ask and deny rules add their opinions. It returns
-// what the others allow, and which findings rules ask about.
+// judge applies the rules to a call, and adds the opinion of each rule that matches. It
+// returns the findings that rules allow, and those that rules ask about.
 func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, asked coverage) {
 	var v verdicts
 	x := r.of(e.Tool)
@@ -224,8 +223,8 @@ func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, a
 	return v.allowed, v.asked
 }
 
-// about finds the rules that match a finding or something below it. For the latter it
-// returns the match.
+// about calls addOpinion for each rule that matches a finding, or a file below the
+// directory of the finding. what is the path of that file, and empty otherwise.
 func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, what string)) {
 	switch f.Kind {
 	case KindCommand:
@@ -238,7 +237,7 @@ func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, w
 		})
 		if f.tree != "" && len(x.paths.wary) > 0 {
 			floor.below(f.tree, x.paths.under(floor, f.tree), func(one *rule, what string) {
-				if !one.matchesPath(f.Subject) { // otherwise it has already been applied
+				if !one.matchesPath(f.Subject) { // otherwise the rule has already been applied above
 					addOpinion(one, what)
 				}
 			})
@@ -249,12 +248,12 @@ func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, w
 				addOpinion(one, "")
 			}
 		}
-	case KindTool, KindUnknown: // rules about the whole call have already been applied
+	case KindTool, KindUnknown: // judge has already applied the rules about the whole call
 	}
 }
 
-// spread extends the coverage: an allowed command may also use its own arguments, and an
-// allowed tool may do everything that the tool does.
+// spread extends the coverage. An allowed command may use its own arguments. If rules
+// allow everything that a tool does, they also allow the tool.
 func (c *coverage) spread(findings []Finding) {
 	n := len(findings)
 	for i := range n {
@@ -273,7 +272,8 @@ func (c *coverage) spread(findings []Finding) {
 	c.add(0, n)
 }
 
-// addOpinion records the opinion of a rule that matches a subject, or something below it.
+// addOpinion records the opinion of a rule about a subject. If the rule matches a file
+// below the subject, below is the path of that file.
 func (e *Explanation) addOpinion(r *rule, subject, below string) {
 	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason, Where: r.Where}
 	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
@@ -288,7 +288,6 @@ func (e *Explanation) addOpinion(r *rule, subject, below string) {
 	e.say(o)
 }
 
-// aboutCommand finds the rules that match a command.
 func (x *ruleIndex) aboutCommand(f *Finding, addOpinion func(*rule)) {
 	name, _, _ := strings.Cut(f.Subject, " ")
 	if f.words != nil {
@@ -304,9 +303,10 @@ func (x *ruleIndex) aboutCommand(f *Finding, addOpinion func(*rule)) {
 }
 
 // matchesCommand compares a rule with the words of a command. An allow rule must match
-// all words; all must be known, and the command must be a program of the system. An ask
-// or deny rule matches commands that begin like it, in any directory; an unknown word
-// matches everything.
+// all words, and all words must be known. The command must be a program of the system,
+// unless the rule names its path. An ask or deny rule matches commands that begin with
+// its words, in any directory. If a word is unknown, such a rule compares only the name
+// of the command.
 func (r *rule) matchesCommand(f *Finding) bool {
 	if f.words == nil {
 		if r.strict() {
@@ -325,14 +325,14 @@ func (r *rule) matchesCommand(f *Finding) bool {
 	return matchWords(r.words[1:], f.words[1:], !r.strict()) || !r.strict() && matchBehindOptions(r.words[1:], f.words[1:])
 }
 
-// matchBehindOptions compares the words after options, such as push in git -C . push. It
-// also tries a word after an option as the value of that option. It is for ask and deny
-// rules, because it may match too much.
+// matchBehindOptions compares the words after leading options, such as push in git -C .
+// push. A word after an option may be the value of that option. The result may match too
+// much, so only ask and deny rules use it.
 func matchBehindOptions(patterns, words []string) bool {
 	if len(patterns) == 0 || strings.HasPrefix(patterns[0], "-") {
 		return false
 	}
-	option := false // the word before is an option, and may have a value
+	option := false // the previous word is an option that may have a value
 	for i, word := range words {
 		if i > 0 && matchWords(patterns, words[i:], true) {
 			return true
@@ -349,8 +349,8 @@ func matchBehindOptions(patterns, words []string) bool {
 	return false
 }
 
-// matchWords compares words with patterns. A last * matches any number of words. With
-// prefix, more words may follow.
+// matchWords compares words with patterns. A * at the end matches any number of words.
+// With prefix, more words may follow.
 func matchWords(patterns, words []string, prefix bool) bool {
 	for i, p := range patterns {
 		if p == "*" && i == len(patterns)-1 {
@@ -391,7 +391,7 @@ func (r *rule) matchesFields(fields []member) bool {
 	return true
 }
 
-// fieldValue returns a field as text: the value of a string, or JSON.
+// fieldValue returns a field as text: a string without quotes, or other values as JSON.
 func fieldValue(fields []member, name string) (string, bool) {
 	first, rest, nested := strings.Cut(name, ".")
 	for i := range fields {
@@ -413,7 +413,7 @@ func fieldValue(fields []member, name string) (string, bool) {
 	return "", false
 }
 
-// urlPattern matches addresses by scheme, host and path.
+// urlPattern matches URLs by scheme, host and path.
 type urlPattern struct{ scheme, host, path string }
 
 // parseURLPattern parses https://*.example.com/api/*, or a host alone.
@@ -434,7 +434,8 @@ func parseURLPattern(text string) (urlPattern, error) {
 	return p, nil
 }
 
-// matches compares an address. With strict, the address must be in its plain form.
+// matches reports whether a URL matches. With strict, a URL in an unusual spelling does
+// not match.
 func (p *urlPattern) matches(raw string, strict bool) bool {
 	r := judgeURL(raw)
 	u, err := url.Parse(raw)
@@ -445,7 +446,7 @@ func (p *urlPattern) matches(raw string, strict bool) bool {
 		return false
 	}
 	if port := u.Port(); strict && port != "" && !strings.Contains(p.host, ":") && (u.Scheme != "https" || port != "443") && (u.Scheme != "http" || port != "80") {
-		return false // another port is another service
+		return false // another port may be another service
 	}
 	switch {
 	case p.scheme != "" && !strings.EqualFold(p.scheme, u.Scheme) && (strict || u.Scheme != ""):
@@ -462,8 +463,8 @@ func (p *urlPattern) matches(raw string, strict bool) bool {
 	return matchWord(p.path, written) || matchWord(p.path, meant) || p.path == "/*" && written == ""
 }
 
-// plainPath returns the path of a URL as a server may read it: decoded, and without dots
-// and double slashes.
+// plainPath returns the path of a URL as a server may read it: decoded, without . and ..,
+// and without double slashes.
 func plainPath(u *url.URL) string {
 	plain := path.Clean("/" + strings.ReplaceAll(u.Path, "\\", "/"))
 	if strings.HasSuffix(u.Path, "/") && plain != "/" {

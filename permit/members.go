@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// member is a field of an input: its name and its value as JSON.
+// member is a field of an input: its name, and its value as JSON.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -19,8 +19,7 @@ type member struct {
 func (m *member) text() (string, bool) { return unquote(m.value) }
 
 // members parses the object of an input, one level deep. A name that occurs twice, even
-// in another case, is an error, because two programs would read two values. [json.Valid]
-// has checked the values before.
+// in another case, is an error, because two programs could use different values.
 func members(input json.RawMessage) ([]member, error) {
 	s := scanner{data: input}
 	s.space()
@@ -69,7 +68,7 @@ func members(input json.RawMessage) ([]member, error) {
 	}
 }
 
-// scanner scans JSON that is valid, or whose mistakes are found elsewhere.
+// scanner scans JSON. It does not find every mistake in invalid JSON.
 type scanner struct {
 	data json.RawMessage
 	at   int
@@ -102,7 +101,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// value returns the next value, or nil if there is none.
+// value returns the next value, or nil if there is no valid value.
 func (s *scanner) value() json.RawMessage {
 	from, depth := s.at, 0
 	for s.at < len(s.data) {
@@ -135,7 +134,7 @@ func (s *scanner) value() json.RawMessage {
 	return nil
 }
 
-// scalar returns a number or a word.
+// scalar returns a number, true, false or null.
 func (s *scanner) scalar(from int) json.RawMessage {
 	if from == s.at || !json.Valid(s.data[from:s.at]) {
 		return nil
@@ -143,7 +142,6 @@ func (s *scanner) scalar(from int) json.RawMessage {
 	return s.data[from:s.at]
 }
 
-// str skips a string.
 func (s *scanner) str() bool {
 	for s.at++; s.at < len(s.data); s.at++ {
 		switch s.data[s.at] {
@@ -157,7 +155,6 @@ func (s *scanner) str() bool {
 	return false
 }
 
-// unquote returns the value of a JSON string.
 func unquote(value json.RawMessage) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -176,8 +173,9 @@ func unquote(value json.RawMessage) (string, bool) {
 	return string(inside), true
 }
 
-// unescaped returns the value of a JSON string with the usual escapes; at is the position
-// of the first one. It leaves non-ASCII characters to package json, which is slower.
+// unescaped returns the value of a JSON string with the usual escapes. first is the
+// position of the first escape. It returns false for other escapes and for non-ASCII
+// characters, which package json decodes more slowly.
 func unescaped(inside []byte, first int) (string, bool) {
 	text := make([]byte, first, len(inside))
 	copy(text, inside)

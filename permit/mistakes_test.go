@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// What a stock tool does is known. Settings that could say otherwise would turn the
-// floor off.
+// The floor knows what the tools of package toolbox do. Settings that describe them
+// otherwise would switch off the floor.
 //
 // SPEC P-03, P-05
 func TestStockToolsAreNotForSettingsToDescribe(t *testing.T) {
@@ -28,8 +28,8 @@ func TestStockToolsAreNotForSettingsToDescribe(t *testing.T) {
 	expect(t, file(t, floor, "write", ".git/config"), belay.ToolDeny, "protection")
 }
 
-// A rule or a guard that can never hold is worse than none: it is refused, with what
-// to write.
+// A rule or a guard that can never match gives false security. So New returns an error
+// that says what to write.
 //
 // SPEC P-01, P-05
 func TestWhatCanNeverHoldIsRefused(t *testing.T) {
@@ -115,8 +115,8 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Who asks is known by what the rule says, not by where it stands: a line that is added
-// above it does not take back a yes.
+// An approval depends on the text of the rule that asks, not on its line number. It stays
+// valid when a line is added above the rule.
 //
 // SPEC P-09
 func TestAskersHaveNoLines(t *testing.T) {
@@ -133,7 +133,7 @@ func TestAskersHaveNoLines(t *testing.T) {
 	}
 }
 
-// Without a sandbox the zone rises, and what a call does stays what it is.
+// Without a sandbox the zone rises by one. The reason still describes what the call does.
 //
 // SPEC P-12
 func TestReasonsWithoutASandbox(t *testing.T) {

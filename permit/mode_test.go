@@ -39,7 +39,7 @@ func TestModesRunAskAndDenyByZone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Even a rule that allows every tool changes nothing about zone 6.
+			// Even a rule that allows every tool does not allow zone 6.
 			for _, opts := range []permit.Options{{Mode: mode, Tools: tools}, {Mode: mode, Tools: tools, Rules: rules(t, "allow *")}} {
 				floor := w.floor(t, opts)
 				for zone, name := range names {

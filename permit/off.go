@@ -6,9 +6,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Off returns an Authorizer that checks nothing: every call passes. Use it for an agent that
-// has a shell or writes files where a mistake costs nothing, such as in a container that is
-// thrown away. Hooks and approvals still apply.
+// Off returns an Authorizer that lets every call pass without a check. Use it where a
+// mistake costs nothing, such as in a container that you delete afterwards. Hooks and
+// approvals still apply.
 func Off() belay.Authorizer { return off{} } //nolint:ireturn // callers only pass it on
 
 type off struct{}

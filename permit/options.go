@@ -5,27 +5,24 @@ import (
 	"strings"
 )
 
-// option is an option on a command line.
 type option struct {
 	name  string // without dashes
-	kind  string // the marks after its name in the list
-	value arg    // the zero arg if it has none
-	short bool   // it may be an abbreviation
+	kind  string // the text after the name in the list, such as =<; see invoked.options
+	value arg    // the zero arg if there is no value
+	short bool   // name may be an abbreviation
 }
 
-// options are the parsed arguments of a command.
 type options struct {
 	given []option
 	// rest are the arguments that are not options.
 	rest []arg
-	// strange is the first option that is not in the list.
+	// strange is the first option that is not in the list, or whose value is uncertain.
 	strange string
-	// wild is a pattern among the arguments that could expand to an option, because a
-	// file may be named -x.
+	// wild is an argument that could expand to an option, because a file name may begin
+	// with a dash.
 	wild string
 }
 
-// has reports whether one of the options was given.
 func (o *options) has(names ...string) bool {
 	for i := range o.given {
 		if slices.Contains(names, o.given[i].name) {
@@ -35,8 +32,8 @@ func (o *options) has(names ...string) bool {
 	return false
 }
 
-// may is like has, but also accepts abbreviations of the names. It is for dangerous
-// options.
+// may is like has, but also accepts abbreviations of the names. Judges use it for
+// dangerous options.
 func (o *options) may(names ...string) bool {
 	for i := range o.given {
 		if g := &o.given[i]; slices.ContainsFunc(names, func(n string) bool { return n == g.name || g.short && strings.HasPrefix(n, g.name) }) {
@@ -66,7 +63,7 @@ func (o *options) value(names ...string) (arg, bool) {
 	return all[len(all)-1], true
 }
 
-// from returns the arguments that are not options, from the nth on.
+// from returns the arguments that are not options, starting with number n.
 func (o *options) from(n int) []arg { return o.rest[min(n, len(o.rest)):] }
 
 func (o *options) put(name, kind string, value arg) {
@@ -79,15 +76,15 @@ type parser struct {
 	args     []arg
 	at       int
 	list     string
-	anything bool // accept options that are not in the list
-	first    bool // the first word that is not an option ends the options
-	words    bool // an option is a whole word, with one dash or two
-	ended    bool // no options follow
+	anything bool // accept options that are not in list
+	first    bool // options end at the first word that is not an option
+	words    bool // an option is a whole word, with one or two dashes
+	ended    bool // no more options follow
 }
 
 // parseOptions parses arguments. See invoked.options.
 func parseOptions(args []arg, list string) *options {
-	// One allocation for most commands, because this runs for every command of a line.
+	// This runs for every command of a line, so most commands need only one allocation.
 	room := &struct {
 		options
 		given [2]option
@@ -112,7 +109,7 @@ func parseOptions(args []arg, list string) *options {
 	return p.options
 }
 
-// word reads an argument, and the value after it.
+// word parses one argument. If its value is the next argument, word parses that, too.
 func (p *parser) word(a arg) {
 	if name, _, _ := strings.Cut(a.text, "="); a.pattern && !p.ended && name != "" && strings.IndexByte("*?[-", name[0]) >= 0 && strings.ContainsAny(name, "*?[") {
 		p.wild = a.text
@@ -132,19 +129,19 @@ func (p *parser) word(a arg) {
 	}
 }
 
-// next returns the value after an option.
+// next returns the argument after an option as its value.
 func (p *parser) next() arg {
 	if p.at+1 < len(p.args) {
 		p.at++
 		if a := p.args[p.at]; a.counts && !a.firm && p.strange == "" {
-			p.strange = a.text // if it is empty, the next word is the value
+			p.strange = a.text // the shell drops an empty word, and then the option takes the word after it
 		}
 		return p.args[p.at]
 	}
 	return arg{text: "(nothing)"}
 }
 
-// long reads --name, --name=value or --name value; with words, also -name.
+// long parses --name, --name=value or --name value. With words, it also parses -name.
 func (p *parser) long(a arg) {
 	name, given, joined := strings.Cut(strings.TrimPrefix(a.text[1:], "-"), "=")
 	value := arg{text: given, known: joined && a.known, pattern: joined && a.pattern, counts: joined && a.counts}
@@ -153,7 +150,7 @@ func (p *parser) long(a arg) {
 		p.odd(a.text)
 		p.put(name, "", value)
 		p.given[len(p.given)-1].short = name != "" && !p.words
-		for i := range names { // it may be any of them: the next word also counts as an argument
+		for i := range names { // the name may abbreviate any of these: record all, and keep the next word as an argument, too
 			if !joined && strings.HasPrefix(kinds[i], "=") && !strings.HasPrefix(kinds[i], "=?") && p.at+1 < len(p.args) {
 				value = p.args[p.at+1]
 			}
@@ -169,14 +166,14 @@ func (p *parser) long(a arg) {
 	p.ended = p.ended || strings.HasSuffix(kind, ".")
 }
 
-// letters reads -abc, -ovalue and -o value.
+// letters parses -abc, -ovalue and -o value.
 func (p *parser) letters(a arg) {
 	for i := 1; i < len(a.text); i++ {
 		letter := a.text[i : i+1]
 		kind, ok := kindOf(p.list, letter)
 		if !ok {
 			p.odd("-" + letter)
-			if joined := a.text[i+1:]; startsOutward(joined) { // -x/etc/passwd
+			if joined := a.text[i+1:]; startsOutward(joined) { // such as -x/etc/passwd
 				p.put(letter, "", arg{text: joined, known: a.known, pattern: a.pattern})
 				return
 			}
@@ -191,7 +188,7 @@ func (p *parser) letters(a arg) {
 		case joined != "":
 			value = arg{text: joined, known: a.known, pattern: a.pattern, counts: a.counts}
 			if a.counts && !a.firm && !strings.HasPrefix(kind, "=?") && p.strange == "" {
-				p.strange = a.text // likewise
+				p.strange = a.text // if the value is empty, the option takes the next word
 			}
 		case !strings.HasPrefix(kind, "=?"):
 			value = p.next()
@@ -208,7 +205,7 @@ func (p *parser) odd(text string) {
 	}
 }
 
-// find returns the long options that a name, or an abbreviation, may mean.
+// find returns the long options that a name may mean. The name may be an abbreviation.
 func (p *parser) find(name string) (names, kinds []string, exact bool) {
 	if kind, ok := kindOf(p.list, name); ok && (len(name) > 1 || p.words) {
 		return []string{name}, []string{kind}, true
@@ -228,7 +225,7 @@ func (p *parser) find(name string) (names, kinds []string, exact bool) {
 	}
 }
 
-// kindOf returns the marks of an option with exactly this name.
+// kindOf returns the text after the name of an option in the list.
 func kindOf(list, name string) (kind string, ok bool) {
 	for {
 		full, kind, more, ok := cutOption(list)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// words makes words of a text: $x is not known, and what has a * is a pattern.
+// words splits a text into words. A word that begins with $ is unknown, and a word with *
+// is a pattern.
 func words(text string) []arg {
 	var all []arg
 	for w := range strings.FieldsSeq(text) {
@@ -15,7 +16,8 @@ func words(text string) []arg {
 	return all
 }
 
-// told is what was made of words: options with their values, then the rest.
+// told returns parsed options as text: the options with their values, then the other
+// arguments.
 func told(o *options) string {
 	var b strings.Builder
 	for _, g := range o.given {

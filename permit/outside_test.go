@@ -8,8 +8,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// What was understood to change the machine leaves the sandbox once it is approved.
-// What was not understood stays, and so does all that is on a line with it.
+// If the analysis understands that a command changes the machine, the approved command
+// runs outside the sandbox. A command that the analysis does not understand stays in the
+// sandbox, together with the whole line.
 //
 // SPEC P-06, P-12
 func TestOnlyWhatIsUnderstoodLeavesTheSandbox(t *testing.T) {
@@ -58,7 +59,7 @@ func TestOnlyWhatIsUnderstoodLeavesTheSandbox(t *testing.T) {
 	}
 }
 
-// A path that the sandbox lets be changed is no reason to leave it.
+// If the sandbox allows changes to a path, the command stays in the sandbox.
 //
 // SPEC P-12
 func TestWhatTheSandboxLetsBeChangedStaysInside(t *testing.T) {

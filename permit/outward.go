@@ -6,17 +6,19 @@ import (
 	"strings"
 )
 
-// startsOutward reports whether a text looks like a path that leads out of the project.
+// startsOutward reports whether a text has the form of a path that leads out of the
+// project.
 func startsOutward(text string) bool {
 	return strings.HasPrefix(text, "/") || text == ".." || strings.HasPrefix(text, "../") || strings.HasPrefix(text, "~/") || text == "~"
 }
 
-// notPaths are endings of options whose values are patterns, not paths.
+// notPaths are endings of option names. The values of these options are patterns, not
+// paths.
 var notPaths = []string{"pattern", "patterns", "match", "filter", "grep", "glob", "regex", "regexp", "exclude", "ignore"}
 
-// leadsOut returns the path in the value of an option if it may lead out of the project,
-// and otherwise an empty word. The program may do anything to that path, because the
-// option is unknown. The path may follow another word: html:/tmp/x.
+// leadsOut returns the path in the value of an unknown option, if the path may lead out
+// of the project. Otherwise it returns an empty word. The path may follow another word,
+// as in html:/tmp/x.
 func (c *invoked) leadsOut(option string, value arg) arg {
 	text := strings.TrimPrefix(value.text, "file://")
 	if !value.known || strings.Contains(text, "://") || slices.ContainsFunc(notPaths, func(end string) bool { return strings.HasSuffix(strings.ToLower(option), end) }) {
@@ -40,8 +42,9 @@ func (c *invoked) leadsOut(option string, value arg) arg {
 	}
 }
 
-// mayReach judges the paths in the options of a command that runs code: a path outside
-// the project may be read, written or run. It skips paths that were judged before.
+// mayReach judges the paths in the arguments of a command that runs code. The command may
+// read, write or run a path outside the project. mayReach skips paths that were judged
+// before.
 func (c *invoked) mayReach() {
 	for i, a := range c.args {
 		if i > mostFindings {
@@ -60,13 +63,13 @@ func (c *invoked) mayReach() {
 		case strings.HasPrefix(a.text, "-"):
 			a = c.leadsOut("", literal(strings.TrimLeft(a.text, "-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")))
 		case joined || strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/~@+-") != "":
-			continue // a text, or a setting
+			continue // this is a text or a setting, not a path
 		case i > 0 && strings.HasPrefix(word(c.args, i-1), "-"):
 			a = c.leadsOut(word(c.args, i-1), a)
 		default:
 			a = c.leadsOut("", a)
 		}
-		label := strings.HasPrefix(a.text, "//") && oneOf(c.name, "bazel bazelisk buck pants") // the name of a target
+		label := strings.HasPrefix(a.text, "//") && oneOf(c.name, "bazel bazelisk buck pants") // //x is the name of a build target
 		if a.text == "" || label || c.judgedPath(a.text) {
 			continue
 		}
@@ -77,8 +80,8 @@ func (c *invoked) mayReach() {
 // goPatterns are options of go test whose values are patterns of test names.
 const goPatterns = "run bench skip list fuzz"
 
-// judgedPath reports whether a path needs no more judging: the command was judged for it,
-// or it belongs to the system and the sandbox protects it.
+// judgedPath reports whether a path needs no more judging. Either the command already has
+// a finding for it, or it belongs to the system and the sandbox protects it.
 func (c *invoked) judgedPath(text string) bool {
 	if c.confined && isHarmlessSystem(path.Clean(text)) {
 		return true

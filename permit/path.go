@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirect analyses a redirection. It returns the command's input if the redirection
-// determines it.
+// redirect analyses a redirection. It returns the standard input of the command if the
+// redirection determines it. in says that the redirection provides the standard input.
 func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	switch {
 	case (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) && r.Hdoc == nil:
@@ -21,7 +21,7 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 		return a.value(r.Word), true
 	}
 	if (r.Op == syntax.DplIn || r.Op == syntax.DplOut) && r.Word.Lit() == "" && a.numeric(r.Word) {
-		return arg{}, false // a descriptor
+		return arg{}, false // this is a file descriptor
 	}
 	targets := a.fields(r.Word)
 	if len(targets) != 1 {
@@ -53,7 +53,7 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	}
 }
 
-// path records that a command does something to a path.
+// path records what a command does to a path.
 func (a *analysis) path(w arg, do effect) {
 	w.use()
 	switch {
@@ -73,7 +73,7 @@ func (a *analysis) path(w arg, do effect) {
 		return
 	}
 	if w.pattern && do >= rewrites {
-		for _, dir := range a.fixed(filepath.FromSlash(w.text)) { // most of its contents are removed
+		for _, dir := range a.fixed(filepath.FromSlash(w.text)) { // the command changes most of this directory
 			s := a.floor.locate(dir)
 			if why := a.floor.ruinous(&s, do); why != "" {
 				a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneNever, Why: why, does: do})
@@ -112,7 +112,8 @@ func (a *analysis) path(w arg, do effect) {
 	}
 }
 
-// mayTouch records that a command may do something to a path, if that matters.
+// mayTouch records that a command may change a path. It ignores paths whose change would
+// be at most ZoneWorkspace.
 func (a *analysis) mayTouch(w arg) {
 	w.use()
 	if w.text == "" || strings.ContainsAny(w.text, "\n\x00") {
@@ -120,7 +121,7 @@ func (a *analysis) mayTouch(w arg) {
 	}
 	for _, s := range a.spots(w, changes) {
 		f := a.floor.judgePath(&s, changes, false)
-		if f.Protection == systemWrite || f.Zone == ZoneNever { // the command may only read it: do not deny
+		if f.Protection == systemWrite || f.Zone == ZoneNever { // perhaps the command only reads the path, so do not deny
 			f.Zone, f.Protection, f.Why = ZoneMachine, shellOutside, "it is outside the project"
 		}
 		if f.Zone > ZoneWorkspace {
@@ -129,7 +130,7 @@ func (a *analysis) mayTouch(w arg) {
 	}
 }
 
-// spots returns the places that a path may lead to, or nil if they are unknown.
+// spots returns the files that a path may lead to. It returns nil if they are unknown.
 func (a *analysis) spots(w arg, do effect) []spot {
 	text := filepath.FromSlash(w.text)
 	if w.pattern {
@@ -153,10 +154,10 @@ func (a *analysis) spots(w arg, do effect) []spot {
 }
 
 // mostLocated is how many paths are cached while a line is judged. A line names few
-// paths, most of them more than once, and following one needs calls to the kernel.
+// paths, but most of them several times. Following a path needs system calls.
 const mostLocated = 8
 
-// locate is Floor.locate with a cache.
+// locate is like Floor.locate, with a cache.
 func (a *analysis) locate(path string) spot {
 	for i := range a.located {
 		if a.located[i].from == path {
@@ -176,8 +177,8 @@ type located struct {
 	spot spot
 }
 
-// entries returns what a path itself names: a link, not its target, unless the path ends
-// with a slash.
+// entries returns the spots of a path itself. If the path is a link, this is the link and
+// not its target, unless the path ends with a slash.
 func (a *analysis) entries(w arg) []spot {
 	if strings.HasSuffix(w.text, "/") || w.text == "." || w.text == ".." || strings.HasSuffix(w.text, "/.") || strings.HasSuffix(w.text, "/..") {
 		return a.spots(w, removes)
@@ -193,8 +194,8 @@ func (a *analysis) entries(w arg) []spot {
 	return holders
 }
 
-// locateFrom follows a path that is relative to a directory, or absolute if the directory
-// is empty. It applies .. after links, as the kernel does.
+// locateFrom follows a path that is relative to dir, or absolute if dir is empty. It
+// applies .. after it has followed links, as the kernel does.
 func (f *Floor) locateFrom(dir, path string) spot {
 	if dir == "" {
 		dir = filepath.VolumeName(path) + string(filepath.Separator)
@@ -221,21 +222,21 @@ func (f *Floor) locateFrom(dir, path string) spot {
 	return f.locate(at)
 }
 
-// mostMatches is how many matches of a pattern are reported one by one. If there are
-// more, only those that matter are reported.
+// mostMatches is how many matches of a pattern are recorded one by one. Of further
+// matches, only those above ZoneWorkspace are recorded.
 const mostMatches = 256
 
 var errMatches = errors.New("there are too many files to look at")
 
-// matches returns the current matches of a pattern, or the directories that its fixed
-// part names.
+// matches returns the files that match a pattern now. If there are none, it returns an
+// unknown file in the directory before the first wildcard.
 func (a *analysis) matches(pattern string, do effect) []spot {
 	var spots []spot
 	for _, dir := range a.fixed(pattern) {
 		m := matching{analysis: a, do: do, holders: map[string]spot{}}
 		rest := pattern[len(fixedPart(pattern)):]
 		m.in(dir, strings.Split(rest, string(filepath.Separator)))
-		if _, err := os.Lstat(filepath.Join(dir, rest)); err == nil { // the shell keeps a pattern without a match as text
+		if _, err := os.Lstat(filepath.Join(dir, rest)); err == nil { // if nothing matches, the shell uses the pattern as a file name
 			m.spots = append(m.spots, a.floor.locate(filepath.Join(dir, rest)))
 		}
 		if len(m.spots) == 0 || a.looks > mostLooks {
@@ -255,10 +256,10 @@ type matching struct {
 	*analysis
 	do      effect
 	spots   []spot
-	holders map[string]spot // by the names of directories
+	holders map[string]spot // by path of the directory
 }
 
-// in searches a directory for the parts of a pattern.
+// in searches a directory for the files that match the parts of a pattern.
 func (m *matching) in(dir string, parts []string) {
 	part := parts[0]
 	if part == "**" && m.deepGlobs {
@@ -275,7 +276,7 @@ func (m *matching) in(dir string, parts []string) {
 	}
 	part = strings.ReplaceAll(part, "[!", "[^")
 	if _, err := filepath.Match(part, ""); err != nil || strings.ContainsAny(part, `(\`) || strings.Contains(part, "[[") {
-		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // a superset of its matches
+		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // * matches at least the same names
 	}
 	for _, e := range m.entriesOf(dir) {
 		name := e.Name()
@@ -294,8 +295,8 @@ func (m *matching) in(dir string, parts []string) {
 	}
 }
 
-// anywhere searches a directory, and those below it, for the parts after a **. It also
-// follows links to directories, because older shells do.
+// anywhere searches a directory, and all directories below it, for the parts after a **.
+// It also follows links to directories, because older shells do.
 func (m *matching) anywhere(dir string, parts []string) {
 	if len(parts) > 1 {
 		m.in(dir, parts[1:])
@@ -320,7 +321,7 @@ func (m *matching) anywhere(dir string, parts []string) {
 	}
 }
 
-// hit records a match, and its target if it is a link.
+// hit records a match. If the match is a link, hit also records its target.
 func (m *matching) hit(dir, name string, link bool) {
 	holder, ok := m.holders[dir]
 	if !ok {
@@ -337,7 +338,7 @@ func (m *matching) hit(dir, name string, link bool) {
 	}
 }
 
-// fixed returns the directories that the fixed part of a pattern names.
+// fixed returns the directories that fixedPart of a pattern leads to.
 func (a *analysis) fixed(pattern string) []string {
 	part := fixedPart(pattern)
 	if filepath.IsAbs(part) {
@@ -350,18 +351,18 @@ func (a *analysis) fixed(pattern string) []string {
 	return dirs
 }
 
-// fixedPart returns the directories of a pattern before its first wildcard.
+// fixedPart returns the directories of a pattern that come before its first wildcard.
 func fixedPart(pattern string) string {
 	fixed := pattern[:strings.IndexAny(pattern+"*", "*?[")]
 	return fixed[:strings.LastIndex(fixed, string(filepath.Separator))+1]
 }
 
-// listed records that the shell lists a directory to expand a pattern, if the directory
-// is outside the project.
+// listed records a read if the shell lists a directory outside the project to expand a
+// pattern.
 func (a *analysis) listed(w arg) {
 	text := filepath.FromSlash(w.text)
 	if !filepath.IsAbs(text) && !strings.Contains(text, "..") {
-		return // the cd to this directory was judged
+		return // this directory was judged before, for example by a cd
 	}
 	for _, dir := range a.fixed(text) {
 		s := a.floor.locate(dir)

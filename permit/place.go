@@ -18,23 +18,25 @@ type effect int
 const (
 	reads effect = iota
 	changes
-	rewrites // and everything below it
-	removes  // likewise
+	rewrites // changes a path and everything below it
+	removes  // removes a path and everything below it
 )
 
-// spot is the place that a path leads to. Links are followed as far as they exist.
+// spot is the file or directory that a path leads to, after following links as far as
+// they exist.
 type spot struct {
-	path   string // absolute, clean, without links; with slashes
-	rel    string // relative to the root it is in; "." is the root
+	path   string // absolute and clean, with slashes, without links
+	rel    string // relative to the project or extra root that contains it; "." is the root itself
 	inside bool   // in the project
 	extra  bool   // in an extra root
 	temp   bool   // in the temporary directory
-	tree   bool   // includes everything below it
-	below  bool   // it means files below its directory
+	tree   bool   // everything below the path counts, too
+	below  bool   // stands for files below the directory of path
 	err    error  // why the path could not be followed
 }
 
-// name returns the spot as the subject of a finding: relative if it is in the project.
+// name returns the spot as the subject of a finding. In the project, the name is
+// relative.
 func (s *spot) name() string {
 	if s.inside {
 		return s.rel
@@ -42,7 +44,7 @@ func (s *spot) name() string {
 	return s.path
 }
 
-// root is a directory that paths are compared with.
+// root is a directory with which paths are compared.
 type root struct{ path string } // absolute, without links, with slashes
 
 func newRoot(dir string) (root, error) {
@@ -56,7 +58,8 @@ func newRoot(dir string) (root, error) {
 	return root{filepath.ToSlash(abs)}, nil
 }
 
-// holds returns a clean path relative to the root, if it is the root or below it.
+// holds returns a path relative to the root. ok is false if the path is neither the root
+// nor below it. The path must be clean.
 func (r root) holds(path string) (rel string, ok bool) {
 	switch {
 	case r.path == "":
@@ -72,7 +75,7 @@ func (r root) holds(path string) (rel string, ok bool) {
 	}
 }
 
-// locate follows an absolute path.
+// locate follows the links of an absolute path.
 func (f *Floor) locate(path string) spot {
 	direct, err := follow(path)
 	s := spot{path: filepath.ToSlash(direct), err: err}
@@ -90,7 +93,8 @@ func (f *Floor) locate(path string) spot {
 	return s
 }
 
-// entry returns the spot of a name in a directory without following it.
+// entry returns the spot of a name in a directory. If the name is a link, entry does not
+// follow it.
 func (f *Floor) entry(dir *spot, name string) spot {
 	s := *dir
 	s.path = strings.TrimSuffix(s.path, "/") + "/" + name
@@ -98,7 +102,7 @@ func (f *Floor) entry(dir *spot, name string) spot {
 		s.rel = path.Join(s.rel, name)
 		return s
 	}
-	if rel, ok := f.project.holds(s.path); ok { // the project itself, seen from above
+	if rel, ok := f.project.holds(s.path); ok { // dir may be above the project
 		s.rel, s.inside = rel, true
 	}
 	_, s.temp = f.temp.holds(s.path)
@@ -114,8 +118,8 @@ var (
 )
 
 // follow follows the symbolic links of an absolute path as far as it exists. It does not
-// follow virtual paths such as /proc/self, because they mean another process for the
-// command.
+// follow virtual paths such as /proc/self, because for the command they stand for another
+// process.
 func follow(path string) (string, error) {
 	path = filepath.Clean(path)
 	if isMagic(path) || direct(path) {
@@ -167,7 +171,7 @@ func follow(path string) (string, error) {
 	return done, nil
 }
 
-// isNotDirectory reports whether a part of a path is a file.
+// isNotDirectory reports whether an error says that a part of a path is a file.
 func isNotDirectory(err error) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "not a directory")
 }
@@ -184,28 +188,29 @@ func isMagic(path string) bool {
 	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/dev/fd/")
 }
 
-// isStream reports whether a path is an open file of the process itself, which was judged
-// when it was opened. A path below it is not: it may be a directory.
+// isStream reports whether a path stands for a file that the process has already opened.
+// That file was judged when it was opened. A path below it is not a stream, because the
+// open file may be a directory.
 func isStream(path string) bool {
 	number, ok := strings.CutPrefix(path, "/dev/fd/")
 	return ok && isNumber(number) || oneOf(path, "/dev/stdin /dev/stdout /dev/stderr")
 }
 
-// harmlessDevices are devices that anyone can read and write without harm.
+// harmlessDevices are devices that are safe to read and write.
 var harmlessDevices = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 	"/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty",
 }
 
-// systemDirectories belong to the operating system.
+// systemDirectories are the directories of the operating system.
 var systemDirectories = []string{
 	"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/run", "/sbin", "/snap", "/srv", "/sys", "/usr", "/var",
 	"/Applications", "/Library", "/System", "/private/etc", "/private/var", "/cores",
 	"C:/Windows", "C:/Program Files", "C:/Program Files (x86)", "C:/ProgramData",
 }
 
-// harmlessPlaces have files of the operating system that are the same on every machine:
-// programs, libraries, headers, manuals.
+// harmlessPlaces are paths of the operating system with the same contents on every
+// machine: programs, libraries, headers, manuals.
 var harmlessPlaces = []string{
 	"/bin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share",
 	"/usr/local/bin", "/usr/local/go", "/usr/local/include", "/usr/local/lib", "/usr/local/share", "/opt/homebrew/bin", "/opt/homebrew/include", "/opt/homebrew/lib",
@@ -213,7 +218,8 @@ var harmlessPlaces = []string{
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// isHarmlessSystem reports whether a path of the system contains no secrets.
+// isHarmlessSystem reports whether a path belongs to the operating system and contains no
+// secrets.
 func isHarmlessSystem(path string) bool {
 	return slices.ContainsFunc(harmlessPlaces, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
@@ -235,8 +241,8 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemDirectories, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
 
-// ruinous returns why removing or changing a directory with everything below it is
-// ruinous, or an empty text.
+// ruinous returns why it would be damage beyond repair to remove or change a directory
+// with everything below it. It returns an empty text if it would not.
 func (f *Floor) ruinous(s *spot, do effect) string {
 	verb := "changes"
 	if do == removes {
@@ -258,7 +264,7 @@ func (f *Floor) ruinous(s *spot, do effect) string {
 }
 
 // private returns the protection of a path that controls Belay or git, or an empty text.
-// It ignores everything in names that some file system ignores.
+// It compares names in the form of plainName.
 func (f *Floor) private(s *spot, do effect) string {
 	for _, r := range f.protected {
 		if _, ok := r.holds(s.path); ok {
@@ -291,7 +297,8 @@ func (f *Floor) private(s *spot, do effect) string {
 	return ""
 }
 
-// holdsPrivate returns the protection of a file below a directory.
+// holdsPrivate returns the protection of the first protected file that is directly in a
+// directory. It returns an empty text if there is none.
 func (f *Floor) holdsPrivate(s *spot) string {
 	dir := filepath.FromSlash(s.path)
 	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
@@ -302,9 +309,10 @@ func (f *Floor) holdsPrivate(s *spot) string {
 	return ""
 }
 
-// privatePath checks the parts of a path.
+// privatePath returns the protection of a path that controls Belay, git or another
+// program, or an empty text. It looks only at the parts of the path.
 func privatePath(path string) string {
-	// Most paths have none of the letters in the right place: check before folding.
+	// Check this first, because it is fast and most paths have none of these characters.
 	if !strings.ContainsAny(path, ".~") && !strings.Contains(strings.ToLower(path), "belay.y") && isASCII(path) {
 		return ""
 	}
@@ -330,14 +338,14 @@ func privatePath(path string) string {
 	}
 	rest := parts[git+1:]
 	if len(rest) == 0 {
-		return selfGit // it would be replaced
+		return selfGit // the command would replace .git
 	}
-	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // the next steps of git
+	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // git keeps its next steps there
 		return selfGit
 	}
 	for i, part := range rest {
 		switch plain := plainName(part); {
-		case plain == "hooks" || plain == "commondir" || plain == "gitdir": // the latter tell git where the others are
+		case plain == "hooks" || plain == "commondir" || plain == "gitdir": // commondir and gitdir tell git where its other files are
 			return selfGit
 		case (plain == "config" || plain == "config.worktree") && i == len(rest)-1:
 			return selfGit
@@ -348,8 +356,8 @@ func privatePath(path string) string {
 	return ""
 }
 
-// configOfPrograms reports whether a path is the user's own configuration of belay or
-// git.
+// configOfPrograms returns the protection of the user's own configuration of belay or
+// git, or an empty text.
 func configOfPrograms(parts []string) string {
 	for i := 0; i+1 < len(parts); i++ {
 		if plainName(parts[i]) == ".config" {
@@ -364,7 +372,7 @@ func configOfPrograms(parts []string) string {
 	return ""
 }
 
-// plainName returns a file name in the form that file systems compare which ignore case,
+// plainName returns a file name without everything that some file systems ignore: case,
 // trailing dots and blanks, streams, and invisible characters.
 func plainName(name string) string {
 	if before, _, ok := strings.Cut(name, ":"); ok && before != "" {
@@ -401,8 +409,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// judgePath judges what a command, or with strict a file tool, does to a path. If several
-// protections apply, the first that is not relaxed counts.
+// judgePath judges what a command does to a path, or with strict, what a file tool does
+// to it. If several protections apply, the first one that is not relaxed counts.
 func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:gocognit // one case for each kind of place, in order
 	found := Finding{Kind: KindRead, Subject: s.name(), does: do}
 	switch {
@@ -462,7 +470,7 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 	return found
 }
 
-// steers describes what a protected file does.
+// steers returns why a protected file matters.
 func steers(id string) string {
 	if id == selfTasks {
 		return "other programs run it automatically"
@@ -470,7 +478,7 @@ func steers(id string) string {
 	return "it controls Belay, or what git runs"
 }
 
-// never returns why a command must never do something to a path, or an empty text.
+// never returns why a command must never change a path like this, or an empty text.
 func (f *Floor) never(s *spot, do effect) string {
 	if isDisk(s.path) {
 		return "it writes to a disk or to memory"

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Places returns a fingerprint of the paths that the call names and of the places that
-// they lead to now: sorted hashes, separated by blanks. It does not cover links below a
-// directory that the call searches. It is the Places of [belay.Authorization].
+// Places returns a fingerprint of what the call uses: sorted hashes of the findings,
+// separated by blanks. The fingerprint changes if a path of the call leads to another
+// file. It does not cover links below a directory that the call searches. Use it as
+// Places in [belay.Authorization].
 func (e *Explanation) Places() string {
 	places := make([]string, 0, len(e.Findings))
 	for i := range e.Findings {

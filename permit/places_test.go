@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// swap replaces what is at a name in the project by a link.
+// swap replaces a file of the project with a link.
 func (w *world) swap(t testing.TB, at, to string) {
 	t.Helper()
 	path := filepath.Join(w.project, filepath.FromSlash(at))
@@ -28,8 +28,8 @@ func (w *world) swap(t testing.TB, at, to string) {
 	w.link(t, at, to)
 }
 
-// change is something that happens to the project between an approval and the run of the
-// call that was approved.
+// change is something that happens in the project between the approval of a call and its
+// run.
 type change struct {
 	name, tool string
 	input      map[string]any
@@ -69,8 +69,8 @@ func changes() []change {
 	}
 }
 
-// mover is an agent in strict mode, which asks about every change, in a project with a
-// link. It notes what was asked and what ran.
+// mover is an agent in strict mode, which asks about every change. Its project has a
+// link. It records the questions and the calls that ran.
 type mover struct {
 	*world
 	floor *permit.Floor
@@ -118,7 +118,7 @@ func (f approver) Approve(_ context.Context, q belay.Question) (belay.Decision, 
 	return f(q), nil
 }
 
-// expectNotes checks what was asked and run.
+// expectNotes checks the recorded questions and calls.
 func (s *mover) expectNotes(t *testing.T, c *change, result string) {
 	t.Helper()
 	want := map[string][]string{
@@ -131,7 +131,7 @@ func (s *mover) expectNotes(t *testing.T, c *change, result string) {
 	}
 }
 
-// asks notes a question.
+// asks records a question.
 func (s *mover) asks(q *belay.Question) {
 	if strings.Contains(q.Reason, "leads to another place than when it was approved") {
 		s.notef("asked again")
@@ -140,9 +140,9 @@ func (s *mover) asks(q *belay.Question) {
 	}
 }
 
-// If a path leads elsewhere when the approved call runs, the call needs approval again, or
-// is denied if the new place is denied. In this test the process is not restarted: the path
-// changes while the approver is deciding.
+// If a path leads to another file when the approved call runs, the call needs approval
+// again. The floor denies the call if the new file is denied. In this test the process
+// does not restart: the path changes while the approver decides.
 //
 // SPEC P-16
 func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {
@@ -168,8 +168,8 @@ func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// The same across a restart: the question is decided, and the turn resumed, by another
-// agent on the same file.
+// This test does the same with a restart. Another agent with the same database decides
+// the question and resumes the turn.
 //
 // SPEC P-16
 func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {
@@ -184,8 +184,8 @@ func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {
 	}
 }
 
-// restarts has a call approved by one process and run by the next, in which a person is
-// asked in another way.
+// restarts lets one process ask about a call and the next process run it. The next
+// process uses the AskMode resumed.
 func (c change) restarts(t *testing.T, resumed belay.AskMode) {
 	t.Helper()
 	s := newMover(t)
@@ -233,8 +233,8 @@ func (c change) restarts(t *testing.T, resumed belay.AskMode) {
 	s.expectNotes(t, &c, "")
 }
 
-// A call that runs before an approved one of the same response may move its paths. The
-// approved call does not run then, and the model can make it again.
+// A response has several calls. One call may change where the paths of a later, approved
+// call lead. Then the approved call does not run, and the model can make it again.
 //
 // SPEC P-16
 func TestPathsThatMoveWhileOtherCallsRun(t *testing.T) {

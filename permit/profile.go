@@ -11,27 +11,27 @@ import (
 	"sync"
 )
 
-// Profile describes a tool. Field names are those of the top level of its input. A field
-// has a string or a list of strings.
+// Profile describes a tool. The field names in it are fields at the top level of the
+// tool's input. Each field has a string or a list of strings.
 type Profile struct {
-	// Zone is the lowest zone of its calls.
+	// Zone is the lowest zone of a call.
 	Zone Zone
-	// Reads and Writes are fields with paths, relative to the project or absolute.
-	// Paths outside are denied.
+	// Reads and Writes are fields with paths, relative to the project or absolute. The
+	// floor denies paths outside the project and Options.Roots.
 	Reads, Writes []string
-	// URLs are fields with addresses that it fetches from.
+	// URLs are fields with addresses that the tool fetches from.
 	URLs []string
 	// Command is a field with a shell command.
 	Command string
 
-	around  bool     // without a path, it reads the project
-	tree    bool     // it reads everything below a directory
-	filters []string // fields with patterns of names below its path
-	globs   []string // fields with patterns of paths, relative to its path
+	around  bool     // without a path, the tool reads the project directory
+	tree    bool     // the tool reads everything below a directory
+	filters []string // fields with patterns of file names below the path
+	globs   []string // fields with patterns of paths, relative to the path
 	unknown bool     // nothing is known about the tool
 }
 
-// stock are the tools of package toolbox.
+// stock returns the profiles of the tools of package toolbox.
 func stock() map[string]Profile {
 	return map[string]Profile{
 		"read":    {Reads: []string{"path"}},
@@ -44,14 +44,14 @@ func stock() map[string]Profile {
 	}
 }
 
-// profiles finds the descriptions of tools.
+// profiles has the descriptions of tools.
 type profiles struct {
 	exact    map[string]*Profile
 	patterns []string // the longest first
 	byGlob   map[string]*Profile
 
 	mu    sync.Mutex
-	found map[string]*Profile // by patterns; bounded
+	found map[string]*Profile // by tool, for tools that match a pattern; at most mostRemembered
 }
 
 // mostRemembered limits the caches that have names of tools as keys.
@@ -88,9 +88,9 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 	return p, errors.Join(problems...)
 }
 
-// misspelt returns an error if a name is not a tool, but similar to one: a setting for it
-// would never apply. It accepts patterns, and names that are similar to no tool, because
-// tools come from many places.
+// misspelt returns an error if a name is not a known tool, but similar to one. A setting
+// for such a name would probably never apply. misspelt accepts patterns and all other
+// names, because tools may come from anywhere.
 func (p *profiles) misspelt(tool string) error {
 	if p.of(tool) != nothingKnown || strings.ContainsAny(tool, `*?[\`) {
 		return nil
@@ -103,9 +103,9 @@ func (p *profiles) misspelt(tool string) error {
 	return nil
 }
 
-// nearlyEqual reports whether two words differ by one letter that is missing, doubled or
-// swapped with its neighbour. A replaced letter does not count, because many good names
-// differ that way: lint and list.
+// nearlyEqual reports whether two words differ by one missing letter, or by two
+// neighbours that are swapped. A replaced letter does not count, because many valid names
+// differ in one letter, such as lint and list.
 func nearlyEqual(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -155,7 +155,6 @@ func (p *profiles) of(tool string) *Profile {
 // shellTool is the tool of package toolbox that runs commands.
 const shellTool = "shell"
 
-// findings returns what a call does.
 func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Command != "" {
 		return f.commandFindings(tool, p, fields)
@@ -201,7 +200,8 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	return found
 }
 
-// pathOf returns the directory that the patterns of a call are relative to.
+// pathOf returns the directory that the patterns of a call are relative to, or "" for the
+// project.
 func pathOf(p *Profile, fields []member) string {
 	for i := range fields {
 		if text, ok := fields[i].text(); ok && among(p.Reads, fields[i].name) {
@@ -211,7 +211,8 @@ func pathOf(p *Profile, fields []member) string {
 	return ""
 }
 
-// among reports whether a field is in a list. It ignores case, as many JSON decoders do.
+// among reports whether a list has a field name. It ignores case, as many JSON decoders
+// do.
 func among(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
 }
@@ -253,7 +254,7 @@ func shaped(m *member) bool {
 	return true
 }
 
-// texts returns the strings of a field. It skips values of other types.
+// texts returns the strings in a field. It skips values of other types.
 func texts(m *member) []string {
 	if text, ok := m.text(); ok {
 		return []string{text}
@@ -286,7 +287,7 @@ func (f *Floor) pathFindings(found []Finding, m *member, do effect) []Finding {
 	return found
 }
 
-// fileFinding judges a path of a file tool.
+// fileFinding judges a path that a file tool uses.
 func (f *Floor) fileFinding(text string, do effect) Finding {
 	if strings.ContainsRune(text, 0) {
 		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "the path has a zero byte in it", Protection: filesOutside}
@@ -304,8 +305,8 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	return f.judgePath(&s, do, true)
 }
 
-// expanded returns a path as a tool may read it: many tools replace ~ with the home
-// directory. It returns false if the home directory is unknown.
+// expanded replaces ~ in a path with the home directory, as many tools do. It returns
+// false if the home directory is unknown.
 func (f *Floor) expanded(text string) (string, bool) {
 	rest, ok := strings.CutPrefix(text, "~")
 	switch {
@@ -318,8 +319,9 @@ func (f *Floor) expanded(text string) (string, bool) {
 	}
 }
 
-// globFindings judges the fixed part of a pattern below a directory. A pattern that only
-// selects files below counts if it may lead out.
+// globFindings judges the part of a pattern before its first wildcard. dir is the
+// directory that the pattern is relative to. Without always, it judges only patterns that
+// may lead out of that directory.
 func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool) []Finding {
 	for _, text := range texts(m) {
 		away := strings.Contains(text, "..") || strings.HasPrefix(text, "~") || filepath.IsAbs(filepath.FromSlash(text))
@@ -328,7 +330,7 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 		}
 		fixed := text[:strings.IndexAny(text+"*", "*?[{")]
 		if len(fixed) < len(text) {
-			fixed = fixed[:strings.LastIndex(fixed, "/")+1] // a/b* is in a
+			fixed = fixed[:strings.LastIndex(fixed, "/")+1] // a/b* is in the directory a
 		}
 		place := fixed
 		if !filepath.IsAbs(filepath.FromSlash(text)) && dir != "" && !strings.HasPrefix(text, "~") {
@@ -342,7 +344,7 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 	return found
 }
 
-// urlFindings judges addresses. A URL of a local file is judged as a path of a file tool.
+// urlFindings judges addresses. It judges a URL of a local file as a path of a file tool.
 func (f *Floor) urlFindings(found []Finding, m *member) []Finding {
 	for _, text := range texts(m) {
 		if r := judgeURL(text); r.file != "" {
@@ -353,13 +355,13 @@ func (f *Floor) urlFindings(found []Finding, m *member) []Finding {
 	return found
 }
 
-// guess judges a field of a tool without a description. It may add a protection, and
-// shows URLs and paths to rules and guards, by the name of the field. It does not change
-// the zone, which is 5 anyway.
+// guess judges a field of a tool without a description, by the field's name and text. It
+// may add a protection. It also adds URLs and paths as findings, so that rules and guards
+// can match them. The tool itself is zone 5 anyway.
 func (f *Floor) guess(found []Finding, m *member) []Finding {
 	for _, text := range texts(m) {
 		var more []Finding
-		named := false // the name of the field shows what it contains
+		named := false // the name of the field shows that it has a URL or a path
 		switch name := strings.ToLower(m.name); {
 		case strings.Contains(text, "://") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri") || name == "host" || name == "endpoint":
 			more, named = append(more, urlFinding(text, ZoneNetwork)), true

@@ -3,12 +3,12 @@ package permit
 import "github.com/belay-run/belay"
 
 // Protection is a built-in check that applies in every mode, whatever the rules say. The
-// operator can relax it by its id; a project or a space cannot.
+// operator can switch it off by its id. A project or a space cannot.
 type Protection struct {
 	ID string `json:"id"`
 	// Decision is ask or deny.
 	Decision belay.ToolDecision `json:"decision"`
-	// Means describes what it protects.
+	// Means says what the protection prevents.
 	Means string `json:"means"`
 }
 

@@ -17,29 +17,29 @@ import (
 // RuleDecision is the decision of a rule.
 type RuleDecision string
 
-// The decisions of rules, from mild to severe.
+// The decisions of rules, from the mildest to the most severe.
 const (
 	RuleAllow RuleDecision = "allow"
 	RuleAsk   RuleDecision = "ask"
 	RuleDeny  RuleDecision = "deny"
 )
 
-// Rule allows, asks about or denies calls. [ParseRule] parses one; the package comment
-// has the grammar.
+// Rule allows, asks about or denies calls. [ParseRule] makes a rule from text. The
+// package comment has the grammar.
 type Rule struct {
 	Decision RuleDecision
 	// Tool is the name of a tool, or a pattern of path.Match.
 	Tool string
-	// Pattern selects calls of the tool. Empty means all.
+	// Pattern selects calls of the tool. If it is empty, the rule applies to all calls.
 	Pattern string
-	// Reason is the message for the person or model that is asked or denied. Defaults to
-	// the rule itself.
+	// Reason is the message for the person who is asked, or for the model whose call is
+	// denied. Defaults to a message with the subject and the decision.
 	Reason string
-	// Origin is the owner of the rule. A rule of a project or a space may allow only if
-	// it is Granted. Defaults to the host.
+	// Origin says who wrote the rule. An allow rule of a project or a space also needs
+	// Granted. Defaults to hook.OriginHost.
 	Origin  hook.OriginKind
 	Granted bool
-	// Where is the file and line of the rule, for messages.
+	// Where is the file and line of the rule. Messages show it.
 	Where string
 }
 
@@ -100,7 +100,7 @@ func parsePattern(text string) (tool, pattern string, err error) {
 type about int
 
 const (
-	aboutCall    about = iota // the tool alone
+	aboutCall    about = iota // every call of the tool
 	aboutCommand              // commands that a shell runs
 	aboutPath
 	aboutURL
@@ -111,15 +111,15 @@ const (
 type rule struct {
 	Rule
 	about  about
-	words  []string          // of a command
-	path   string            // glob
-	url    urlPattern        //
-	fields map[string]string // dotted name to glob
-	order  int               // earlier rules are reported first
+	words  []string // patterns of the words of a command
+	path   string   // glob
+	url    urlPattern
+	fields map[string]string // globs, by dotted name of the field
+	order  int               // position among the rules: earlier rules are reported first
 }
 
-// compile checks a rule and prepares it. The profile of its tool determines what a
-// pattern without a prefix matches.
+// compile checks a rule and prepares it for matching. If the pattern has no prefix such
+// as path:, the profile of the tool determines what the pattern matches.
 func compile(r Rule, tools *profiles) (*rule, error) {
 	c := &rule{Rule: r}
 	if r.Pattern == "" {
@@ -161,8 +161,8 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	return c, err
 }
 
-// checkWords returns an error if no command can have these words: a deny rule that never
-// matches is worse than none.
+// checkWords returns an error if no command can have these words. A deny rule that never
+// matches would give false security.
 func checkWords(words []string) error {
 	if len(words) == 0 {
 		return errors.New("there is no command in it")
@@ -187,11 +187,11 @@ func checkWords(words []string) error {
 	return nil
 }
 
-// aboutOf returns what a pattern without a prefix matches.
+// aboutOf returns what a pattern without a prefix such as path: matches.
 func aboutOf(p *Profile, pattern string) about {
 	name, _, equals := strings.Cut(pattern, "=")
 	switch {
-	case strings.HasPrefix(pattern, "https://"), strings.HasPrefix(pattern, "http://"): // nothing else begins like this
+	case strings.HasPrefix(pattern, "https://"), strings.HasPrefix(pattern, "http://"): // only a URL begins like this
 		return aboutURL
 	case p.Command != "":
 		return aboutCommand
@@ -223,7 +223,6 @@ func parseFields(text string) (map[string]string, error) {
 	return fields, nil
 }
 
-// decision returns the rule's decision as a ToolDecision.
 func (r *rule) decision() belay.ToolDecision {
 	switch r.Decision {
 	case RuleAllow:
@@ -235,6 +234,6 @@ func (r *rule) decision() belay.ToolDecision {
 	}
 }
 
-// strict reports whether doubt counts against a match: an allow rule matches only what it
-// certainly means; an ask or deny rule matches what it may mean.
+// strict reports whether the rule matches only calls that it certainly means, as an allow
+// rule does. An ask or deny rule also matches calls that it may mean.
 func (r *rule) strict() bool { return r.Decision == RuleAllow }

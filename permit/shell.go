@@ -9,45 +9,45 @@ import (
 )
 
 const (
-	// longestScript is the longest command that is analysed, in bytes. A longer one is
-	// unknown.
+	// longestScript is the length of the longest command that is analysed, in bytes. A
+	// longer command is unknown.
 	longestScript = 64 << 10
 	// deepest is how deeply shells, functions and wrappers may be nested.
 	deepest = 12
 	// mostFindings is how many findings a command may have.
 	mostFindings = 2_000
-	// mostSteps is how many statements are analysed. Loops and functions count each
-	// time.
+	// mostSteps is how many statements are analysed. A statement in a loop or a function
+	// counts each time.
 	mostSteps = 5_000
-	// mostBrackets is how many brackets a command may open: the parser recurses for
-	// each.
+	// mostBrackets is how many brackets a command may open. The parser recurses for each
+	// bracket.
 	mostBrackets = 2_000
 	// mostDirectories is how many possible working directories are tracked.
 	mostDirectories = 8
 )
 
-// analysis collects what a shell does with a text. It analyses the text as the shell
-// would run it, and tracks variables and the working directory as far as the text
-// determines them. In doubt it assumes the worse.
+// analysis collects what a shell does with a text, which other comments call the line. It
+// analyses the text as the shell would run it, and tracks variables and the working
+// directory as far as possible. In doubt it assumes the worse case.
 type analysis struct {
 	floor *Floor
 	found []Finding
 	state
 	depth   int
 	steps   int
-	line    uint     // of the current text
+	line    uint     // line number in the current text
 	calls   []string // active functions, outermost first
-	forks   bool     // the current statement runs in the background
-	owner   int      // number of the current command's finding, from 1
-	exits   []*state // the states at break and return of the active loops and functions, outermost first
+	forks   bool     // the current statement runs in the background or in a pipe
+	owner   int      // index of the current command's finding, plus 1
+	exits   []*state // the states at break, continue and return of the active loops and functions, outermost first
 	names   names    // the names in the pipe that the current statement reads
 	looks   int      // how many files were examined for patterns and links
 	located []located
 	// ownRepository is a directory where git finds the project's own repository.
 	ownRepository string
-	// links are those below a directory that lead out of the project.
+	// links has the links below a directory that lead out of the project, by directory.
 	links map[string][]spot
-	// tracked is set if the current command is git and takes paths from its index.
+	// tracked is set if the current command is git and its paths come from git's index.
 	tracked bool
 	// confined is set if the text runs in a sandbox.
 	confined bool
@@ -62,7 +62,7 @@ type analysis struct {
 // analyse returns what a shell does with a command that starts in the project.
 func (f *Floor) analyse(command string) []Finding { return f.analyseIn(command, false) }
 
-// analyseIn is analyse for a command that runs in a sandbox, or does not.
+// analyseIn is like analyse. confined says whether the command runs in a sandbox.
 func (f *Floor) analyseIn(command string, confined bool) []Finding {
 	a := &analysis{floor: f, confined: confined, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
 	a.parse(command)
@@ -74,14 +74,14 @@ func (f *Floor) analyseIn(command string, confined bool) []Finding {
 	return a.found
 }
 
-// reachesOwn lowers the zone of requests to this machine in a line that starts a server
-// of the project in the background. In the sandbox the line has only its own network, so
-// it reaches only what it has started.
+// reachesOwn lowers the zone of requests to this machine if the line starts a server of
+// the project in the background. In the sandbox, the line has a network of its own. So it
+// can connect only to servers that it has started.
 func (a *analysis) reachesOwn() {
 	if !a.confined || !slices.ContainsFunc(a.found, func(f Finding) bool { return f.beside && f.code && f.Zone == ZoneBuild }) {
 		return
 	}
-	own := map[int]bool{} // commands whose requests are to this machine
+	own := map[int]bool{} // commands that connect only to this machine
 	for i := range a.found {
 		if f := &a.found[i]; f.Kind == KindURL {
 			if f.Protection != netLoopback {
@@ -102,12 +102,12 @@ func (a *analysis) reachesOwn() {
 	}
 }
 
-// keepApart raises the zone of code of the project that runs in one line with something
-// that uses the network. The code could be what was downloaded, and it would have the
-// network, too, because the whole line is one process.
+// keepApart raises the zone of code of the project if another part of the line uses the
+// network. That part may have downloaded the code. The code could also use the network,
+// because the whole line runs as one process.
 func (a *analysis) keepApart() {
 	fetches := false
-	var wraps []int // commands that run the one that uses the network, such as python -m pip
+	var wraps []int // commands that run the command which uses the network, such as python -m pip
 	for i := range a.found {
 		f := &a.found[i]
 		if f.Kind != KindCommand && f.Kind != KindURL || f.Zone != ZoneNetwork && f.Zone != ZoneExternal {
@@ -125,7 +125,7 @@ func (a *analysis) keepApart() {
 	}
 }
 
-// add records a finding.
+// add records a finding, unless there are too many.
 func (a *analysis) add(f Finding) {
 	if len(a.found) <= mostFindings {
 		f.Line, f.owner, f.beside = int(a.line), a.owner, a.forks
@@ -136,7 +136,7 @@ func (a *analysis) add(f Finding) {
 	}
 }
 
-// doubt records something that cannot be determined.
+// doubt records something that the analysis cannot determine.
 func (a *analysis) doubt(subject, why string) {
 	a.add(Finding{Kind: KindUnknown, Subject: subject, Zone: ZoneMachine, Why: why})
 }
@@ -151,8 +151,8 @@ func (a *analysis) text(script arg) {
 	a.deeper(script.text, func() { a.parse(script.text) })
 }
 
-// deeper calls a function one nesting level down, or records that the nesting is too
-// deep.
+// deeper calls a function one nesting level deeper. If the nesting is too deep, it
+// records that instead.
 func (a *analysis) deeper(what string, do func()) {
 	if a.depth >= deepest || len(a.found) > mostFindings {
 		a.doubt(what, "it is nested too deeply to check")
@@ -165,8 +165,8 @@ func (a *analysis) deeper(what string, do func()) {
 	a.src, a.line = src, line
 }
 
-// bashParsers keeps parsers for bash. A new one is 2.5 KB, a fifth of what judging a command
-// allocates.
+// bashParsers keeps parsers for reuse. A new parser takes 2.5 KB, a fifth of the memory
+// that judging a command allocates.
 var bashParsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // parseBash parses a script. A parser that panics is not used again.
@@ -205,7 +205,7 @@ func (a *analysis) parse(script string) {
 	a.statements(file.Stmts)
 }
 
-// unreadable returns why a text is not analysed, or an empty text.
+// unreadable returns why the analysis does not read a text, or an empty text if it does.
 func unreadable(script string) string {
 	if len(script) > longestScript {
 		return "it is too long to check"
@@ -234,8 +234,8 @@ func (a *analysis) statements(list []*syntax.Stmt) {
 	}
 }
 
-// statement analyses a statement. stdin is its input, if a pipe or an enclosing statement
-// determines it.
+// statement analyses a statement. stdin is its standard input, if a pipe or an enclosing
+// statement determines it.
 func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.line = s.Pos().Line()
 	if a.steps++; a.steps > mostSteps {
@@ -254,7 +254,7 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.plain(s, stdin, piped)
 }
 
-// apart analyses something in a subshell: its state is dropped afterwards, except for
+// apart analyses something in a subshell. Afterwards it restores the state, except for
 // changes to files.
 func (a *analysis) apart(do func()) {
 	before, exits := a.state, a.exits
@@ -318,8 +318,8 @@ func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
 	}
 }
 
-// coprocess analyses a coprocess, which runs in the background and sets variables to its
-// descriptors and its process number.
+// coprocess analyses a coprocess. It runs in the background, and sets variables to its
+// file descriptors and its process number.
 func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	name := literal("COPROC")
 	if c.Name != nil {
@@ -337,10 +337,10 @@ func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	a.forget(name, arg{text: name.text + "_PID", known: name.known})
 }
 
-// group analyses statements that share their input.
+// group analyses statements that share their standard input.
 func (a *analysis) group(list []*syntax.Stmt, stdin arg, piped bool) {
 	if len(list) != 1 {
-		stdin = arg{} // it is unknown which statement reads which part
+		stdin = arg{} // nobody knows which statement reads which part
 	}
 	for _, s := range list {
 		a.statement(s, stdin, piped)

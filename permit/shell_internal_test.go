@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// looker is a floor whose only commands show what they were given.
+// looker returns the floor of a small project, and the path of the project.
 func looker(t testing.TB) (*Floor, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -29,8 +29,8 @@ func looker(t testing.TB) (*Floor, string) {
 	return f, project
 }
 
-// commandsOf are the commands that a text runs, as they were resolved; what is not
-// known is marked.
+// commandsOf returns the commands that a text runs, after variables are resolved. A ?
+// marks unknown parts.
 func commandsOf(f *Floor, text string) []string {
 	var found []string
 	for _, one := range f.analyse(text) {
@@ -227,7 +227,7 @@ func nestedShells(n int) string {
 	return text
 }
 
-// chain are functions each of which calls the next.
+// chain returns n functions, each of which calls the next one.
 func chain(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -236,7 +236,7 @@ func chain(n int) string {
 	return b.String() + fmt.Sprintf("f%d() { ls; }; f0", n)
 }
 
-// repeating are functions each of which calls the next several times.
+// repeating returns n functions, each of which calls the next one several times.
 func repeating(n, times int, last string) string {
 	var b strings.Builder
 	for i := range n {

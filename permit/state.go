@@ -8,59 +8,60 @@ import (
 )
 
 // state is the state of the shell at a point of the text. Its parts are immutable, so an
-// assignment copies it.
+// assignment makes a full copy.
 type state struct {
-	// dirs are the possible working directories, as the shell names them: without
-	// resolving links. It is nil if they are unknown.
+	// dirs are the possible working directories, as the shell names them, without
+	// following links. It is nil if they are unknown.
 	dirs []string
 	// vars are the variables whose values are known.
 	vars *tree[string]
-	// patterns are the variables of loops over files, with the pattern of the files.
+	// patterns has the variables of loops over files, with the pattern of the files.
 	patterns *tree[string]
-	// deep are those of them whose files may be at any depth.
+	// deep has those variables in patterns whose files may be at any depth.
 	deep *tree[bool]
 	// dirty are the variables that the text may have set to something other than a
 	// number. Arithmetic with them may run commands. allDirty is set if every variable may
 	// be dirty.
 	dirty    *tree[bool]
 	allDirty bool
-	// integers are the variables whose values the shell evaluates as arithmetic when
-	// they are set. keyed are the associative arrays, whose indexes are not evaluated.
-	// arrays are the variables that may be arrays: declare then expands a text in
-	// parentheses as a list of words.
+	// integers are the variables whose values the shell evaluates as arithmetic. keyed
+	// are the associative arrays, whose indexes the shell does not evaluate. arrays are
+	// the variables that may be arrays. For them, declare expands a text in parentheses
+	// to a list of words.
 	integers, keyed, arrays *tree[bool]
 	// tokens are the variables that the text has set to a number, to the hash of a
 	// commit, or to an empty value.
 	tokens *tree[bool]
-	// deepGlobs is set if ** matches any number of directories: shopt -s globstar.
+	// deepGlobs is set if ** matches any number of directories, as after shopt -s
+	// globstar.
 	deepGlobs bool
-	// anyAlias is set if all variables are unknown from here on, because a name may refer
-	// to another variable.
+	// anyAlias is set if any name may refer to another variable. Then all variables are
+	// unknown.
 	anyAlias bool
 	// params are the arguments of the current function, or nil if they are unknown.
 	params []string
-	// fileParam is the parameter that is a file name, as in find -exec sh -c '...' sh
-	// {}. The zero value means none.
+	// fileParam is the parameter that is a file name, as in find -exec sh -c '...' sh {}.
+	// The zero value means that there is none.
 	fileParam fileParam
-	// funcs are the functions. A function that different branches define differently has
-	// several bodies. A function in maybe may be undefined.
+	// funcs are the functions. If branches define a function differently, it has several
+	// bodies. A function in maybe may be undefined.
 	funcs functions
 	maybe *tree[bool]
-	// frozen are read-only variables. Setting one fails, and the shell may continue.
+	// frozen are read-only variables. Setting such a variable fails, and the shell may
+	// continue.
 	frozen *tree[bool]
-	// exported is a variable in the environment of programs that may change what one of
-	// them does.
+	// exported is an unfamiliar environment variable that may change what a program does.
 	exported string
-	// moved is the command that may have replaced files with other files or links. Where
-	// paths lead is unknown after it.
+	// moved is the command that may have replaced files with other files or links. After
+	// it, nobody knows where paths lead.
 	moved string
-	// movedIn is the directory of the project that contains all those files, if there is
-	// one.
+	// movedIn is the directory of the project that contains all files which moved may
+	// have replaced. It is empty if there is none.
 	movedIn string
-	// trapped is set if a trap may still run. It was judged when it was set.
+	// trapped is set if a trap may still run. The trap itself was judged when it was set.
 	trapped bool
-	// lost is the reason why commands may run anything: PATH was changed, or an unknown
-	// text was run.
+	// lost is the reason why commands may run anything, for example because PATH was
+	// changed or an unknown text was run.
 	lost string
 }
 
@@ -70,10 +71,11 @@ const everything = "a variable"
 // fileParam is a parameter whose value is a file below a directory.
 type fileParam struct {
 	number, pattern string
-	follows         bool // links among the files are followed
+	follows         bool // the command may follow links among the files
 }
 
-// join merges the state of another branch. It reports whether less is known than before.
+// join merges the state of another branch into s. It reports whether s knows less than
+// before.
 func (s *state) join(other *state) (less bool) {
 	before := *s
 	s.vars, s.patterns = common(s.vars, other.vars), common(s.patterns, other.patterns)
@@ -130,7 +132,7 @@ func directories(dirs []string) []string {
 	return dirs
 }
 
-// freeze records that a variable is read-only. Its value is unknown from here on.
+// freeze records that a variable is read-only. Its value is unknown afterwards.
 func (s *state) freeze(name string) {
 	s.frozen = s.frozen.with(name, true)
 	s.unknown(name)
@@ -141,22 +143,22 @@ func (s *state) unknown(name string) {
 	s.vars, s.patterns, s.tokens = s.vars.without(name), s.patterns.without(name), s.tokens.without(name)
 }
 
-// markDirty forgets the value of a variable, which may be anything now.
+// markDirty forgets the value of a variable. The new value may be anything.
 func (s *state) markDirty(name string) {
 	s.unknown(name)
 	s.dirty = s.dirty.with(name, true)
 }
 
-// count forgets the value of a variable, except that it is a number.
+// count forgets the value of a variable, but records that it is a number.
 func (s *state) count(name string) {
 	s.unknown(name)
 	s.dirty = s.dirty.without(name)
 }
 
-// markAllDirty forgets the values of all variables, which may be anything now.
+// markAllDirty forgets the values of all variables. The new values may be anything.
 func (s *state) markAllDirty() { s.vars, s.patterns, s.tokens, s.allDirty = nil, nil, nil, true }
 
-// loseVariables records that a name may refer to another variable from here on.
+// loseVariables records that any name may refer to another variable from here on.
 func (s *state) loseVariables() {
 	s.markAllDirty()
 	s.anyAlias = true
@@ -193,8 +195,8 @@ func (a *analysis) lose(why string) {
 	a.params, a.fileParam, a.dirs, a.lost = nil, fileParam{}, nil, why
 }
 
-// disturbTrap records that an earlier trap may do something else now, because a function, the
-// directory or the target of a path changes.
+// disturbTrap records that an earlier trap may now do something else, because a function,
+// the directory or the target of a path has changed.
 func (a *analysis) disturbTrap() {
 	if a.trapped {
 		a.doubt("trap", "a command after the trap may change what the trap does")

@@ -192,7 +192,8 @@ func TestWhatStandsInTheProject(t *testing.T) {
 	})
 }
 
-// The shell goes back to where a link is, and not to where it leads.
+// After a cd through a link, cd .. leads to the directory of the link, not to the parent
+// of its target.
 //
 // SPEC P-02, P-06
 func TestDirectoriesGoByTheNamesThatTheShellHasForThem(t *testing.T) {
@@ -209,7 +210,7 @@ func TestDirectoriesGoByTheNamesThatTheShellHasForThem(t *testing.T) {
 		"cd -P link; cd ..; cat ../a":                 ZoneSafe,
 		"cd link; cat ${PWD%/*}/a":                    ZoneSafe,
 		"cd link; cat ${PWD%/*}/../a":                 ZoneMachine,
-		"cd link; cat $(pwd)/a":                       ZoneMachine, // a substitution inside a word is not followed
+		"cd link; cat $(pwd)/a":                       ZoneMachine, // the analysis does not resolve a substitution inside a word
 		"pushd link; cd ..; cat ../a":                 ZoneMachine,
 		"cd src/deep; while :; do cd ..; cat a; done": ZoneMachine,
 	} {
@@ -219,8 +220,8 @@ func TestDirectoriesGoByTheNamesThatTheShellHasForThem(t *testing.T) {
 	}
 }
 
-// Names that xargs, or the shell, would take for something else are seen, and so are
-// those that the line makes itself.
+// The analysis finds file names that xargs or the shell would misread. It also finds such
+// names if the line itself creates the files.
 //
 // SPEC P-02, P-06
 func TestOddNamesAreSeen(t *testing.T) {
@@ -249,7 +250,7 @@ func TestOddNamesAreSeen(t *testing.T) {
 	}
 }
 
-// A program that is there need not be fetched.
+// An installed program need not be downloaded.
 //
 // SPEC P-03
 func TestInstalledPackagesAreTheProjects(t *testing.T) {
@@ -275,7 +276,8 @@ func TestInstalledPackagesAreTheProjects(t *testing.T) {
 	}
 }
 
-// However much a line asks for, it costs a bounded amount of looks and steps.
+// The analysis of a line examines a limited number of files and statements, however
+// complex the line is.
 //
 // SPEC P-02
 func TestLooksAreBounded(t *testing.T) {
@@ -301,7 +303,7 @@ func TestLooksAreBounded(t *testing.T) {
 	}
 }
 
-// What is known is not copied for every part of a chain.
+// The state is not copied for every part of a chain.
 func TestChainsAreCheap(t *testing.T) { //nolint:paralleltest // it counts what is allocated
 	f, _ := looker(t)
 	for _, line := range []string{numbered("a%d=1 && ", 4_500) + "ls", numbered("a%d=1; ", 4_500) + "ls", numbered("if :; then a%d=1; fi; ", 900) + "ls"} {
@@ -315,7 +317,7 @@ func TestChainsAreCheap(t *testing.T) { //nolint:paralleltest // it counts what 
 	}
 }
 
-// A tree is a map that does not change.
+// A tree is an immutable map.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

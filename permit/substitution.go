@@ -19,7 +19,7 @@ func (a *analysis) inner(n syntax.Node) (ran, pipe bool) {
 		case *syntax.CmdSubst:
 			a.substitute(p.Stmts)
 			ran = true
-			return false // it has analysed the inner commands
+			return false // substitute has analysed the inner commands
 		case *syntax.ProcSubst:
 			a.substitute(p.Stmts)
 			ran = true
@@ -32,7 +32,7 @@ func (a *analysis) inner(n syntax.Node) (ran, pipe bool) {
 	return ran, ran && isPipe(n)
 }
 
-// evaluated analyses a part of a word or of an expression that the shell evaluates as
+// evaluated analyses a part of a word or an expression that the shell evaluates as
 // arithmetic, or that sets a variable.
 func (a *analysis) evaluated(node syntax.Node) {
 	switch p := node.(type) {
@@ -67,7 +67,7 @@ func (a *analysis) evaluated(node syntax.Node) {
 	}
 }
 
-// let analyses let, whose expressions may be quoted.
+// let analyses a let command. Its expressions may be quoted.
 func (a *analysis) let(c *syntax.LetClause) {
 	for _, x := range c.Exprs {
 		a.compute(x)
@@ -84,13 +84,13 @@ func (a *analysis) let(c *syntax.LetClause) {
 				text = n.Value
 			}
 			for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isName("x" + string(r)) }) {
-				a.unknown(name) // one of them is set
+				a.unknown(name) // the expression may set this variable
 			}
 		}
 	}
 }
 
-// compares judges a test of [[ that compares numbers. The shell evaluates both sides as
+// compares judges a comparison of numbers in [[. The shell evaluates both sides as
 // arithmetic.
 func (a *analysis) compares(t *syntax.BinaryTest) {
 	if !oneOf(t.Op.String(), "-eq -ne -le -ge -lt -gt") {
@@ -111,7 +111,6 @@ func (a *analysis) isVariable(text string) bool {
 	return (isName(name) || isNumber(name)) && (!indexed || index == "@" || index == "*" || a.expression(index))
 }
 
-// expanded analyses the expansion of a variable.
 func (a *analysis) expanded(p *syntax.ParamExp) {
 	if p.Param == nil {
 		return
@@ -153,7 +152,7 @@ func (a *analysis) expanded(p *syntax.ParamExp) {
 	}
 }
 
-// isPipe reports whether a word is a process substitution and nothing else.
+// isPipe reports whether a word is only a process substitution, such as <(ls).
 func isPipe(n syntax.Node) bool {
 	w, ok := n.(*syntax.Word)
 	if !ok || len(w.Parts) != 1 {
@@ -174,8 +173,8 @@ func (a *analysis) substitute(stmts []*syntax.Stmt) {
 	a.depth--
 }
 
-// knownOutput returns the output of a word that is a single substitution, if it is known:
-// $(pwd), $(echo text).
+// knownOutput returns the output of a word that is a single substitution, such as $(pwd)
+// or $(echo text). ok is false if the output is unknown.
 func (a *analysis) knownOutput(w *syntax.Word) (string, bool) {
 	parts := w.Parts
 	if len(parts) == 1 {
@@ -195,7 +194,8 @@ func (a *analysis) knownOutput(w *syntax.Word) (string, bool) {
 	return text, out.known && !strings.ContainsAny(text, " \t\n*?[")
 }
 
-// output returns the output of a statement, if it is known.
+// output returns the output of a statement if the analysis can determine it. Otherwise it
+// returns an unknown word.
 func (a *analysis) output(s *syntax.Stmt) arg {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || s.Negated || s.Background {
@@ -246,8 +246,8 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 	return arg{text: a.written(s)}
 }
 
-// searchedBy returns the directory that contains all files which a find with these words
-// prints, or an empty text.
+// searchedBy returns the directory that contains all files which a find command with
+// these words prints. It returns "" if there is none.
 func searchedBy(words []string) string {
 	dir, starts := ".", true
 	for i, w := range words {
@@ -255,7 +255,7 @@ func searchedBy(words []string) string {
 		case strings.HasPrefix(w, "-") || oneOf(w, "( !"):
 			starts = false
 			if strings.Contains(w, "printf") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || strings.HasPrefix(w, "-files0") || w == "-f" {
-				return "" // it prints something else
+				return "" // find prints something else
 			}
 		case starts && i == 0:
 			dir = w
@@ -266,8 +266,8 @@ func searchedBy(words []string) string {
 	return dir
 }
 
-// topLevel returns the directory of the project that is the top of the repository for
-// git.
+// topLevel returns the top directory of the repository, as git finds it from the current
+// directory. The directory must be in the project.
 func (a *analysis) topLevel() (string, bool) {
 	if len(a.dirs) != 1 || a.lost != "" {
 		return "", false
@@ -284,7 +284,8 @@ func (a *analysis) topLevel() (string, bool) {
 	return "", false
 }
 
-// quietly resolves a word with variables without analysing the commands in it.
+// quietly resolves a word that may contain variables. It does not analyse commands in the
+// word, and returns an unknown word if there are any.
 func (a *analysis) quietly(w *syntax.Word) arg {
 	if !a.quiet(w) {
 		return arg{}
@@ -294,8 +295,8 @@ func (a *analysis) quietly(w *syntax.Word) arg {
 	return arg{text: text, known: err == nil && !env.missed}
 }
 
-// quietFields is quietly for a word that may become several. A pattern has no known
-// value, because files replace it.
+// quietFields is like quietly, for a word that may become several. The value of a pattern
+// is unknown, because the shell replaces the pattern with file names.
 func (a *analysis) quietFields(w *syntax.Word) ([]string, bool) {
 	if _, pattern, ok := plainWord(w); !a.quiet(w) || ok && pattern || braceWords(w) != nil {
 		return nil, false
@@ -310,7 +311,7 @@ func (a *analysis) quietFields(w *syntax.Word) ([]string, bool) {
 	return fields, err == nil && !env.missed
 }
 
-// quiet reports whether a word runs no command, and depends only on the values of
+// quiet reports whether a word runs no command and depends only on the values of
 // variables.
 func (a *analysis) quiet(w *syntax.Word) bool {
 	if w != nil && (laterTilde(w, false) || laterTilde(w, true)) {
@@ -329,7 +330,7 @@ func (a *analysis) quiet(w *syntax.Word) bool {
 	return a.certain(w)
 }
 
-// written returns the source of a node.
+// written returns the source text of a node.
 func (a *analysis) written(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(a.src) || from >= to {

@@ -1,12 +1,12 @@
 package permit
 
-// tree is a map from names that does not change: with and without make another one,
-// and share what is the same. What the shell knows is kept in trees, because every
-// branch of a text is analysed from the same state, and compared afterwards.
-// The zero value, nil, is empty.
+// tree is an immutable map with names as keys. with and without return another tree,
+// which shares the unchanged parts. The state of the shell is kept in trees: the analysis
+// of each branch starts from the same state, and the results are compared. A nil tree is
+// empty.
 //
-// It is a treap: ordered by name, and a heap by a hash of the name, so that two trees
-// with the same names have the same shape, however they came about.
+// A tree is a treap: ordered by name, and a heap by a hash of the name. So two trees with
+// the same names have the same shape, whatever the order of the changes was.
 type tree[V comparable] struct {
 	name        string
 	value       V
@@ -24,7 +24,6 @@ func rank(name string) uint32 {
 	return h * 0x85ebca6b
 }
 
-// get returns the value of a name.
 func (t *tree[V]) get(name string) (value V, ok bool) {
 	for t != nil {
 		switch {
@@ -39,13 +38,12 @@ func (t *tree[V]) get(name string) (value V, ok bool) {
 	return value, false
 }
 
-// has reports whether there is a value for a name.
 func (t *tree[V]) has(name string) bool {
 	_, ok := t.get(name)
 	return ok
 }
 
-// with returns the tree with a value for a name.
+// with returns a tree that also has this name and value.
 func (t *tree[V]) with(name string, value V) *tree[V] {
 	if old, ok := t.get(name); ok && old == value {
 		return t
@@ -54,7 +52,7 @@ func (t *tree[V]) with(name string, value V) *tree[V] {
 	return meld(meld(left, &tree[V]{name: name, value: value, rank: rank(name)}), right)
 }
 
-// without returns the tree without a name.
+// without returns a tree that lacks this name.
 func (t *tree[V]) without(name string) *tree[V] {
 	if !t.has(name) {
 		return t
@@ -63,7 +61,7 @@ func (t *tree[V]) without(name string) *tree[V] {
 	return meld(left, right)
 }
 
-// node returns a tree with other branches.
+// node returns t with other branches. If they are the same, it returns t itself.
 func (t *tree[V]) node(left, right *tree[V]) *tree[V] {
 	if left == t.left && right == t.right {
 		return t
@@ -71,7 +69,8 @@ func (t *tree[V]) node(left, right *tree[V]) *tree[V] {
 	return &tree[V]{t.name, t.value, t.rank, left, right}
 }
 
-// split splits a tree at a name.
+// split returns the names before a name, the node with the name or nil, and the names
+// after it.
 func (t *tree[V]) split(name string) (left, at, right *tree[V]) {
 	switch {
 	case t == nil:
@@ -87,7 +86,7 @@ func (t *tree[V]) split(name string) (left, at, right *tree[V]) {
 	}
 }
 
-// meld joins two trees. All names of the first come before those of the second.
+// meld joins two trees. All names of a must come before all names of b.
 func meld[V comparable](a, b *tree[V]) *tree[V] {
 	switch {
 	case a == nil:
@@ -101,8 +100,8 @@ func meld[V comparable](a, b *tree[V]) *tree[V] {
 	}
 }
 
-// common returns the entries that are equal in both trees. It returns the first itself if
-// nothing is lost.
+// common returns the entries that are equal in both trees. It returns a itself if no
+// entry is lost.
 func common[V comparable](a, b *tree[V]) *tree[V] {
 	if a == b || a == nil {
 		return a
@@ -118,7 +117,7 @@ func common[V comparable](a, b *tree[V]) *tree[V] {
 	return a.node(left, right)
 }
 
-// united returns the names of both trees. It returns the first itself if nothing is new.
+// united returns the entries of both trees. It returns a itself if b adds nothing.
 func united[V comparable](a, b *tree[V]) *tree[V] {
 	if a == b || b == nil {
 		return a

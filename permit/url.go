@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// maxAuthority is how much of a URL is searched for its host, in bytes. A longer host
-// counts as an attempt to confuse.
+// maxAuthority is how many bytes of a URL are searched for its host. A URL with a longer
+// host is zone 5.
 const maxAuthority = 1024
 
-// The known schemes. Other schemes do not use the network, as far as Belay knows.
+// The schemes that Belay knows. A URL with any other scheme is zone 5.
 var (
-	// lenient schemes: browsers accept any number of slashes and backslashes after them.
+	// lenient are schemes after which browsers accept any number of slashes and
+	// backslashes.
 	lenient = map[string]bool{"http": true, "https": true, "ws": true, "wss": true, "ftp": true}
 	strict  = map[string]bool{
 		"git": true, "ssh": true, "sftp": true, "scp": true, "ftps": true, "rsync": true, "svn": true,
 		"git+http": true, "git+https": true, "git+ssh": true, "ssh+git": true, "svn+ssh": true, "svn+http": true, "svn+https": true,
 		"hg+http": true, "hg+https": true, "hg+ssh": true, "bzr+http": true, "bzr+https": true, "bzr+ssh": true, "bzr+sftp": true,
 	}
-	// nested schemes have another URL after them.
+	// nested are schemes that are followed by another URL.
 	nested = map[string]bool{"jar": true, "view-source": true, "blob": true, "filesystem": true, "feed": true, "url": true, "wyciwyg": true, "cache": true}
-	// hostless schemes do not name a host of a network.
+	// hostless are schemes that name no host on a network, with what they stand for.
 	hostless = map[string]string{
 		"javascript": "code", "vbscript": "code", "about": "a page of the program itself", "chrome": "a page of the program itself",
 		"mailto": "a mail", "tel": "a call", "sms": "a message", "unix": "a socket of this machine", "http+unix": "a socket of this machine",
@@ -30,12 +31,11 @@ var (
 	}
 )
 
-// judgeURL returns where a URL leads, for any program: browsers, curl, git and libraries
-// disagree about unusual forms. If they disagree, the most severe reading counts, and an
-// ambiguous URL is never public. It also accepts scp's host:path, and hosts without a
-// scheme.
+// judgeURL returns the reach of a URL. Browsers, curl, git and libraries read unusual
+// forms differently. Then the most severe reading counts, and an ambiguous URL is never
+// public. judgeURL also accepts host:path as scp does, and hosts without a scheme.
 //
-// It reads only the beginning of the text, so long URLs cost no more.
+// It reads only the beginning of the text, so that long URLs cost no more.
 func judgeURL(raw string) reach { return judgeNested(raw, 0) }
 
 func judgeNested(raw string, depth int) reach {
@@ -71,9 +71,9 @@ func judgeNested(raw string, depth int) reach {
 	return r.unless(odd)
 }
 
-// judgeHost returns where a host leads, with or without user, port and path, as ssh, scp,
-// rsync and git accept it. It also accepts a URL. It differs from judgeURL if a host
-// could be read as a scheme, as in data:x.
+// judgeHost returns the reach of a host, with or without user, port and path. ssh, scp,
+// rsync and git accept such hosts. It also accepts a URL. It differs from judgeURL if a
+// host has the form of a URL with a scheme, as in data:x.
 func judgeHost(hostport string) reach {
 	head, odd, whole := urlHead(strings.TrimFunc(hostport, isBlank))
 	switch {
@@ -86,8 +86,8 @@ func judgeHost(hostport string) reach {
 	}
 }
 
-// judgeBare judges a text without a scheme: curl reads it as a host, git and scp as
-// host:path.
+// judgeBare judges a text without a scheme. curl reads it as a host, and git and scp read
+// it as host:path.
 func judgeBare(head string, odd, whole bool) reach {
 	region, slashes := skipSlashes(head)
 	r := judgeAuthority(region, whole, true).unless(odd || slashes != "")
@@ -97,7 +97,7 @@ func judgeBare(head string, odd, whole bool) reach {
 	return r
 }
 
-// unless makes an odd address not public.
+// unless raises the zone of an odd address, so that it does not count as public.
 func (r reach) unless(odd bool) reach {
 	if odd {
 		return r.unclear("the address is written so that programs read it differently")
@@ -105,12 +105,12 @@ func (r reach) unless(odd bool) reach {
 	return r
 }
 
-// isBlank reports whether programs drop a character before and after a URL.
+// isBlank reports whether programs drop a character at the start or end of a URL.
 func isBlank(r rune) bool { return r <= ' ' }
 
-// urlHead returns the beginning of a URL, up to the end of the longest host. It drops
-// tabs and newlines, as browsers do; odd is set if there are any. whole is false if more
-// text follows.
+// urlHead returns the beginning of a URL, which contains the host. It drops tabs and
+// newlines, as browsers do, and sets odd if there are any. whole is false if more text
+// follows.
 func urlHead(raw string) (head string, odd, whole bool) {
 	var b strings.Builder
 	for i := range len(raw) {
@@ -127,7 +127,7 @@ func urlHead(raw string) (head string, odd, whole bool) {
 }
 
 // cutScheme splits off a scheme. A word before a colon is not a scheme if a port follows,
-// or if no scheme can have that name: localhost:8080 and host.example:path are hosts.
+// or if no scheme can have that name. localhost:8080 and host.example:path are hosts.
 func cutScheme(s string) (scheme, rest string, ok bool) {
 	i := strings.IndexByte(s, ':')
 	if i <= 0 {
@@ -143,7 +143,7 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 	rest = s[i+1:]
 	switch {
 	case scheme == "data":
-		// A host with that name has a port after it.
+		// A host with the name data has a port after it.
 		ok := strings.Contains(rest, ",") && strings.Trim(rest[:1], "0123456789/\\") != ""
 		return scheme, rest, ok
 	case lenient[scheme] || nested[scheme] || hostless[scheme] != "" || scheme == "file":
@@ -151,7 +151,7 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 	case strings.HasPrefix(rest, "//"):
 		return scheme, rest, true
 	case len(scheme) == 1 && strings.ContainsAny(rest[:min(1, len(rest))], `/\`):
-		return scheme, rest, true // a drive
+		return scheme, rest, true // a drive of Windows
 	default:
 		return "", s, false
 	}
@@ -179,14 +179,13 @@ func filePath(raw string) string {
 	return percentDecode(rest)
 }
 
-// skipSlashes removes leading slashes and backslashes.
 func skipSlashes(s string) (rest, slashes string) {
 	rest = strings.TrimLeft(s, `/\`)
 	return rest, s[:len(s)-len(rest)]
 }
 
-// judgeAuthority judges user, host and port at the beginning of a text. If the text is
-// not whole, more may follow. With scp, a path may follow the first colon.
+// judgeAuthority judges user, host and port at the beginning of a text. whole is false if
+// the text was cut off. With scp, a path may follow the first colon.
 func judgeAuthority(s string, whole, scp bool) reach {
 	region, _, ends := strings.Cut(s, "/")
 	if len(region) > maxAuthority || !ends && !whole {
@@ -207,18 +206,18 @@ func judgeAuthority(s string, whole, scp bool) reach {
 	}
 	r := judgeHostPort(authority, scp)
 	if !sure && r.zone < ZoneMachine {
-		r.host = region // and rules cannot match it
+		r.host = region // the text as written, so that no rule matches it
 		r = r.unclear("programs disagree about what " + shown(region) + " stands for")
 	}
 	return r
 }
 
-// confuses reports whether a character inside an authority ends it for some readers
-// and not for others.
+// confuses reports whether some programs end an authority at a character and others do
+// not.
 func confuses(r rune) bool { return r == '\\' || r <= ' ' || r == 0x7f || r == '\uFFFD' }
 
-// judgePieces judges everything that some program could read as the host. One program's
-// user is another program's host, so even a plain word counts.
+// judgePieces judges everything that some program could read as the host. A plain word
+// without dots does not count, because it is most likely a user name.
 func judgePieces(text string) reach {
 	r := reach{zone: ZoneNetwork}
 	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return confuses(c) || strings.ContainsRune("@?#/", c) }) {
@@ -230,7 +229,6 @@ func judgePieces(text string) reach {
 	return r
 }
 
-// judgeHostPort judges a host with or without a port.
 func judgeHostPort(s string, scp bool) reach {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
 		host, port, closed := strings.Cut(inside, "]")
@@ -253,8 +251,8 @@ func judgeHostPort(s string, scp bool) reach {
 	return r
 }
 
-// isPort reports whether a text is empty, or a colon and a port; with scp, also a colon
-// and a path.
+// isPort reports whether a text is empty, or a colon and a port. With scp, it may also be
+// a colon and a path.
 func isPort(s string, scp bool) bool {
 	if s == "" || s == ":" {
 		return true
@@ -262,7 +260,7 @@ func isPort(s string, scp bool) bool {
 	return s[0] == ':' && (scp || len(s) <= 6 && isNumber(s[1:]))
 }
 
-// judgeSpelled judges a host in any spelling, after plainHost has mapped it.
+// judgeSpelled judges a host in any spelling. plainHost must have mapped it before.
 func judgeSpelled(host string) reach {
 	name := strings.TrimRight(host, ".")
 	if strings.Contains(name, ":") {
@@ -295,8 +293,8 @@ func judgeSpelled(host string) reach {
 	return r
 }
 
-// cutZone removes the zone of an IPv6 address, fe80::1%eth0, before its percent sign is
-// decoded.
+// cutZone removes the zone of an IPv6 address, such as %eth0 in fe80::1%eth0. Otherwise
+// plainHost would decode its percent sign.
 func cutZone(region string) string {
 	i := strings.IndexByte(region, '%')
 	if i < 0 || strings.Count(region[:i], ":") < 2 || strings.Trim(region[strings.LastIndexByte(region[:i], '@')+1:i], "[0123456789abcdefABCDEF:.") != "" {

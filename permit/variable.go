@@ -4,17 +4,19 @@ import "strings"
 
 // A text may set variables in many ways: by an assignment, a declaration, a loop, a
 // redirection, an expression, an expansion, and by builtins such as read and printf. All
-// of them call functions in this file, because some variables change what the shell runs.
+// of these call functions in this file, because some variables change what the shell
+// runs.
 
-// The shell's own variables: bash sets them, or reads them.
+// The shell's own variables, which bash sets or reads.
 const (
-	// ownVariables may not keep the values that a text gives them.
+	// ownVariables may lose the values that a text gives them.
 	ownVariables = "_ BASH* COLUMNS COMP_* COMPREPLY COPROC* DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME FUNCNEST GROUPS HISTCMD LINENO LINES MAPFILE " +
 		"OLDPWD OPTARG OPTIND PIPESTATUS PPID PWD RANDOM READLINE_* REPLY SECONDS SHELLOPTS SRANDOM TEXTDOMAIN* TIMEFORMAT UID auto_resume histchars"
-	// countingVariables are those that always hold numbers. Bash evaluates some of the
-	// assigned values as arithmetic, which may run commands.
+	// countingVariables are the own variables that always hold numbers. Bash evaluates
+	// some of the assigned values as arithmetic, which may run commands.
 	countingVariables = "BASHPID COLUMNS EPOCHSECONDS EUID FUNCNEST HISTCMD LINENO LINES OPTIND PPID RANDOM SECONDS SRANDOM UID BASH_SUBSHELL PIPESTATUS"
-	// idleVariables are those that may have any value, because only the text reads them.
+	// idleVariables are the own variables that may have any value, because only the text
+	// itself reads them.
 	idleVariables = "_ COLUMNS COMPREPLY COPROC* FUNCNAME LINES MAPFILE OPTARG PIPESTATUS REPLY TIMEFORMAT"
 )
 
@@ -24,8 +26,7 @@ var (
 	idleNames     = newNameList(idleVariables)
 )
 
-// nameList is a list of names. A * at the end matches any suffix, and a * inside matches
-// any text.
+// nameList is a list of names. A * in a name matches any text.
 type nameList struct {
 	exact map[string]bool
 	wild  [][2]string
@@ -55,10 +56,10 @@ func (l *nameList) has(name string) bool {
 	return false
 }
 
-// isOwn reports whether a variable is one of the shell's own.
+// isOwn reports whether a variable is one of the shell's own variables.
 func isOwn(name string) bool { return ownNames.has(name) }
 
-// hazard records that the text sets a variable that changes what runs.
+// hazard records a finding if the text sets a variable that can change what runs.
 func (a *analysis) hazard(name string, value arg) {
 	a.steered(name, value)
 	h := hazardOf(name, value)
@@ -78,8 +79,8 @@ func (a *analysis) hazard(name string, value arg) {
 	}
 }
 
-// vanishes records that a variable has no value any more. Without PATH, for example, bash
-// runs programs from the current directory.
+// vanishes records that a variable no longer has a value. This may matter: without PATH,
+// for example, bash runs programs from the current directory.
 func (a *analysis) vanishes(name string) {
 	if essentialNames.has(name) || isOwn(name) && !idleNames.has(name) {
 		a.hazard(name, arg{text: "(nothing)"})
@@ -90,9 +91,9 @@ func (a *analysis) vanishes(name string) {
 // essentialNames are variables that change what runs if they are empty.
 var essentialNames = newNameList("PATH HOME TMPDIR PWD OLDPWD")
 
-// hazard is what setting a variable can do.
+// hazard describes the danger of setting a variable.
 type hazard struct {
-	zone Zone // ZoneSafe if it can do nothing
+	zone Zone // ZoneSafe if there is no danger
 	why  string
 	// rewords is set if the shell may read later words of the line differently.
 	rewords bool

@@ -36,7 +36,7 @@ func simpleField(w *syntax.Word) (text string, pattern, ok bool) {
 	return text, pattern, ok && !strings.Contains(text, "{") && (!strings.Contains(text, "~") || !strings.HasPrefix(text, "~") && !laterTilde(w, false))
 }
 
-// fields resolves a word that may become several.
+// fields resolves a word that may become several words.
 func (a *analysis) fields(w *syntax.Word) []arg {
 	if text, pattern, ok := simpleField(w); ok {
 		return []arg{{text: text, known: true, pattern: pattern}}
@@ -54,7 +54,7 @@ func (a *analysis) fields(w *syntax.Word) []arg {
 	return a.resolve(w, true)
 }
 
-// value resolves a word that becomes exactly one, as in an assignment.
+// value resolves a word that stays one word, as in an assignment.
 func (a *analysis) value(w *syntax.Word) arg {
 	if w == nil {
 		return literal("")
@@ -65,7 +65,7 @@ func (a *analysis) value(w *syntax.Word) arg {
 	return a.resolve(w, false)[0]
 }
 
-// resolve resolves a word. It returns at least one, unless split is set.
+// resolve resolves a word. With split, the word may become several words or none.
 func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit // one case for each kind of word, in order
 	unknown := func() []arg {
 		u := a.uncertain(w)
@@ -135,8 +135,8 @@ func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit
 	return args
 }
 
-// quotedText returns the value of a word of plain text and of known variables in double
-// quotes: "dir/$f". Package expand takes three times as long for it.
+// quotedText returns the value of a word that has only plain text and known variables in
+// double quotes, such as "dir/$f". Package expand would take three times as long.
 func (a *analysis) quotedText(w *syntax.Word) (string, bool) {
 	env := known{state: &a.state, floor: a.floor}
 	var b strings.Builder
@@ -172,7 +172,8 @@ func (a *analysis) quotedText(w *syntax.Word) (string, bool) {
 	return b.String(), !env.missed
 }
 
-// patternOf returns the pattern of a word that is only the variable of a loop over files.
+// patternOf returns the pattern of a word that is only the variable of a loop over files,
+// or a parameter with a file name.
 func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
 	if a.patterns == nil && a.fileParam.pattern == "" || len(w.Parts) != 1 {
 		return arg{}, false
@@ -186,7 +187,7 @@ func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
 		return arg{}, false
 	}
 	if p.Param.Value == a.fileParam.number {
-		if !a.fileParam.follows { // none of them is a link
+		if !a.fileParam.follows { // no file is a link
 			return arg{text: path.Join(path.Dir(a.fileParam.pattern), "{}"), known: true, below: true}, true
 		}
 		return arg{text: a.fileParam.pattern, known: true, pattern: true, below: true, follows: true}, true
@@ -200,9 +201,10 @@ func plainParam(p *syntax.ParamExp) bool {
 	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 }
 
-// certain reports whether a word depends only on the values of its variables. Arithmetic
-// evaluates values as expressions again, which may run commands, and some operators
-// expand values again or use them as names.
+// certain reports whether a word depends only on the values of its variables. It returns
+// false for arithmetic with names, because the shell evaluates their values as
+// expressions, which may run commands. Some operators expand values again or use them as
+// names.
 func (a *analysis) certain(w syntax.Node) bool {
 	sure := true
 	syntax.Walk(w, func(n syntax.Node) bool {
@@ -223,7 +225,7 @@ func (a *analysis) certain(w syntax.Node) bool {
 	return sure
 }
 
-// plainArithmetic reports whether an expression has numbers and no names.
+// plainArithmetic reports whether an expression has only numbers and no names.
 func plainArithmetic(x syntax.ArithmExpr) bool {
 	if x == nil {
 		return true
@@ -238,7 +240,8 @@ func plainArithmetic(x syntax.ArithmExpr) bool {
 	return plain
 }
 
-// known are the variables whose values the text determines.
+// known has the variables whose values are known. Package expand uses it as the
+// environment.
 type known struct {
 	*state
 	floor  *Floor
@@ -247,7 +250,7 @@ type known struct {
 
 var _ expand.Environ = (*known)(nil)
 
-// Get returns a variable, and records if it is unknown.
+// Get returns a variable. If the variable is unknown, Get sets missed.
 func (k *known) Get(name string) expand.Variable {
 	value, ok := k.vars.get(name)
 	if !ok && !k.anyAlias && !k.dirty.has(name) && !k.patterns.has(name) {
@@ -282,10 +285,10 @@ func (k *known) Get(name string) expand.Variable {
 	return expand.Variable{Set: true, Kind: expand.String, Str: value}
 }
 
-// Each is for programs that are started; this package starts none.
+// Each does nothing, because this package starts no programs.
 func (k *known) Each(func(string, expand.Variable) bool) {}
 
-// address records that a command reaches a host.
+// address records that a command connects to an address.
 func (a *analysis) address(w arg, least Zone) {
 	if !w.known {
 		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine where this leads", opaque: true})
@@ -298,7 +301,8 @@ func (a *analysis) address(w arg, least Zone) {
 	a.add(urlFinding(w.text, least))
 }
 
-// urlFinding returns the finding of a command that reaches an address.
+// urlFinding returns the finding of a command that connects to an address. least is the
+// lowest zone of the finding.
 func urlFinding(raw string, least Zone) Finding {
 	r := judgeURL(raw)
 	return Finding{Kind: KindURL, Subject: raw, Zone: max(r.zone, least), Why: r.why, Protection: r.protection}

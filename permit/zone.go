@@ -8,24 +8,27 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Zone is how far the effects of a call reach. The highest zone of its parts counts.
+// Zone says how far the effects of a call reach. A call has the highest zone of its
+// parts.
 type Zone int
 
 // The zones.
 const (
-	// ZoneSafe changes nothing: reading files of the project, looking around.
+	// ZoneSafe changes nothing: the call reads files of the project.
 	ZoneSafe Zone = iota
-	// ZoneWorkspace changes files of the project, or temporary ones.
+	// ZoneWorkspace changes files of the project, or temporary files.
 	ZoneWorkspace
 	// ZoneBuild runs code of the project: compilers, tests, scripts.
 	ZoneBuild
 	// ZoneNetwork fetches from the network.
 	ZoneNetwork
-	// ZoneExternal changes something elsewhere: pushes, publishes, posts.
+	// ZoneExternal changes something outside this machine: pushes, publishes, posts.
 	ZoneExternal
-	// ZoneMachine reaches the machine beyond the project, or is unknown.
+	// ZoneMachine uses or changes this machine outside the project, or has unknown
+	// effects.
 	ZoneMachine
-	// ZoneNever is ruinous. It does not run, even with approval.
+	// ZoneNever would cause damage beyond repair. Such a call never runs, even with
+	// approval.
 	ZoneNever
 )
 
@@ -61,7 +64,7 @@ func (z Zone) Means() string {
 	}
 }
 
-// Zones returns all zones, from mild to severe.
+// Zones returns all zones, from the mildest to the most severe.
 func Zones() []Zone {
 	zones := make([]Zone, len(zoneNames))
 	for i := range zones {
@@ -70,15 +73,14 @@ func Zones() []Zone {
 	return zones
 }
 
-// Mode is how far an agent goes without a person: calls up to zone Auto run, calls up to
-// zone Ask need approval, and all others are denied.
+// Mode says which calls run without a person. Calls up to zone Auto run, calls up to zone
+// Ask need approval, and the floor denies all others.
 type Mode struct {
 	Name string `json:"name"`
 	Auto Zone   `json:"auto"`
 	Ask  Zone   `json:"ask"`
 }
 
-// check returns an error if the mode is invalid.
 func (m Mode) check() error {
 	switch {
 	case m.Name == "":
@@ -92,7 +94,7 @@ func (m Mode) check() error {
 	}
 }
 
-// The modes, from tight to loose.
+// The modes.
 var (
 	ReadOnly   = Mode{"read-only", ZoneSafe, ZoneSafe}
 	Strict     = Mode{"strict", ZoneSafe, ZoneMachine}
@@ -117,7 +119,7 @@ func ModeOf(name string) (Mode, error) {
 	return Mode{}, fmt.Errorf("permit: there is no mode %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
 }
 
-// Tighter returns a mode that allows only what both modes allow.
+// Tighter returns a mode that allows only calls that both modes allow.
 func (m Mode) Tighter(other Mode) Mode {
 	switch {
 	case m.Auto <= other.Auto && m.Ask <= other.Ask:

@@ -152,9 +152,10 @@ func kubectlCommand(c *invoked) {
 			c.protect(destroyData, "deletes things of the cluster")
 		}
 	case "rollout":
-		c.zone(ZoneExternal, "changes the cluster")
 		if oneOf(word(o.rest, 1), "status history") {
-			return
+			c.zone(ZoneNetwork, "queries the cluster")
+		} else {
+			c.zone(ZoneExternal, "changes the cluster")
 		}
 	case "apply", "create", "edit", "patch", "scale", "autoscale", "set", "label", "annotate", "expose", "run", "exec", "attach", "cp", "port-forward", "proxy", "debug", "cordon", "uncordon", "taint",
 		"certificate":

@@ -98,6 +98,7 @@ func TestCopyCommands(t *testing.T) {
 		{`mv src/a.txt src/b.txt .`, 1, ""},
 		{`mv .git g`, 5, "self.git"},
 		{`mv belay.yaml old.yaml`, 5, "self.files"},
+		{`mv other moved`, 5, "self.files"},
 		{`mv ~ x`, 6, ""},
 		{`mv / x`, 6, ""},
 		{`mv OUT/secret .`, 5, "shell.outside"},

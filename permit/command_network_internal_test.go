@@ -127,6 +127,8 @@ func TestCommandsOnOtherMachines(t *testing.T) {
 		{`terraform apply -destroy`, 4, "destructive.data"},
 		{`terraform -chdir=OUT plan`, 5, "shell.outside"},
 		{`kubectl get pods; kubectl logs -f x; kubectl describe pod x`, 3, ""},
+		{`kubectl rollout status deploy/x; kubectl rollout history deploy/x`, 3, ""},
+		{`kubectl rollout restart deploy/x`, 4, ""},
 		{`kubectl apply -f x.yaml`, 4, ""},
 		{`kubectl apply -f http://169.254.169.254/x`, 5, "net.metadata"},
 		{`kubectl delete pod x`, 4, "destructive.data"},

@@ -301,7 +301,7 @@ func (f *Floor) private(s *spot, do effect) string {
 // directory. It returns an empty text if there is none.
 func (f *Floor) holdsPrivate(s *spot) string {
 	dir := filepath.FromSlash(s.path)
-	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
+	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {"belay.yml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
 		if _, err := os.Lstat(filepath.Join(dir, p.name)); err == nil {
 			return p.id
 		}

@@ -138,7 +138,7 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 		switch {
 		case g.Approval == word:
 			meant = []sessionGrant{g}
-		case strings.HasPrefix(g.Approval, word) && (len(meant) != 1 || meant[0].Approval != word):
+		case word != "" && strings.HasPrefix(g.Approval, word) && (len(meant) != 1 || meant[0].Approval != word):
 			meant = append(meant, g)
 		}
 	}

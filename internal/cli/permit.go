@@ -116,7 +116,7 @@ func callToExplain(tool, input string, words []string) (explainedCall, error) {
 	return call, nil
 }
 
-// asUsage turns an error into a usage error.
+// asUsage turns an error into a usage error, unless it already is one.
 func asUsage(err error) error {
 	if exitCode(err) == exitUsage {
 		return err
@@ -124,12 +124,12 @@ func asUsage(err error) error {
 	return usage("%w", err)
 }
 
-// explained is an explanation in the form of --json.
+// explained is the explanation of a call. --json prints it.
 type explained struct {
 	*permit.Explanation
 
 	Decision string `json:"decision"`
-	// Pattern covers this call and similar ones.
+	// Pattern covers this call and similar calls.
 	Pattern string `json:"pattern,omitempty"`
 	// Runs is how a command would run.
 	Runs string `json:"runs,omitempty"`

@@ -39,7 +39,7 @@ func thisBuild() build {
 	return b
 }
 
-// version returns the version as one word.
+// version returns the version of this program.
 func version() string { return thisBuild().Version }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -35,7 +35,7 @@ var project = map[string]string{
 // news is the file with the news of the release.
 const news = "NEWS.md"
 
-// fill writes the project.
+// fill writes the files of the project.
 func fill(dir string) error {
 	dir = filepath.Join(dir, "project")
 	err := os.Mkdir(dir, 0o700)
@@ -51,7 +51,7 @@ func fill(dir string) error {
 // slowSearch is how long a search takes.
 const slowSearch = 60 * time.Millisecond
 
-// tools work only on files below root. In one of them the turn is cut.
+// tools returns tools that work only on files below root. The tool write calls cut.
 func tools(root *os.Root, cut *scissors) []belay.Tool {
 	read := func(_ context.Context, in pathInput) (string, error) {
 		data, err := root.ReadFile(in.Path)
@@ -97,7 +97,7 @@ func grep(files fs.FS, text string) (string, error) {
 	return strings.Join(found, "\n"), err
 }
 
-// pause waits, unless the turn is aborted in the meantime.
+// pause waits. It returns early if ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -69,8 +69,8 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	return all, problems
 }
 
-// AddSpaceAgents adds the agents of loaded spaces. A running agent gets these from
-// [space.Host.Install] instead.
+// AddSpaceAgents adds the agents of loaded spaces. A running agent gets these when it
+// installs each space.
 func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {

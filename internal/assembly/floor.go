@@ -39,7 +39,7 @@ type Floor struct {
 
 var _ belay.PatternAuthorizer = (*Floor)(nil)
 
-// judgedCall identifies a call with its final input.
+// judgedCall identifies a call and its final input.
 type judgedCall struct{ session, turn, id, input string }
 
 // mostJudged limits how many calls are remembered. A forgotten call gets the strictest
@@ -172,7 +172,6 @@ func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (bela
 // out of the sandbox.
 type judgements struct{ last, strictest *permit.Explanation }
 
-// remember stores the findings about a call.
 func (f *Floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,7 +203,7 @@ type Advice struct {
 	Reach, Run string
 	// Pattern covers this call and similar calls. It is empty if there is no such pattern.
 	Pattern string
-	// Check returns why another pattern cannot cover the call.
+	// Check returns why a pattern that the user typed cannot cover the call, or nil.
 	Check func(pattern string) error
 }
 

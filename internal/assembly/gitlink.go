@@ -85,7 +85,6 @@ func (r *repository) settle() string {
 	return fmt.Sprintf("it made git read its settings, which name programs to run, from another place: %s now ends in %s; tell the user", strings.Join(held, ", "), heldSuffix)
 }
 
-// exists reports whether a path exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

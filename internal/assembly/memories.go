@@ -126,7 +126,7 @@ func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) 
 	return len(open) > 0, nil
 }
 
-// RecalledIn reports whether a memory is recalled in this project.
+// RecalledIn reports whether sessions of this project may recall a memory.
 func RecalledIn(s *config.Loaded, m *memory.Memory) bool {
 	return m.Scope.Kind != memory.Project || m.Scope.Name == s.Project
 }

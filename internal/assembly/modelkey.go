@@ -84,7 +84,6 @@ func holdsKey(settings *config.Loaded) func(variable string) bool {
 	}
 }
 
-// providerKeys returns the keys of all providers.
 func providerKeys(settings *config.Loaded) []string {
 	var keys []string
 	for _, name := range settings.ProviderNames() {

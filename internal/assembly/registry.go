@@ -88,7 +88,7 @@ func ReadRegistry(s *config.Loaded) ([]Registered, error) {
 	return list, nil
 }
 
-// WriteRegistry stores the loaded spaces.
+// WriteRegistry stores the list of loaded spaces.
 func WriteRegistry(s *config.Loaded, list []Registered) (err error) {
 	if s.UserDir == "" {
 		return errors.New("spaces: there is no directory for the user's settings: set HOME")

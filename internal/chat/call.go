@@ -18,7 +18,6 @@ const (
 	diffLines   = 40
 )
 
-// call is a tool call on the screen.
 type call struct {
 	part    *belay.CallPart
 	run     string    // the run of the subagent that made the call, or ""
@@ -121,7 +120,7 @@ func (m *model) title(c *call) string {
 	return title
 }
 
-// openLine shows a running call.
+// openLine returns the line of a call that has no result yet.
 func (m *model) openLine(c *call) string {
 	if c.waits {
 		return m.line(m.look.warn.Render("?"), m.title(c), "waiting for your answer")
@@ -139,7 +138,7 @@ func (m *model) openLine(c *call) string {
 	return m.line(m.look.accent.Render(m.spinner()), m.title(c), remark)
 }
 
-// doneLines shows a finished call, with the beginning of its result.
+// doneLines returns a finished call and the first lines of its result.
 func (m *model) doneLines(c *call) []string {
 	mark, most, remark := m.look.good.Render("✓"), resultLines, ""
 	if !c.since.IsZero() {

@@ -59,7 +59,6 @@ func isOwn(text string) bool {
 	return ok && slices.ContainsFunc(own, func(d Directive) bool { return d.Name == name })
 }
 
-// command runs a command of the chat.
 func (m *model) command(text string) tea.Cmd {
 	switch text {
 	case "/help":

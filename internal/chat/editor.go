@@ -56,7 +56,6 @@ func (e *editor) text() string {
 	return strings.TrimSpace(text)
 }
 
-// set replaces the text.
 func (e *editor) set(text string) {
 	e.area.Reset()
 	clear(e.pastes)
@@ -64,7 +63,7 @@ func (e *editor) set(text string) {
 	e.area.MoveToEnd()
 }
 
-// insert inserts a text at the cursor.
+// insert inserts a text at the cursor. It shows a long text as one word, see pasteLines.
 func (e *editor) insert(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\uFFFD")
 	lines := strings.Count(text, "\n") + 1

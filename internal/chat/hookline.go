@@ -18,7 +18,7 @@ var deeds = map[string]string{
 	"bundle": "added tools", "continue": "continued the turn", "instruction": "changed the summary",
 }
 
-// deed returns what a hook did, or "" if it did nothing.
+// deed returns what a hook did, in words, or "".
 func deed(run *hook.Run) string {
 	var did []string
 	for _, part := range run.Contributed {

@@ -231,7 +231,6 @@ func tickLater() tea.Cmd {
 	return tea.Tick(100*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// press handles a key.
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	if key == "ctrl+c" {
@@ -314,7 +313,6 @@ func (m *model) leave() tea.Cmd {
 	return m.abort()
 }
 
-// abort aborts the running activity.
 func (m *model) abort() tea.Cmd {
 	m.aborting = true
 	n := m.number

@@ -115,7 +115,6 @@ func (m *model) greet() {
 	m.opening.messages = nil
 }
 
-// replay shows a message of the transcript.
 func (m *model) replay(message *belay.Message) {
 	switch {
 	case message.IsCompaction:

@@ -181,7 +181,6 @@ func itemish(line string) bool {
 	return bare != "" && strings.IndexByte("-*+0123456789", bare[0]) >= 0
 }
 
-// heading reports whether a line is a heading.
 func heading(line string) bool {
 	level := len(line) - len(strings.TrimLeft(line, "#"))
 	return level > 0 && level <= 6 && (len(line) == level || line[level] == ' ')

@@ -122,7 +122,6 @@ func subagentNamed(name string, depth int) string {
 	return "subagent " + name
 }
 
-// returned shows how a subagent ended.
 func (m *model) returned(e *belay.Event) {
 	mark, text := m.look.accent.Render("↲"), subagentNamed(e.Text, e.Depth)
 	switch s := e.Subagent; {
@@ -300,7 +299,6 @@ var endings = map[belay.EndReason]string{
 	belay.EndParked:   "the turn is waiting: /resume continues it, /abandon drops it",
 }
 
-// ended shows how the turn ended.
 func (m *model) ended(end *belay.Turn) {
 	m.blocks(m.step.text.flush())
 	m.thoughtThrough()

@@ -88,7 +88,7 @@ func (m *model) live() []string {
 	return lines
 }
 
-// activity describes the running activity.
+// activity returns a line about the running activity, if any.
 func (m *model) activity() []string {
 	switch {
 	case m.working && m.leaving:

@@ -21,7 +21,7 @@ type app struct {
 	out, err io.Writer
 	// These report whether in, out and err are terminals.
 	inTerminal, outTerminal, errTerminal bool
-	// How to write to out and err.
+	// These write colours to out and err, or plain text.
 	onOut, onErr style
 	width        int
 

@@ -222,7 +222,8 @@ func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval
 	return input, nil
 }
 
-// findApproval finds an approval by its id, or by the beginning of the id.
+// findApproval finds an approval by its id, or by a prefix that only its id has. A pending
+// approval wins over decided ones.
 func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
 	if strings.TrimSpace(word) == "" { // for example an unset shell variable: every id has the empty prefix
 		return belay.Approval{}, usage("the id of the approval is empty: `belay approvals list` lists them")

@@ -159,7 +159,6 @@ func within(dir, file string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// warn prints a warning.
 func (a *app) warn(odd string) {
 	a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 }
@@ -204,7 +203,7 @@ func parts(n int, of string, m int, from string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// checkOwnHooks checks the hooks that an agent declares.
+// checkOwnHooks returns the mistakes in the hooks that an agent declares.
 func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Declaration) error {
 	place := places.Of(d.Path)
 	if place == nil {

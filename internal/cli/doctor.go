@@ -25,7 +25,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// finding is one line of doctor's report.
+// finding is one line in the output of "belay doctor".
 type finding struct {
 	// Name says what was checked. Status is ok, missing, note or broken.
 	Name   string `json:"name"`

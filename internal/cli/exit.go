@@ -47,7 +47,6 @@ type interruptedError struct{ signal string }
 
 func (e *interruptedError) Error() string { return "interrupted by " + e.signal }
 
-// exitCode returns the exit status for an error.
 func exitCode(err error) int {
 	var exit *exitError
 	var interrupted *interruptedError

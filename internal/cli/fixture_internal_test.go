@@ -35,7 +35,6 @@ func newDesk(t *testing.T, scripts map[string]string) *desk {
 	return d
 }
 
-// run runs a command and returns its exit code.
 func (d *desk) run(args ...string) int {
 	d.t.Helper()
 	return d.runIn(d.t.Context(), args...)
@@ -55,7 +54,7 @@ func (d *desk) runIn(ctx context.Context, args ...string) int {
 	return exitCode(err)
 }
 
-// must runs a command that must succeed.
+// must runs a command and fails the test unless the command succeeds.
 func (d *desk) must(args ...string) {
 	d.t.Helper()
 	if code := d.run(args...); code != exitOK {

@@ -240,7 +240,6 @@ func (h *newHook) says() (exit, object string) {
 	}
 }
 
-// text returns the text of the script.
 func (h *newHook) text() string {
 	rest := "\n# Users see what the script prints.\necho \"" + h.id + " was at $BELAY_PHASE\"\n"
 	if h.guards() {

@@ -55,7 +55,6 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 	return cmd
 }
 
-// completeHooks completes the ids of hooks.
 func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	v, err := a.seeHooks(context.Background())
 	if err != nil {

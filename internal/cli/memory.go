@@ -366,7 +366,6 @@ func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []s
 	return nil
 }
 
-// completeMemories completes the ids of memories.
 func (a *app) completeMemories(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	var words []string
 	_ = a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error { // ignore errors: the user can type the id without completion

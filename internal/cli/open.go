@@ -148,7 +148,6 @@ func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
 	return ids, nil
 }
 
-// completeSessions completes the ids of sessions.
 func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -71,7 +71,6 @@ run. COMMAND is a shell command: a single argument is used as it is, several are
 	return cmd
 }
 
-// explainedCall is the call to explain.
 type explainedCall struct {
 	tool  string
 	input json.RawMessage
@@ -131,7 +130,7 @@ type explained struct {
 	Decision string `json:"decision"`
 	// Pattern covers this call and similar calls.
 	Pattern string `json:"pattern,omitempty"`
-	// Runs is how a command would run.
+	// Runs says how a command would run.
 	Runs string `json:"runs,omitempty"`
 }
 

@@ -43,7 +43,6 @@ func newPrinter(a *app) *printer {
 	return p
 }
 
-// tell shows an event.
 func (p *printer) tell(e *belay.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +152,6 @@ func (p *printer) response(m *belay.Message) {
 	p.endLine()
 }
 
-// endLine ends the current line of text.
 func (p *printer) endLine() {
 	if p.midLine {
 		p.text("\n")
@@ -184,7 +182,6 @@ func ran(c *belay.CallPart) string {
 	return about(c.Final) + " (rewritten by " + oneLine(strings.Join(c.RewrittenBy, ", ")) + ")"
 }
 
-// spinCalls shows the running calls in the spinner.
 func (p *printer) spinCalls() {
 	switch len(p.running) {
 	case 0:

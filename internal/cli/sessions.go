@@ -28,7 +28,7 @@ type listed struct {
 	Cursor string `json:"cursor"`
 	// ForkedFrom is the session and message that this session was forked from.
 	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
-	// Ending is why the last turn ended.
+	// Ending says why the last turn ended.
 	Ending *belay.Ending `json:"ending,omitempty"`
 }
 

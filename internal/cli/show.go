@@ -194,7 +194,6 @@ func (t *transcript) message(m *belay.Message) {
 	}
 }
 
-// kind returns the kind of a message in words.
 func (t *transcript) kind(m *belay.Message) string {
 	s := t.s
 	switch {

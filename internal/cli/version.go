@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is the build information of this program.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

@@ -52,7 +52,7 @@ func (r *reading) refusef(node ast.Node, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s:%d: "+format, append([]any{r.file, lineOf(node)}, args...)...))
 }
 
-// mapping reads the keys below a path.
+// mapping reads the settings below a path.
 func (r *reading) mapping(below string, node ast.Node) {
 	if _, ok := node.(*ast.NullNode); ok {
 		return // all keys are commented out

@@ -375,7 +375,6 @@ func (l *Loaded) ofProject(dir string) bool {
 	return err == nil && info.Mode()&fs.ModeSticky == 0
 }
 
-// home returns the user's home directory, or "".
 func (l *Loaded) home() string {
 	name := "HOME"
 	if runtime.GOOS == "windows" {

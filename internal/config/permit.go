@@ -131,7 +131,6 @@ func (r *reading) structured(node ast.Node, into any) bool {
 	return true
 }
 
-// items returns the entries of a list.
 func (r *reading) items(what string, node ast.Node) []ast.Node {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {

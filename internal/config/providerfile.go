@@ -54,7 +54,6 @@ func isKeyItself(name string) bool {
 // files. It does not repeat the API key.
 var errKeyItself = errors.New("an API key must not be in settings: put it into a variable and write key_env: VARIABLE, or into a file and write key_file: FILE, under providers.NAME")
 
-// provider reads the settings of one provider.
 func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 	what := "providers." + name
 	r.into.from[what] = r.source(pair.Key)

@@ -289,7 +289,6 @@ var providerKeys = []string{"url", "key_env", "key_file"}
 // providerVariable is an environment variable that sets a key of a provider.
 type providerVariable struct{ variable, provider, key string }
 
-// providerVariables returns the variables of all providers.
 func (l *Loaded) providerVariables() []providerVariable {
 	var all []providerVariable
 	for _, name := range l.ProviderNames() {

@@ -64,7 +64,6 @@ func (t *tour) family(ctx context.Context) {
 	}
 }
 
-// tellFamily prints an event of a parent or a child.
 func (t *tour) tellFamily(e *belay.Event) {
 	who := ""
 	if e.Depth > 0 {

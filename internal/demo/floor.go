@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// newFloor makes the floor of the tour's project.
 func newFloor(dir string, sandboxed bool) (*permit.Floor, error) {
 	floor, err := permit.New(filepath.Join(dir, "project"), &permit.Options{
 		Mode: permit.Build, Sandboxed: sandboxed,
@@ -27,7 +26,6 @@ func newFloor(dir string, sandboxed bool) (*permit.Floor, error) {
 	return floor, nil
 }
 
-// commands are the commands that the floor checks.
 var commands = []string{
 	"go test ./...",
 	"X=rm; $X -rf docs",

@@ -31,7 +31,6 @@ func (s *story) hush() {
 	}
 }
 
-// tell prints an event.
 func (s *story) tell(e *belay.Event) {
 	switch e.Kind {
 	case belay.EventTextDelta:

@@ -26,7 +26,6 @@ type searchInput struct {
 	Text string `json:"text" jsonschema:"what to look for"`
 }
 
-// project are the files that the tools work on.
 var project = map[string]string{
 	"CHANGELOG.md": "# 1.2\n- fixd the login\n",
 	"config.env":   "release_token = key-4f1a9c\n",
@@ -48,7 +47,6 @@ func fill(dir string) error {
 	return nil
 }
 
-// slowSearch is how long a search takes.
 const slowSearch = 60 * time.Millisecond
 
 // tools returns tools that work only on files below root. The tool write calls cut.

@@ -1,4 +1,4 @@
-// Package diff compares texts line by line.
+// Package diff makes unified diffs of texts.
 package diff
 
 import (

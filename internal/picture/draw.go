@@ -40,7 +40,6 @@ const style = `
   }
 `
 
-// legend explains the marks.
 var legend = []struct {
 	mark mark
 	text string
@@ -65,7 +64,6 @@ type canvas struct {
 	foot int   // y below the last row
 }
 
-// draw draws a recording as SVG.
 func draw(rec *demo.Recording) string {
 	c := &canvas{score: layout(rec)}
 	c.foot = top

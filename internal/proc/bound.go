@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// TooMuchError is the error of a [Cap] that is full.
+// TooMuchError is the error that [Cap.Write] returns if the bytes do not fit.
 type TooMuchError struct {
 	// Max is the size of the Cap in bytes.
 	Max int

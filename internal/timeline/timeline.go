@@ -103,7 +103,6 @@ func remark(r hook.Run) string {
 	return strings.Join(words, " ")
 }
 
-// scale maps times to columns.
 type scale struct {
 	first time.Time
 	span  time.Duration

@@ -190,8 +190,8 @@ func steering(project string, e *permit.Explanation) []string {
 // mostModules limits how many paths are protected for submodules.
 const mostModules = 400
 
-// steeringGit returns the files of a repository that git runs, or that name programs that
-// git runs.
+// steeringGit returns the files of a git repository that are dangerous if a command changes
+// them: git runs them, or they name programs that git runs.
 func steeringGit(dir string) []string {
 	var paths []string
 	for _, name := range []string{"hooks", "config", "config.worktree", "info/attributes"} {

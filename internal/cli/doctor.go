@@ -138,7 +138,7 @@ func settingsFinding(s *config.Loaded) finding {
 }
 
 // modelFinding reports which model would be used. It sends a request only to a server on
-// this machine, to ask whether that server has the model.
+// this machine.
 func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "model", Status: found, Essential: true}
 	model, err := assembly.OpenModel(s)
@@ -351,8 +351,8 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// unheededFinding reports files that Belay does not read, although they look like hooks or
-// rules, or belong to another program.
+// unheededFinding reports files that look like hooks or rules, or belong to another
+// program, but are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
 	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
 	if len(odd) == 0 {
@@ -442,8 +442,8 @@ func (a *app) wrapped(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// shownValue returns the value to print for a setting. A list of rules or guards becomes
-// its names, and a duration becomes text.
+// shownValue returns the value to print for a setting: names for rules and guards, and text
+// for a duration.
 func shownValue(pointer any) any {
 	switch v := reflect.ValueOf(pointer).Elem().Interface().(type) {
 	case time.Duration:

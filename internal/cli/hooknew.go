@@ -138,8 +138,8 @@ func (h *newHook) script() string {
 // production.
 func (h *newHook) guards() bool { return h.phase == belay.ToolPre.Name() }
 
-// commands reports whether the hook is only for the tool shell. Its input has a command and
-// no path.
+// commands reports whether the hook is only for the tool shell. The input of shell has a
+// command and no path.
 func (h *newHook) commands() bool { return slices.Equal(h.tools, []string{"shell"}) }
 
 // declaration returns the text of the YAML file. Its match has the conditions that need no

@@ -103,8 +103,8 @@ func (c *canvas) middle(x, y int, class, text string) {
 	c.addf(`<text class="%s" x="%d" y="%d" text-anchor="middle">%s</text>`, class, x, y, html.EscapeString(text))
 }
 
-// x returns the middle of a column. Each step has the width of one more column, for its
-// name.
+// x returns the middle of a column. Each step gets the width of one additional column,
+// because its name needs space.
 func (c *canvas) x(column int) int {
 	at, all := 0, len(c.columns)+len(c.steps)
 	for _, s := range c.steps {

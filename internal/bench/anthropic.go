@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// cannedStream is a response as the Messages API streams it.
+// cannedStream is a response in the form in which the Messages API streams it.
 const cannedStream = `event: message_start
 data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"bench","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":100,"output_tokens":1}}}
 
@@ -40,7 +40,7 @@ data: {"type":"message_stop"}
 
 `
 
-// serveCanned answers every request on loopback with the canned stream.
+// serveCanned starts a local server that answers every request with cannedStream.
 func serveCanned() (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lives as long as the measurement
 	if err != nil {
@@ -70,8 +70,9 @@ func anthropicPromises() []promise {
 	}
 }
 
-// withAnthropic measures the provider and a bare call of the official SDK on one
-// server. Both stop at the first text, or read the whole response.
+// withAnthropic measures with one server for both the provider and a bare call of the
+// official SDK. If leave is true, a call stops at the first text. Otherwise it reads the
+// whole response.
 func withAnthropic(measure func(url string, model belay.Model, bare func(leave bool)) float64) (float64, error) {
 	url, stop, err := serveCanned()
 	if err != nil {
@@ -97,8 +98,8 @@ func withAnthropic(measure func(url string, model belay.Model, bare func(leave b
 	return measure(url, anthropic.New("bench", &anthropic.Options{URL: url, Key: "bench", MaxTokens: 1024}), bare), nil
 }
 
-// anthropicRatio is the time of the provider's call divided by that of the
-// bare call.
+// anthropicRatio returns the time of the provider's call divided by the time of the bare
+// call.
 func anthropicRatio() (float64, error) {
 	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
 		ours, theirs := alternating(geminiSamples, func(int) { hear(model, request(1), false) }, func(int) { bare(false) })
@@ -106,7 +107,7 @@ func anthropicRatio() (float64, error) {
 	})
 }
 
-// anthropicFirstToken is how many microseconds the first text arrives later than with
+// anthropicFirstToken returns how many microseconds later the first text arrives than with
 // the bare call.
 func anthropicFirstToken() (float64, error) {
 	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
@@ -115,21 +116,20 @@ func anthropicFirstToken() (float64, error) {
 	})
 }
 
-// anthropicThousandTurns is the cost of the request of turn 1,000, see
+// anthropicThousandTurns returns the relative cost of the request in turn 1,000, see
 // longRequests.
 func anthropicThousandTurns() (float64, error) {
 	return withAnthropic(func(url string, model belay.Model, _ func(leave bool)) float64 { return longRequests(url, model) })
 }
 
-// sdkOverhead is the median time, in microseconds, that a turn with ten hooks
-// takes beyond the bare call of the official SDK, on a server that answers at
-// once.
+// sdkOverhead returns how many microseconds longer a turn with ten hooks takes than the
+// bare call of the official SDK. It is the median, on a server that answers at once.
 func sdkOverhead() (float64, error) {
 	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
 		agent, err := belay.New(model, &belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
 		must(err)
 		ours, theirs := alternating(geminiSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare call
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn in a new session, because the bare call has no history either
 			func(int) { bare(false) })
 		return ours - theirs
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// geminiPromises are the promises about the provider of Gemini models,
-// compared with the bare call of the official SDK on the same server.
+// geminiPromises are the promises about the provider of Gemini models. The floor is the
+// bare call of the official SDK on the same server.
 func geminiPromises() []promise {
 	return []promise{
 		{"gemini-overhead-us", 200, geminiOverhead},
@@ -29,7 +29,7 @@ func geminiPromises() []promise {
 	}
 }
 
-// cannedGemini is a response as the Gemini API streams it.
+// cannedGemini is a response in the form in which the Gemini API streams it.
 var cannedGemini = strings.ReplaceAll(`data: {"candidates":[{"content":{"parts":[{"text":"Hello"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":100,"totalTokenCount":100},"modelVersion":"bench","responseId":"r"}
 
 data: {"candidates":[{"content":{"parts":[{"text":", world."}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":100,"totalTokenCount":100},"modelVersion":"bench","responseId":"r"}
@@ -38,8 +38,8 @@ data: {"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishRe
 
 `, "\n", "\r\n")
 
-// withGemini measures on a server that reads a request to its end and answers
-// with the canned response at once.
+// withGemini measures with a local server that reads the whole request and answers at once
+// with cannedGemini.
 func withGemini(measure func(url string) (float64, error)) (float64, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lives as long as the measurement
 	if err != nil {
@@ -61,8 +61,8 @@ func withGemini(measure func(url string) (float64, error)) (float64, error) {
 	return measure("http://" + listener.Addr().String())
 }
 
-// bareGemini is the call of a program that uses the SDK directly. It stops at
-// the first event, or reads all of them.
+// bareGemini returns the call of a program that uses the SDK directly. If leave is true,
+// the call stops at the first event. Otherwise it reads all events.
 func bareGemini(url string) (call func(leave bool), err error) {
 	client, err := sdk.NewClient(ctx, &sdk.ClientConfig{APIKey: "bench", Backend: sdk.BackendGeminiAPI, HTTPOptions: sdk.HTTPOptions{BaseURL: url}})
 	return func(leave bool) {
@@ -79,8 +79,8 @@ func benchGemini(url string) *gemini.Model {
 	return gemini.New("bench", &gemini.Options{URL: url, Key: "bench"})
 }
 
-// hear sends a request to a model, and stops at the first chunk or reads the
-// whole response.
+// hear sends a request to a model. If leave is true, it stops at the first chunk. Otherwise
+// it reads the whole response.
 func hear(model belay.Model, req *belay.Request, leave bool) {
 	for _, err := range model.Stream(ctx, req) {
 		must(err)
@@ -90,8 +90,8 @@ func hear(model belay.Model, req *belay.Request, leave bool) {
 	}
 }
 
-// alternating returns the medians of two functions in microseconds. They run
-// alternately, so that both run under the same load.
+// alternating returns the median times of two functions, in microseconds. It runs them
+// alternately, so that both have the same load on the machine.
 func alternating(samples int, ours, theirs func(i int)) (our, their float64) {
 	var a, b []float64
 	for i := range samples {
@@ -103,8 +103,8 @@ func alternating(samples int, ours, theirs func(i int)) (our, their float64) {
 
 const geminiSamples = 400
 
-// geminiOverhead is the median time, in microseconds, that a turn with ten hooks
-// takes beyond the bare call.
+// geminiOverhead returns how many microseconds longer a turn with ten hooks takes than the
+// bare call (median).
 func geminiOverhead() (float64, error) {
 	return withGemini(func(url string) (float64, error) {
 		bare, err := bareGemini(url)
@@ -116,14 +116,13 @@ func geminiOverhead() (float64, error) {
 			return 0, err
 		}
 		ours, theirs := alternating(geminiSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare call
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn in a new session, because the bare call has no history either
 			func(int) { bare(false) })
 		return ours - theirs, nil
 	})
 }
 
-// geminiRatio is the time of the provider's call divided by that of the bare
-// call.
+// geminiRatio returns the time of the provider's call divided by the time of the bare call.
 func geminiRatio() (float64, error) {
 	return withGemini(func(url string) (float64, error) {
 		bare, err := bareGemini(url)
@@ -136,8 +135,8 @@ func geminiRatio() (float64, error) {
 	})
 }
 
-// geminiFirstToken is how many microseconds the first text arrives later than
-// with the bare call.
+// geminiFirstToken returns how many microseconds later the first text arrives than with the
+// bare call.
 func geminiFirstToken() (float64, error) {
 	return withGemini(func(url string) (float64, error) {
 		bare, err := bareGemini(url)
@@ -150,28 +149,28 @@ func geminiFirstToken() (float64, error) {
 	})
 }
 
-// geminiThousandTurns is the cost of the request of turn 1,000, see
+// geminiThousandTurns returns the relative cost of the request in turn 1,000, see
 // longRequests.
 func geminiThousandTurns() (float64, error) {
 	return withGemini(func(url string) (float64, error) { return longRequests(url, benchGemini(url)), nil })
 }
 
-// longRequests is the time of the request of turn 1,000 divided by that of turn 100
-// plus the time to send the additional bytes. These bytes are in separate pieces of
-// memory, like the messages.
+// longRequests compares the request of turn 1,000 with the request of turn 100. It returns
+// the time of the first divided by the time of the second plus the time to send the
+// additional bytes. These bytes are in separate pieces of memory, as the messages are.
 func longRequests(url string, model belay.Model) float64 {
-	const early, late = 2*100 - 1, 2*1000 - 1 // messages
+	const early, late = 2*100 - 1, 2*1000 - 1 // numbers of messages
 	measure := func(messages int) func() (ours, bytesAlone float64) {
 		req, beside := request(messages), request(messages)
 		pieces := make([][]byte, 0, messages)
-		for i := range messages { // in memory that also holds other data
+		for i := range messages { // allocate other data between the pieces, as in a real conversation
 			pieces = append(pieces, bytes.Repeat([]byte("x"), 1000))
 			beside.Messages[i] = kilobyte(i)
 		}
 		return func() (ours, bytesAlone float64) {
 			defer runtime.KeepAlive(beside)
 			return alternating(25, func(int) {
-				req.Messages[messages-1] = kilobyte(messages - 1) // the new part of a step is encoded each time
+				req.Messages[messages-1] = kilobyte(messages - 1) // the last message is new in each step, so it must be encoded each time
 				hear(model, req, false)
 			}, func(int) { send(url, pieces) })
 		}
@@ -186,7 +185,7 @@ func longRequests(url string, model belay.Model) float64 {
 	return median(ratios)
 }
 
-// request returns a conversation of n messages of a kilobyte each.
+// request returns a conversation of messages of a kilobyte each.
 func request(messages int) *belay.Request {
 	req := &belay.Request{}
 	for i := range messages {
@@ -203,7 +202,7 @@ func kilobyte(i int) *belay.Message {
 	return m
 }
 
-// send sends a body of n pieces of a kilobyte each, and reads the answer.
+// send sends these pieces as one body, and reads the answer.
 func send(url string, pieces [][]byte) {
 	readers := make([]io.Reader, 0, len(pieces))
 	for _, piece := range pieces {
@@ -219,8 +218,8 @@ func send(url string, pieces [][]byte) {
 	must(answer.Body.Close())
 }
 
-// filling fills the whole buffer: data that is read in small pieces is also
-// sent in small pieces.
+// filling fills the whole buffer in each read. Otherwise small pieces would also be sent in
+// small pieces.
 type filling struct{ r io.Reader }
 
 func (f filling) Read(p []byte) (int, error) {

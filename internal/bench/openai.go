@@ -18,9 +18,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// openaiPromises are the promises about the provider of OpenAI's models and
-// compatible servers, compared with the bare call of the official SDK on the
-// same server.
+// openaiPromises are the promises about the provider of OpenAI models and compatible
+// servers. The floor is the bare call of the official SDK on the same server.
 func openaiPromises() []promise {
 	return []promise{
 		{"openai-overhead-us", 200, func() (float64, error) { return openaiOverhead(openai.Responses) }},
@@ -32,7 +31,7 @@ func openaiPromises() []promise {
 	}
 }
 
-// cannedResponses is a response as the Responses API streams it.
+// cannedResponses is a response in the form in which the Responses API streams it.
 const cannedResponses = `event: response.created
 data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","model":"bench","output":[]}}
 
@@ -53,7 +52,7 @@ data: {"type":"response.completed","sequence_number":5,"response":{"id":"resp_1"
 
 `
 
-// cannedChat is a response as Chat Completions streams it.
+// cannedChat is a response in the form in which Chat Completions streams it.
 const cannedChat = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
 
 data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}
@@ -68,8 +67,8 @@ data: [DONE]
 
 `
 
-// withOpenAI measures on a server that reads a request to its end and answers with
-// the canned response of a protocol at once.
+// withOpenAI measures with a local server that reads the whole request and answers at once
+// with a canned response of this API.
 func withOpenAI(api openai.API, measure func(url string) (float64, error)) (float64, error) {
 	canned := cannedResponses
 	if api == openai.Chat {
@@ -95,8 +94,8 @@ func withOpenAI(api openai.API, measure func(url string) (float64, error)) (floa
 	return measure("http://" + listener.Addr().String() + "/v1")
 }
 
-// bareOpenAI is the call of a program that uses the SDK directly. It stops at
-// the first text, or reads the whole response.
+// bareOpenAI returns the call of a program that uses the SDK directly. If leave is true,
+// the call stops at the first text. Otherwise it reads the whole response.
 func bareOpenAI(api openai.API, url string) func(leave bool) {
 	client := sdk.NewClient(option.WithBaseURL(url), option.WithAPIKey("bench"), option.WithMaxRetries(0))
 	if api == openai.Chat {
@@ -133,8 +132,8 @@ func benchOpenAI(api openai.API, url string) *openai.Model {
 
 const openaiSamples = 400
 
-// openaiOverhead is the median time, in microseconds, that a turn with ten hooks
-// takes beyond the bare call.
+// openaiOverhead returns how many microseconds longer a turn with ten hooks takes than the
+// bare call (median).
 func openaiOverhead(api openai.API) (float64, error) {
 	return withOpenAI(api, func(url string) (float64, error) {
 		agent, err := belay.New(benchOpenAI(api, url), &belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
@@ -143,14 +142,13 @@ func openaiOverhead(api openai.API) (float64, error) {
 		}
 		bare := bareOpenAI(api, url)
 		ours, theirs := alternating(openaiSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare call
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn in a new session, because the bare call has no history either
 			func(int) { bare(false) })
 		return ours - theirs, nil
 	})
 }
 
-// openaiRatio is the time of the provider's call divided by that of the bare
-// call.
+// openaiRatio returns the time of the provider's call divided by the time of the bare call.
 func openaiRatio(api openai.API) (float64, error) {
 	return withOpenAI(api, func(url string) (float64, error) {
 		bare, model := bareOpenAI(api, url), benchOpenAI(api, url)
@@ -159,8 +157,8 @@ func openaiRatio(api openai.API) (float64, error) {
 	})
 }
 
-// openaiFirstToken is how many microseconds the first text arrives later than with
-// the bare call.
+// openaiFirstToken returns how many microseconds later the first text arrives than with the
+// bare call.
 func openaiFirstToken() (float64, error) {
 	return withOpenAI(openai.Responses, func(url string) (float64, error) {
 		bare, model := bareOpenAI(openai.Responses, url), benchOpenAI(openai.Responses, url)
@@ -169,7 +167,7 @@ func openaiFirstToken() (float64, error) {
 	})
 }
 
-// openaiThousandTurns is the cost of the request of turn 1,000, see
+// openaiThousandTurns returns the relative cost of the request in turn 1,000, see
 // longRequests.
 func openaiThousandTurns() (float64, error) {
 	return withOpenAI(openai.Responses, func(url string) (float64, error) {

@@ -12,7 +12,6 @@ import (
 // of a hook is first searched for denials, and only then read as an answer. The search
 // works even if the output around a denial is not valid JSON.
 
-// denialKind is a form of denial.
 type denialKind uint8
 
 // The kinds of denials. At turn.stop, only saysDeny and saysContinue count. At other

@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// webhook reads the endpoint of a webhook.
 func (h *hookReading) webhook(v frontmatter.Value) {
 	w := new(Endpoint)
 	h.d.Webhook = w
@@ -114,7 +113,6 @@ func (h *hookReading) action(v frontmatter.Value) {
 // logLevels are the valid levels of the action log.
 var logLevels = []string{"debug", "info", "warn", "error"}
 
-// log reads the settings of the action log.
 func (h *hookReading) log(a *Action, v frontmatter.Value) {
 	h.mapping(v, "log", map[string]func(frontmatter.Value){
 		"message": func(v frontmatter.Value) { a.Text = h.text(v, "message") },

@@ -72,7 +72,6 @@ func (p *place) set(text string, opts *declare.Options) *declare.Set {
 	return set
 }
 
-// only returns the only subscription of the set.
 func only(t testing.TB, set *declare.Set) hook.Subscription {
 	t.Helper()
 	subs := set.Subscriptions()
@@ -106,7 +105,6 @@ func sh(t testing.TB, script string) *toolTrial {
 	return try(t, p.set(gate("command: [./check.sh]", "timeout: 30s"), nil), write) // a long timeout, because the machine may be busy
 }
 
-// code returns the code of the first diagnostic.
 func code(trial *toolTrial) codes.Code {
 	if len(trial.Diagnostics) == 0 {
 		return ""

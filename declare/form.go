@@ -60,7 +60,6 @@ func (r *reading) text(v frontmatter.Value, what string) string {
 	return ""
 }
 
-// texts reads a list of texts.
 func (r *reading) texts(v frontmatter.Value, what string) []string {
 	if v.Kind != frontmatter.List {
 		r.faultf(v.Line, "%s is %s: write a list, [a, b]", what, v.Kind)

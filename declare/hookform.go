@@ -102,7 +102,6 @@ func (r *reading) wire(phase string, line int) *phasejson.Phase {
 	return w
 }
 
-// condition compiles an expression for a phase.
 func (r *reading) condition(phase *phasejson.Phase, text string) (*condition, error) {
 	env := r.envs[phase.Name()]
 	if env == nil {
@@ -115,7 +114,6 @@ func (r *reading) condition(phase *phasejson.Phase, text string) (*condition, er
 	return compile(env, phase, text)
 }
 
-// hookReading is the state of reading one hook.
 type hookReading struct {
 	*reading
 	d     *Declaration

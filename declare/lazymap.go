@@ -166,7 +166,6 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) { //nolint:ireturn // the in
 	return valueOf(m.values[found]), true
 }
 
-// valueOf decodes one value.
 func valueOf(raw []byte) ref.Val { //nolint:ireturn // it is a value of any type
 	if raw[0] == '"' {
 		text, err := unquote(raw)
@@ -182,7 +181,6 @@ func valueOf(raw []byte) ref.Val { //nolint:ireturn // it is a value of any type
 	return types.DefaultTypeAdapter.NativeToValue(value)
 }
 
-// all decodes the whole object.
 func (m *lazyMap) all() traits.Mapper { //nolint:ireturn // the library defines it
 	if m.whole == nil {
 		value, err := decodeAny(m.raw)

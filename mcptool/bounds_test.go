@@ -152,7 +152,7 @@ func TestAServerThatAsksAndDoesNotReadIsStopped(t *testing.T) {
 func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 	t.Parallel()
 	for kind, test := range map[string]struct {
-		least, most int // tools
+		least, most int // how many tools the agent gets
 		left        string
 	}{
 		"huge":      {1, 1, "its input schema: it is longer than 64 KiB"},

@@ -20,7 +20,7 @@ import (
 const (
 	// mostFields is the maximum number of fields in one question of a server.
 	mostFields = 20
-	// mostQuestion bounds the text of a question, in characters.
+	// mostQuestion is the maximum length of a question in characters.
 	mostQuestion = 4_000
 	// mostTries is how many invalid answers the user may give before put returns no
 	// answer.

@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

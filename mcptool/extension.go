@@ -81,7 +81,7 @@ type toolbox struct {
 type mount struct {
 	server Server
 	link   *link // nil if the server is disabled or cannot start
-	err    error // why it cannot start
+	err    error // why the server cannot start
 	seen   *view // the view of the link from which tools was made
 	tools  []*serverTool
 	lease  *belay.Lease
@@ -477,7 +477,6 @@ func (e *Extension) Drain(ctx context.Context) error {
 	return nil
 }
 
-// isOver reports whether a link has ended.
 func (l *link) isOver() bool {
 	select {
 	case <-l.done:

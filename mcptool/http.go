@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/netguard"
 )
 
-// newHTTP makes the transport to a URL.
 func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 	return &mcp.StreamableClientTransport{
 		Endpoint:     s.url,

@@ -129,7 +129,6 @@ func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocat
 	return out, nil
 }
 
-// listPrompts lists the prompts of the server.
 func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, error) {
 	var all entries
 	for p, err := range f.session.Prompts(ctx, nil) {

@@ -30,7 +30,7 @@ type lines struct {
 	logged  int
 }
 
-// Write never fails.
+// Write returns no error.
 func (l *lines) Write(chunk []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -343,7 +343,6 @@ func (l *link) progressed(_ context.Context, r *mcp.ProgressNotificationClientRe
 	}
 }
 
-// token returns a new progress token.
 func (l *link) token() string { return strconv.FormatUint(l.calls.Add(1), 10) }
 
 // version returns the version of the running program. The handshake sends it to servers.

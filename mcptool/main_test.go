@@ -385,7 +385,6 @@ func (d *desk) hear(ctx context.Context, conn net.Conn) {
 	_, _ = io.Copy(io.Discard, in)
 }
 
-// next waits for the next report.
 func (d *desk) next() *line {
 	d.t.Helper()
 	select {

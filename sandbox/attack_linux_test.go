@@ -431,7 +431,6 @@ func ask(network, address string) error {
 	return err
 }
 
-// tell prints the content of a file.
 func tell(name string) error {
 	data, err := os.ReadFile(name)
 	fmt.Printf("%s\n", data) //nolint:forbidigo // the test reads it

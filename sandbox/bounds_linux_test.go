@@ -219,7 +219,7 @@ func TestBoundsHoldInTheBackground(t *testing.T) {
 		name := uniqueName()
 		p.policy.Bounds = sandbox.Bounds{CPUTime: 2 * time.Second}
 		script := fmt.Sprintf(`setsid sh -c 'while [ ! -e go ]; do sleep 0.05; done; while :; do :; done' %s < /dev/null > /dev/null 2>&1 &
-			sleep 0.3`, name) // the watcher of a sandbox without namespaces has to see it once
+			sleep 0.3`, name) // in a sandbox without namespaces, the watcher must see the process once
 		if exit, output := p.run(t, s, "sh", "-c", script); exit.Code != 0 || output != "" {
 			t.Fatalf("exit = %+v, output = %q", exit, output)
 		}

@@ -45,7 +45,7 @@ func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 		return 0, nil, err
 	}
 	_ = ended.Close() // only the child needs it
-	_ = null.Close()  // likewise
+	_ = null.Close()  // only the child needs it
 	return int(child), alive, nil
 }
 

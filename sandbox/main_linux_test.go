@@ -216,7 +216,6 @@ func read(t testing.TB, name string) string {
 	return string(text)
 }
 
-// executable returns the path of this test binary.
 func executable(t testing.TB) string {
 	t.Helper()
 	name, err := os.Executable()

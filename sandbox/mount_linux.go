@@ -33,7 +33,6 @@ func (s *script) tree(name string) *int32 {
 	return tree
 }
 
-// attach mounts a tree at a name.
 func (s *script) attach(tree *int32, name string) { s.attachTo(tree, s.place(name), name) }
 
 func (s *script) attachTo(tree, to *int32, name string) {

@@ -45,7 +45,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = source.Close() }() // it is only read
+	defer func() { _ = source.Close() }() // the file is only read
 	install(t, source, binary)
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)

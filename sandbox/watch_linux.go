@@ -55,7 +55,6 @@ type watcher struct {
 	stderr fileID
 }
 
-// fileID identifies a file.
 type fileID struct{ device, inode uint64 }
 
 // idOf returns the id of the file of a descriptor. The zero value means no file.
@@ -82,7 +81,6 @@ type stat struct {
 	ticks                  uint64 // CPU time of the process and its ended children
 }
 
-// readStat reads /proc/PID/stat.
 func readStat(pid int) (stat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") //nolint:gosec // a number
 	if err != nil {

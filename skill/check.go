@@ -202,7 +202,6 @@ func (c *checking) flat(rel, ext string) {
 	c.ours(rel, doc, stem)
 }
 
-// name checks the name of a skill.
 func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
 	v := doc.Field("name")
 	switch {
@@ -262,7 +261,6 @@ func (c *checking) metadata(rel string, v *frontmatter.Value) {
 	}
 }
 
-// fields reports unknown fields.
 func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) {
 	known := specFields
 	if !c.strict {

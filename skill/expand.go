@@ -46,7 +46,7 @@ type expanding struct {
 type template struct {
 	reading Reading
 	pieces  []string // the text, split at each $ARGUMENTS
-	size    int      // of all pieces
+	size    int      // bytes of all pieces
 }
 
 // mostInjected is how many bytes the skills of one message may add. Without this limit, a

@@ -25,7 +25,6 @@ func write(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// put writes one file below a directory.
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, filepath.FromSlash(name))
@@ -37,7 +36,6 @@ func put(t testing.TB, dir, name, text string) {
 	}
 }
 
-// md returns a skill in Markdown.
 func md(fields ...string) string {
 	return "---\n" + strings.Join(fields, "\n") + "\n---\nThe body.\n"
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// link makes a symbolic link below a directory.
 func link(t *testing.T, dir, name, target string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {

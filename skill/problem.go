@@ -70,7 +70,6 @@ func problemsOf(err error, source string) []Problem {
 	return []Problem{{Kind: NotLoaded, Path: source, Message: err.Error(), Err: err}}
 }
 
-// joined makes one error of problems.
 func joined(problems []Problem) error {
 	all := make([]error, len(problems))
 	for i := range problems {

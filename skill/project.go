@@ -146,7 +146,6 @@ func readSome(project fs.FS, file string) string {
 	return string(data)
 }
 
-// comments matches comments in package files.
 var comments = regexp.MustCompile(`(?m)(?:^|\s)(?:#|//).*$`)
 
 // framework returns the framework whose sign is in the text of a file, or "".

@@ -50,7 +50,6 @@ type scoped struct {
 	reach belay.Reach
 }
 
-// has reports whether the agent may use a skill.
 func (s *scoped) has(skill *Skill) bool {
 	return skill.isFor(s.reach.Agent) && s.reach.Allows(kind, skill.Name, skill.ID)
 }
@@ -238,7 +237,7 @@ func (s *scoped) call(ctx context.Context, call *belay.Invocation) (belay.Result
 		return belay.Result{}, err
 	}
 	if o.skill.template() && in.Section == "" {
-		v := s.variables(r.Text, call.Agent, "{{task}}") // a tool does not know the task
+		v := s.variables(r.Text, call.Agent, "{{task}}") // the tool does not know the task, so {{task}} stays
 		r.Text = v.Expand(r.Text)
 	}
 	render, err := json.Marshal(r)

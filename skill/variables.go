@@ -57,7 +57,6 @@ func (v Variables) Expand(template string) string {
 	return b.String()
 }
 
-// span is a part of a text.
 type span struct{ start, end int }
 
 // variablesOf yields the variables in a template with their positions.

@@ -255,7 +255,6 @@ func TestAChildKeepsToItsParentsResources(t *testing.T) {
 	}
 }
 
-// gitTools is an extension with tools.
 type gitTools struct{ tools []belay.Tool }
 
 func (*gitTools) Name() string          { return "git" }

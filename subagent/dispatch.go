@@ -176,7 +176,7 @@ func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event,
 		}
 	}
 	closed = true
-	if failure := closeRunner(ctx, runner); failure != nil { // the answer stays valid
+	if failure := closeRunner(ctx, runner); failure != nil { // the answer of the task stays valid
 		d.tell(belay.Event{Kind: belay.EventError, Text: fmt.Sprintf("subagent %q: close: %v", d.subagent.Name, failure)}, yield)
 	}
 	return err

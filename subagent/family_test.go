@@ -18,7 +18,6 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// level returns the name of the subagent at a depth.
 func level(depth int) string { return fmt.Sprintf("level%d", depth) }
 
 // chain returns the main agent of a chain in which each agent calls the next. The last

@@ -32,7 +32,6 @@ type scoped struct {
 	reach belay.Reach
 }
 
-// has reports whether the agent may call a subagent.
 func (s *scoped) has(one *Subagent) bool {
 	return (len(one.Agents) == 0 || slices.Contains(one.Agents, s.reach.Agent)) && s.reach.Allows(kind, one.Name)
 }

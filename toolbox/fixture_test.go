@@ -15,7 +15,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// in is the input of a call.
 type in = map[string]any
 
 // kit is a project in a temporary directory, with its tools.
@@ -69,7 +68,6 @@ func (k *kit) content(name string) string {
 	return string(data)
 }
 
-// callAs makes a call in a session.
 func (k *kit) callAs(session, tool string, input in) belay.Result {
 	k.t.Helper()
 	data, err := json.Marshal(input)

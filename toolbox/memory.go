@@ -35,7 +35,6 @@ func newMemory(most int) *memory {
 	return &memory{files: map[seenBy]*list.Element{}, order: list.New(), most: most}
 }
 
-// saw records that a session has seen a file's content.
 func (m *memory) saw(session string, at spot, content sum) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,7 +24,6 @@ type walker struct {
 	visit func(entry) error
 }
 
-// entry is an entry found by a walker.
 type entry struct {
 	rel  string // relative to the place
 	mode fs.FileMode

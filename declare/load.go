@@ -91,7 +91,7 @@ func readFile(base, file string) ([]byte, error) {
 	if err != nil {
 		return nil, &FaultError{file, 1, "the file cannot be read: " + reason(err)}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	text, err := io.ReadAll(io.LimitReader(f, Limit+1))
 	if err != nil {
 		return nil, &FaultError{file, 1, "the file cannot be read: " + reason(err)}

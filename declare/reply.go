@@ -89,8 +89,8 @@ func (c *codec) settle(found *denials, answer map[string]any, err error) (json.R
 	return encode(answer)
 }
 
-// denial returns the most severe denial that counts at the phase, or nil. If the denial
-// has no reason, otherwise is the reason.
+// denial returns the most severe denial that counts at the phase, or nil. The argument
+// otherwise is used as the reason if the denial has none.
 func (c *codec) denial(found *denials, otherwise string) map[string]any {
 	kinds := []denialKind{saysHalt, saysDeny, saysSynonym}
 	switch {

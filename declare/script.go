@@ -99,7 +99,7 @@ func crlf(name string) bool {
 	if err != nil {
 		return false // the file may be executable but not readable
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
 	if err != nil {
 		return false

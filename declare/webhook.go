@@ -221,7 +221,7 @@ func (h *handler) exchange(ctx context.Context, request *http.Request) (json.Raw
 		}
 		return nil, &hook.SafeError{Code: codes.Error, Message: "the webhook could not be reached", Err: errors.Unwrap(err)}
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
+	defer func() { _ = response.Body.Close() }() // only read, so an error does not matter
 	out := newOutput()
 	_, err = io.Copy(out, response.Body)
 	return h.codec.read(out, responded(ctx, response.StatusCode, out, err))

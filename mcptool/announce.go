@@ -62,7 +62,7 @@ func (l *link) called(announced int64) {
 func (l *link) isCaughtUp() bool { return l.listed.Load() >= l.announced.Load() }
 
 // catchUp waits until the changes announced so far are listed, or until the server has
-// ended. It returns false after late fires or when the extension is closed.
+// ended. It returns false when the channel late fires or the extension is closed.
 func (l *link) catchUp(late <-chan time.Time, over <-chan struct{}) bool {
 	announced := l.announced.Load()
 	for {

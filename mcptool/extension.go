@@ -161,8 +161,8 @@ func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 	return e.swap(nil, added), nil
 }
 
-// Replace starts new servers and removes the servers of the lease old, which may be nil.
-// The tools change at one moment: when each new server is ready or has failed once, when
+// Replace starts new servers and removes the servers of an old lease, which may be nil.
+// All tools change together: when each new server is ready or has failed once, when
 // Options.Wait has passed, or when ctx ends. On an error the old servers stay.
 func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Server) (*belay.Lease, error) {
 	e.changing.Lock()
@@ -175,8 +175,8 @@ func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Se
 	return e.swap(old, added), nil
 }
 
-// sound checks servers and starts them. Their names must differ from those of the
-// existing servers, except the servers of the lease but.
+// sound checks servers and starts them. Their names must differ from the names of the
+// existing servers. Servers of the lease that will be replaced do not count.
 func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) {
 	if e.over.Err() != nil {
 		return nil, errors.New("mcp: the extension is closed")
@@ -262,8 +262,8 @@ func (e *Extension) settled(m *mount) bool {
 	return v.state != StateStarting && (m.seen == v || !slices.Contains(e.mounts, m)) // before swap mounts the server, there are no tools to check
 }
 
-// swap makes the added servers visible to agents and removes the servers of the lease
-// old.
+// swap makes the added servers visible to agents and removes the servers of the old
+// lease.
 func (e *Extension) swap(old *belay.Lease, added []*mount) *belay.Lease {
 	lease := belay.NewLease(func() {
 		e.mu.Lock()
@@ -365,7 +365,7 @@ func (m *mount) gather(e *Extension) {
 	}
 }
 
-// remove removes the servers gone. The caller holds e.mu.
+// remove removes servers. The caller holds e.mu.
 func (e *Extension) remove(gone []*mount) {
 	e.mounts = slices.DeleteFunc(slices.Clone(e.mounts), func(m *mount) bool {
 		if !slices.Contains(gone, m) {

@@ -60,8 +60,8 @@ func (m *mount) instructions() string {
 	return cutText(strings.TrimSpace(m.link.spec.known.Replace(info.Instructions)), mostInstructions)
 }
 
-// cutText cuts a text to at most most characters, after a word if possible, and says so
-// in the text.
+// cutText cuts a text to a maximum number of characters, after a word if possible. The
+// text then says that it was cut.
 func cutText(text string, most int) string {
 	const mark = " … (the rest is left out)"
 	if utf8.RuneCountInString(text) <= most {

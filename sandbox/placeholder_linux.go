@@ -107,7 +107,7 @@ func isPlaceholder(name string, info fs.FileInfo) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = dir.Close() }() // it was only read
+	defer func() { _ = dir.Close() }() // only read, so an error does not matter
 	_, err = dir.Readdirnames(1)
 	return errors.Is(err, io.EOF)
 }
@@ -138,7 +138,7 @@ func lock(name string) (*placeholder, error) {
 			return &placeholder{name: name, dir: dir}, nil
 		}
 	}
-	_ = dir.Close() // it was only read
+	_ = dir.Close() // only read, so an error does not matter
 	return nil, nil
 }
 

@@ -68,7 +68,7 @@ func (c *call) result() *int32 {
 	return c.into
 }
 
-// unless lists errors that are not failures. After such an error, run skips the next skip
+// unless lists errors that are not failures. After such an error, run skips a number of
 // calls.
 func (c *call) unless(skip int, errs ...syscall.Errno) {
 	c.skip = skip

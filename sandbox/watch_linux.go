@@ -125,7 +125,7 @@ func (w *watcher) look() ([]stat, error) {
 		return nil, err
 	}
 	names, err := dir.Readdirnames(-1)
-	_ = dir.Close() // it was only read
+	_ = dir.Close() // only read, so an error does not matter
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
@@ -359,7 +359,7 @@ func (w *watcher) detach() error {
 	if err != nil {
 		return err
 	}
-	defer report.Close() //nolint:errcheck // it was only read
+	defer report.Close() //nolint:errcheck // only read, so an error does not matter
 	s := &script{}
 	s.do("begin a session", unix.SYS_SETSID)
 	s.do("leave the directory", unix.SYS_CHDIR, "/")

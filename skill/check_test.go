@@ -143,7 +143,7 @@ func TestCheckOneSkill(t *testing.T) {
 	}
 }
 
-// underlying is the innermost error.
+// underlying returns the innermost error.
 func underlying(err error) error {
 	for {
 		inner, ok := err.(interface{ Unwrap() error })

@@ -199,7 +199,7 @@ func (e *Extension) variables(template, agent, task string) Variables {
 		if name == "language" || name == "framework" {
 			if root, err := os.OpenRoot(e.opts.Project); err == nil {
 				v.Language, v.Framework = Detect(root.FS())
-				_ = root.Close() // it was only read
+				_ = root.Close() // only read, so an error does not matter
 			}
 			break
 		}

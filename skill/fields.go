@@ -195,7 +195,7 @@ func truth(key string, v *frontmatter.Value) (bool, error) {
 	return false, bad(v.Line, "%s is neither true nor false: write one of them", key)
 }
 
-// words reads a list of texts, or one text that is split at the characters in between.
+// words reads a list of texts, or one text that is split at separators.
 func words(key string, v *frontmatter.Value, between string) ([]string, error) {
 	switch v.Kind {
 	case frontmatter.Null:

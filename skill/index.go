@@ -83,7 +83,7 @@ func newLevel(width int, texts []string, members []int32) level {
 	return l
 }
 
-// grams calls tell for each sequence of l.width adjacent bytes of a text, with its end.
+// grams calls a function for each sequence of l.width adjacent bytes of a text.
 func (l *level) grams(text string, tell func(gram uint64, end int)) {
 	var last uint64
 	for i := range len(text) {
@@ -101,8 +101,8 @@ func (l *level) slot(h uint64) uint64 { return h >> 32 & uint64(len(l.heads)-1) 
 // bit returns the position of a hash in the filter.
 func (l *level) bit(h uint64) uint64 { return h >> 20 & uint64(len(l.filter)*64-1) }
 
-// find appends the indexes of the texts that occur in in. It may append an index more
-// than once.
+// find appends the indexes of the stored texts that occur in the given bytes. It may
+// append an index more than once.
 func (x *index) find(found []int32, in []byte) []int32 {
 	for i := range x.levels {
 		found = x.levels[i].find(found, x.texts, in)

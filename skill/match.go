@@ -155,7 +155,7 @@ func (m *matcher) named(s *scratch, text string) {
 		start := at + next
 		at = start + len(idPrefix)
 		if before, _ := utf8.DecodeLastRuneInString(text[:start]); start > 0 && idRune(before) {
-			continue // skill: is the end of a longer word
+			continue // "skill:" is the end of a longer word
 		}
 		id := text[at:]
 		if end := strings.IndexFunc(id, func(r rune) bool { return !idRune(r) }); end >= 0 {

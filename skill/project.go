@@ -138,7 +138,7 @@ func readSome(project fs.FS, file string) string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	data, err := io.ReadAll(io.LimitReader(f, 256<<10))
 	if err != nil {
 		return ""

@@ -95,8 +95,8 @@ func (s *set) equal(o *set) bool {
 // mostKnown is how many names the error of missing lists.
 const mostKnown = 50
 
-// missing returns the error for an unknown name. It lists the skills for which told
-// returns true.
+// missing returns the error for an unknown name. The error lists the skills that the
+// caller may see: those for which told returns true.
 func (s *set) missing(name string, told func(*Skill) bool) error {
 	var known []string
 	for _, skill := range s.skills {

@@ -66,7 +66,7 @@ func (t *rootTree) inside(rel string) (fs.FileInfo, error) {
 
 func (t *rootTree) shown(rel string) string { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
 func (t *rootTree) place(rel string) string { return t.shown(rel) }
-func (t *rootTree) close()                  { _ = t.root.Close() } // it was only read
+func (t *rootTree) close()                  { _ = t.root.Close() } // only read, so an error does not matter
 
 // fsTree is an fs.FS as a tree.
 type fsTree struct {
@@ -99,7 +99,7 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 	if err != nil {
 		return "", nil, buffer, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	info, err = f.Stat()
 	switch {
 	case err != nil:

@@ -91,7 +91,7 @@ func LoadDir(dir string) ([]*Declaration, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Path: dir, Message: "it cannot be read: " + reason(err), Err: err}}
 	}
-	defer func() { _ = root.Close() }() // it was only read
+	defer func() { _ = root.Close() }() // only read, so an error does not matter
 	return load(root.FS(), func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) })
 }
 
@@ -160,7 +160,7 @@ func readFile(files fs.FS, name string) ([]byte, *Problem) {
 	if err != nil {
 		return refuse(err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	text, err := io.ReadAll(io.LimitReader(file, longestFile+1))
 	switch {
 	case err != nil:

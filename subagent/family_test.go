@@ -20,8 +20,8 @@ import (
 
 func level(depth int) string { return fmt.Sprintf("level%d", depth) }
 
-// chain returns the main agent of a chain in which each agent calls the next. The last
-// one is deepest.
+// chain makes a chain of agents in which each agent calls the next. It returns the first
+// agent. The given subagent is the last one.
 func chain(t *testing.T, store belay.Store, depth int, deepest subagent.Subagent, main *belay.Options) *belay.Agent {
 	t.Helper()
 	deepest.Name = level(depth)

@@ -46,7 +46,7 @@ func remember(ctx context.Context, call *belay.Invocation, done []*answer) (err 
 	return nil
 }
 
-// recall reads the stored answers into done.
+// recall reads the stored answers.
 func recall(ctx context.Context, call *belay.Invocation, done []*answer) error {
 	var last *belay.Message
 	for m, err := range call.Controls().Store().Read(ctx, recordSession(call), 0) {

@@ -231,9 +231,10 @@ func (q UserQuestion) resolve(said string) (string, error) {
 	return "", fmt.Errorf("%w: it is none of the options: %s, or a number from 1 to %d", ErrAnswer, strings.Join(q.Options, ", "), len(q.Options))
 }
 
-// Answer makes the decision that answers a question of ask_user, for [belay.Agent.Decide]
-// or the Decide method of a store. by is the name of the person, and said is the answer.
-// An option can be given by its number. If the answer is invalid, the error is ErrAnswer.
+// Answer makes the decision that answers a question of ask_user. Pass the decision to
+// [belay.Agent.Decide] or to the Decide method of a store. The arguments are the
+// question, the name of the person, and the answer. An option can be given by its number.
+// If the answer is invalid, the error is ErrAnswer.
 func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	question, ok := ReadQuestion(asked)
 	if !ok {
@@ -247,7 +248,7 @@ func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 }
 
 // Answering returns an approver that asks a person the questions of ask_user. All other
-// approvals go to the approver others. If others is nil, they are denied. An empty answer
+// approvals go to the second approver. If that is nil, they are denied. An empty answer
 // is a denial. After an invalid answer, the question is asked again, at most twice.
 func Answering(person string, asker belay.Asker, others belay.Approver) belay.Approver { //nolint:ireturn // an approver is used through the interface
 	return &answering{person, asker, others}

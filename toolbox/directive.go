@@ -121,7 +121,7 @@ func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome
 	return belay.DirectiveOutcome{Text: &use.Text}, nil
 }
 
-// withoutWord removes a word that directly follows the text behind.
+// withoutWord removes a word if it directly follows a certain text.
 func withoutWord(text, behind, word string) string {
 	for at := 0; ; {
 		i := strings.Index(text[at:], behind)

@@ -54,7 +54,7 @@ func Search(ctx context.Context, pattern string, around, block int, from io.Read
 // Memory exports memory.
 type Memory struct{ *memory }
 
-// NewMemory makes a memory for at most most files.
+// NewMemory makes a memory with the given maximum number of files.
 func NewMemory(most int) Memory { return Memory{newMemory(most)} }
 
 // Saw records that a session has read a file.
@@ -90,7 +90,7 @@ func Needles(pattern string) []string {
 	return all
 }
 
-// Replace loads a file, calls meanwhile, and then replaces the file.
+// Replace loads a file, calls a function, and then replaces the file.
 func Replace(root *os.Root, name, content string, meanwhile func()) error {
 	at := spot{newPlace(root), name, name}
 	old, err := at.load()

@@ -89,7 +89,7 @@ func (f *files) doGlob(ctx context.Context, _ *belay.Invocation, in *globInput) 
 	return answer(text, view)
 }
 
-// below returns the path rel relative to dir. rel must be below dir.
+// below returns a path relative to a directory. The path must be below the directory.
 func below(dir, rel string) string {
 	if dir == "." {
 		return rel

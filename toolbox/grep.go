@@ -76,7 +76,7 @@ func (f *files) doGrep(ctx context.Context, _ *belay.Invocation, in *grepInput) 
 		if err != nil {
 			return belay.Result{}, f.explain(file.at, err)
 		}
-		defer func() { _ = opened.Close() }() // it was only read
+		defer func() { _ = opened.Close() }() // only read, so an error does not matter
 		found, err := s.in(ctx, opened, make([]byte, searchBlock))
 		if err != nil {
 			return belay.Result{}, f.explain(file.at, err)
@@ -98,8 +98,8 @@ type job struct {
 	done chan *found // gets the result, or nil if the file could not be read
 }
 
-// tree searches a directory with several goroutines. It passes the results to tell in the
-// order of the files, until tell returns false. All goroutines have ended when tree
+// tree searches a directory with several goroutines. It calls tell with the result of
+// each file, in order, until tell returns false. All goroutines have ended when tree
 // returns.
 func (s *search) tree(ctx context.Context, top spot, only *glob, all bool, tell func(string, *found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -158,7 +158,7 @@ func (s *search) open(ctx context.Context, at spot, buf []byte) *found {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	f, err := s.in(ctx, file, buf)
 	if err != nil {
 		return nil

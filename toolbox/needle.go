@@ -161,7 +161,7 @@ func (h *haystack) forget() {
 	}
 }
 
-// from returns the first position, at or after at, of any needle, or -1.
+// from returns the first position of any needle, starting at the given position, or -1.
 func (h *haystack) from(data []byte, at int) int {
 	first := len(data)
 	for i, n := range h.needles {

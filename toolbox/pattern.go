@@ -84,7 +84,7 @@ func (t *translation) step() error {
 	return nil
 }
 
-// take removes n bytes from the pattern and adds by to the expression.
+// take removes n bytes from the pattern and adds their translation to the expression.
 func (t *translation) take(n int, by string) {
 	t.rest = t.rest[n:]
 	t.out.WriteString(by)

@@ -182,7 +182,7 @@ func (s spot) open() (*os.File, fs.FileInfo, error) {
 		err = failf(belay.ClassInvalid, "%q is not a regular file but a %s.", s.shown, kindOf(info.Mode()))
 	}
 	if err != nil {
-		_ = f.Close() // it was only read
+		_ = f.Close() // only read, so an error does not matter
 		return nil, nil, err
 	}
 	return f, info, nil
@@ -216,7 +216,7 @@ func (s spot) resembling() string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = dir.Close() }()         // it was only read
+	defer func() { _ = dir.Close() }()         // only read, so an error does not matter
 	names, _ := dir.Readdirnames(maxResembled) // on an error, use the names that were read
 	found := near.Names(path.Base(s.rel), names, 3)
 	if len(found) == 0 {

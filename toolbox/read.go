@@ -61,7 +61,7 @@ func (f *files) doRead(ctx context.Context, call *belay.Invocation, in *readInpu
 	if err != nil {
 		return belay.Result{}, f.explain(at, err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	start := make([]byte, sniffed)
 	n, err := io.ReadFull(file, start)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -215,7 +215,7 @@ func (x *excerpt) show(line []byte, long bool) {
 	x.to = x.line
 }
 
-// cutEnd cuts a text to at most most bytes, without splitting a character.
+// cutEnd cuts a text to a maximum number of bytes, without splitting a character.
 func cutEnd(p []byte, most int) []byte {
 	if len(p) <= most {
 		return p

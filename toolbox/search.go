@@ -134,8 +134,8 @@ func (b *block) fill(from io.Reader) (last bool, err error) {
 	}
 }
 
-// shift drops searched lines to make room. It keeps up to keep lines, as context for the
-// next match.
+// shift drops searched lines to make room. It keeps some of them as context for the next
+// match.
 func (b *block) shift(keep int) {
 	start := b.end
 	for ; keep > 0 && start > 0 && b.end-start < cap(b.data)/2; keep-- {
@@ -233,7 +233,7 @@ func (f *found) add(s *search, b *block, start, end int) {
 	f.hits = append(f.hits, hit{b.line, shorten(text, at), true})
 }
 
-// shorten cuts a long line to the part around position at.
+// shorten cuts a long line to the part around a position.
 func shorten(line []byte, at int) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) > maxHitLine {

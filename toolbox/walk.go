@@ -66,7 +66,7 @@ func (w *walker) rulesOf(name, dir string, above *ignores) *ignores {
 	if err != nil {
 		return above
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	rules, err := parseIgnore(f, dir, above)
 	if err != nil {
 		return above
@@ -118,7 +118,7 @@ func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	entries, err := f.ReadDir(-1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read: %w", err)

@@ -101,7 +101,7 @@ func (s spot) load() (*current, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	tooLarge := failf(belay.ClassInvalid, "%q is larger than %s, which is too large for this tool. Use the shell.", s.shown, size(maxWhole))
 	if info.Size() > maxWhole {
 		return nil, tooLarge

@@ -101,7 +101,7 @@ func (h *flatHook) nest(key string, line int, fields ...frontmatter.Field) {
 	h.fields = append(h.fields, frontmatter.Field{Key: key, Line: line, Value: frontmatter.Value{Kind: frontmatter.Map, Line: line, Map: fields}})
 }
 
-// action moves the fields of an action to where they belong.
+// action moves the fields of an action into the form that other hooks have.
 func (h *flatHook) action(action frontmatter.Field) {
 	var own []frontmatter.Field
 	take := func(keys ...string) {

@@ -317,7 +317,7 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// asks returns the function that asks the user of a call.
+// asks returns a function that asks the user of the session that made the call.
 func asks(call *belay.Invocation) func(ctx context.Context, question string) (string, error) {
 	return func(ctx context.Context, question string) (string, error) {
 		return call.Controls().Ask(ctx, question)

@@ -83,10 +83,10 @@ var (
 	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "start", "required", "disabled"}
 )
 
-// foreign are keys of other programs that Belay ignores with a warning. The outer map is
-// by where the key stands: "" is the top of the file. Ignoring these keys must not change
-// which server runs or what it may do. So keys that restrict a server are not in the
-// list.
+// foreign are keys of other programs that Belay ignores with a warning. The keys of the
+// outer map say where such a key stands: "" is the top of the file. The values are the
+// reasons. Ignoring a key must not change which server runs or what it may do. So keys
+// that restrict a server are not in the list.
 var foreign = map[string]map[string]string{
 	"": {
 		"$schema": "", "inputs": "Belay does not ask for values: use ${NAME}, from the environment",

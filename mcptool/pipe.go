@@ -321,7 +321,7 @@ func (p output) message(line []byte) error {
 // garbage returns the error for output that is not a protocol message.
 func (p output) garbage(line []byte) error {
 	const shown = 80
-	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // hide before the cut: a part of a secret would remain
+	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before the cut, because otherwise a part of a secret could remain
 	if runes := []rune(text); len(runes) > shown {
 		text = string(runes[:shown]) + "…"
 	}

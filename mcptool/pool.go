@@ -55,8 +55,8 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	return out, nil
 }
 
-// mostHidden is how many bytes of a text hide searches for secrets, because the search is
-// slow. hide drops the rest of the text.
+// mostHidden is the maximum length in bytes of a text that is searched for secrets,
+// because the search is slow. The function hide drops the rest of the text.
 const mostHidden = 16 << 10
 
 // hide removes secrets from a text for logs and users: the secrets of the declaration,

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeCare starts a process that removes placeholders. It waits until all processes that
-// have the returned file open have ended. It has its own session, so that it does not get
-// signals for them.
+// takeCare starts a caretaker: a process that removes placeholders. The caretaker waits
+// until all processes that have the returned file open have ended. It has its own
+// session, so that signals to those processes do not reach it.
 func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 	if len(made) == 0 {
 		return 0, nil, nil

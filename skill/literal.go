@@ -74,7 +74,7 @@ func needOf(re *syntax.Regexp) need {
 		return sequence(re.Sub)
 	case syntax.OpAlternate:
 		return alternatives(re.Sub)
-	default: // for example any character: nothing is known
+	default: // for example any character: then nothing is known
 	}
 	return need{}
 }

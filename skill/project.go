@@ -23,7 +23,7 @@ type marker struct {
 	further    []string
 }
 
-// otherwise is a file and the language that it stands for.
+// otherwise is a file, and the language of projects that have it.
 type otherwise struct {
 	file, language string
 }

@@ -116,8 +116,8 @@ func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	return stored.State.Turn != nil, nil
 }
 
-// endRun ends the task with the runner from the factory. If the factory makes none,
-// endRun uses bare.
+// endRun ends the task with the runner from the factory. If the factory returns no
+// runner, endRun uses the runner that bare makes.
 func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 	runner, err := d.subagent.Factory(ctx, d.task)
 	if err != nil || isNil(runner) {

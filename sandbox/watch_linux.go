@@ -359,7 +359,7 @@ func (w *watcher) detach() error {
 	if err != nil {
 		return err
 	}
-	defer report.Close() //nolint:errcheck // only read, so an error does not matter
+	defer report.Close() //nolint:errcheck // it was only read
 	s := &script{}
 	s.do("begin a session", unix.SYS_SETSID)
 	s.do("leave the directory", unix.SYS_CHDIR, "/")

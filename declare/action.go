@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// newAction makes a built-in action.
+// newAction returns the function that runs a built-in action.
 func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error), error) {
 	a := h.d.Action
 	if a == nil {
@@ -53,8 +53,8 @@ func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (js
 	return func(context.Context, *worker.Envelope) (json.RawMessage, error) { return data, nil }, nil
 }
 
-// log writes a line about the input to the log: names, size and hash. It logs the content
-// only if the declaration asks for it.
+// log writes a line about the input to the log: names, size and hash. It writes the
+// content only if the declaration says so.
 func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	sum := sha256.Sum256(e.Input)
 	attrs := []slog.Attr{
@@ -65,7 +65,7 @@ func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage,
 	var about struct {
 		Tool string `json:"tool"`
 	}
-	if json.Unmarshal(e.Input, &about) == nil && about.Tool != "" { // not all phases are about a tool
+	if json.Unmarshal(e.Input, &about) == nil && about.Tool != "" { // some phases have no tool
 		attrs = append(attrs, slog.String("tool", about.Tool))
 	}
 	if h.d.Action.Content {
@@ -79,8 +79,8 @@ func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage,
 	return nil, nil
 }
 
-// saveJSON appends the envelope as one line to a file below the directory of the hook
-// file. It does not follow links out of that directory.
+// saveJSON appends the envelope as one line to a file. The file is below the directory of
+// the hook file. Links that lead out of that directory are not followed.
 func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	line, err := encode(e)
 	if err != nil {
@@ -96,8 +96,8 @@ func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessa
 }
 
 // saveable rejects files that save_json must not write: files outside the directory, and
-// files that could be run as a program or read as its settings. Part of the content
-// comes from a model.
+// files that a program could run or read as its settings. The reason: a part of the
+// content comes from a model.
 func saveable(name string) error {
 	ext := strings.ToLower(path.Ext(filepath.ToSlash(name)))
 	switch {
@@ -122,7 +122,7 @@ func appendLine(dir, name string, line []byte) (err error) {
 			return fmt.Errorf("save_json: %w", err)
 		}
 	}
-	if before, err := root.Lstat(name); err == nil && !before.Mode().IsRegular() { // opening a pipe would block
+	if before, err := root.Lstat(name); err == nil && !before.Mode().IsRegular() { // opening a named pipe would block
 		return fmt.Errorf("save_json: %s is not a regular file", name)
 	}
 	file, err := root.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -134,10 +134,10 @@ func appendLine(dir, name string, line []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("save_json: %w", err)
 	}
-	if now, err := root.Lstat(name); err != nil || !os.SameFile(opened, now) { // it may be a link
+	if now, err := root.Lstat(name); err != nil || !os.SameFile(opened, now) { // name may have been replaced by a link
 		return fmt.Errorf("save_json: %s is not a regular file", name)
 	}
-	if _, err := file.Write(line); err != nil { // one write, so that lines of several processes do not mix
+	if _, err := file.Write(line); err != nil { // a single write, so that lines of several processes do not mix
 		return fmt.Errorf("save_json: %w", err)
 	}
 	return nil

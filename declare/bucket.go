@@ -14,7 +14,7 @@ var buckets = map[string]string{
 	"onModelEnd": "model.post", "onComplete": "turn.post_turn", "onError": "error",
 }
 
-// buckets reads a mapping of buckets, or phases, to lists of hooks.
+// buckets reads a mapping from buckets or phases to lists of hooks.
 func (r *reading) buckets(v frontmatter.Value) {
 	form := make(map[string]func(frontmatter.Value))
 	bucket := func(name, phase string) {
@@ -41,7 +41,7 @@ func (r *reading) buckets(v frontmatter.Value) {
 	r.mapping(v, "hooks, unless it is a list,", form)
 }
 
-// named gives a hook an id if it has none.
+// named adds an id to a hook that has none.
 func named(v frontmatter.Value, id string) frontmatter.Value {
 	if v.Kind != frontmatter.Map || slices.ContainsFunc(v.Map, func(f frontmatter.Field) bool { return f.Key == "id" }) {
 		return v
@@ -51,8 +51,8 @@ func named(v frontmatter.Value, id string) frontmatter.Value {
 	return v
 }
 
-// unflattened returns a hook of a bucket in the form of other hooks. In a bucket a hook
-// may also be flat, with the fields of its action beside the action:
+// unflattened converts a hook of a bucket to the usual form. In a bucket, a hook may be
+// flat: the fields of the action stand beside the action.
 //
 //	{action: approve, tools: [write]}
 //	{action: webhook, url: https://example.com/}
@@ -60,8 +60,8 @@ func named(v frontmatter.Value, id string) frontmatter.Value {
 //	{action: log, level: warn}
 //	{action: command, command: ./check.sh}
 //
-// A key that does not belong to the action stays where it is and is reported as
-// a mistake.
+// A key that does not belong to the action stays where it is. It is later reported as a
+// mistake.
 func unflattened(v frontmatter.Value) frontmatter.Value {
 	if v.Kind != frontmatter.Map {
 		return v
@@ -77,10 +77,10 @@ func unflattened(v frontmatter.Value) frontmatter.Value {
 	return v
 }
 
-// flatHook is a flat hook while it is converted.
+// flatHook is a flat hook during the conversion.
 type flatHook struct{ fields []frontmatter.Field }
 
-// take removes a field.
+// take removes a field and returns it.
 func (h *flatHook) take(key string) (frontmatter.Field, bool) {
 	i := slices.IndexFunc(h.fields, func(f frontmatter.Field) bool { return f.Key == key })
 	if i < 0 {
@@ -91,8 +91,8 @@ func (h *flatHook) take(key string) (frontmatter.Field, bool) {
 	return f, true
 }
 
-// nest adds a mapping. If there is already one of that name, the fields go back to where
-// they were and are reported as a mistake.
+// nest moves fields into a mapping with the given key. If the hook already has that key,
+// the fields stay at the top level, where they are reported as a mistake.
 func (h *flatHook) nest(key string, line int, fields ...frontmatter.Field) {
 	if slices.ContainsFunc(h.fields, func(f frontmatter.Field) bool { return f.Key == key }) {
 		h.fields = append(h.fields, fields...)
@@ -101,7 +101,7 @@ func (h *flatHook) nest(key string, line int, fields ...frontmatter.Field) {
 	h.fields = append(h.fields, frontmatter.Field{Key: key, Line: line, Value: frontmatter.Value{Kind: frontmatter.Map, Line: line, Map: fields}})
 }
 
-// action builds an action with its fields.
+// action moves the fields of an action into the form that other hooks have.
 func (h *flatHook) action(action frontmatter.Field) {
 	var own []frontmatter.Field
 	take := func(keys ...string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// In buckets, hooks may have the flat form of the files that buckets come from.
+// In buckets, hooks may be flat: the fields of an action stand beside the action.
 //
 // SPEC W-03, C-01
 func TestBucketsTakeTheFlatForm(t *testing.T) {
@@ -102,7 +102,7 @@ func TestMistakesInTheFlatForm(t *testing.T) {
 	}
 }
 
-// The flat form runs like any other.
+// Hooks in the flat form run like other hooks.
 //
 // SPEC W-03
 func TestTheFlatFormRuns(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// exitBlock is the exit code that denies.
+// exitBlock is the exit code that means a denial.
 const exitBlock = 2
 
-// command runs the hook's program for one call.
+// command runs the hook's program once.
 func (h *handler) command(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	stdin, err := encode(e)
 	if err != nil {
@@ -43,20 +43,20 @@ func (h *handler) command(ctx context.Context, e *worker.Envelope) (json.RawMess
 	}
 	answer, err := h.codec.read(stdout, h.ended(ctx, exit, stdout, stderr))
 	if safe, ok := errors.AsType[*hook.SafeError](err); ok && exit.Code == 0 {
-		if said := stderr.tail.shown(h.set.redact); said != "" { // it may explain more than the output
+		if said := stderr.tail.shown(h.set.redact); said != "" { // standard error may explain the invalid output
 			err = &hook.SafeError{Code: safe.Code, Message: safe.Message, Err: errors.Join(safe.Err, fmt.Errorf("its standard error: %s", said))}
 		}
 	}
 	return answer, err
 }
 
-// ended returns what is wrong with a program that has ended, or nil.
+// ended returns an error if the program was stopped, failed or printed too much.
 func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, stderr *errorOutput) error {
 	said := stderr.tail.shown(h.set.redact)
 	switch {
 	case ctx.Err() != nil && exit.Stopped != nil:
 		return context.Cause(ctx)
-	case exit.Stopped != nil: // it printed too much
+	case exit.Stopped != nil: // Belay stopped it because it printed too much
 		if err := tooMuch(stdout, stderr); err != nil {
 			return err
 		}
@@ -70,12 +70,12 @@ func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, std
 	}
 }
 
-// execution returns the program that will run for a declaration.
+// execution returns the program to run for a declaration.
 func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope) (*Execution, error) {
 	run := &Execution{Argv: append([]string{}, d.Argv...), Env: s.env.of(d, e), Dir: d.Dir}
 	if s.opts.Confine != nil {
 		if err := s.opts.Confine(ctx, d, run); err != nil {
-			if errors.Is(err, exec.ErrNotFound) { // Confine needs the full path of the program
+			if errors.Is(err, exec.ErrNotFound) { // Confine looks up the program, so the error can come from there
 				return nil, startError(run, err)
 			}
 			return nil, &hook.SafeError{Code: codes.Error, Message: "the sandbox rejected it, so it did not run", Err: err}
@@ -87,8 +87,8 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 	return run, nil
 }
 
-// failed returns the failure of a program. Its output is shown to people and the model, and
-// is not stored.
+// failed returns the error of a failed program. Users and the model see the program's
+// output in it, but it is not stored.
 func failed(what, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: what}
 	if said != "" {
@@ -97,9 +97,9 @@ func failed(what, said string) error {
 	return e
 }
 
-// exited returns a failure by exit code. At a gate that fails closed, the program's output
-// becomes the reason of the denial. A shell uses some exit codes for programs that it
-// could not start.
+// exited returns the error for an exit code. If a gate fails closed, the program's output
+// becomes the reason of the denial. The codes 126 and 127 of a shell mean that it could
+// not start the program.
 func (h *handler) exited(code int, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("exit code %d", code), Reason: withSignal(code, said)}
 	if h.d.Argv[0] == "sh" && len(h.d.Argv) == 3 {
@@ -113,9 +113,9 @@ func (h *handler) exited(code int, said string) error {
 	return e
 }
 
-// withSignal returns a program's output in which the last line, if it is the message of a
-// shell that a signal killed a command, such as "Killed", is a whole sentence. The exit
-// code of such a shell is 128 plus the signal.
+// withSignal makes the output of a shell clearer if a signal killed a command. The last
+// line is then only a word such as "Killed", and withSignal replaces it by a sentence.
+// The exit code of such a shell is 128 plus the number of the signal.
 func withSignal(code int, said string) string {
 	before, last := "", said
 	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
@@ -127,11 +127,11 @@ func withSignal(code int, said string) string {
 	return fmt.Sprintf("%sa command was killed (signal %d)", before, code-128)
 }
 
-// shellPrefix matches what bash writes around the name of a signal: the position in the
-// script and the process before it, the command after it.
+// shellPrefix matches what bash prints before and after the name of a signal: the
+// position in the script and the process number before it, and the command after it.
 var shellPrefix = regexp.MustCompile(`^.*: line \d+: +\d+ |(?: \(core dumped\))?(?: {2,}.*)?$`)
 
-// startError returns why the process did not start.
+// startError explains why the program did not start.
 func startError(run *Execution, err error) error {
 	what := "the program could not be started"
 	_, gone := os.Stat(run.Dir)

@@ -72,8 +72,8 @@ func TestCommandAnswers(t *testing.T) {
 		rule   string
 		script string
 		want   belay.ToolDecision
-		reason string     // part of it
-		code   codes.Code // of the failure, "" for none
+		reason string     // a part of the reason
+		code   codes.Code // the code of the failure; "" for none
 	}{
 		{"nothing is no opinion", "exit 0", belay.ToolPass, "", ""},
 		{"white space is no opinion", "printf ' \\n\\t\\n'", belay.ToolPass, "", ""},
@@ -139,8 +139,7 @@ func TestCommandThatCannotStart(t *testing.T) {
 	}
 }
 
-// A program that disappears while its hook is loaded is named, and the gate
-// is closed.
+// If the program of a loaded hook disappears, the error names it, and the gate denies.
 //
 // SPEC C-04
 func TestCommandWhoseDirectoryVanished(t *testing.T) {
@@ -175,8 +174,8 @@ func TestCommandRunsInTheDirectoryOfItsFile(t *testing.T) {
 	}
 }
 
-// The output of a failed hook is shown with the failure, and is not stored. At a gate
-// that fails closed it is the reason of the denial.
+// The error of a failed hook shows the hook's output. The output is not stored. If a gate
+// fails closed, the output is the reason of the denial.
 //
 // SPEC C-13, C-04, C-11
 func TestTheEndOfStandardErrorIsShown(t *testing.T) {
@@ -185,8 +184,8 @@ func TestTheEndOfStandardErrorIsShown(t *testing.T) {
 	long := strings.Repeat("é", 3000) + "the end"
 	for _, test := range []struct {
 		rule, script string
-		want         string // of what was said
-		reason       string // of the denial
+		want         string // the shown error
+		reason       string // the reason of the denial
 	}{
 		{"an exit code", "echo 'no database' >&2; exit 1", "exit code 1: no database", "no database"},
 		{"an exit code alone", "exit 7", "exit code 7", "gate could not decide: exit code 7"},
@@ -237,7 +236,7 @@ func TestTheEndOfStandardErrorIsShown(t *testing.T) {
 	}
 }
 
-// A withheld result names the hook that failed.
+// If a result is withheld because a hook failed, the text names the hook.
 //
 // SPEC C-13, H-10
 func TestAWithheldResultNamesTheHook(t *testing.T) {

@@ -9,28 +9,27 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// Declaration is a hook as a file declares it. It is only data: a [Set] runs it.
+// Declaration is a hook as a file declares it. It contains only data. A [Set] runs it.
 type Declaration struct {
 	// ID is the id of the subscription.
 	ID string
 	// Phase is the wire name of the phase.
 	Phase string
-	// File and Line are its position.
+	// File and Line are the position of the declaration.
 	File string
 	Line int
-	// Dir is the directory of the file, as an absolute path. Commands and workers
-	// run there.
+	// Dir is the directory of the file, as an absolute path. Commands and workers run in
+	// it.
 	Dir string
-	// Kind is what it runs: a command, a worker, a webhook or an action.
+	// Kind says what the hook runs: a command, a worker, a webhook or an action.
 	Kind hook.HandlerKind
-	// Argv is the program of a command or worker, with its arguments. The text of
-	// run is the last argument of sh -c.
+	// Argv is the program of a command or a worker, with its arguments. For the key run,
+	// Argv is sh -c and the text.
 	Argv []string
-	// Scripts are the files below the directory that Argv names, as absolute paths.
-	// [Load] fills it in.
+	// Scripts are the files below Dir that Argv names, as absolute paths. [Load] sets it.
 	Scripts []string
-	// Env lists the extra variables of a command or worker: NAME passes on the
-	// host's value, NAME=value sets one.
+	// Env lists extra variables for a command or a worker. NAME passes the value from
+	// [Options].Environ, and NAME=value sets a value.
 	Env []string
 	// Webhook is the endpoint of a webhook.
 	Webhook *Endpoint
@@ -38,19 +37,20 @@ type Declaration struct {
 	Action *Action
 	// Secrets are the names of variables whose values are secret.
 	Secrets []string
-	// Options are the order and the limits, see [hook.Subscription]. A set fills in
+	// Options are the order and the limits, see [hook.Subscription]. The set fills in
 	// Kind and Origin.
 	Options hook.Options
 
-	wire *phasejson.Phase // nil if it was not read from a file
+	wire *phasejson.Phase // nil if the declaration was not read from a file
 }
 
-// Endpoint is where a webhook is called.
+// Endpoint is the server of a webhook.
 type Endpoint struct {
-	// URL is where the envelope is posted: https, or http to this machine.
+	// URL is the address to which the envelope is posted. It must be https, or http to
+	// this machine.
 	URL string
-	// Secret names the variable with the key of the signature. If it is empty,
-	// calls are not signed.
+	// Secret is the name of the variable with the signing key. If it is empty, calls are
+	// not signed.
 	Secret string
 }
 
@@ -58,17 +58,17 @@ type Endpoint struct {
 type Action struct {
 	// Name is log, save_json, approve, deny or remind.
 	Name string
-	// Text is its message or reason, or the file of save_json below the directory of
-	// the declaring file.
+	// Text is the message or the reason. For save_json, it is the path of the file,
+	// relative to the directory of the hook file.
 	Text string
-	// Level is the level of what log writes. Defaults to info.
+	// Level is the level at which log writes. Defaults to info.
 	Level slog.Level
-	// Content makes log write the input as well, without secrets. Defaults to names,
-	// the size and the hash of the input.
+	// Content makes log also write the input, without secrets. By default, log writes
+	// only names, and the size and hash of the input.
 	Content bool
 }
 
-// FaultError is a mistake in a file, and where it is.
+// FaultError is a mistake in a file.
 type FaultError struct {
 	File string
 	Line int
@@ -78,7 +78,7 @@ type FaultError struct {
 
 func (f *FaultError) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message) }
 
-// Faults lists the faults that an error of this package joins, in order.
+// Faults returns the faults that an error of this package joins, in order.
 func Faults(err error) []*FaultError {
 	var faults []*FaultError
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -8,15 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// A denial must never become consent, whatever is printed around it. So hooks' output is
-// searched for denials before it is read as an answer, and the search needs no valid JSON
-// around them.
+// A denial must never turn into consent because of other output around it. So the output
+// of a hook is first searched for denials, and only then read as an answer. The search
+// works even if the output around a denial is not valid JSON.
 
-// denialKind is a form of denial.
 type denialKind uint8
 
-// The kinds of denials. At turn.stop only saysDeny and saysContinue count, elsewhere the
-// other three.
+// The kinds of denials. At turn.stop, only saysDeny and saysContinue count. At other
+// phases, all except saysContinue count.
 const (
 	saysHalt     denialKind = iota // "decision": "halt"
 	saysDeny                       // "decision": "deny"
@@ -29,7 +28,7 @@ const (
 // denials are the denials found in an output.
 type denials struct {
 	said    [denialKinds]bool
-	reasons [denialKinds]string // the first that is not empty
+	reasons [denialKinds]string // for each kind, the first reason that is not empty
 }
 
 func (d *denials) add(o *openObject) {
@@ -44,7 +43,7 @@ func (d *denials) add(o *openObject) {
 	}
 }
 
-// join adds the denials of another reading of the same output.
+// join adds denials that were found in another form of the same output.
 func (d *denials) join(other *denials) {
 	for kind := range denialKinds {
 		if other.said[kind] {
@@ -54,62 +53,64 @@ func (d *denials) join(other *denials) {
 }
 
 const (
-	// deepest is the nesting depth that a search must handle at least. It is the depth
-	// at which encoding/json gives up.
+	// deepest is the nesting depth that a search must be able to handle. encoding/json
+	// supports the same depth.
 	deepest = 10_000
-	// longestText is how many bytes of a string are kept. The words of a decision
-	// must fit; of a longer reason the beginning is enough.
+	// longestText is how many bytes of a string are kept. The keywords are shorter, and
+	// of a long reason the beginning is enough.
 	longestText = 16 << 10
 	// mostReasons is how many nested objects may have a reason. Together with
-	// longestText it bounds the memory of a search.
+	// longestText, it limits the memory of a search.
 	mostReasons = 64
 )
 
-// search finds the objects with a denial in a stream of bytes. It finds every complete
-// JSON object in the stream, whatever comes before and after it. It is lenient: between
-// the strings of an object it ignores unknown bytes, and in strings it accepts line ends
-// and invalid UTF-8. It looks at each byte once.
+// search finds objects with a denial in a stream of bytes. It finds every complete JSON
+// object, whatever comes before and after the object. It is tolerant: between strings it
+// ignores unknown bytes, and in strings it accepts line breaks and invalid UTF-8. It
+// reads each byte once.
 //
-// The difficulty: a quote before the object may open or close a string. So a search follows
-// both readings: between strings and inside of one. Each quote turns one into the other.
-// There are never more than these two: a backslash ends the reading that is between
-// strings, because JSON has none there, and a brace begins it anew.
+// The difficulty is a quote before the object: it may open a string or close one. So a
+// search follows two readers at the same time. The reader between assumes that the
+// current byte is outside of strings, and the reader inside assumes that it is in a
+// string. At each quote, the two change places. A backslash outside of strings is not
+// JSON, so it ends the reader between. A new opening brace starts that reader again. So
+// there are never more than two.
 type search struct {
 	denials
 
-	between *reader // nil if there is no open object in this reading
-	inside  *reader // likewise
-	spare   *reader // an unused one, or nil
+	between *reader // nil if this reader has no open object
+	inside  *reader // nil if this reader has no open object
+	spare   *reader // an unused reader, or nil
 }
 
-// reader is one reading of the stream.
+// reader is one way to read the stream, see search.
 type reader struct {
-	open    []openObject // the objects that are open, the innermost last
+	open    []openObject // the open objects, the innermost last
 	text    []byte       // the current or last string, still escaped
 	escaped bool         // the last byte of the string was a backslash
-	word    []byte       // the word between strings, such as true
-	key     string       // the last string, if it is a known key and a colon may follow
-	value   string       // the key whose value follows; empty if the key is not known
+	word    []byte       // the word outside of strings, such as true
+	key     string       // the last string, if it is a known key and a colon can follow
+	value   string       // the known key whose value comes next, or ""
 }
 
-// openObject is an object that has not ended yet.
+// openObject is an object whose closing brace has not been read.
 type openObject struct {
-	kinds  uint8 // which kinds of denials it has, as a set
+	kinds  uint8 // the kinds of denials in it, one bit for each
 	reason string
 }
 
-// Write searches the next bytes. It never fails.
+// Write searches the next bytes. It returns no error.
 func (s *search) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); i++ {
 		switch {
 		case s.between != nil:
-		case s.inside == nil: // only the beginning of an object matters
+		case s.inside == nil: // skip to the next object
 			next := bytes.IndexByte(p[i:], '{')
 			if next < 0 {
 				return len(p), nil
 			}
 			i += next
-		case !s.inside.escaped: // most bytes of a string are text
+		case !s.inside.escaped: // skip the text of a string
 			from := i
 			for i < len(p)-1 && p[i] != '"' && p[i] != '\\' && p[i] != '{' {
 				i++
@@ -148,7 +149,7 @@ func (s *search) next(c byte) {
 	}
 }
 
-// newReader returns a reader positioned after the opening brace of an object.
+// newReader returns a reader that has just read an opening brace.
 func (s *search) newReader() *reader {
 	r := s.spare
 	if r == nil {
@@ -171,7 +172,7 @@ func (r *reader) addText(c byte) {
 	}
 }
 
-// endString handles the end of a string: a key, or the value of one.
+// endString handles the end of a string, which is a key or the value of a key.
 func (r *reader) endString() {
 	if r.value == "" {
 		r.key = keyword(r.text)
@@ -230,7 +231,8 @@ func (r *reader) nextBetween(c byte, found *denials) {
 	}
 }
 
-// endWord handles true and false as the value of a key.
+// endWord handles a word outside of strings. Only true and false after a known key
+// matter.
 func (r *reader) endWord() {
 	if len(r.word) == 0 {
 		return
@@ -241,8 +243,8 @@ func (r *reader) endWord() {
 	r.word = r.word[:0]
 }
 
-// keyword returns the answer keyword that a string spells, or "". Invisible characters,
-// such as a zero byte or a byte order mark, are ignored.
+// keyword returns the keyword that a string contains, or "". It ignores invisible
+// characters, such as a zero byte or a byte order mark.
 func keyword(text []byte) string {
 	switch string(text) {
 	case "decision":
@@ -262,7 +264,7 @@ func keyword(text []byte) string {
 		return ""
 	}
 	for _, c := range text {
-		if c == '\\' || c < ' ' || c >= 0x7f { // few strings have these
+		if c == '\\' || c < ' ' || c >= 0x7f { // most strings have no such byte
 			return strings.Map(func(r rune) rune {
 				if !unicode.IsGraphic(r) {
 					return -1
@@ -274,7 +276,7 @@ func keyword(text []byte) string {
 	return ""
 }
 
-// unquoted decodes the text of a JSON string. What is not JSON stays as it is.
+// unquoted decodes the text of a JSON string. Invalid parts stay unchanged.
 func unquoted(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return strings.ToValidUTF8(string(text), "\ufffd")
@@ -294,8 +296,8 @@ func unquoted(text []byte) string {
 	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
-// unescape decodes the escape that a text of at least two bytes begins with, and returns
-// how long it is.
+// unescape decodes the escape at the beginning of a text, and returns its length. The
+// text has at least two bytes.
 func unescape(text []byte) (string, int) {
 	if i := strings.IndexByte(`"\/bfnrt`, text[1]); i >= 0 {
 		return "\"\\/\b\f\n\r\t"[i : i+1], 2
@@ -309,10 +311,10 @@ func unescape(text []byte) (string, int) {
 			return string(r), 12
 		}
 	}
-	return string(first), 6 // half of a pair becomes the replacement character
+	return string(first), 6 // half of a surrogate pair becomes the replacement character
 }
 
-// hexadecimal reads the \uXXXX that a text begins with.
+// hexadecimal decodes \uXXXX at the beginning of a text.
 func hexadecimal(text []byte) (rune, bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spellings are denials as hooks may write them.
+// spellings are different ways in which hooks may write a denial.
 var spellings = []string{
 	`{"decision":"deny"}`,
 	`{"decision": "deny", "reason": "because"}`,
@@ -38,7 +38,7 @@ var spellings = []string{
 	"{\"decision\":\"deny\",\"reason\":\"one\ntwo\xff\"}",
 }
 
-// denied reports whether an output denies, and fails the test if it passes or fails.
+// denied fails the test unless the output is a denial.
 func denied(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -57,8 +57,8 @@ func denied(t interface {
 	}
 }
 
-// Whatever bytes come before and after a denial, the hook denies. It does not fail, so
-// its failure mode does not matter.
+// A hook that prints a denial denies, whatever bytes come before and after it. This is
+// not a failure, so the failure mode does not matter.
 //
 // SPEC C-03
 func FuzzADenialStands(f *testing.F) {
@@ -113,7 +113,7 @@ func TestADenialStandsInAnyNoise(t *testing.T) {
 	}
 }
 
-// Terminal sequences can be anywhere in a denial, also in the middle of a word.
+// Terminal escape sequences can be anywhere in a denial, even inside a word.
 //
 // SPEC C-03
 func TestADenialStandsInColour(t *testing.T) {
@@ -163,8 +163,8 @@ func TestADenialStandsInOtherEncodings(t *testing.T) {
 	}
 }
 
-// The most severe denial wins, with its reason. An answer that says the same keeps its
-// other content.
+// The most severe denial wins, with its reason. If the parsed answer is the same denial,
+// its other content is kept.
 //
 // SPEC C-03
 func TestWhichDenialStands(t *testing.T) {
@@ -194,7 +194,7 @@ func TestWhichDenialStands(t *testing.T) {
 	}
 }
 
-// Text that only looks like a denial is not one.
+// Text that only looks similar to a denial is not one.
 //
 // SPEC C-03
 func TestWhatIsNoDenial(t *testing.T) {
@@ -224,7 +224,7 @@ func TestWhatIsNoDenial(t *testing.T) {
 	}
 }
 
-// The search reads each byte once, and its memory is limited.
+// The search reads each byte only once, and its memory is limited.
 //
 // SPEC C-03, C-07
 func TestSearchingTakesNoLongerThanReading(t *testing.T) {
@@ -267,8 +267,8 @@ func TestSearchingTakesNoLongerThanReading(t *testing.T) {
 	}
 }
 
-// A denial is found however the output is split, and at any depth that a JSON decoder
-// accepts.
+// A denial is found even if the output arrives in pieces, and at any depth that
+// encoding/json accepts.
 //
 // SPEC C-03
 func TestADenialStandsInPieces(t *testing.T) {
@@ -321,7 +321,7 @@ func TestWithoutEscapes(t *testing.T) {
 	}
 }
 
-// noises are bytes around denials.
+// noises generates bytes that may come before or after a denial.
 func noises() *rapid.Generator[[]byte] {
 	bits := rapid.SampledFrom([]string{"\n", "debug\n", "{", "}", `"`, `\`, "[", "\x1b]0;", "\x1b[", "\x00", "\xff", "null\n", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", `{"decision":"`})
 	return rapid.Custom(func(t *rapid.T) []byte {

@@ -17,12 +17,12 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// failureModes are lines of a gate. A denial counts in all of them.
+// failureModes are settings of a gate. A denial counts with all of them.
 var failureModes = map[string]string{
 	"closed": "failure: closed", "open": "failure: open", "fallback": "failure: { fallback: { decision: pass } }",
 }
 
-// wantDenial fails unless a trial denies.
+// wantDenial fails the test unless the trial denies with the reason.
 func wantDenial(t *testing.T, trial *toolTrial, reason string) {
 	t.Helper()
 	if got := trial.Output; got.Decision != belay.ToolDeny && got.Decision != belay.ToolHalt || !strings.Contains(got.Reason, reason) {
@@ -76,7 +76,7 @@ func TestADenialOfACommandStands(t *testing.T) {
 	}
 }
 
-// A halt is more severe than exit code 2.
+// A halt in the output is more severe than exit code 2.
 //
 // SPEC C-03, C-04
 func TestAHaltStandsWithExitCode2(t *testing.T) {
@@ -94,7 +94,7 @@ func TestADenialOfAWebhookStands(t *testing.T) {
 		rule   string
 		status int
 		body   string
-		breaks bool // the connection does, behind the body
+		breaks bool // the connection breaks after the body
 	}{
 		{"behind a debug line", 200, "debug\n" + deny, false},
 		{"behind a title that does not end", 200, "\x1b]0;checking\n" + deny, false},
@@ -125,7 +125,7 @@ func TestADenialOfAWebhookStands(t *testing.T) {
 	}
 }
 
-// broken is a connection that breaks off.
+// broken is a response body whose connection breaks.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("the connection broke off") }
@@ -157,14 +157,14 @@ func TestADenialOfAWorkerStands(t *testing.T) {
 			t.Run(rule+", "+mode, func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t)
-				set := p.set(workerGate(t, "raw", "timeout: 1m", line), &declare.Options{Grace: time.Minute}) // it ends by itself
+				set := p.set(workerGate(t, "raw", "timeout: 1m", line), &declare.Options{Grace: time.Minute}) // long enough for the worker to end by itself
 				wantDenial(t, try(t, set, call("print", p.put("line", lines[rule]))), "because")
 			})
 		}
 	}
 }
 
-// Output without a denial fails by the failure mode.
+// Output without a denial is a failure, and the failure mode decides.
 //
 // SPEC C-03, H-10
 func TestOnlyDenialsStandInEveryFailureMode(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package declare loads hooks from files, without Go: a file says what runs at which
-// phase, and this package makes subscriptions of it.
+// Package declare loads hooks from files, so that they need no Go code. A file says what
+// runs at which phase. This package makes subscriptions of the file.
 //
 // # Usage
 //
@@ -13,7 +13,7 @@
 //	    timeout: 5s
 //
 // [Load] reads files and reports every mistake with its line. [New] makes a [Set] of the
-// declarations. Its subscriptions are installed like any other:
+// declarations. You install its subscriptions like any others:
 //
 //	declared, err := declare.Load("hooks", "no-prod.yaml")
 //	...
@@ -21,34 +21,35 @@
 //	...
 //	lease, err := runtime.Install(set.Subscriptions()...)
 //
-// To unload them, drain the lease and close the set. Then none of its processes is
-// left.
+// To unload the hooks, drain the lease and close the set. After that, none of their
+// processes is running.
 //
-// A command reads one JSON envelope from standard input and answers by its exit code and
-// its output. A worker gets many envelopes, by the protocol of package worker. A webhook
-// gets the envelope as a POST request. The answers of all three are read strictly into
-// the phase's output: `belay hooks schema` describes it. docs/declared-hooks.md explains the
-// files to their authors.
+// A command reads one JSON envelope from standard input, and answers by its exit code and
+// its output. A worker gets many envelopes, in the protocol of package worker. A webhook
+// gets the envelope as a POST request. All answers are strictly decoded into the output
+// of the phase; `belay hooks schema` describes that output. docs/declared-hooks.md
+// explains the files to their authors.
 //
 // # Who may run what
 //
-// This package runs what it is given. The caller decides by Trust and Confine in
-// [Options] whether a file may run commands. The origin and the grants of the runtime
-// decide what its answers may contribute.
+// This package runs everything that the declarations say. The caller decides with Trust
+// and Confine in [Options] whether a file may run commands. The origin of the set and the
+// grants of the runtime decide what the answers may contribute.
 //
 // # Concurrency
 //
-// A [Set] is safe for concurrent use. Each command runs in a process group of its own. So
-// does each worker; hooks that name the same program share one worker.
+// A [Set] is safe for concurrent use. Each command and each worker runs in a process
+// group of its own. Hooks that name the same worker program share one process.
 //
 // # Errors
 //
-// The errors of [Load] and [Parse] join a [FaultError] for each mistake. In a turn a hook fails
-// with a code of package hook: hook.executable_missing if the program is missing,
-// hook.output_invalid if the answer is invalid, hook.timeout, and hook.error for everything
-// else. The subscription's failure mode decides what a failure means: gates deny.
+// The errors of [Load] and [Parse] join one [FaultError] for each mistake. When a hook
+// fails in a turn, the failure has a code of package hook: hook.executable_missing if the
+// program is missing, hook.output_invalid if the answer is invalid, hook.timeout, or
+// hook.error for everything else. The failure mode of the subscription decides what
+// happens then. By default, a gate denies.
 //
 // # Testing
 //
-// Package hooktest tries a subscription of a set like any other.
+// Package hooktest can try a subscription of a set like any other subscription.
 package declare

@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// webhook reads the endpoint of a webhook.
 func (h *hookReading) webhook(v frontmatter.Value) {
 	w := new(Endpoint)
 	h.d.Webhook = w
@@ -42,7 +41,7 @@ func (h *hookReading) webhook(v frontmatter.Value) {
 	}
 }
 
-// endpoint reads the address of a webhook: https, or http to this machine.
+// endpoint checks the address of a webhook. It must be https, or http to this machine.
 func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -61,8 +60,8 @@ func endpoint(text string) (*url.URL, error) {
 	}
 }
 
-// isLoopback reports whether a host names this machine. For localhost, the dialer
-// checks the address again.
+// isLoopback reports whether a host name means this machine. localhost could resolve to
+// another machine, so onlyLoopback checks the address again at the connection.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -71,10 +70,10 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// actions are the built-in actions, with the phases that they need.
+// actions are the names of the built-in actions.
 var actions = []string{"log", "save_json", "approve", "deny", "remind"}
 
-// action reads a name, or a name with its text.
+// action reads an action: a name, or a name with its settings.
 func (h *hookReading) action(v frontmatter.Value) {
 	a := new(Action)
 	h.d.Action = a
@@ -111,10 +110,9 @@ func (h *hookReading) action(v frontmatter.Value) {
 	}
 }
 
-// logLevels are the levels of log.
+// logLevels are the valid levels of the action log.
 var logLevels = []string{"debug", "info", "warn", "error"}
 
-// log reads the settings of the action log.
 func (h *hookReading) log(a *Action, v frontmatter.Value) {
 	h.mapping(v, "log", map[string]func(frontmatter.Value){
 		"message": func(v frontmatter.Value) { a.Text = h.text(v, "message") },
@@ -130,7 +128,7 @@ func (h *hookReading) log(a *Action, v frontmatter.Value) {
 	})
 }
 
-// actionFits checks that an action can be used at its phase.
+// actionFits reports a fault if the phase does not support the action.
 func (h *hookReading) actionFits(a *Action, line int) {
 	can := h.wire.Info().Capabilities
 	switch a.Name {

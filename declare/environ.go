@@ -11,10 +11,10 @@ import (
 // passed are the variables that every hook gets, besides LC_*.
 var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
 
-// environ is the host's environment.
+// environ is the environment of the Belay process.
 type environ struct {
 	host    map[string]string
-	common  []string // the part that every hook gets
+	common  []string // the variables that every hook gets
 	project string
 }
 
@@ -33,9 +33,9 @@ func newEnviron(all []string, project string) *environ {
 	return e
 }
 
-// of returns the whole environment of a program: the common part, the variables of
-// the declaration, and those that Belay sets. env may be nil: a worker has no
-// session and no phase.
+// of returns the environment of a program: the common variables, the variables of the
+// declaration, and Belay's own variables. env is nil for a worker, which has no single
+// session or phase.
 func (e *environ) of(d *Declaration, env *worker.Envelope) []string {
 	all := slices.Clone(e.common)
 	for _, entry := range d.Env {

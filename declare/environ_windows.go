@@ -2,7 +2,7 @@ package declare
 
 import "strings"
 
-// windowsNeeds names the variables that programs on Windows need to start.
+// windowsNeeds reports whether programs on Windows need a variable to start.
 func windowsNeeds(name string) bool {
 	return strings.EqualFold(name, "SYSTEMROOT") || strings.EqualFold(name, "PATH") || strings.EqualFold(name, "PATHEXT")
 }

@@ -6,42 +6,42 @@ import (
 	"strings"
 )
 
-// esc begins terminal escape sequences.
+// esc is the byte that begins a terminal escape sequence.
 const esc = 0x1b
 
 const (
-	longestControl = 64      // of a control sequence, such as a colour
-	longestString  = 4 << 10 // of a control string, such as a title
+	longestControl = 64      // maximum length of a control sequence, such as a colour
+	longestString  = 4 << 10 // maximum length of a control string, such as a title
 )
 
-// cleaner removes terminal sequences from a stream of bytes and passes on the rest. It
-// removes complete sequences on one line. Otherwise it removes only the escape character,
-// so that a sequence that never ends does not swallow the text after it.
+// cleaner removes terminal escape sequences from a stream, and writes the rest to another
+// writer. It removes a sequence completely if the sequence ends on the same line.
+// Otherwise it removes only the escape character, so that the text after it is not lost.
 type cleaner struct {
 	to    io.Writer
 	state cleanerState
-	// held is the current sequence, without the bytes that introduce it.
+	// held are the bytes of the current sequence, without the introducing bytes.
 	held []byte
-	one  [1]byte // room for a byte to pass on
+	one  [1]byte // buffer for a single byte
 }
 
 type cleanerState uint8
 
 const (
 	inText         cleanerState = iota
-	afterEscape                 // ESC
-	inDesignation               // ESC ( and the like: one more byte
-	inControl                   // ESC [
-	inString                    // ESC ] and the like: up to BEL or ESC \
-	inStringEscape              // the same, after an ESC
-	inStringC1                  // the same, after the first byte of a C1 control
-	afterC1                     // the first byte of a C1 control, the UTF-8 form of ESC and a byte
+	afterEscape                 // after ESC
+	inDesignation               // after ESC ( or similar: one more byte follows
+	inControl                   // after ESC [
+	inString                    // after ESC ] or similar: until BEL or ESC \
+	inStringEscape              // in a string, after ESC
+	inStringC1                  // in a string, after the first byte of a C1 control
+	afterC1                     // after the first byte of a C1 control (one character that means ESC and a byte)
 )
 
-// c1 is the first byte of the C1 controls in UTF-8.
+// c1 is the first byte of all C1 control characters in UTF-8.
 const c1 = 0xc2
 
-// Write fails only if the underlying writer does.
+// Write returns an error only if the other writer does.
 func (c *cleaner) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -70,7 +70,7 @@ func (c *cleaner) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close passes on the held bytes of a sequence that did not end.
+// Close writes the held bytes of a sequence that did not end.
 func (c *cleaner) Close() error { return c.release() }
 
 func (c *cleaner) pass(p []byte) error {
@@ -87,7 +87,7 @@ func (c *cleaner) drop() error {
 	return nil
 }
 
-// release passes on the held bytes: they are not a sequence.
+// release writes the held bytes, because they are not a sequence.
 func (c *cleaner) release() error {
 	held := c.held
 	if c.state == afterC1 || c.state == inStringC1 {
@@ -97,7 +97,7 @@ func (c *cleaner) release() error {
 	return c.pass(held)
 }
 
-// again passes on the held bytes and processes a byte anew.
+// again writes the held bytes, and then handles b as the start of something new.
 func (c *cleaner) again(b byte) error {
 	if err := c.release(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *cleaner) again(b byte) error {
 	return c.next(b)
 }
 
-// hold keeps a byte of a sequence, unless it is too long to be one.
+// hold keeps a byte of a sequence. If the sequence is too long, it is treated as text.
 func (c *cleaner) hold(b byte, most int) error {
 	if len(c.held) >= most {
 		return c.again(b)
@@ -125,7 +125,7 @@ func (c *cleaner) next(b byte) error {
 		return c.again(b)
 	case inControl:
 		switch {
-		case b >= ' ' && b <= '?' && b != '"': // parameters; a quote begins a string of JSON
+		case b >= ' ' && b <= '?' && b != '"': // parameters; not a quote, because it may begin a JSON string
 			return c.hold(b, longestControl)
 		case isAlphanumeric(b) || strings.IndexByte("@^_`~", b) >= 0:
 			return c.drop()
@@ -150,7 +150,7 @@ func (c *cleaner) next(b byte) error {
 	}
 }
 
-// introduced handles the byte after an escape character.
+// introduced handles the byte after ESC.
 func (c *cleaner) introduced(b byte) error {
 	switch {
 	case b == '[':
@@ -170,9 +170,9 @@ func (c *cleaner) introduced(b byte) error {
 // introducedC1 handles the second byte of a possible C1 control.
 func (c *cleaner) introducedC1(b byte) error {
 	switch b {
-	case 0x9b: // as ESC [
+	case 0x9b: // the same as ESC [
 		c.state = inControl
-	case 0x90, 0x98, 0x9d, 0x9e, 0x9f: // as ESC P, X, ], ^ and _
+	case 0x90, 0x98, 0x9d, 0x9e, 0x9f: // the same as ESC P, X, ], ^ and _
 		c.state = inString
 	default:
 		return c.again(b)
@@ -187,7 +187,7 @@ func (c *cleaner) nextOfString(b byte) error {
 	switch {
 	case state == inStringEscape && b == '\\', state == inStringC1 && b == 0x9c, state == inString && b == '\a':
 		return c.drop()
-	case state == inStringEscape: // another sequence begins: this one never ended
+	case state == inStringEscape: // a new sequence begins, so the string never ended
 		if err := c.release(); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func isAlphanumeric(b byte) bool {
 func withoutEscapes(text []byte) []byte {
 	var b bytes.Buffer
 	c := cleaner{to: &b}
-	_, _ = c.Write(text) // a bytes.Buffer does not fail
-	_ = c.Close()        // likewise
+	_, _ = c.Write(text) // a bytes.Buffer returns no error
+	_ = c.Close()        // a bytes.Buffer returns no error
 	return b.Bytes()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// A file declares a gate, and it is installed like one in Go.
+// This example declares a gate in a file and installs it like a gate in Go.
 func Example() {
 	dir, err := os.MkdirTemp("", "belay-example-")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A Go program installs a script as a gate, without a file.
+// This example installs a script as a gate from Go code, without a hook file.
 func ExampleCommand() {
 	model := scripted.New([]scripted.Step{
 		{Calls: []scripted.Call{{Tool: "deploy", Input: `{}`}}},

@@ -4,6 +4,6 @@ package declare
 
 import "io/fs"
 
-// executable always reports true here: the file's extension decides whether it
-// can be run.
+// executable always returns true, because the extension of a file decides whether it can
+// run.
 func executable(fs.FileMode) bool { return true }

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// place is a directory with files that declare hooks.
+// place is a directory with hook files.
 type place struct {
 	t   testing.TB
 	dir string
@@ -30,7 +30,7 @@ func newPlace(t testing.TB) *place {
 	return &place{t, dir}
 }
 
-// put writes a file; one that begins with #! is executable.
+// put writes a file. A file that begins with #! becomes executable.
 func (p *place) put(name, text string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, filepath.FromSlash(name))
@@ -47,7 +47,7 @@ func (p *place) put(name, text string) string {
 	return path
 }
 
-// load reads hooks.yaml.
+// load writes text to hooks.yaml and loads it.
 func (p *place) load(text string) []*declare.Declaration {
 	p.t.Helper()
 	declared, err := declare.Load(p.dir, p.put("hooks.yaml", text))
@@ -57,7 +57,7 @@ func (p *place) load(text string) []*declare.Declaration {
 	return declared
 }
 
-// set makes a set from hooks.yaml, which is closed with the test.
+// set makes a set from hooks.yaml. The set is closed when the test ends.
 func (p *place) set(text string, opts *declare.Options) *declare.Set {
 	p.t.Helper()
 	set, err := declare.New(p.load(text), hook.Origin{Kind: hook.OriginOperator}, opts)
@@ -72,7 +72,6 @@ func (p *place) set(text string, opts *declare.Options) *declare.Set {
 	return set
 }
 
-// only returns the only subscription of the set.
 func only(t testing.TB, set *declare.Set) hook.Subscription {
 	t.Helper()
 	subs := set.Subscriptions()
@@ -82,31 +81,30 @@ func only(t testing.TB, set *declare.Set) hook.Subscription {
 	return subs[0]
 }
 
-// gate returns a hook of tool.pre with the given lines.
+// gate returns a hook file with one hook at tool.pre, which has the given lines.
 func gate(lines ...string) string {
 	return "hooks:\n  - id: gate\n    phase: tool.pre\n    " + strings.Join(lines, "\n    ") + "\n"
 }
 
-// write is a call of the tool write.
+// write is the input of tool.pre for a call of the tool write.
 const write = `{"id": "call-1", "tool": "write", "input": {"path": "/srv/prod/a.txt"}}`
 
 type toolTrial = hooktest.Trial[belay.ToolCall, belay.ToolVerdict]
 
-// try runs the only hook of a set on a call.
+// try runs the only hook of a set for a tool call.
 func try(t testing.TB, set *declare.Set, input string) *toolTrial {
 	t.Helper()
 	return hooktest.Try(t, belay.ToolPre, only(t, set), hooktest.Input(t, belay.ToolPre, input), &hooktest.Options{Timeout: time.Minute})
 }
 
-// sh tries a gate that is a script.
+// sh runs a gate whose command is the given script.
 func sh(t testing.TB, script string) *toolTrial {
 	t.Helper()
 	p := newPlace(t)
 	p.put("check.sh", "#!/bin/sh\n"+script+"\n")
-	return try(t, p.set(gate("command: [./check.sh]", "timeout: 30s"), nil), write) // the machine may be busy
+	return try(t, p.set(gate("command: [./check.sh]", "timeout: 30s"), nil), write) // a long timeout, because the machine may be busy
 }
 
-// code returns the code of the first diagnostic.
 func code(trial *toolTrial) codes.Code {
 	if len(trial.Diagnostics) == 0 {
 		return ""
@@ -114,7 +112,8 @@ func code(trial *toolTrial) codes.Code {
 	return trial.Diagnostics[0].Code
 }
 
-// wantFault fails unless there is one fault, at a line, that contains a text.
+// wantFault fails the test unless err has exactly one fault, at the given line, with the
+// text.
 func wantFault(t testing.TB, err error, line int, text string) {
 	t.Helper()
 	faults := declare.Faults(err)

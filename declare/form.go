@@ -13,13 +13,12 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// aHook names a hook in error messages. matchKeys are the keys that belong to match.
+// aHook names a hook in error messages.
 const aHook = "a hook"
 
 var matchKeys = []string{"tools", "agents", "labels", "when"}
 
-// mapping reads the keys of a mapping. Unknown keys and keys without a value are
-// mistakes.
+// mapping reads the keys of a mapping. Unknown keys and keys without a value are faults.
 func (r *reading) mapping(v frontmatter.Value, what string, form map[string]func(frontmatter.Value)) {
 	if v.Kind != frontmatter.Map {
 		r.faultf(v.Line, "%s is %s: write a mapping, key: value", what, v.Kind)
@@ -46,7 +45,7 @@ func (r *reading) mapping(v frontmatter.Value, what string, form map[string]func
 	}
 }
 
-// text reads a text that is not empty.
+// text reads a text, which must not be empty.
 func (r *reading) text(v frontmatter.Value, what string) string {
 	switch {
 	case v.Kind == frontmatter.String && strings.TrimSpace(v.Text) != "":
@@ -61,7 +60,6 @@ func (r *reading) text(v frontmatter.Value, what string) string {
 	return ""
 }
 
-// texts reads a list of texts.
 func (r *reading) texts(v frontmatter.Value, what string) []string {
 	if v.Kind != frontmatter.List {
 		r.faultf(v.Line, "%s is %s: write a list, [a, b]", what, v.Kind)
@@ -77,10 +75,10 @@ func (r *reading) texts(v frontmatter.Value, what string) []string {
 	return list
 }
 
-// variable is what the name of an environment variable looks like.
+// variable matches the name of an environment variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// names reads a list of names of variables.
+// names reads a list of variable names.
 func (r *reading) names(v frontmatter.Value, what string) []string {
 	list := r.texts(v, what)
 	for i, name := range list {
@@ -125,7 +123,7 @@ func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
 	return d
 }
 
-// word reads one of some words.
+// word reads a value that must be one of the known words.
 func (r *reading) word(v frontmatter.Value, what string, known []string, set func(string) error) {
 	text := r.text(v, what)
 	if text == "" {

@@ -13,16 +13,17 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// defaultTimeout applies to hooks without a timeout.
+// defaultTimeout is the timeout of hooks that declare none.
 const defaultTimeout = 5 * time.Second
 
-// foreign maps the event names of Claude Code to the nearest phases.
+// foreign maps the event names of Claude Code to similar phases of Belay.
 var foreign = map[string]string{
 	"PreToolUse": "tool.pre", "PostToolUse": "tool.post", "UserPromptSubmit": "user.prompt.submit", "Stop": "turn.stop",
 	"SubagentStop": "subagent.stop", "SessionStart": "session.start", "SessionEnd": "session.end", "PreCompact": "turn.pre_compaction",
 }
 
-// isForeign returns why hooks in the format of another program are not read, or "".
+// isForeign returns an explanation if the hooks have the format of another program, or
+// "".
 func isForeign(v frontmatter.Value) string {
 	if v.Kind != frontmatter.Map {
 		return ""
@@ -35,7 +36,7 @@ func isForeign(v frontmatter.Value) string {
 	return ""
 }
 
-// list reads hooks: a list of them, or a mapping of buckets to such lists.
+// list reads a list of hooks, or a mapping from buckets to lists.
 func (r *reading) list(v frontmatter.Value) {
 	if why := isForeign(v); why != "" {
 		r.faultf(v.Line, "%s", why)
@@ -59,13 +60,13 @@ func (r *reading) list(v frontmatter.Value) {
 
 var validID = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,128}$`)
 
-// declaration reads one hook. bucket is the phase of the bucket it is in.
+// declaration reads one hook. bucket is the phase of its bucket, or "".
 func (r *reading) declaration(v frontmatter.Value, bucket string) {
 	before := len(r.faults)
 	d := &Declaration{File: r.file, Line: v.Line, Dir: r.dir, Phase: bucket, Secrets: r.secrets}
 	d.Options.Timeout = defaultTimeout
 	h := &hookReading{reading: r, d: d, at: make(map[string]int)}
-	for _, f := range v.Map { // first, because the other keys depend on it
+	for _, f := range v.Map { // the phase first, because other keys depend on it
 		if f.Key == "phase" && f.Value.Kind != frontmatter.Null {
 			h.phase(f.Value, bucket)
 		}
@@ -101,7 +102,6 @@ func (r *reading) wire(phase string, line int) *phasejson.Phase {
 	return w
 }
 
-// condition compiles an expression for a phase.
 func (r *reading) condition(phase *phasejson.Phase, text string) (*condition, error) {
 	env := r.envs[phase.Name()]
 	if env == nil {
@@ -114,13 +114,12 @@ func (r *reading) condition(phase *phasejson.Phase, text string) (*condition, er
 	return compile(env, phase, text)
 }
 
-// hookReading is the state of reading one hook.
 type hookReading struct {
 	*reading
 	d     *Declaration
 	wire  *phasejson.Phase // nil if the phase is unknown
-	kinds []string         // the keys that say what it runs
-	at    map[string]int   // the positions of the keys
+	kinds []string         // the keys of the hook that say what runs
+	at    map[string]int   // the lines of the keys
 }
 
 func (h *hookReading) phase(v frontmatter.Value, bucket string) {
@@ -136,7 +135,7 @@ func (h *hookReading) phase(v frontmatter.Value, bucket string) {
 	h.d.Phase = name
 }
 
-// form is the keys of a hook.
+// form returns a reading function for each key of a hook.
 func (h *hookReading) form() map[string]func(frontmatter.Value) {
 	d, o := h.d, &h.d.Options
 	into := func(to *string, key string) func(frontmatter.Value) {
@@ -153,7 +152,7 @@ func (h *hookReading) form() map[string]func(frontmatter.Value) {
 		"name":         into(&o.Name, "name"),
 		"description":  into(&o.Description, "description"),
 		"version":      into(&o.Version, "version"),
-		"phase":        func(frontmatter.Value) {}, // already read
+		"phase":        func(frontmatter.Value) {}, // declaration has read it
 		"match":        h.match,
 		"env":          h.env,
 		"timeout":      func(v frontmatter.Value) { o.Timeout = h.duration(v, "timeout") },
@@ -190,7 +189,7 @@ func (h *hookReading) form() map[string]func(frontmatter.Value) {
 	return form
 }
 
-// argv reads a program and its arguments, which may be empty.
+// argv reads a program and its arguments.
 func (h *hookReading) argv(v frontmatter.Value, key string) []string {
 	if v.Kind == frontmatter.String {
 		h.faultf(v.Line, "%s is a text: write the program and its arguments as a list, [./check, --strict], or use run for a line of shell", key)
@@ -221,7 +220,7 @@ func (h *hookReading) id(v frontmatter.Value) {
 	}
 }
 
-// own are the variables that only the host sets.
+// own are the variables that only Belay sets.
 var own = []string{"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE"}
 
 func (h *hookReading) env(v frontmatter.Value) {
@@ -307,7 +306,7 @@ func (h *hookReading) capabilities(v frontmatter.Value) {
 	}
 }
 
-// failure reads closed, open, or the answer of a fallback.
+// failure reads the failure mode: closed, open, or a mapping with a fallback answer.
 func (h *hookReading) failure(v frontmatter.Value) {
 	if v.Kind != frontmatter.Map {
 		h.word(v, "failure", []string{"closed", "open"}, func(s string) error {
@@ -347,10 +346,10 @@ func (h *hookReading) retry(v frontmatter.Value) {
 	})
 }
 
-// runKeys are the keys that say what a hook runs.
+// runKeys are the keys that say what a hook runs. A hook has exactly one of them.
 var runKeys = []string{"run", "command", "worker", "webhook", "action"}
 
-// whole checks rules that involve several keys.
+// whole checks the rules that involve several keys.
 func (h *hookReading) whole(v frontmatter.Value) {
 	d := h.d
 	if _, ok := h.at["id"]; !ok {
@@ -368,7 +367,7 @@ func (h *hookReading) whole(v frontmatter.Value) {
 			_, known := form[key]
 			typo = typo || !known && near.Hint(key, runKeys) != ""
 		}
-		if !typo { // the unknown key is already reported
+		if !typo { // an unknown key is already reported as a fault
 			h.faultf(v.Line, "the hook runs nothing: give it one of %s", strings.Join(runKeys, ", "))
 		}
 	}

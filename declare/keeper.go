@@ -19,31 +19,30 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 30 * time.Second
-	// patience is the longest time that a call waits for a worker in backoff. If the
-	// backoff is longer, the call fails at once.
+	// patience is how long a call waits until a worker may be started again. If the wait
+	// would be longer, the call fails at once.
 	patience = time.Second
-	// greeting is the minimum time that a worker gets to start and answer the
-	// handshake.
+	// greeting is the minimum time that a worker has to start and answer the handshake.
 	greeting = 10 * time.Second
 )
 
-// keeper keeps one worker running for all hooks that name the same program.
+// keeper keeps one worker process running for all hooks that name the same program.
 type keeper struct {
 	set    *Set
-	d      *Declaration // the first of them
+	d      *Declaration // the first of hooks
 	hooks  []*Declaration
 	key    string
-	wanted bool // at least one of them is enabled
+	wanted bool // at least one of the hooks is enabled
 
 	mu       sync.Mutex
-	current  *process  // nil, or the last one that was started
-	deaths   int       // deaths since a call succeeded
-	rest     time.Time // it is not started before this time
-	last     error     // why it died
+	current  *process  // the last process that was started, or nil
+	deaths   int       // how often the worker has died since a call succeeded
+	rest     time.Time // the worker is not started before this time
+	last     error     // why the worker died last
 	shutDown bool
 }
 
-// pool returns the keeper of a hook's worker.
+// pool returns the keeper for a hook's worker. It makes one if there is none.
 func (s *Set) pool(h *handler) *keeper {
 	key := strings.Join(append(append([]string{h.d.Dir, fmt.Sprint(len(h.d.Argv))}, h.d.Argv...), h.d.Env...), "\x00")
 	if i := slices.IndexFunc(s.workers, func(k *keeper) bool { return k.key == key }); i >= 0 {
@@ -56,7 +55,7 @@ func (s *Set) pool(h *handler) *keeper {
 	return k
 }
 
-// worker calls the hook's worker.
+// worker sends a call to the hook's worker and reads the answer.
 func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (json.RawMessage, error) {
 	params, err := encode(e)
 	if err != nil {
@@ -73,7 +72,7 @@ func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (js
 	return h.codec.answered(&said)
 }
 
-// answered reads a worker's answer to a call.
+// answered reads the response of a worker to a call.
 func (c *codec) answered(said *response) (json.RawMessage, error) {
 	answer, err := map[string]any(nil), said.err
 	switch {
@@ -83,14 +82,14 @@ func (c *codec) answered(said *response) (json.RawMessage, error) {
 	default:
 		err = noObject(said.result)
 	}
-	if said.found == nil { // it did not answer
+	if said.found == nil { // the worker gave no response
 		return nil, err
 	}
 	return c.settle(said.found, answer, err)
 }
 
-// running returns the worker after the handshake. It starts the worker if
-// necessary.
+// running returns the worker process after the handshake. It starts a process if none
+// runs.
 func (k *keeper) running(ctx context.Context) (*process, error) {
 	for {
 		p, wait, err := k.take(ctx)
@@ -121,7 +120,7 @@ func (k *keeper) running(ctx context.Context) (*process, error) {
 	}
 }
 
-// take returns the process, or how long to wait for one.
+// take returns the running process, or how long to wait before one can be started.
 func (k *keeper) take(ctx context.Context) (*process, time.Duration, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,10 +143,10 @@ func (k *keeper) take(ctx context.Context) (*process, time.Duration, error) {
 	return k.current, 0, nil
 }
 
-// errEnded is the error of a worker that ended for an unknown reason.
+// errEnded means that a worker ended for an unknown reason.
 var errEnded = errors.New("the worker ended")
 
-// died records that the process has ended.
+// died notes that the worker has died, and sets the time of the next start.
 func (k *keeper) died(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -169,7 +168,7 @@ func (k *keeper) succeeded() {
 	k.deaths = 0
 }
 
-// warm starts the worker and waits for the handshake.
+// warm starts the worker and waits until the handshake is done.
 func (k *keeper) warm(ctx context.Context) error {
 	if k.set.opts.Trust != nil {
 		if err := k.set.opts.Trust(ctx, k.d); err != nil {
@@ -180,7 +179,7 @@ func (k *keeper) warm(ctx context.Context) error {
 	return err
 }
 
-// close ends the worker for good, and waits until it is gone.
+// close ends the worker for good, and waits until it has ended.
 func (k *keeper) close() {
 	k.mu.Lock()
 	k.shutDown = true
@@ -191,7 +190,7 @@ func (k *keeper) close() {
 	}
 }
 
-// workerError is a failure that the worker itself reported.
+// workerError returns an error that the worker itself reported.
 func workerError(message string) error {
 	return &hook.SafeError{Code: codes.Error, Message: "the worker reported an error", Err: errors.New(message)}
 }

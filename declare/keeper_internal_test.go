@@ -22,7 +22,7 @@ func TestPausesOfAWorker(t *testing.T) {
 			}
 			want = min(2*want, 30*time.Second)
 		}
-		// A call that cannot wait for the end of the pause fails at once, and says why.
+		// If the pause is too long to wait for, a call fails at once with the reason.
 		begun := time.Now()
 		if _, err := k.running(t.Context()); !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "not started again before") || time.Since(begun) != 0 {
 			t.Errorf("a call in the pause returns %v after %s", err, time.Since(begun))

@@ -11,18 +11,18 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// lazyMap is a tool's input in an expression. Most expressions use only one or two
-// keys of a long input, so values are decoded when they are used.
+// lazyMap is the input of a tool, for use in an expression. It decodes a value only when
+// the expression uses it, because most expressions use one or two keys of a long input.
 type lazyMap struct {
 	keys   []string
 	values [][]byte
 	raw    json.RawMessage
-	whole  traits.Mapper // nil until something needs all of it
+	whole  traits.Mapper // the decoded input, or nil until it is needed
 }
 
 var _ traits.Mapper = (*lazyMap)(nil)
 
-// newLazyMap finds the values of a JSON object.
+// newLazyMap finds the keys and values of a JSON object without decoding the values.
 func newLazyMap(raw json.RawMessage) (*lazyMap, error) {
 	m := &lazyMap{raw: raw}
 	s := scanner{data: raw}
@@ -62,14 +62,13 @@ func newLazyMap(raw json.RawMessage) (*lazyMap, error) {
 
 var errMalformed = errors.New("it is not JSON")
 
-// scanner walks through valid JSON: it finds the ends of values without decoding
-// them.
+// scanner finds the ends of values in valid JSON, without decoding them.
 type scanner struct {
 	data []byte
 	at   int
 }
 
-// next returns the next character that is not white space; 0 at the end.
+// next returns the next character that is not white space, or 0 at the end.
 func (s *scanner) next() byte {
 	for ; s.at < len(s.data); s.at++ {
 		switch c := s.data[s.at]; c {
@@ -81,7 +80,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// value skips a value.
+// value skips a value and returns its bytes.
 func (s *scanner) value() ([]byte, bool) {
 	begin, depth := s.at, 0
 	for s.at < len(s.data) {
@@ -97,7 +96,7 @@ func (s *scanner) value() ([]byte, bool) {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 { // it closes the parent of the value
+			if depth == 0 { // the end of the object or list around the value
 				return s.data[begin:s.at], s.at > begin
 			}
 			if depth--; depth == 0 {
@@ -114,7 +113,7 @@ func (s *scanner) value() ([]byte, bool) {
 	return nil, false
 }
 
-// text skips a string.
+// text skips a string. It returns false if the string has no end.
 func (s *scanner) text() bool {
 	for s.at++; s.at < len(s.data); s.at++ {
 		rest := s.data[s.at:]
@@ -132,7 +131,7 @@ func (s *scanner) text() bool {
 	return false
 }
 
-// unquote reads a JSON string.
+// unquote decodes a JSON string.
 func unquote(quoted []byte) (string, error) {
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -145,7 +144,7 @@ func unquote(quoted []byte) (string, error) {
 	return text, nil
 }
 
-// Find looks a key up.
+// Find returns the value of a key.
 func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) { //nolint:ireturn // the interface asks for it
 	name, ok := key.(types.String)
 	if !ok {
@@ -156,7 +155,7 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) { //nolint:ireturn // the in
 		if k != string(name) {
 			continue
 		}
-		if found >= 0 { // a later reader may use the other value
+		if found >= 0 { // reject duplicates: another reader may use the other value
 			return types.NewErr("the key %s occurs twice", k), true
 		}
 		found = i
@@ -167,7 +166,6 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) { //nolint:ireturn // the in
 	return valueOf(m.values[found]), true
 }
 
-// valueOf decodes one value.
 func valueOf(raw []byte) ref.Val { //nolint:ireturn // it is a value of any type
 	if raw[0] == '"' {
 		text, err := unquote(raw)
@@ -183,7 +181,6 @@ func valueOf(raw []byte) ref.Val { //nolint:ireturn // it is a value of any type
 	return types.DefaultTypeAdapter.NativeToValue(value)
 }
 
-// all decodes the whole object.
 func (m *lazyMap) all() traits.Mapper { //nolint:ireturn // the library defines it
 	if m.whole == nil {
 		value, err := decodeAny(m.raw)
@@ -204,7 +201,7 @@ func (m *lazyMap) Contains(key ref.Val) ref.Val { //nolint:ireturn // the interf
 	return types.Bool(ok)
 }
 
-// Get looks a key up.
+// Get returns the value of a key, or a CEL error.
 func (m *lazyMap) Get(key ref.Val) ref.Val { //nolint:ireturn // the interface asks for it
 	if v, ok := m.Find(key); ok {
 		return v
@@ -212,23 +209,23 @@ func (m *lazyMap) Get(key ref.Val) ref.Val { //nolint:ireturn // the interface a
 	return types.NewErr("no such key: %v", key)
 }
 
-// Size is the number of keys.
+// Size returns the number of keys.
 func (m *lazyMap) Size() ref.Val { return types.Int(len(m.keys)) } //nolint:ireturn // the interface asks for it
 
-// Iterator goes through the keys.
+// Iterator iterates over the keys.
 func (m *lazyMap) Iterator() traits.Iterator { return m.all().Iterator() } //nolint:ireturn // likewise
 
-// Equal compares with another map.
+// Equal compares the map with another value.
 func (m *lazyMap) Equal(other ref.Val) ref.Val { return m.all().Equal(other) } //nolint:ireturn // likewise
 
-// ConvertToNative converts it to a Go value.
+// ConvertToNative converts the map to a Go value.
 func (m *lazyMap) ConvertToNative(t reflect.Type) (any, error) { return m.all().ConvertToNative(t) } //nolint:wrapcheck // the library's own
 
-// ConvertToType converts it to another type.
+// ConvertToType converts the map to another CEL type.
 func (m *lazyMap) ConvertToType(t ref.Type) ref.Val { return m.all().ConvertToType(t) } //nolint:ireturn // likewise
 
-// Type returns the map type.
+// Type returns the CEL type of the map.
 func (m *lazyMap) Type() ref.Type { return types.MapType } //nolint:ireturn // likewise
 
-// Value is the Go value.
+// Value returns the map as a Go value.
 func (m *lazyMap) Value() any { return m.all().Value() }

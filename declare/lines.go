@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// longestLine is the maximum length of a logged line.
+// longestLine is the maximum length of a logged line in bytes.
 const longestLine = 8 << 10
 
-// lines logs what a worker prints to standard error, line by line, and keeps the end.
+// lines logs the standard error of a worker line by line, and keeps the last part of it.
 type lines struct {
 	logger       *slog.Logger
 	redact       *redactor
@@ -20,7 +20,7 @@ type lines struct {
 	tail    tail
 }
 
-// Write never fails.
+// Write returns no error.
 func (l *lines) Write(chunk []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *lines) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// add keeps the part of a line that will be logged.
+// add appends to the current line, up to longestLine bytes.
 func (l *lines) add(part []byte) []byte {
 	return append(l.partial, part[:min(len(part), longestLine-len(l.partial))]...)
 }
@@ -51,7 +51,7 @@ func (l *lines) flush() {
 	l.partial = l.partial[:0]
 }
 
-// shown returns the end of the output, cleaned for people.
+// shown returns the last part of the output for users, without secrets.
 func (l *lines) shown() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

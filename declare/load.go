@@ -15,18 +15,17 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// Limit is the maximum size of a file in bytes. A malicious file can make the YAML
-// library take time that grows with the square of its length.
+// Limit is the maximum size of a file in bytes. It is needed because the YAML library can
+// take quadratic time for a malicious file.
 const Limit = frontmatter.Limit
 
-// Load reads files, YAML or JSON by their extension, and checks the scripts that
-// they name: scripts must exist, be executable and have the line ends of this
-// system. The files, and scripts with relative paths, must be below root after links
-// are resolved. Relative file names are relative to root.
+// Load reads files. The extension selects YAML or JSON. Relative file names are relative
+// to root. Load also checks the scripts that the files name: they must exist, be
+// executable and have the right line ends. The files, and scripts with relative paths,
+// must be below root after links are resolved.
 //
-// The error joins a [FaultError] for each mistake. The declarations without
-// mistakes are returned with it. A caller that uses them must know that a gate may
-// be missing.
+// The error joins one [FaultError] for each mistake. Even with an error, Load returns the
+// declarations without mistakes. If you use them, remember that a gate may be missing.
 func Load(root string, files ...string) ([]*Declaration, error) {
 	r := newReading()
 	base, err := realPath(root)
@@ -51,17 +50,17 @@ func Load(root string, files ...string) ([]*Declaration, error) {
 	return r.result()
 }
 
-// Parse reads the text of a file that need not exist. It opens no files. The
-// extension of name selects YAML or JSON, and commands would run in the directory of
-// name.
+// Parse reads text as the content of file. The file need not exist, and Parse opens no
+// files. The extension of file selects YAML or JSON. Commands will run in the directory
+// of file.
 func Parse(file string, text []byte) ([]*Declaration, error) {
 	r := newReading()
 	r.parse(file, text)
 	return r.result()
 }
 
-// Decode reads a list of hooks that is part of another file, below root, as [Load]
-// reads a file.
+// Decode reads a list of hooks that is a part of another file below root. Otherwise it
+// works like [Load].
 func Decode(root, file string, hooks frontmatter.Value) ([]*Declaration, error) {
 	r := newReading()
 	base, err := realPath(root)
@@ -76,7 +75,7 @@ func Decode(root, file string, hooks frontmatter.Value) ([]*Declaration, error) 
 	return r.result()
 }
 
-// readFile reads a file below a root, up to the size limit.
+// readFile reads a file below base, up to one byte more than Limit.
 func readFile(base, file string) ([]byte, error) {
 	path, err := realPath(file)
 	if err != nil {
@@ -85,14 +84,14 @@ func readFile(base, file string) ([]byte, error) {
 	if !below(base, path) {
 		return nil, &FaultError{file, 1, fmt.Sprintf("the file is not below %s: move it there", base)}
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would block
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a named pipe would block
 		return nil, &FaultError{file, 1, "it is not a regular file"}
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &FaultError{file, 1, "the file cannot be read: " + reason(err)}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	text, err := io.ReadAll(io.LimitReader(f, Limit+1))
 	if err != nil {
 		return nil, &FaultError{file, 1, "the file cannot be read: " + reason(err)}
@@ -100,7 +99,7 @@ func readFile(base, file string) ([]byte, error) {
 	return text, nil
 }
 
-// reason returns the error without the path, which the caller adds.
+// reason returns an error text without the path, because the caller adds the path.
 func reason(err error) string {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err.Error()
@@ -116,24 +115,24 @@ func realPath(name string) (string, error) {
 	return filepath.EvalSymlinks(full)
 }
 
-// below reports whether a path is the directory or inside it.
+// below reports whether name is dir or inside dir.
 func below(dir, name string) bool {
 	rel, err := filepath.Rel(dir, name)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// reading is the state of reading files into declarations.
+// reading is the state while files are read.
 type reading struct {
 	file     string
 	dir      string
 	secrets  []string
 	declared []*Declaration
 	faulty   map[*Declaration]bool
-	lines    map[*Declaration]map[string]int // the positions of the keys
+	lines    map[*Declaration]map[string]int // the lines of the keys of each declaration
 	faults   []error
 	wires    map[string]*phasejson.Phase
-	envs     map[string]*cel.Env // of expressions, by phase
-	places   map[string]string   // phase and id: its position
+	envs     map[string]*cel.Env // environments of expressions, by phase
+	places   map[string]string   // where each phase and id was declared
 }
 
 func newReading() *reading {
@@ -156,13 +155,13 @@ func (r *reading) faultf(line int, format string, args ...any) {
 	r.faults = append(r.faults, &FaultError{r.file, max(line, 1), fmt.Sprintf(format, args...)})
 }
 
-// result are the declarations without a fault, and the faults.
+// result returns the declarations without faults, and all faults as an error.
 func (r *reading) result() ([]*Declaration, error) {
 	good := slices.DeleteFunc(slices.Clone(r.declared), func(d *Declaration) bool { return r.faulty[d] })
 	return good, errors.Join(r.faults...)
 }
 
-// parse reads a file.
+// parse reads the declarations in the text of a file.
 func (r *reading) parse(file string, text []byte) {
 	r.begin(file)
 	if len(text) > Limit {
@@ -197,7 +196,7 @@ func (r *reading) parse(file string, text []byte) {
 	r.list(*hooks)
 }
 
-// document reads the form of a file by its name.
+// document parses a file as JSON or YAML, by its extension.
 func (r *reading) document(text []byte) (frontmatter.Value, error) {
 	if strings.EqualFold(filepath.Ext(r.file), ".json") {
 		return readJSON(text)
@@ -206,14 +205,14 @@ func (r *reading) document(text []byte) (frontmatter.Value, error) {
 	if err != nil {
 		return frontmatter.Value{}, err
 	}
-	if len(doc.Notes) > 0 { // accepted in other files
+	if len(doc.Notes) > 0 { // tolerated mistakes: other files accept them, hook files do not
 		return frontmatter.Value{}, &frontmatter.Error{Line: doc.Notes[0].Line, Message: doc.Notes[0].Message}
 	}
 	return frontmatter.Value{Kind: frontmatter.Map, Line: 1, Map: doc.Fields}, nil
 }
 
-// foreignFile returns why a file in the format of another program is not read, or "". In
-// such files the events are at the top level, or below hooks beside other settings.
+// foreignFile returns an explanation if a file has the format of another program, or "".
+// Such a file has the events at the top level, or in the key hooks beside other settings.
 func foreignFile(root frontmatter.Value) string {
 	for _, f := range root.Map {
 		if f.Key == "hooks" {
@@ -223,7 +222,7 @@ func foreignFile(root frontmatter.Value) string {
 	return isForeign(root)
 }
 
-// readable turns a message of the YAML library into advice.
+// readable replaces a message of the YAML library by advice.
 func readable(message string) string {
 	switch {
 	case strings.Contains(message, "mapping value is not allowed"):

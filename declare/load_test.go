@@ -89,7 +89,7 @@ func TestLoadReadsEverything(t *testing.T) {
 	}
 }
 
-// The same hooks in JSON give the same result.
+// The same hooks give the same result in JSON as in YAML.
 //
 // SPEC C-01
 func TestLoadReadsJSON(t *testing.T) {
@@ -103,7 +103,7 @@ func TestLoadReadsJSON(t *testing.T) {
 	}
 }
 
-// A file in the format of another program is reported as such, once.
+// A file in the format of another program gives one fault that says so.
 //
 // SPEC W-04
 func TestLoadKnowsTheFormOfAnotherProgram(t *testing.T) {
@@ -339,7 +339,7 @@ func TestLoadBoundsFiles(t *testing.T) {
 	wantFault(t, err, 1, "the file is not below")
 }
 
-// The buckets in agent files map to phases.
+// Each bucket of an agent file stands for a phase.
 func TestLoadReadsBuckets(t *testing.T) {
 	t.Parallel()
 	declared, err := declare.Parse("a.yaml", []byte("hooks:\n  onToolCall:\n    - { id: a, action: deny }\n    - { id: b, phase: tool.pre, action: deny }\n  onComplete:\n    - { id: c, action: log }\n"))

@@ -23,7 +23,8 @@ import (
 	"github.com/belay-run/belay/declare/worker"
 )
 
-// workerTask is the variable that makes this program a worker.
+// If this variable is set, this test program is a worker. The value selects its
+// behaviour.
 const workerTask = "DECLARE_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// work is a worker that follows its calls, or misbehaves as its task says.
+// work is the main function of the worker. Some tasks behave well, others do not.
 func work(task string) {
 	fmt.Fprintln(os.Stderr, "worker begins:", task)
 	switch task {
@@ -49,7 +50,7 @@ func work(task string) {
 			panic(err)
 		}
 		fmt.Fprintln(os.Stderr, "child", child.Process.Pid)
-		forever() // neither reads nor ends
+		forever() // does not read its input and does not end
 	case "broken":
 		fmt.Fprintln(os.Stderr, "cannot open the database")
 		os.Exit(3)
@@ -66,7 +67,7 @@ func work(task string) {
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":{"v":0}}`+"\n", n)
 		case n == 1:
 			fmt.Fprintln(os.Stdout, hello)
-			if task == "deaf" { // reads nothing more
+			if task == "deaf" { // reads nothing after the handshake
 				forever()
 			}
 		case task == "chatty":
@@ -81,18 +82,18 @@ func work(task string) {
 			printRaw(in.Bytes(), n)
 		case task == "text":
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":"deny"}`+"\n", n)
-		case task == "late": // answers the one before, and this one
+		case task == "late": // answers the previous call, and then this one
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":{"decision":"deny","reason":"late"}}`+"\n", n-1)
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":null}`+"\n", n)
 		}
 	}
 	if task == "stubborn" {
-		forever() // its input has ended, and it does not
+		forever() // does not end when its input has ended
 	}
 	os.Exit(0)
 }
 
-// printRaw prints the file that a call names, with the id of the call in it, and ends.
+// printRaw prints the file that the call names, with the id of the call in it, and exits.
 func printRaw(request []byte, id int) {
 	var call struct {
 		Params struct {
@@ -116,7 +117,7 @@ func printRaw(request []byte, id int) {
 	os.Exit(0)
 }
 
-// forever waits without end, in a way that the runtime does not report as a
+// forever waits without end. The signal channel keeps the Go runtime from reporting a
 // deadlock.
 func forever() {
 	never := make(chan os.Signal, 1)
@@ -124,13 +125,13 @@ func forever() {
 	<-never
 }
 
-// obey does what the call's input says.
+// obey does what the input of the call says.
 func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var in struct{ Do, With string }
 	if err := call.Decode(&in); err != nil {
 		return belay.Pass, err
 	}
-	fmt.Fprintln(os.Stdout, "obeying", in.Do) // this must not disturb the answers
+	fmt.Fprintln(os.Stdout, "obeying", in.Do) // must not disturb the answers
 	switch in.Do {
 	case "deny":
 		return belay.Deny(in.With), nil
@@ -141,7 +142,7 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	case "wait":
 		<-ctx.Done()
 		return belay.Pass, os.WriteFile(in.With, []byte("cancelled"), 0o600)
-	case "meet": // returns when another call has
+	case "meet": // returns when two calls are in meet
 		meet(in.With)
 		return belay.Deny("met"), nil
 	case "fail":
@@ -150,7 +151,7 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		panic("oops")
 	case "die":
 		os.Exit(7)
-	case "child", "orphan": // has a child, and then ends before it
+	case "child", "orphan": // starts a child; an orphan's parent then exits
 		child := exec.Command("sleep", "3600") //nolint:noctx // it is to be left behind
 		if err := child.Start(); err != nil {
 			return belay.Pass, err

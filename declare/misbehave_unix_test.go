@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// ended reports whether a process has ended, or is dead and not yet reaped.
+// ended reports whether a process has ended. A process that is not yet reaped counts too.
 func ended(t testing.TB, pid string) bool {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
@@ -35,11 +35,11 @@ func ended(t testing.TB, pid string) bool {
 	return false
 }
 
-// endNow ends a process that a test left behind on purpose.
+// endNow kills a process that a test has left running on purpose.
 func endNow(t testing.TB, pid string) {
 	t.Helper()
 	if n, err := strconv.Atoi(strings.TrimSpace(pid)); err == nil {
-		_ = syscall.Kill(n, syscall.SIGKILL) // it has possibly ended already
+		_ = syscall.Kill(n, syscall.SIGKILL) // the process may have ended
 	}
 }
 
@@ -84,8 +84,8 @@ func TestCommandThatAsksForItsEndGetsSIGTERM(t *testing.T) {
 	}
 }
 
-// Without a sandbox, Belay cannot end a process that calls setsid. The hook still ends in
-// time.
+// Without a sandbox, Belay cannot end a process that has called setsid. But the hook ends
+// in time.
 //
 // SPEC C-06
 func TestCommandThatLeavesItsSession(t *testing.T) {

@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// How much a hook may print.
+// How much a hook may print, in bytes.
 const (
 	mostOutput = 1 << 20
 	mostErrors = 64 << 10
-	// mostSearched is how much output is searched for denials, mostDiscarded how much is
-	// read at all. A hook that prints too much may still deny, later in its output or by
-	// its exit code. A program that prints even more is stopped.
+	// mostSearched is how much output is searched for denials. mostDiscarded is how much
+	// output is read at all. Both are larger than mostOutput: a hook that prints too much
+	// may still deny later, in its output or by its exit code. A hook that exceeds
+	// mostDiscarded is stopped.
 	mostSearched  = 32 << 20
 	mostDiscarded = 256 << 20
-	// mostShown is how much of the end of standard error a failure shows.
+	// mostShown is how much of the end of standard error an error shows.
 	mostShown = 2 << 10
 )
 
-// output collects a hook's answer. It keeps as much as an answer may have, and searches
-// all of it for denials: as printed, and without terminal escape sequences.
+// output collects the output of a hook. It keeps up to mostOutput bytes. It searches the
+// output for denials twice: as printed, and without terminal escape sequences.
 type output struct {
 	kept  []byte
 	total int
@@ -34,19 +35,19 @@ func newOutput() *output {
 	return o
 }
 
-// outputOf makes an output of complete bytes.
+// outputOf makes an output of bytes that are already complete.
 func outputOf(text []byte) *output {
 	o := newOutput()
-	_, _ = o.Write(text) // it fails only beyond what memory should hold
+	_, _ = o.Write(text) // fails only for a very large text
 	return o
 }
 
-// Write takes printed bytes. It fails if there are too many.
+// Write adds printed bytes. It fails after mostDiscarded bytes.
 func (o *output) Write(p []byte) (int, error) {
 	o.kept = append(o.kept, p[:min(len(p), mostOutput-len(o.kept))]...)
 	if o.total <= mostSearched {
-		_, _ = o.raw.Write(p)   // the search does not fail
-		_, _ = o.clean.Write(p) // likewise
+		_, _ = o.raw.Write(p)   // a search returns no error
+		_, _ = o.clean.Write(p) // a search returns no error
 	}
 	o.total += len(p)
 	if o.total > mostDiscarded {
@@ -55,16 +56,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// denials returns the denials in all of the output. Do not call Write
-// afterwards.
+// denials returns all denials in the output. Do not call Write after it.
 func (o *output) denials() *denials {
-	_ = o.clean.Close() // it does not fail
+	_ = o.clean.Close() // a search returns no error
 	found := o.raw.denials
 	found.join(&o.plain.denials)
 	return &found
 }
 
-// tooMuch returns the failure of a program that printed too much, or nil.
+// tooMuch returns an error if a program printed too much, or nil.
 func tooMuch(stdout *output, stderr *errorOutput) error {
 	switch {
 	case stdout.total > mostOutput:
@@ -76,18 +76,18 @@ func tooMuch(stdout *output, stderr *errorOutput) error {
 	}
 }
 
-// errEndless is the error of a program that does not stop printing.
+// errEndless means that a program was stopped because it printed far too much.
 var errEndless = fmt.Errorf("it printed more than %d MiB and was stopped", mostDiscarded>>20)
 
-// errorOutput collects standard error. It keeps the beginning, which is the reason of a
-// denial, and the end, which a failure shows.
+// errorOutput collects standard error. It keeps the beginning, which becomes the reason
+// of a denial. It also keeps the end, which the error of a failed hook shows.
 type errorOutput struct {
 	head  []byte
 	tail  tail
 	total int
 }
 
-// Write takes printed bytes. It fails if there are too many.
+// Write adds printed bytes. It fails after mostDiscarded bytes.
 func (o *errorOutput) Write(p []byte) (int, error) {
 	o.total += len(p)
 	o.head = append(o.head, p[:min(len(p), mostErrors-len(o.head))]...)
@@ -98,28 +98,28 @@ func (o *errorOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of the output, and somewhat more than is shown: a secret that is
-// cut in two would not be found.
+// tail keeps the end of the output. It keeps more than is shown: otherwise the cut could
+// split a secret, and the rest of the secret would not be recognized.
 type tail []byte
 
 func (t *tail) add(p []byte) {
 	const most = 2 * mostShown
 	*t = append(*t, p[max(0, len(p)-most):]...)
-	if len(*t) > 2*most { // rarely, so that each byte is moved about once
+	if len(*t) > 2*most { // cut rarely, so that each byte is moved only about once
 		*t = append((*t)[:0], (*t)[len(*t)-most:]...)
 	}
 }
 
-// shown returns the end, cleaned for people.
+// shown returns the end of the output for users, without secrets.
 func (t *tail) shown(r *redactor) string {
 	text := printedText(*t, r)
 	if cut := len(text) - mostShown; cut > 0 {
-		text = strings.TrimSpace(strings.ToValidUTF8(text[cut:], "")) // the cut may split a character
+		text = strings.TrimSpace(strings.ToValidUTF8(text[cut:], "")) // the cut may have split a character
 	}
 	return text
 }
 
-// printedText returns output for people: without terminal escape sequences and without
+// printedText returns output for users, without terminal escape sequences and without
 // secrets.
 func printedText(printed []byte, r *redactor) string {
 	return r.text(strings.TrimSpace(strings.ToValidUTF8(string(withoutEscapes(printed)), "\ufffd")))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Error messages of libraries are reworded for the author of the file.
+// Error messages of libraries are replaced by clearer ones for the author of the file.
 func TestMistakesAreToldPlainly(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct{ file, want, not string }{

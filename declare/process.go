@@ -19,40 +19,40 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// process is one life of a worker. It owns two goroutines: one runs the child and ends
-// with it, one writes to it and ends when the child does.
+// process is a worker process, from its start to its end. It owns two goroutines: live
+// runs the child, and feed writes to the child's input. Both end with the child.
 type process struct {
 	k      *keeper
-	stop   context.CancelCauseFunc // ends the group
-	ready  chan struct{}           // closed when the handshake is answered
-	done   chan struct{}           // closed when the child is gone
-	err    error                   // why it ended; valid when done is closed
+	stop   context.CancelCauseFunc // ends the process group
+	ready  chan struct{}           // closed when the handshake is done
+	done   chan struct{}           // closed when the child has ended
+	err    error                   // why the child ended; valid when done is closed
 	found  *denials                // denials in its garbage, or nil; valid when done is closed
 	over   context.Context         //nolint:containedctx // it lives as long as the child's input
-	close  context.CancelFunc      // ends it
-	closed atomic.Bool             // the worker must end
+	close  context.CancelFunc      // ends over
+	closed atomic.Bool             // set when Belay ends the worker
 
 	writing sync.Mutex
-	stdin   *os.File      // nil before there is one
+	stdin   *os.File      // nil before feed sets it and after it is closed
 	queue   []*request    // lines that the child's input did not accept at once
-	queued  chan struct{} // has one when there is something in the queue
-	feeding bool          // the writing goroutine is writing a line
+	queued  chan struct{} // has an element when the queue is not empty
+	feeding bool          // feed is writing a line
 
 	mu      sync.Mutex
 	calls   map[uint64]chan response
-	last    uint64 // id
-	partial []byte // the current line, only used by Write
+	last    uint64 // the last call id
+	partial []byte // the current line; only Write uses it
 	errors  *lines
 
-	// spoiled is the error of the first line that was not an answer, or nil. After it no
-	// call succeeds. The child is stopped after a grace period, or when no call is running.
-	// It may print a denial before that.
+	// spoiled is the error of the first line that was not an answer, or nil. After such a
+	// line, no call succeeds. The child is stopped when no call is running, or after a
+	// grace period. Until then it may still print a denial.
 	spoiled error
-	// garbage holds lines that are not answers. A denial in them counts for all running
-	// calls, because the call it belongs to is unknown. Only Write uses it before the child
-	// has ended.
+	// garbage has the lines that are not answers. A denial in them counts for all running
+	// calls, because it is unknown to which call it belongs. Until the child has ended,
+	// only Write uses garbage.
 	garbage *output
-	tooLong bool // the current line is too long, and its beginning is in garbage
+	tooLong bool // the current line is too long; its beginning is in garbage
 }
 
 type request struct {
@@ -62,8 +62,8 @@ type request struct {
 
 // response is a worker's answer to a call.
 type response struct {
-	result json.RawMessage // nil if it failed
-	found  *denials        // in the whole answer; nil if it did not answer
+	result json.RawMessage // nil if the call failed
+	found  *denials        // denials in the whole answer; nil without an answer
 	err    error
 }
 
@@ -79,11 +79,11 @@ func startProcess(k *keeper, run *Execution) *process {
 	return p
 }
 
-// live runs the child. It is the goroutine of the process.
+// live runs the child until it ends. It is a goroutine of the process.
 func (p *process) live(ctx context.Context, run *Execution) {
 	theirs, ours, err := os.Pipe()
 	if err == nil {
-		go p.feed(ours) // ends when the process has ended, or when its input must end
+		go p.feed(ours) // ends with the process, or when the input is closed
 		go p.greet()    //nolint:gosec // it ends with the handshake, which has its own timeout
 		var exit proc.Exit
 		exit, err = proc.Run(ctx, &proc.Command{
@@ -106,7 +106,7 @@ func (p *process) live(ctx context.Context, run *Execution) {
 	close(p.done)
 }
 
-// ending returns why a child ended.
+// ending returns why the child ended.
 func (p *process) ending(exit proc.Exit) error {
 	if p.closed.Load() {
 		return ErrClosed
@@ -133,8 +133,8 @@ func (p *process) isOver() bool {
 	}
 }
 
-// send writes a line to the child's standard input: at once, or after the queued
-// lines.
+// send writes a line to the child's input, or queues the line if the input accepts no
+// more.
 func (p *process) send(r *request) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -147,22 +147,22 @@ func (p *process) send(r *request) {
 	p.queue = append(p.queue, r)
 	select {
 	case p.queued <- struct{}{}:
-	default: // it already knows
+	default: // feed already knows about the queue
 	}
 }
 
-// feed writes lines that the child's input did not accept at once.
+// feed writes the queued lines to the child's input. It is a goroutine of the process.
 func (p *process) feed(to *os.File) {
 	p.writing.Lock()
 	p.stdin = to
 	p.writing.Unlock()
-	stop := context.AfterFunc(p.over, func() { _ = to.Close() }) // ends a blocked write
+	stop := context.AfterFunc(p.over, func() { _ = to.Close() }) // also ends a blocked write
 	defer func() {
 		stop()
 		p.writing.Lock()
 		defer p.writing.Unlock()
 		p.stdin = nil
-		_ = to.Close() // the end of the child's input
+		_ = to.Close() // the child sees the end of its input
 	}()
 	for {
 		select {
@@ -172,14 +172,14 @@ func (p *process) feed(to *os.File) {
 		}
 		for r := p.next(); r != nil; r = p.next() {
 			if _, err := to.Write(r.line); err != nil {
-				return // the child is ending, or its input must end
+				return // the child is ending, or its input was closed
 			}
 			r.written.Store(true)
 		}
 	}
 }
 
-// next removes a line from the queue.
+// next removes a line from the queue, or returns nil.
 func (p *process) next() *request {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -192,7 +192,7 @@ func (p *process) next() *request {
 	return r
 }
 
-// greet is the handshake.
+// greet does the handshake.
 func (p *process) greet() {
 	within := max(p.k.d.Options.Timeout, greeting)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), within, fmt.Errorf("no answer to the handshake within %s", within))
@@ -214,7 +214,7 @@ func (p *process) greet() {
 	}
 }
 
-// call sends a call and waits for its answer.
+// call sends a call to the worker and waits for the response.
 func (p *process) call(ctx context.Context, method string, params json.RawMessage) response {
 	answer := make(chan response, 1)
 	p.mu.Lock()
@@ -240,8 +240,8 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 		if p.closed.Load() {
 			return response{err: ErrClosed}
 		}
-		<-p.done // its error says why
-		select { // it may have answered before it ended
+		<-p.done // p.err is valid after this
+		select { // the worker may have answered before it ended
 		case said := <-answer:
 			return said
 		default:
@@ -257,7 +257,7 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 	}
 }
 
-// errDeaf is the error of a worker that does not read its input.
+// errDeaf means that a worker does not read its input.
 var errDeaf = &hook.SafeError{Code: codes.Error, Message: "the worker does not read its standard input and was stopped"}
 
 func (p *process) forget(id uint64) {
@@ -271,7 +271,8 @@ func (p *process) cancel(id uint64) {
 	p.send(&request{line: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}`+"\n", id)})
 }
 
-// end closes the child's input, then kills the child, and waits until it has ended.
+// end closes the child's input and waits. If the child does not end in time, it is
+// killed.
 func (p *process) end() {
 	p.closed.Store(true)
 	p.close()
@@ -286,7 +287,7 @@ func (p *process) end() {
 	<-p.done
 }
 
-// Write takes the child's output.
+// Write handles the child's standard output.
 func (p *process) Write(chunk []byte) (int, error) {
 	n := len(chunk)
 	for len(chunk) > 0 {
@@ -303,8 +304,8 @@ func (p *process) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// part takes a part of a line, which may be the last. It fails if the child prints too
-// much that is not an answer.
+// part handles a part of a line; last means that the line ends here. It fails if the
+// child prints too much output that is not an answer.
 func (p *process) part(part []byte, last bool) error {
 	if p.tooLong {
 		p.tooLong = !last
@@ -318,7 +319,7 @@ func (p *process) part(part []byte, last bool) error {
 	return p.line()
 }
 
-// line takes a line, or the beginning of a line that is too long.
+// line handles a complete line, or the beginning of a line that is too long.
 func (p *process) line() error {
 	why := error(errLong)
 	if len(p.partial) <= mostOutput {
@@ -333,7 +334,7 @@ func (p *process) line() error {
 	return p.discard(line)
 }
 
-// discard takes output that is not an answer.
+// discard stores output that is not an answer in garbage.
 func (p *process) discard(part []byte) error {
 	if p.garbage == nil {
 		p.garbage = newOutput()
@@ -342,7 +343,7 @@ func (p *process) discard(part []byte) error {
 	return err
 }
 
-// spoil stops a child whose output is invalid.
+// spoil notes that the child's output is invalid. The child is then stopped, see spoiled.
 func (p *process) spoil(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -357,10 +358,10 @@ func (p *process) spoil(why error) {
 	time.AfterFunc(cmp.Or(p.k.set.opts.Grace, proc.DefaultGrace), func() { p.stop(why) })
 }
 
-// lastLine takes the last line of a child that ended without a line break.
+// lastLine handles the rest of the output after the last line break.
 func (p *process) lastLine() {
 	if len(bytes.TrimSpace(p.partial)) > 0 {
-		_ = p.line() // the child has already ended
+		_ = p.line() // an error does not matter: the child has ended
 	}
 }
 
@@ -368,7 +369,7 @@ var errLong = &hook.SafeError{
 	Code: codes.OutputInvalid, Message: fmt.Sprintf("the worker printed a line of more than %d KiB and was stopped", mostOutput>>10),
 }
 
-// answered takes a line.
+// answered handles a line as the answer to a call. It fails if the line is not an answer.
 func (p *process) answered(line []byte) error {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -392,7 +393,7 @@ func (p *process) answered(line []byte) error {
 	}
 	answer := p.calls[*m.ID]
 	if answer == nil {
-		return nil // too late: the call was cancelled
+		return nil // the call was already cancelled
 	}
 	delete(p.calls, *m.ID)
 	said := response{result: m.Result, found: outputOf(line).denials(), err: p.spoiled}
@@ -406,7 +407,7 @@ func (p *process) answered(line []byte) error {
 	return nil
 }
 
-// garbage returns the error of a worker that prints invalid answers.
+// garbage returns the error for a line that is not an answer.
 func garbage(what string, line []byte) error {
 	return &hook.SafeError{
 		Code:    codes.OutputInvalid,

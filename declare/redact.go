@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// redacted stands for a secret.
+// redacted is the text that replaces a secret.
 const redacted = "[REDACTED]"
 
-// shortestSecret is the minimum length of a secret: a shorter value is part of too many
+// shortestSecret is the minimum length of a secret. Shorter values occur in ordinary
 // words.
 const shortestSecret = 4
 
-// redactor removes secrets from data that leaves the process.
+// redactor removes secrets from data that leaves this process.
 type redactor struct{ secrets []string }
 
 func newRedactor(values []string) *redactor {
@@ -33,7 +33,7 @@ func newRedactor(values []string) *redactor {
 	return r
 }
 
-// text removes the secrets from a text, also where they overlap.
+// text removes the secrets from a text, even if they overlap.
 func (r *redactor) text(s string) string {
 	type span struct{ from, to int }
 	var spans []span
@@ -52,7 +52,7 @@ func (r *redactor) text(s string) string {
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder
-	end := 0 // the end of the part that was copied or removed
+	end := 0 // the position up to which s was copied or replaced
 	for _, sp := range spans {
 		if sp.from >= end {
 			b.WriteString(s[end:sp.from])
@@ -64,8 +64,8 @@ func (r *redactor) text(s string) string {
 	return b.String()
 }
 
-// json removes the secrets from the strings and keys of JSON, however they are
-// escaped. A number that is a secret is replaced by a string.
+// json removes the secrets from the strings and keys of JSON, even if they are escaped.
+// It replaces a number that contains a secret by a string.
 func (r *redactor) json(data json.RawMessage) (json.RawMessage, error) {
 	if len(r.secrets) == 0 {
 		return data, nil

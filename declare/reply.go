@@ -18,18 +18,18 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// codec reads the answers of hooks outside Go at a phase.
+// codec reads the answers of commands, workers and webhooks at one phase.
 type codec struct {
-	id     string // of the hook
+	id     string // the hook's id
 	wire   *phasejson.Phase
-	keys   []string // of the phase's output
-	words  []string // of its decision; nil if it has none
+	keys   []string // the keys of the phase's output
+	words  []string // the possible decisions; nil if the phase has none
 	quoted *regexp.Regexp
-	quiet  bool // nobody waits for the answer: it may hold only notes and jobs
+	quiet  bool // no one waits for the answer: it may have only notes and jobs
 }
 
-// synonyms are keys that other agents use for ours. They are not read at turn.stop,
-// where continue would mean the opposite.
+// synonyms maps keys that other agents use to our keys. They are not allowed at
+// turn.stop, because continue would mean the opposite there.
 var synonyms = map[string]string{
 	"continue": "decision", "blocked": "decision", "additionalContext": "context", "modified": "input",
 }
@@ -55,14 +55,14 @@ func newCodec(wire *phasejson.Phase, execution hook.Execution) (*codec, error) {
 	return c, nil
 }
 
-// invalid returns the error of an invalid answer. The quoted text is not
-// stored.
+// invalid returns the error for an invalid answer. err, which may quote the output, is
+// not stored.
 func invalid(message string, err error) error {
 	return &hook.SafeError{Code: codes.OutputInvalid, Message: message, Err: err}
 }
 
-// read reads standard output, or the body of a response. If the run has failed, fault is
-// its error, and only a denial counts.
+// read reads standard output, or the body of an HTTP response. If the run has failed,
+// fault is its error. Then only a denial in the output counts.
 func (c *codec) read(out *output, fault error) (json.RawMessage, error) {
 	if fault != nil {
 		return c.settle(out.denials(), nil, fault)
@@ -71,8 +71,8 @@ func (c *codec) read(out *output, fault error) (json.RawMessage, error) {
 	return c.settle(out.denials(), answer, err)
 }
 
-// settle decides what an output means, from its denials and from its content as a whole.
-// A denial counts even if the rest is invalid.
+// settle decides what an output means. A denial counts even if the rest of the output is
+// invalid. Without a denial, the parsed answer or the error counts.
 func (c *codec) settle(found *denials, answer map[string]any, err error) (json.RawMessage, error) {
 	otherwise := ""
 	if failed, ok := errors.AsType[*hook.SafeError](err); ok {
@@ -89,15 +89,15 @@ func (c *codec) settle(found *denials, answer map[string]any, err error) (json.R
 	return encode(answer)
 }
 
-// denial returns the most severe denial that counts at the phase, or nil. If it has no
-// reason, the given one is used.
+// denial returns the most severe denial that counts at the phase, or nil. The argument
+// otherwise is used as the reason if the denial has none.
 func (c *codec) denial(found *denials, otherwise string) map[string]any {
 	kinds := []denialKind{saysHalt, saysDeny, saysSynonym}
 	switch {
 	case c.isStop():
 		kinds = []denialKind{saysDeny, saysContinue}
 	case !slices.Contains(c.words, "deny"):
-		return nil // nothing can be denied here
+		return nil // this phase cannot deny
 	}
 	for _, kind := range kinds {
 		if !found.said[kind] {
@@ -112,8 +112,8 @@ func (c *codec) denial(found *denials, otherwise string) map[string]any {
 	return nil
 }
 
-// parse reads an output as a whole: nothing, one JSON object, or text. A nil answer is no
-// opinion.
+// parse reads the whole output. It may be empty, one JSON object, or text. A nil answer
+// means that the hook has no opinion.
 func (c *codec) parse(out []byte) (map[string]any, error) {
 	switch {
 	case len(out) == 0:
@@ -127,8 +127,8 @@ func (c *codec) parse(out []byte) (map[string]any, error) {
 	}
 }
 
-// noObject returns the error of a JSON value that is not an object. null is valid and
-// means no opinion.
+// noObject returns the error for a JSON value that is not an object. For null it returns
+// no error: null means that the hook has no opinion.
 func noObject(value []byte) error {
 	if string(value) == "null" {
 		return nil
@@ -136,8 +136,8 @@ func noObject(value []byte) error {
 	return invalid("the answer is JSON, but not an object: print an object, or nothing", nil)
 }
 
-// text reads output that is not JSON. It is shown, unless it seems to contain an answer:
-// a debug line before a denial must not turn it into consent.
+// text reads output that is not JSON. The text is shown to users. If it seems to contain
+// an answer, that is an error: a debug line before an answer must not hide the answer.
 func (c *codec) text(out []byte) (map[string]any, error) {
 	if !utf8.Valid(out) {
 		return nil, invalid("the output is neither JSON nor text", nil)
@@ -160,17 +160,18 @@ func (c *codec) text(out []byte) (map[string]any, error) {
 	switch {
 	case shown == "":
 		return nil, nil
-	case json.Valid([]byte(shown)): // such as null in colour
+	case json.Valid([]byte(shown)): // for example a coloured null
 		return nil, noObject([]byte(shown))
 	default:
 		return map[string]any{"output": shown}, nil
 	}
 }
 
-// unicodeEscapes matches escaped characters in JSON.
+// unicodeEscapes matches the \u00XX escapes of JSON.
 var unicodeEscapes = regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`)
 
-// quotedKey finds a key of answers between quotes, however it is spelled.
+// quotedKey finds a key of an answer between quotes, even if characters of the key are
+// escaped.
 func (c *codec) quotedKey(text string) string {
 	if strings.Contains(text, `\u00`) {
 		text = unicodeEscapes.ReplaceAllStringFunc(text, func(e string) string {
@@ -182,7 +183,7 @@ func (c *codec) quotedKey(text string) string {
 		})
 	}
 	if !strings.ContainsAny(text, "\"'`“‘«") {
-		return "" // long texts mostly have none
+		return "" // fast path: most long texts have no quotes
 	}
 	if m := c.quoted.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -198,14 +199,13 @@ func encode(value any) (json.RawMessage, error) {
 	return data, nil
 }
 
-// block returns the answer of a hook that denies by its exit code, or that
-// must not run.
+// block returns a denial for a hook that denies by its exit code, or that must not run.
 func (c *codec) block(reason string) (json.RawMessage, error) {
 	return encode(c.blocking("deny", reason, nil))
 }
 
-// blockOr is block for a hook that has also printed something: a halt in the output is
-// more severe, and its reason is used.
+// blockOr is like block, for a hook with output. A halt in the output is more severe than
+// a denial, so it wins.
 func (c *codec) blockOr(found *denials, reason, otherwise string) (json.RawMessage, error) {
 	word, kind := "deny", saysDeny
 	if found.said[saysHalt] && slices.Contains(c.words, "halt") {
@@ -214,9 +214,8 @@ func (c *codec) blockOr(found *denials, reason, otherwise string) (json.RawMessa
 	return encode(c.blocking(word, cmp.Or(reason, found.reasons[kind], otherwise), nil))
 }
 
-// blocking adds a denial to an answer, in the form of the phase. At a phase that cannot
-// block, the denial is recorded and shown to people and the model, and has no other
-// effect.
+// blocking adds a denial to an answer, in the form that the phase uses. At a phase that
+// cannot block, the denial is only recorded and shown to users and the model.
 func (c *codec) blocking(word, reason string, answer map[string]any) map[string]any {
 	if answer == nil {
 		answer = make(map[string]any)
@@ -241,7 +240,7 @@ func (c *codec) blocking(word, reason string, answer map[string]any) map[string]
 	return answer
 }
 
-// appendText adds a line to a text that may still be encoded as JSON.
+// appendText adds a line to a text. The text may still be encoded as JSON.
 func appendText(text any, line string) any {
 	raw, ok := text.(json.RawMessage)
 	if !ok {
@@ -249,18 +248,18 @@ func appendText(text any, line string) any {
 	}
 	var old string
 	if json.Unmarshal(raw, &old) != nil {
-		return text // a mistake that is reported later
+		return text // check reports this mistake later
 	}
 	return old + "\n" + line
 }
 
-// appendTo adds an entry to a list that may still be encoded as JSON.
+// appendTo adds an entry to a list. The list may still be encoded as JSON.
 func appendTo(list, entry any) any {
 	entries := []any{}
 	if raw, ok := list.(json.RawMessage); ok {
 		var old []json.RawMessage
 		if json.Unmarshal(raw, &old) != nil {
-			return list // a mistake that is reported later
+			return list // check reports this mistake later
 		}
 		for _, o := range old {
 			entries = append(entries, o)
@@ -269,13 +268,13 @@ func appendTo(list, entry any) any {
 	return append(entries, entry)
 }
 
-// member is a key of an answer with its value.
+// member is a key of a JSON object with its value.
 type member struct {
 	key   string
 	value json.RawMessage
 }
 
-// members reads the keys of an object in order, including duplicates.
+// members returns the keys of a JSON object in their order, with duplicates.
 func members(object []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -297,9 +296,9 @@ func members(object []byte) ([]member, error) {
 	return all, nil
 }
 
-// object reads an answer that is a JSON object, strictly.
+// object strictly reads an answer that is a JSON object.
 func (c *codec) object(object []byte) (map[string]any, error) {
-	if string(object) == "{}" { // as most answers are
+	if string(object) == "{}" { // most answers are empty
 		return nil, nil
 	}
 	all, err := members(object)
@@ -340,10 +339,10 @@ func (c *codec) check(answer map[string]any, written []member) error {
 	return errors.New(strings.Join(faults, "; "))
 }
 
-// isStop reports whether the phase is turn.stop, where the synonyms do not count.
+// isStop reports whether the phase is turn.stop, where synonyms are not allowed.
 func (c *codec) isStop() bool { return slices.Contains(c.words, "continue") }
 
-// canonical translates the keys of an answer into those of the phase.
+// canonical translates the keys of an answer into the keys of the phase.
 func (c *codec) canonical(all []member) (map[string]any, error) {
 	answer := make(map[string]any, len(all))
 	said, seen := decisions{}, make(map[string]bool, len(all))
@@ -386,7 +385,7 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 	return c.decide(answer, said, reason)
 }
 
-// reminders returns the text for the model in the form of the phases: a list of objects.
+// reminders converts the value of context to a list of objects, as phases expect it.
 // Hooks may also write a text, or a list of texts.
 func reminders(value json.RawMessage) (json.RawMessage, error) {
 	list := []json.RawMessage{value}
@@ -397,7 +396,7 @@ func reminders(value json.RawMessage) (json.RawMessage, error) {
 			return nil, fmt.Errorf("it is not JSON: %w", err)
 		}
 	default:
-		return value, nil // a mistake that is reported later
+		return value, nil // check reports this mistake later
 	}
 	for i, entry := range list {
 		if entry[0] != '"' {
@@ -411,7 +410,7 @@ func reminders(value json.RawMessage) (json.RawMessage, error) {
 	return encode(list)
 }
 
-// withReminders returns an answer with its context in the form of the phases.
+// withReminders converts context in an answer, see reminders.
 func withReminders(answer json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil || len(fields["context"]) == 0 {
@@ -428,8 +427,8 @@ func withReminders(answer json.RawMessage) json.RawMessage {
 	return answer
 }
 
-// put sets a key that was written by its name or by a synonym. It fails if both occur
-// and differ.
+// put sets a key of the answer. written is how the hook wrote the key: by its name or by
+// a synonym. put fails if the hook wrote both with different values.
 func put(answer map[string]any, key, written string, value json.RawMessage) error {
 	if before, ok := answer[key].(json.RawMessage); ok && !sameJSON(before, value) {
 		other := key
@@ -456,10 +455,10 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errP == nil && errQ == nil && bytes.Equal(p, q)
 }
 
-// decisions are the values of the keys that decide.
+// decisions are the values of decision and its synonyms in an answer.
 type decisions struct {
-	word            string // of decision
-	denies, permits string // the synonym that does; empty if none does
+	word            string // the value of decision
+	denies, permits string // the synonym that denies or permits, or ""
 }
 
 func (d *decisions) hear(key string, value json.RawMessage) error {
@@ -481,7 +480,7 @@ func (d *decisions) hear(key string, value json.RawMessage) error {
 	return nil
 }
 
-// decide translates the decision into the values of the phase.
+// decide adds the decision to the answer, in the form that the phase uses.
 func (c *codec) decide(answer map[string]any, said decisions, reason string) (map[string]any, error) {
 	word := said.word
 	refuses := word == "deny" || word == "halt"

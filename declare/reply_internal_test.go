@@ -34,8 +34,8 @@ func TestReplies(t *testing.T) {
 		rule  string
 		phase string
 		out   string
-		want  string // the answer; "" is no opinion
-		fails string // part of the failure
+		want  string // the answer; "" means no opinion
+		fails string // a part of the error
 	}{
 		{"nothing", "tool.pre", "", "", ""},
 		{"white space", "tool.pre", " \r\n\t", "", ""},

@@ -11,13 +11,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// firstWord matches the path at the beginning of a shell line, if the shell expands
-// nothing in it.
+// firstWord matches a path at the beginning of a shell command, if the shell does not
+// expand anything in the path.
 var firstWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 
-// checkScripts checks the files that a command names: they must be below base.
-// Names without a slash are looked up in PATH, and absolute paths belong to the
-// machine; both are checked only when they run.
+// checkScripts checks the files that a command names. They must be below base. It does
+// not check names without a slash, which are looked up in PATH, or absolute paths.
+// Mistakes in those show only when the hook runs.
 func (r *reading) checkScripts(base string, d *Declaration) {
 	if len(d.Argv) == 0 {
 		return
@@ -47,8 +47,8 @@ func (r *reading) checkScripts(base string, d *Declaration) {
 	r.faulty[d] = r.faulty[d] || len(r.faults) > before
 }
 
-// isScript reports whether a word names a file near the hook file: a program
-// with any relative path, or an argument that begins with a dot.
+// isScript reports whether a word names a file relative to the hook file. A program is
+// such a file if it has a slash. An argument is one if it begins with ./ or ../.
 func isScript(word string, program bool) bool {
 	slashed := filepath.ToSlash(word)
 	switch {
@@ -92,14 +92,14 @@ func (r *reading) checkScript(base, dir, word string, program bool, line int) (s
 	return name, true
 }
 
-// crlf reports whether the first line of a script ends in a carriage return, or
-// whether a shell script has one anywhere.
+// crlf reports whether a script has wrong line ends: a #! line that ends in a carriage
+// return, or any CRLF in a shell script.
 func crlf(name string) bool {
 	f, err := os.Open(name)
 	if err != nil {
-		return false // it may be executable and not readable
+		return false // the file may be executable but not readable
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
 	if err != nil {
 		return false

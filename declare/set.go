@@ -19,51 +19,54 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// Options are the options of [New]. A nil *Options is valid.
+// Options are the settings of [New]. A nil *Options is valid.
 type Options struct {
-	// Prefix is put in front of every id of the set, with a slash between, also
-	// where after and before name them. Defaults to none.
+	// Prefix is added before every id of the set, followed by a slash. The lists after
+	// and before use the new ids too. Defaults to none.
 	Prefix string
-	// Project is the directory that the agent works in. Hooks get it in the envelope.
+	// Project is the directory in which the agent works. Hooks get it in the envelope.
 	// Defaults to the working directory.
 	Project string
-	// Environ is the host's environment, as KEY=value. Hooks get only the safe part
-	// of it. Defaults to that of the process.
+	// Environ is the environment, as KEY=value, from which hooks get variables. Hooks get
+	// only harmless variables and those that they declare. Defaults to the environment of
+	// the process.
 	Environ []string
 	// Secrets are values that log, webhook and save_json must not reveal, such as API
-	// keys. Values of fewer than 4 characters are ignored. Defaults to the secrets that
-	// the files name.
+	// keys. Values with fewer than 4 characters are ignored. The secrets that the files
+	// name are always added.
 	Secrets []string
-	// Allowlist lists where webhooks may be called: a host, with its port if that is
-	// not the scheme's default; *.host for all subdomains; or a URL, for all URLs
-	// that begin with it. Defaults to nowhere.
+	// Allowlist lists where webhooks may be called. An entry is a host, with the port if
+	// it is not the default port; *.host for all subdomains of a host; or a URL, for all
+	// URLs that begin with it. Defaults to none.
 	Allowlist []string
-	// Transport sends the calls of webhooks. Defaults to one that uses no proxy, connects
-	// with http to this machine only, and does not connect to host names that resolve to
+	// Transport sends the calls of webhooks. The default transport uses no proxy, uses
+	// http only to this machine, and does not connect to host names that resolve to
 	// private addresses.
 	Transport http.RoundTripper
-	// Trust is called each time before a command or worker of a declaration runs or its
-	// webhook is called. If it returns an error, nothing runs: a gate denies with that
-	// error, whatever its failure mode; other hooks fail by their mode. The model sees the
-	// error, so it must not contain secrets. Defaults to trusting everything.
+	// Trust is called each time before a command, a worker or a webhook of a declaration
+	// is used. If it returns an error, the hook does not run. A gate that fails closed by
+	// default then denies with that error, even if its file says failure: open. Other
+	// hooks fail according to their failure mode. The model sees the error, so it must
+	// not contain secrets. By default, everything is trusted.
 	Trust func(ctx context.Context, d *Declaration) error
-	// Confine changes the program before it runs, for example into the command line of a
-	// sandbox. It is called before each command, and before each start of a worker. If
-	// it returns an error, the program does not run and the hook fails. Defaults to
-	// running programs as they are.
+	// Confine changes a program before it runs, for example into the command line of a
+	// sandbox. It is called before each command, and before each start of a worker. If it
+	// returns an error, the program does not run and the hook fails. By default, programs
+	// run unchanged.
 	Confine func(ctx context.Context, d *Declaration, run *Execution) error
-	// Logger gets the lines of the action log, the standard error of workers, and the
-	// starts and ends of workers. Defaults to discarding them.
+	// Logger gets the lines of the action log, the standard error of workers, and
+	// messages when workers start and end. Defaults to no logging.
 	Logger *slog.Logger
-	// Grace is how long a process group has between SIGTERM and SIGKILL. Defaults to 2
-	// seconds.
+	// Grace is the time between SIGTERM and SIGKILL when Belay stops a process group.
+	// Defaults to 2 seconds.
 	Grace time.Duration
-	// Backoff is the delay before a worker that died is started again. It doubles with
-	// each death, up to 30 seconds, until a call succeeds. Defaults to 100 ms.
+	// Backoff is the pause before Belay restarts a worker that has died. The pause
+	// doubles with each death, up to 30 seconds, until a call succeeds. Defaults to 100
+	// milliseconds.
 	Backoff time.Duration
 }
 
-// Execution is a program before it runs.
+// Execution is a program that is about to run.
 type Execution struct {
 	// Argv is the program and its arguments.
 	Argv []string
@@ -73,7 +76,7 @@ type Execution struct {
 	Dir string
 }
 
-// Set holds declarations that can be installed, and their workers. Close it after its
+// Set has declarations as subscriptions, and their workers. Close it after its
 // subscriptions are drained.
 type Set struct {
 	opts    Options
@@ -89,8 +92,8 @@ type Set struct {
 	closing sync.Once
 }
 
-// New makes subscriptions of declarations from the given origin. Nothing runs before
-// they are installed; workers start with their first call, or by [Set.Start].
+// New makes subscriptions of declarations. Nothing runs before you install them. A worker
+// starts with its first call, or when you call [Set.Start].
 func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
 	s, err := newSet(declarations, origin, opts)
 	if err != nil {
@@ -112,7 +115,8 @@ func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, 
 	return s, nil
 }
 
-// newSet makes a set without subscriptions. The declarations name secrets.
+// newSet makes a set without subscriptions. The declarations are needed for their
+// secrets.
 func newSet(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
 	s := &Set{origin: origin, closed: make(chan struct{})}
 	if opts != nil {
@@ -142,7 +146,8 @@ func newSet(declarations []*Declaration, origin hook.Origin, opts *Options) (*Se
 	return s, nil
 }
 
-// secrets returns the values that must not be revealed.
+// secrets returns the values that must not be revealed: those of Options and of
+// declarations.
 func (s *Set) secrets(declarations []*Declaration) []string {
 	values := slices.Clone(s.opts.Secrets)
 	for _, d := range declarations {
@@ -163,7 +168,7 @@ func (s *Set) secrets(declarations []*Declaration) []string {
 // declarations.
 func (s *Set) Subscriptions() []hook.Subscription { return slices.Clone(s.subs) }
 
-// id returns the id that the runtime uses.
+// id returns the id of a hook with the prefix.
 func (s *Set) id(name string) string {
 	if s.opts.Prefix == "" {
 		return name
@@ -211,7 +216,7 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 	return wire.On(h.id, h.handle, &opts), nil
 }
 
-// handler is the handler of a declared hook.
+// handler runs a declared hook.
 type handler struct {
 	set   *Set
 	d     *Declaration
@@ -221,7 +226,7 @@ type handler struct {
 	ask   func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error)
 }
 
-// means runs the hook by its kind.
+// means returns the function that runs the hook, by the hook's kind.
 func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error), error) {
 	switch h.d.Kind {
 	case hook.HandlerCommand:
@@ -244,10 +249,10 @@ func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.R
 	}
 }
 
-// ErrClosed is the error of hooks whose set was closed.
+// ErrClosed means that the set of the hook was closed.
 var ErrClosed = errors.New("declare: the hooks were unloaded")
 
-// handle runs the hook. The runtime calls it.
+// handle runs the hook. It is what the runtime calls.
 func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMessage, error) {
 	select {
 	case <-h.set.closed:
@@ -265,9 +270,10 @@ func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMess
 	})
 }
 
-// untrusted returns the answer of a hook that must not run. A gate denies even if it
-// fails open; otherwise anyone who can edit its file could open the gate. Gates that
-// fail open by default would do harm when closed, so they fail by their mode.
+// untrusted returns the answer of a hook that must not run. A gate then denies, even if
+// its file says failure: open. Otherwise anyone who can edit the file could open the
+// gate. Phases that fail open by default are an exception, because a denial there would
+// do harm: the hook fails according to its failure mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	phase := h.codec.wire
 	if phase.Info().Kind == hook.Gate && phase.Info().Failure == hook.Closed {
@@ -276,7 +282,7 @@ func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	return nil, &hook.SafeError{Code: codes.Error, Message: "the hook is not trusted and did not run", Err: err}
 }
 
-// WorkerError is the error of a worker that did not start.
+// WorkerError means that a worker did not start.
 type WorkerError struct {
 	// Hooks are the hooks that use the worker.
 	Hooks []*Declaration
@@ -290,9 +296,10 @@ func (e *WorkerError) Error() string {
 
 func (e *WorkerError) Unwrap() error { return e.Err }
 
-// Start starts the workers of enabled hooks and does the handshake, so that a problem shows
-// before the first call. It returns when all have answered. The error joins a [WorkerError]
-// for each that did not; those are started again with their next call.
+// Start starts the workers of all enabled hooks and does the handshake, so that problems
+// show before the first call. It returns when all workers have answered or failed. The
+// error joins one [WorkerError] for each worker that failed. Such a worker is started
+// again with its next call.
 func (s *Set) Start(ctx context.Context) error {
 	errs := make([]error, len(s.workers))
 	var starting sync.WaitGroup
@@ -310,9 +317,9 @@ func (s *Set) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close stops the workers and waits until they have ended: first it closes their
-// standard input, then it sends SIGTERM, then SIGKILL. After that, hooks of the
-// set fail. Calling it again is harmless.
+// Close stops all workers and waits until they have ended. It first closes their standard
+// input, then sends SIGTERM, then SIGKILL. After Close, hooks of the set fail. You can
+// call Close more than once.
 func (s *Set) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	var ending sync.WaitGroup

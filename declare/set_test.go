@@ -155,7 +155,7 @@ func TestConfineChangesWhatRuns(t *testing.T) {
 	}
 }
 
-// A hook that nothing waits for cannot answer.
+// If no one waits for a hook, its answer cannot block anything.
 //
 // SPEC C-04, H-02
 func TestBlockThatNobodyWaitsFor(t *testing.T) {
@@ -167,8 +167,8 @@ func TestBlockThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// A block at a phase that cannot block is recorded, shown to people and the model, and changes
-// nothing.
+// A denial at a phase that cannot block is recorded and shown to users and the model. It
+// has no other effect.
 //
 // SPEC C-04, C-12, C-13, R-02
 func TestBlockWhereNothingCanBeBlocked(t *testing.T) {

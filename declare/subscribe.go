@@ -11,28 +11,29 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Command returns a subscription that runs a program at a phase, as a declared command does:
-// the program gets the envelope on standard input and answers by its exit code and its
-// output. It runs in the working directory of this process. The timeout defaults to 5
+// Command returns a subscription that runs a program at a phase, like a command in a hook
+// file. The program gets the envelope on standard input, and answers by its exit code and
+// its output. It runs in the working directory of this process. The timeout defaults to 5
 // seconds.
 func Command(phase hook.AnyPhase, id string, argv []string, opts *hook.Options) (hook.Subscription, error) {
 	sub, _, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerCommand, Argv: slices.Clone(argv)}, opts, nil)
 	return sub, err
 }
 
-// Worker returns a subscription that asks a worker, a program that stays and speaks the
-// protocol of package worker. It starts with its first call, in the working directory of this
-// process, and ends after ctx is done. The timeout defaults to 5 seconds.
+// Worker returns a subscription that calls a worker: a program that keeps running and
+// uses the protocol of package worker. The worker starts with its first call, in the
+// working directory of this process. It ends when ctx ends. The timeout defaults to 5
+// seconds.
 func Worker(ctx context.Context, phase hook.AnyPhase, id string, argv []string, opts *hook.Options) (hook.Subscription, error) {
 	sub, set, err := subscribe(phase, &Declaration{ID: id, Kind: hook.HandlerWorker, Argv: slices.Clone(argv)}, opts, nil)
 	if err == nil {
-		context.AfterFunc(ctx, func() { _ = set.Close() }) // it returns no error
+		context.AfterFunc(ctx, func() { _ = set.Close() }) // Close returns no error
 	}
 	return sub, err
 }
 
-// Webhook returns a subscription that posts the envelope to an endpoint, which needs no entry
-// in an allowlist. The timeout defaults to 5 seconds.
+// Webhook returns a subscription that posts the envelope to an endpoint. The endpoint
+// needs no entry in an allowlist. The timeout defaults to 5 seconds.
 func Webhook(phase hook.AnyPhase, id string, to Endpoint, opts *hook.Options) (hook.Subscription, error) {
 	var allow []string
 	if u, err := endpoint(to.URL); err == nil { // subscribe reports the error
@@ -42,7 +43,7 @@ func Webhook(phase hook.AnyPhase, id string, to Endpoint, opts *hook.Options) (h
 	return sub, err
 }
 
-// subscribe makes the only subscription of a set.
+// subscribe makes a set with one declaration, and returns its subscription.
 func subscribe(phase hook.AnyPhase, d *Declaration, opts *hook.Options, allow []string) (hook.Subscription, *Set, error) {
 	fail := func(err error) (hook.Subscription, *Set, error) {
 		return hook.Subscription{}, nil, fmt.Errorf("declare: hook %q: %w", d.ID, err)

@@ -21,13 +21,13 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// trySub tries a subscription on a call.
+// trySub runs a subscription for a tool call.
 func trySub(t testing.TB, sub hook.Subscription, input string) *toolTrial {
 	t.Helper()
 	return hooktest.Try(t, belay.ToolPre, sub, hooktest.Input(t, belay.ToolPre, input), &hooktest.Options{Timeout: time.Minute})
 }
 
-// selfAsWorker is the command line of this program as a worker.
+// selfAsWorker returns a command line that runs this program as a worker.
 func selfAsWorker(t testing.TB) []string {
 	t.Helper()
 	self, err := os.Executable()

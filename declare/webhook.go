@@ -26,14 +26,14 @@ import (
 	"github.com/belay-run/belay/internal/netguard"
 )
 
-// The headers of a signed call. The signature is the HMAC-SHA256, in hexadecimal digits
-// behind "sha256=", of the timestamp, a dot and the body.
+// The headers of a signed call. The signature is "sha256=" and an HMAC-SHA256 in
+// hexadecimal digits. The signed text is the timestamp, a dot and the body.
 const (
 	SignatureHeader = "Belay-Signature"
 	TimestampHeader = "Belay-Timestamp"
 )
 
-// Sign returns the signature of a call. Servers use it to check calls.
+// Sign returns the signature of a call. Servers can use it to check calls.
 func Sign(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "."))
@@ -43,10 +43,10 @@ func Sign(secret, timestamp string, body []byte) string {
 
 // allowance is an entry of the allowlist.
 type allowance struct {
-	scheme string // empty: any
-	host   string // with its port, if that is not the scheme's default
-	under  bool   // all subdomains
-	path   string // empty: any
+	scheme string // empty for any scheme
+	host   string // with the port, if it is not the scheme's default
+	under  bool   // only subdomains of host
+	path   string // empty for any path
 }
 
 func readAllowlist(entries []string) ([]allowance, error) {
@@ -71,8 +71,7 @@ func readAllowlist(entries []string) ([]allowance, error) {
 	return list, nil
 }
 
-// hostOf returns the host of a URL, with its port if that is not the scheme's
-// default.
+// hostOf returns the host of a URL, with the port if it is not the scheme's default.
 func hostOf(u *url.URL) string {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	port := u.Port()
@@ -102,14 +101,13 @@ func (a allowance) covers(u *url.URL) bool {
 	}
 	path := u.EscapedPath()
 	if strings.Contains(path, "..") || strings.Contains(strings.ToLower(path), "%2e") || strings.Contains(strings.ToLower(path), "%2f") {
-		return false // a server may resolve it to another path
+		return false // the server may resolve it to another path
 	}
 	base := strings.TrimSuffix(a.path, "/")
 	return path == base || strings.HasPrefix(path, base+"/")
 }
 
-// Allowed reports whether an allowlist, in the form of [Options], permits calls to
-// a URL.
+// Allowed reports whether an allowlist permits calls to a URL. See [Options].Allowlist.
 func Allowed(allowlist []string, address string) (bool, error) {
 	allowed, err := readAllowlist(allowlist)
 	if err != nil {
@@ -122,7 +120,7 @@ func Allowed(allowlist []string, address string) (bool, error) {
 	return slices.ContainsFunc(allowed, func(a allowance) bool { return a.covers(u) }), nil
 }
 
-// check checks a URL against the allowlist before it is called.
+// check returns an error if the URL is not in the allowlist.
 func (s *Set) check(u *url.URL) error {
 	if _, err := endpoint(u.String()); err != nil {
 		return &hook.SafeError{Code: codes.Error, Message: "the webhook's URL is refused", Err: err}
@@ -138,8 +136,8 @@ func (s *Set) check(u *url.URL) error {
 	}
 }
 
-// newClient makes the client of webhooks. It follows no redirect, keeps no cookie, uses no
-// proxy, and checks the address of a host when it connects.
+// newClient makes the HTTP client for webhooks. It follows no redirects, keeps no
+// cookies, and uses no proxy. It checks the IP address when it connects.
 func newClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		local := &net.Dialer{Timeout: 10 * time.Second, Control: onlyLoopback}
@@ -159,8 +157,8 @@ func newClient(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// plainKey marks a call without TLS. It must not leave this machine, whatever localhost
-// resolves to.
+// plainKey is the context key of calls without TLS. They must not leave this machine,
+// even if localhost resolves to another address.
 type plainKey struct{}
 
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
@@ -198,7 +196,7 @@ func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	if err := h.set.check(request.URL); err != nil { // exactly the URL that is called
+	if err := h.set.check(request.URL); err != nil { // check exactly the URL that is called
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
@@ -223,13 +221,13 @@ func (h *handler) exchange(ctx context.Context, request *http.Request) (json.Raw
 		}
 		return nil, &hook.SafeError{Code: codes.Error, Message: "the webhook could not be reached", Err: errors.Unwrap(err)}
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
+	defer func() { _ = response.Body.Close() }() // only read, so an error does not matter
 	out := newOutput()
 	_, err = io.Copy(out, response.Body)
 	return h.codec.read(out, responded(ctx, response.StatusCode, out, err))
 }
 
-// responded returns what is wrong with a response, or nil.
+// responded returns an error if the response is not usable, or nil.
 func responded(ctx context.Context, status int, out *output, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/declare/worker"
 )
 
-// The machine decides what localhost resolves to. A call without TLS does not leave the
-// machine in any case.
+// localhost may resolve to any address. A call without TLS must not leave this machine
+// even then.
 //
 // SPEC C-09
 func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
@@ -33,7 +33,7 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 		}
 		dial := transport.DialContext
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dial(ctx, network, test.resolved) // as if localhost resolved to it
+			return dial(ctx, network, test.resolved) // as if localhost had this address
 		}
 		h := &handler{
 			codec: codecOf(t, "tool.pre"), d: &Declaration{Webhook: &Endpoint{URL: "http://localhost/"}},
@@ -43,7 +43,7 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // were it dialled, nobody would answer
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // if it connected, there would be no answer
 		_, err = post(ctx, &worker.Envelope{})
 		cancel()
 		transport.CloseIdleConnections()
@@ -53,8 +53,8 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 	}
 }
 
-// A webhook uses no proxy without a request, and never connects to the metadata service of a
-// cloud. Addresses of names are checked when they are connected to: see package netguard.
+// The transport of webhooks has no proxy, and never connects to the metadata service of a
+// cloud. Package netguard checks the address at each connection.
 //
 // SPEC P-15
 func TestWebhookConnectionsAreGuarded(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// server answers webhooks on loopback.
+// server starts a server for webhooks on the loopback interface.
 func server(t *testing.T, handle http.HandlerFunc) (address, host string) {
 	t.Helper()
 	s := httptest.NewServer(handle)
@@ -177,7 +177,7 @@ func TestWebhookEndsWithItsTimeout(t *testing.T) {
 	gone := make(chan struct{})
 	address, host := server(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done() // the client has left
+		<-r.Context().Done() // ends when the client has gone
 		close(gone)
 	})
 	trial := try(t, newPlace(t).set(gate("webhook: "+address, "timeout: 100ms"), &declare.Options{Allowlist: []string{host}}), write)

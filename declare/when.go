@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// costLimit bounds the evaluation of a condition: a step costs about one, and so do
+	// costLimit limits the evaluation of a condition. One step costs about one, and so do
 	// ten characters of text.
 	costLimit = 1_000_000
-	// longestWhen is how long a condition may be, in characters.
+	// longestWhen is the maximum length of a condition in characters.
 	longestWhen = 4096
 )
 
-// condition is a CEL expression over a phase's input. It implements [hook.Condition].
+// condition is a CEL expression over the input of a phase. It implements
+// [hook.Condition].
 type condition struct {
 	text    string
 	phase   string
@@ -33,8 +34,9 @@ type condition struct {
 
 var _ hook.Condition = (*condition)(nil)
 
-// environment returns the variables of a phase's expressions: input, the phase's
-// input, and args, the tool's input if the phase has one.
+// environment returns the CEL environment for a phase. It has the variable input, which
+// is the phase's input. If the phase is about a tool, it also has args, which is the
+// tool's input.
 func environment(phase hook.AnyPhase) (*cel.Env, error) {
 	described, err := phasejson.Describe(phase.Name())
 	if err != nil {
@@ -62,7 +64,7 @@ func environment(phase hook.AnyPhase) (*cel.Env, error) {
 }
 
 // clean is the CEL function clean. It returns the shortest form of a path, without //, .
-// and .. in it. Links are not followed, and a relative path stays one.
+// and .. in the path. It does not follow links, and a relative path stays relative.
 func clean(v ref.Val) ref.Val { //nolint:ireturn // the library defines it
 	text, ok := v.(types.String)
 	if !ok {
@@ -71,7 +73,7 @@ func clean(v ref.Val) ref.Val { //nolint:ireturn // the library defines it
 	return types.String(path.Clean(string(text)))
 }
 
-// withArgs is a phase input that contains a tool's input.
+// withArgs is a phase input that contains the input of a tool.
 type withArgs interface{ Input() json.RawMessage }
 
 func hasArgs(phase hook.AnyPhase) bool {
@@ -80,7 +82,7 @@ func hasArgs(phase hook.AnyPhase) bool {
 	return ok
 }
 
-// compile makes a condition of an expression. It reports type errors.
+// compile checks and compiles an expression.
 func compile(env *cel.Env, phase *phasejson.Phase, text string) (*condition, error) {
 	ast, issues := env.Compile(text)
 	if err := issues.Err(); err != nil {
@@ -101,7 +103,7 @@ func compile(env *cel.Env, phase *phasejson.Phase, text string) (*condition, err
 	return &condition{text, phase.Name(), program, phase}, nil
 }
 
-// plainly rewrites a message of the library for the author of the expression.
+// plainly makes a message of the CEL library clearer for the author of the expression.
 func plainly(message, phase string) string {
 	switch {
 	case strings.Contains(message, "<EOF>"):
@@ -119,7 +121,7 @@ func plainly(message, phase string) string {
 // String returns the expression.
 func (c *condition) String() string { return c.text }
 
-// Check returns an error if the phase is not the one it was compiled for.
+// Check returns an error if the condition was compiled for another phase.
 func (c *condition) Check(phase hook.AnyPhase, _ any) error {
 	if phase.Name() != c.phase {
 		return fmt.Errorf("it was written for %s", c.phase)
@@ -127,8 +129,8 @@ func (c *condition) Check(phase hook.AnyPhase, _ any) error {
 	return nil
 }
 
-// Holds evaluates the expression. Missing values, wrong types and too high costs
-// are errors.
+// Holds evaluates the expression. A missing value, a wrong type, or a too expensive
+// expression is an error.
 func (c *condition) Holds(input any) (bool, error) {
 	result, _, err := c.program.Eval(&activation{in: input, wire: c.wire})
 	if err != nil {
@@ -141,7 +143,8 @@ func (c *condition) Holds(input any) (bool, error) {
 	return held, nil
 }
 
-// activation reads an input only when the expression uses it.
+// activation gives the variables to CEL. It reads an input only when the expression uses
+// it.
 type activation struct {
 	in    any
 	wire  *phasejson.Phase
@@ -149,7 +152,7 @@ type activation struct {
 	input any
 }
 
-// ResolveName finds a variable.
+// ResolveName returns the value of a variable.
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
@@ -167,7 +170,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	}
 }
 
-// Parent returns nil.
+// Parent returns nil, because there is no outer activation.
 func (a *activation) Parent() cel.Activation { return nil } //nolint:ireturn // the interface asks for it
 
 func (a *activation) readArgs() any {

@@ -97,7 +97,7 @@ func TestWhenSeesEveryPhase(t *testing.T) {
 	}
 }
 
-// A condition that cannot be evaluated must not open a gate.
+// A gate must stay closed if its condition cannot be evaluated.
 //
 // SPEC H-02
 func TestWhenErrorCountsAsAMatchAtGates(t *testing.T) {

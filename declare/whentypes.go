@@ -15,15 +15,15 @@ import (
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
-// shape is the part of a JSON Schema that is used to check expressions.
+// shape is the part of a JSON Schema that is needed to check expressions.
 type shape struct {
 	Type       string           `json:"type"`
 	Properties map[string]shape `json:"properties"`
 	Items      *shape           `json:"items"`
 }
 
-// fieldTypes tells CEL what the fields of a phase's input are. They come from the
-// phase's JSON Schema, which comes from its Go types.
+// fieldTypes tells CEL the types of the fields of a phase's input. They come from the
+// phase's JSON Schema.
 type fieldTypes struct {
 	types.Provider
 	root    string
@@ -44,7 +44,7 @@ func newFieldTypes(phase string, schema json.RawMessage) (*fieldTypes, error) {
 	return p, nil
 }
 
-// add describes an object and its fields.
+// add adds an object type with its fields.
 func (p *fieldTypes) add(name string, s shape) *types.Type {
 	fields := make(map[string]*types.FieldType, len(s.Properties))
 	p.objects[name] = fields
@@ -89,7 +89,7 @@ func (p *fieldTypes) typeOf(name string, s shape) *types.Type {
 	}
 }
 
-// FindStructType finds an object by name.
+// FindStructType returns the object type with the given name.
 func (p *fieldTypes) FindStructType(name string) (*types.Type, bool) {
 	if _, ok := p.objects[name]; ok {
 		return types.NewTypeTypeWithParam(cel.ObjectType(name)), true
@@ -97,7 +97,7 @@ func (p *fieldTypes) FindStructType(name string) (*types.Type, bool) {
 	return p.Provider.FindStructType(name)
 }
 
-// FindStructFieldNames lists the fields of an object.
+// FindStructFieldNames returns the field names of an object type.
 func (p *fieldTypes) FindStructFieldNames(name string) ([]string, bool) {
 	if fields, ok := p.objects[name]; ok {
 		return slices.Sorted(maps.Keys(fields)), true
@@ -105,7 +105,7 @@ func (p *fieldTypes) FindStructFieldNames(name string) ([]string, bool) {
 	return p.Provider.FindStructFieldNames(name)
 }
 
-// FindStructFieldType finds a field of an object.
+// FindStructFieldType returns the type of a field.
 func (p *fieldTypes) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if fields, ok := p.objects[name]; ok {
 		t, ok := fields[field]
@@ -114,10 +114,10 @@ func (p *fieldTypes) FindStructFieldType(name, field string) (*types.FieldType, 
 	return p.Provider.FindStructFieldType(name, field)
 }
 
-// object is an object of the input: the input itself, or JSON in it. Its fields are
-// read when they are used.
+// object is the input itself, or a JSON object inside it. A field is decoded only when
+// the expression uses it.
 type object struct {
-	wire *phasejson.Phase // nil for JSON
+	wire *phasejson.Phase // nil for a JSON object
 	in   any
 	raw  map[string]json.RawMessage
 }
@@ -138,8 +138,8 @@ func (o *object) has(key string) bool {
 	return ok
 }
 
-// field reads a field. One that is left out on the wire has the zero value of its
-// type.
+// field returns the value of a field. If the field is missing in the JSON, it returns the
+// zero value of its type.
 func (o *object) field(key string, t *types.Type) (any, error) {
 	var value any = o.raw[key]
 	ok := o.raw[key] != nil
@@ -203,19 +203,19 @@ func zeroOf(t *types.Type) any {
 	}
 }
 
-// The methods below implement the CEL value interface.
+// The methods below implement the CEL interface ref.Val.
 
-// ConvertToNative always fails.
+// ConvertToNative always returns an error.
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("an object of the input is not a %s", t)
 }
 
-// ConvertToType only supports its own type.
+// ConvertToType always returns an error.
 func (o *object) ConvertToType(ref.Type) ref.Val { //nolint:ireturn // the interface asks for it
 	return types.NewErr("an object of the input cannot be converted: use its fields")
 }
 
-// Equal compares JSON by its text.
+// Equal compares JSON objects by the text of their fields.
 func (o *object) Equal(other ref.Val) ref.Val { //nolint:ireturn // the interface asks for it
 	that, ok := other.(*object)
 	if ok && o.wire != nil {
@@ -224,14 +224,14 @@ func (o *object) Equal(other ref.Val) ref.Val { //nolint:ireturn // the interfac
 	return types.Bool(ok && maps.EqualFunc(o.raw, that.raw, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))
 }
 
-// Type returns the object's type.
+// Type returns the dynamic type.
 func (o *object) Type() ref.Type { return types.DynType } //nolint:ireturn // the interface asks for it
 
 // Value returns the object itself.
 func (o *object) Value() any { return o }
 
 // decodeAny decodes JSON into values that CEL supports. A number without a fraction
-// is an integer.
+// becomes an integer.
 func decodeAny(data json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

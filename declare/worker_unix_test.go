@@ -22,7 +22,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// workerGate is a gate that is this program as a worker.
+// workerGate returns a hook file with a gate whose worker is this program.
 func workerGate(t testing.TB, task string, lines ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -30,12 +30,12 @@ func workerGate(t testing.TB, task string, lines ...string) string {
 		t.Fatal(err)
 	}
 	if len(lines) == 0 {
-		lines = []string{"timeout: 30s"} // the machine may be busy
+		lines = []string{"timeout: 30s"} // a long timeout, because the machine may be busy
 	}
 	return gate(append([]string{"worker: ['" + self + "']", "env: [" + workerTask + "=" + task + "]"}, lines...)...)
 }
 
-// call is a call that tells the worker what to do.
+// call returns a tool call whose input tells the worker what to do.
 func call(do, with string) string {
 	return fmt.Sprintf(`{"id": "1", "tool": "write", "input": {"do": %q, "with": %q}}`, do, with)
 }
@@ -135,8 +135,8 @@ func TestWorkerThatDiesIsStartedAgain(t *testing.T) {
 	}
 }
 
-// The pause before a worker is restarted doubles with each death, and starts again after a
-// successful call.
+// The pause before a restart of a worker doubles with each death. A successful call
+// resets it.
 //
 // SPEC C-08
 func TestWorkerPausesGrowAndShrink(t *testing.T) {
@@ -153,8 +153,8 @@ func TestWorkerPausesGrowAndShrink(t *testing.T) {
 	}
 }
 
-// Processes that a worker has started end with it: when it dies, and when its hooks are
-// unloaded.
+// Processes that a worker has started end with the worker, both when it dies and when its
+// hooks are unloaded.
 //
 // SPEC C-08, W-01
 func TestChildrenOfAWorkerEndWithIt(t *testing.T) {
@@ -248,8 +248,8 @@ func TestWorkerThatNeitherReadsNorEnds(t *testing.T) {
 	}
 }
 
-// A worker that stops reading is ended after the first call that it does not read, so that
-// the next call gets a new worker.
+// A worker that stops reading is ended after the first call that it does not read. The
+// next call gets a new worker.
 //
 // SPEC C-08, C-06
 func TestWorkerThatStopsReadingIsEnded(t *testing.T) {
@@ -344,7 +344,7 @@ func TestWorkerIsNotStartedWithoutTrust(t *testing.T) {
 	}
 }
 
-// records is a log that tests can search.
+// records is a log handler whose records tests can search.
 type records struct {
 	mu  sync.Mutex
 	all []slog.Record
@@ -360,7 +360,7 @@ func (r *records) Handle(_ context.Context, rec slog.Record) error {
 	return nil
 }
 
-// attr is the first value of an attribute with a prefix.
+// attr returns the first value of an attribute that begins with prefix.
 func (r *records) attr(message, key, prefix string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -376,7 +376,7 @@ func (r *records) attr(message, key, prefix string) (string, bool) {
 	return found, ok
 }
 
-// durations are the values of an attribute, in order.
+// durations returns all values of an attribute, in order.
 func (r *records) durations(message, key string) []time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -397,7 +397,7 @@ func (r *records) has(message, subscription string) bool {
 	return ok
 }
 
-// line returns the text of a worker's line after a prefix.
+// line returns the text after prefix in a line that the worker has logged.
 func (r *records) line(prefix string) string {
 	text, _ := r.attr("worker", "line", prefix)
 	return strings.TrimPrefix(text, prefix)

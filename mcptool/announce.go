@@ -7,12 +7,13 @@ import (
 const (
 	// listChanged is the notification that a server's tools have changed.
 	listChanged = "notifications/tools/list_changed"
-	// catchingUp is how long a request waits for a list of tools.
+	// catchingUp is how long a model request waits for a server to list changed tools.
 	catchingUp = 2 * time.Second
 )
 
-// announce counts a change announced by the server and schedules a listing. It runs
-// when the announcement is read, before later messages of the server.
+// announce counts a change that the server announced, and schedules a listing of its
+// tools. announce runs as soon as the announcement is read, before later messages of the
+// server.
 func (l *link) announce() {
 	l.announced.Add(1)
 	l.stir()
@@ -37,34 +38,35 @@ func (l *link) stirs() <-chan struct{} {
 	return l.stirred
 }
 
-// called lists the tools again after a call, because the call may have changed them. Some
-// servers announce a change only after the result: the official Go SDK waits 10 ms.
-// announced is how many announcements there were when the call began.
+// called lists the tools again after a call, because the call may have changed them. It
+// does not wait for the server to announce the change: some servers send the announcement
+// after the result (the official Go SDK waits 10 ms). The argument announced is the
+// number of announcements when the call began.
 func (l *link) called(announced int64) {
 	info := l.now.Load().info
 	if info == nil || info.Capabilities == nil || info.Capabilities.Tools == nil || !info.Capabilities.Tools.ListChanged {
-		return // it does not announce changes
+		return // the server does not announce changes
 	}
 	l.urgent.Store(true)
 	if l.announced.Load() == announced {
 		l.announce()
 		return
 	}
-	select { // it was announced, but the listing may be delayed
+	select { // the server announced the change, but the listing may be delayed
 	case l.changed <- struct{}{}:
 	default:
 	}
 }
 
-// isCaughtUp reports whether the tools that were announced so far are listed.
+// isCaughtUp reports whether the tools were listed after the latest announced change.
 func (l *link) isCaughtUp() bool { return l.listed.Load() >= l.announced.Load() }
 
-// catchUp waits until the tools that were announced so far are listed or the server is gone.
-// It reports false if it is too late for that, or if the extension is closed.
+// catchUp waits until the changes announced so far are listed, or until the server has
+// ended. It returns false when the channel late fires or the extension is closed.
 func (l *link) catchUp(late <-chan time.Time, over <-chan struct{}) bool {
 	announced := l.announced.Load()
 	for {
-		stirs := l.stirs() // before looking
+		stirs := l.stirs() // get the channel before the check, so that no stir is missed
 		if l.listed.Load() >= announced || l.current.Load() == nil {
 			return true
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Servers that announce tools and do not list them delay a request once together, not
-// once each.
+// Some servers announce tools and never list them. A model request waits once for all
+// such servers together, not once for each.
 //
 // SPEC E-09
 func TestOneDeadlineForAllServers(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// mostPause is the longest pause before a server is started again.
+// mostPause is the longest pause before a restart.
 const mostPause = 30 * time.Second
 
-// The pause before a restart doubles up to its limit, and stays there, whatever the
-// first pause is.
+// The pause before a restart doubles up to the limit and then stays there. A first pause
+// above the limit is cut to it.
 //
 // SPEC E-09
 func TestPausesGrowAndAreBounded(t *testing.T) {
@@ -58,8 +58,8 @@ func TestPausesGrowAndAreBounded(t *testing.T) {
 	}
 }
 
-// A server that was ready for long, or answered a call, is restarted after the first pause.
-// A server that fails slowly, or dies soon after it was ready, is not.
+// A server restarts after the first pause if it answered a call or was ready for long.
+// The pause grows if the server fails slowly or ends soon after it was ready.
 //
 // SPEC E-09
 func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
@@ -74,11 +74,11 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 	first := 100 * time.Millisecond
 	lives := []struct {
 		name  string
-		slow  time.Duration // to start
-		fails bool          // to start
+		slow  time.Duration // time until the start ends
+		fails bool          // whether the start fails
 		ready time.Duration
 		call  string
-		pause time.Duration // that follows
+		pause time.Duration // the pause after this life
 	}{
 		{name: "the first fails", fails: true, pause: first},
 		{name: "so does the second", fails: true, pause: 2 * first},
@@ -101,7 +101,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		}}
-		e := open(t, &mcptool.Options{Wait: -1, Backoff: first, Transport: web}, server) // a fake clock does not work with sockets
+		e := open(t, &mcptool.Options{Wait: -1, Backoff: first, Transport: web}, server) // no real network: a fake clock does not work with sockets
 		<-starts
 		for _, life := range lives {
 			<-time.After(life.slow)
@@ -131,7 +131,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 	})
 }
 
-// onOff is an address without a network, which can be switched off.
+// onOff is a transport without a network, which can be switched off.
 type onOff struct {
 	handler http.Handler
 	off     bool
@@ -146,8 +146,8 @@ func (o *onOff) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// answering is a server at an address, without sessions and with the given tools, whose
-// calls f answers.
+// answering is an HTTP server without sessions. It has the given tools, and f answers
+// their calls.
 func answering(f func(w http.ResponseWriter, tool string, id json.RawMessage), tools ...string) http.Handler {
 	var listed []map[string]any
 	for _, name := range tools {

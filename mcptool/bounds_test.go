@@ -21,7 +21,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// serveUnfair is a server that takes as many resources as possible.
+// serveUnfair is a server that wastes resources. kind selects how.
 func serveUnfair(kind string) int {
 	object := `{"type":"object"}`
 	listed := 0
@@ -66,14 +66,14 @@ func serveUnfair(kind string) int {
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"unfair","version":"0"}}}`, m.ID)
 		case "tools/list":
 			next := ""
-			if kind == "repeats" { // the same page again and again
+			if kind == "repeats" { // the same tool again on every page
 				next = `,"nextCursor":"` + strconv.Itoa(listed) + `"`
 			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]%s}}`, m.ID, list(), next)
 			switch kind {
 			case "restless":
 				say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-			case "flood": // and does not read from here on
+			case "flood": // and reads nothing from here on
 				for i := 0; ; i++ {
 					if _, err := fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":"%d","method":"ping"}`+"\n", i); err != nil {
 						return 0
@@ -91,8 +91,8 @@ func serveUnfair(kind string) int {
 	return 0
 }
 
-// serveDeafening is a server that stops reading after a call of deafen, except for the first
-// byte of the next message, which it reports to an address.
+// serveDeafening is a server that stops reading after a call of deafen. It reads only the
+// first byte of the next message and reports that to an address.
 func serveDeafening() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -127,8 +127,8 @@ func serveDeafening() int {
 	}
 }
 
-// A server that sends requests without end and does not read is stopped: the answers
-// would fill the memory.
+// A server that sends many requests and reads no answers is stopped. Otherwise the
+// answers would fill the memory.
 //
 // SPEC E-09
 func TestAServerThatAsksAndDoesNotReadIsStopped(t *testing.T) {
@@ -145,14 +145,14 @@ func TestAServerThatAsksAndDoesNotReadIsStopped(t *testing.T) {
 	}
 }
 
-// What a server adds to every request is limited, and the omitted tools are
-// reported.
+// A server can add only a limited amount to every model request. The status reports the
+// tools that are left out.
 //
 // SPEC E-09
 func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 	t.Parallel()
 	for kind, test := range map[string]struct {
-		least, most int // tools
+		least, most int // how many tools the agent gets
 		left        string
 	}{
 		"huge":      {1, 1, "its input schema: it is longer than 64 KiB"},
@@ -182,7 +182,7 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 	}
 }
 
-// No part of a secret that a server was given is in a log, a status or a result.
+// No log, status or result contains any part of a secret that a server was given.
 //
 // SPEC E-09, C-11
 func TestWhatAServerWasGivenIsNotTold(t *testing.T) {
@@ -194,7 +194,7 @@ func TestWhatAServerWasGivenIsNotTold(t *testing.T) {
 	down := await(t, e, "loud", inState(mcptool.StateDown))
 	await(t, e, "err", inState(mcptool.StateReady))
 	r := call(t, e, "err__a", `{}`)
-	shut(t, e) // some lines must be logged
+	shut(t, e) // the log is complete after this
 	for what, text := range map[string]string{"status": down.Err.Error(), "log": log.String(), "result": r.Text} {
 		if strings.Contains(text, "hunt") {
 			t.Errorf("the %s has a part of the secret: %.300s", what, text)
@@ -205,8 +205,9 @@ func TestWhatAServerWasGivenIsNotTold(t *testing.T) {
 	}
 }
 
-// A tool that was marked as destructive when the request was made needs approval, even
-// if its server is removed before the call or the tool is also marked as read-only.
+// A tool that was marked as destructive when the model request was made needs approval.
+// This holds even if the server is removed before the call, or also marks the tool as
+// read-only.
 //
 // SPEC E-09
 func TestADestructiveToolIsAskedAboutWhateverComes(t *testing.T) {
@@ -239,8 +240,8 @@ func TestADestructiveToolIsAskedAboutWhateverComes(t *testing.T) {
 	}
 }
 
-// A server that announces changes all the time is listed from time to time, and its tools
-// are shown.
+// If a server announces changes all the time, Belay lists its tools only now and then.
+// The tools stay usable.
 //
 // SPEC E-09
 func TestARestlessServerIsLookedAtNowAndThen(t *testing.T) {
@@ -260,8 +261,8 @@ func TestARestlessServerIsLookedAtNowAndThen(t *testing.T) {
 	}
 }
 
-// Servers at one address with different headers are two servers: sessions with different
-// tokens are not shared.
+// Servers with one URL and different headers are two servers: they must not share an MCP
+// session, because their tokens differ.
 //
 // SPEC E-09
 func TestOtherHeadersAreAnotherServer(t *testing.T) {
@@ -325,8 +326,7 @@ func TestStartAndRequired(t *testing.T) {
 	}
 }
 
-// A server is found by the names of its tools, whatever the length of its own
-// name.
+// Server.Has finds the server's tools by name, even if the server has a very long name.
 //
 // SPEC E-09
 func TestAServerHasItsTools(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// A server that stops reading does not block callers for longer than they want to wait:
-// a message that cannot be delivered ends the server, with all waiting calls, and it is
+// A server that stops reading blocks callers only as long as they want to wait. A message
+// that cannot be delivered ends the server and all its calls. Then the server is
 // restarted. Other servers continue.
 //
 // SPEC E-09
@@ -44,7 +44,7 @@ func TestAServerThatDoesNotReadIsStartedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	one := hearing(ctx)
-	said.next() // a part of the message has arrived, and the rest does not
+	said.next() // a part of the message has arrived; the server does not read the rest
 	patient, cancelPatient := context.WithTimeout(t.Context(), patience)
 	defer cancelPatient()
 	others := []<-chan outcome{hearing(patient), hearing(patient), hearing(patient)}

@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// mostFields is how many fields a server may ask for at a time.
+	// mostFields is the maximum number of fields in one question of a server.
 	mostFields = 20
-	// mostQuestion bounds the text of a question, in characters.
+	// mostQuestion is the maximum length of a question in characters.
 	mostQuestion = 4_000
-	// mostTries is how often the user may answer a question before it counts as not answered.
+	// mostTries is how many invalid answers the user may give before put returns no
+	// answer.
 	mostTries = 3
 )
 
-// The answers to a server's question.
+// The answers that Belay sends to a server's question.
 const (
 	accepted  = "accept"
-	declined  = "decline" // the user does not answer it, or there is no user
-	cancelled = "cancel"  // the call ended before there was an answer
+	declined  = "decline" // the user gave no answer, or there is no user
+	cancelled = "cancel"  // the call ended before the user answered
 )
 
-// openCall is a running call. Questions of the server go to the user of that
-// call.
+// openCall is a running call. Belay asks the user of that call the server's questions.
 type openCall struct {
 	ctx     context.Context //nolint:containedctx // it is the call's
 	session string
 	ask     func(ctx context.Context, question string) (string, error)
 }
 
-// openCallKey is the key of the call in the context of its requests.
+// openCallKey is the context key under which a request carries its openCall.
 type openCallKey struct{}
 
-// opens registers a running call. The function that it returns removes it.
+// opens registers a running call. The returned function removes the call.
 func (l *link) opens(c *openCall) (closes func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,9 +56,9 @@ func (l *link) opens(c *openCall) (closes func()) {
 	}
 }
 
-// asker returns the call that a question of the server belongs to. Older versions of
-// the protocol do not name the call: if calls of several sessions are running, asker
-// returns nil.
+// asker returns the call that a question of the server belongs to. In older versions of
+// the protocol the question does not name the call. Then asker returns the newest call,
+// or an error if calls of several sessions are running.
 func (l *link) asker(ctx context.Context) (*openCall, error) {
 	if c, ok := ctx.Value(openCallKey{}).(*openCall); ok {
 		return c, nil
@@ -77,14 +77,14 @@ func (l *link) asker(ctx context.Context) (*openCall, error) {
 	return last, nil
 }
 
-// elicit asks the user a question of the server. It asks the user of the session that calls
-// one of the server's tools.
+// elicit asks the user a question of the server. The user is the one whose session called
+// a tool of that server.
 func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	refuse := func(action string, why error) (*mcp.ElicitResult, error) {
 		l.logger.Warn("cannot answer a question of an mcp server", "server", l.name, "answer", action, "error", l.redacted(why))
 		return &mcp.ElicitResult{Action: action}, nil
 	}
-	if r.Params.Mode == "url" { // Belay does not announce support for this
+	if r.Params.Mode == "url" { // Belay does not announce support for this mode
 		return refuse(declined, errors.New("it asks the user to open a URL, which Belay does not support"))
 	}
 	c, err := l.asker(ctx)
@@ -116,7 +116,7 @@ type form struct {
 	fields          []field
 }
 
-// field is a field of an answer.
+// field is one field of a form.
 type field struct {
 	name     string
 	required bool
@@ -125,13 +125,13 @@ type field struct {
 	options  []option
 }
 
-// option is an answer that the user can choose: what the user sees, and what is sent.
+// option is an answer that the user can choose: words is the shown text, value is sent.
 type option struct {
 	words string
 	value any
 }
 
-// readForm reads the question of a server.
+// readForm makes a form of a server's question.
 func readForm(server, message string, requested any) (*form, error) {
 	f := &form{server: server, message: cutText(printable(message), mostQuestion)}
 	data, err := json.Marshal(requested)
@@ -155,7 +155,7 @@ func readForm(server, message string, requested any) (*form, error) {
 		}
 		f.fields = append(f.fields, field{name: name, required: slices.Contains(schema.Required, name), schema: property, fits: resolved, options: optionsOf(property)})
 	}
-	slices.SortFunc(f.fields, func(a, b field) int { // required fields come first, in the server's order
+	slices.SortFunc(f.fields, func(a, b field) int { // required fields first, in the order of schema.Required
 		if a.required && b.required {
 			return slices.Index(schema.Required, a.name) - slices.Index(schema.Required, b.name)
 		}
@@ -167,14 +167,14 @@ func readForm(server, message string, requested any) (*form, error) {
 	return f, nil
 }
 
-// optionsOf are the options of a field.
+// optionsOf returns the options of a field.
 func optionsOf(s *jsonschema.Schema) (options []option) {
 	if s.Type == "boolean" {
 		return []option{{"yes", true}, {"no", false}}
 	}
-	var names []string // an older way to write titles
+	var names []string // older servers write the titles of options here
 	if raw, err := json.Marshal(s.Extra["enumNames"]); err == nil {
-		_ = json.Unmarshal(raw, &names) // without names the values are shown
+		_ = json.Unmarshal(raw, &names) // on an error the user sees the values
 	}
 	for i, value := range s.Enum {
 		words := fmt.Sprint(value)
@@ -196,7 +196,7 @@ func optionsOf(s *jsonschema.Schema) (options []option) {
 	return options
 }
 
-// fill asks for the fields of a form, one after the other.
+// fill asks the user for the fields of a form, one after the other.
 func (f *form) fill(ctx context.Context, ask func(context.Context, string) (string, error)) (*mcp.ElicitResult, error) {
 	if len(f.fields) == 0 {
 		f.fields = []field{{name: "confirm", required: true, schema: new(jsonschema.Schema), options: []option{{"yes", true}, {"no", false}}}}
@@ -221,8 +221,8 @@ func (f *form) fill(ctx context.Context, ask func(context.Context, string) (stri
 	return &mcp.ElicitResult{Action: accepted, Content: content}, nil
 }
 
-// put asks for one field until the answer is valid. It returns nil if there is
-// no answer.
+// put asks for one field until the answer is valid, at most mostTries times. It returns
+// nil if the user gives no valid answer.
 func (f *form) put(ctx context.Context, one *field, ask func(context.Context, string) (string, error)) (any, error) {
 	question := f.question(one)
 	for range mostTries {
@@ -261,7 +261,7 @@ func (f *form) question(one *field) string {
 	return b.String()
 }
 
-// read makes a value of an answer.
+// read converts an answer to a value of the field's type.
 func (one *field) read(said string) (any, error) {
 	if len(one.options) > 0 {
 		return one.choose(said)
@@ -287,8 +287,8 @@ func (one *field) read(said string) (any, error) {
 	return value, nil
 }
 
-// choose finds an option by its text, its number or its value, in this order: the user sees
-// texts and numbers.
+// choose finds an option by its text, then by its number, then by its value. Text and
+// number come first because the user sees them.
 func (one *field) choose(said string) (any, error) {
 	for _, o := range one.options {
 		if strings.EqualFold(o.words, said) {
@@ -306,8 +306,8 @@ func (one *field) choose(said string) (any, error) {
 	return nil, errors.New("choose one of the options by its text or its number")
 }
 
-// printable removes control characters from a server's text, because a terminal
-// would execute them.
+// printable replaces control characters in a server's text, because a terminal would
+// execute them.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {
@@ -317,7 +317,7 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// asks returns the function that asks the user of a call.
+// asks returns a function that asks the user of the session that made the call.
 func asks(call *belay.Invocation) func(ctx context.Context, question string) (string, error) {
 	return func(ctx context.Context, question string) (string, error) {
 		return call.Controls().Ask(ctx, question)

@@ -13,16 +13,16 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// passed are the variables of the host that every server gets, besides LC_*.
+// passed are the variables of the Belay process that every server gets, besides LC_*.
 var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
 
 // onWindows are the variables that programs on Windows need to start.
 var onWindows = []string{"SYSTEMROOT", "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
 
-// environ is the host's environment.
+// environ is the environment of the Belay process.
 type environ struct {
 	host   map[string]string
-	common map[string]string // the part that every server gets
+	common map[string]string // the variables that every server gets
 }
 
 func newEnviron(all []string) *environ {
@@ -40,7 +40,7 @@ func newEnviron(all []string) *environ {
 	return e
 }
 
-// of returns the whole environment of a program, sorted.
+// of returns the environment of a program as sorted NAME=value entries.
 func (e *environ) of(named map[string]string) []string {
 	all := maps.Clone(e.common)
 	maps.Copy(all, named)
@@ -51,8 +51,8 @@ func (e *environ) of(named map[string]string) []string {
 	return list
 }
 
-// fill expands the variables in values, and returns the inserted texts. It reads
-// only the named variables.
+// fill expands the variables in values. It also returns the values of the variables that
+// it inserted, which are secrets.
 func (e *environ) fill(values map[string]string) (filled map[string]string, secrets []string, err error) {
 	if values == nil {
 		return nil, nil, nil
@@ -115,15 +115,16 @@ func isVariable(name string) bool {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// literals returns the secrets that are written in a declaration itself. It finds them by
-// the names of variables, headers and URL parameters.
+// literals returns the secrets that are written in the declaration itself. A value is a
+// secret if the name of its variable, header or URL parameter suggests a secret (see
+// redact.Name).
 func literals(s *Server) (secrets []string) {
 	const least = 8 // shorter values are common words
 	add := func(name, value string) {
 		if !redact.Name(name) || strings.Contains(value, "${") {
 			return
 		}
-		_, credentials, _ := strings.Cut(value, " ") // after a scheme such as Bearer
+		_, credentials, _ := strings.Cut(value, " ") // the part after a scheme such as Bearer
 		for _, secret := range []string{value, credentials} {
 			if len(secret) >= least {
 				secrets = append(secrets, secret)
@@ -145,13 +146,13 @@ func literals(s *Server) (secrets []string) {
 	return secrets
 }
 
-// htmlSafe escapes the characters that some JSON encoders escape, such as Go's.
+// htmlSafe makes the escapes that some JSON encoders make, such as Go's.
 var htmlSafe = strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`)
 
-// redactor removes secrets from a text: their values, each line of them, because logs
-// are written line by line, and their escaped forms.
+// redactor removes secrets and their escaped forms from a text. It also removes each
+// single line of a secret, because logs are written line by line.
 func redactor(secrets []string) *strings.Replacer {
-	const least = 4 // shorter ones are in every text
+	const least = 4 // shorter values occur in ordinary text
 	for _, s := range secrets {
 		for line := range strings.Lines(s) {
 			secrets = append(secrets, strings.TrimSpace(line))
@@ -160,7 +161,7 @@ func redactor(secrets []string) *strings.Replacer {
 	for _, s := range secrets {
 		secrets = append(secrets, url.QueryEscape(s), url.PathEscape(s))
 		quoted := string(encoded(s))
-		for _, form := range []string{quoted, htmlSafe.Replace(quoted)} { // encoders of JSON differ
+		for _, form := range []string{quoted, htmlSafe.Replace(quoted)} { // JSON encoders differ
 			secrets = append(secrets, form[1:len(form)-1])
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -18,7 +17,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// An agent with a server that is declared in a file.
+// This example makes an agent with a server from an mcp.json file.
 func Example() {
 	ctx := context.Background()
 	file := []byte(`{"mcpServers": {"notes": {"command": "` + must(os.Executable()) + `", "env": {"` + serverVariable + `": "full"}}}}`)
@@ -35,13 +34,13 @@ func Example() {
 
 	turn := must(agent.Session("demo").Turn(ctx, "What do my notes say?"))
 	fmt.Println(turn.Text)
-	fmt.Println(agent.Close(ctx)) // and no process is left
+	fmt.Println(agent.Close(ctx)) // no process is left
 	// Output:
 	// It says: buy milk.
 	// <nil>
 }
 
-// Agents share the servers of the same configuration.
+// Agents share servers that have the same configuration.
 func ExamplePool() {
 	ctx := context.Background()
 	server := mcptool.Server{Name: "notes", Command: must(os.Executable()), Env: map[string]string{serverVariable: "full"}}
@@ -54,7 +53,7 @@ func ExamplePool() {
 
 	fmt.Println(one.Servers()[0].State, two.Servers()[0].State)
 	fmt.Println(one.Close(ctx), two.Servers()[0].State)
-	fmt.Println(two.Close(ctx)) // and now it ends
+	fmt.Println(two.Close(ctx)) // the process ends now
 	// Output:
 	// ready ready
 	// <nil> ready

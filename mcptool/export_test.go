@@ -2,5 +2,5 @@ package mcptool
 
 import "net/http"
 
-// Guarded is the transport of servers that have none of their own.
+// Guarded returns the default transport of servers with a URL.
 func Guarded() *http.Transport { return guarded() }

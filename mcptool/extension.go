@@ -17,41 +17,43 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Options are the settings of an [Extension]. A nil *Options is valid. A server that
-// several extensions share uses the options of the first.
+// Options are the settings of an [Extension]. A nil *Options is valid. If several
+// extensions share a server, the server uses the options of the first extension.
 type Options struct {
-	// Pool may be shared with other extensions, to share servers of the same
-	// configuration. Defaults to a private pool.
+	// Pool lets extensions share servers that have the same configuration. Defaults to a
+	// pool for this extension alone.
 	Pool *Pool
 	// Wait is how long [New] waits for servers to be ready. Tools of slower servers
-	// appear when they are ready. Negative means not to wait. Defaults to 5 seconds.
+	// appear when their server is ready. A negative value means no waiting. Defaults to 5
+	// seconds.
 	Wait time.Duration
-	// Start is how long a server has to start and answer the handshake. Defaults to 1
-	// minute.
+	// Start is the maximum time for a server's start and handshake. Defaults to 1 minute.
 	Start time.Duration
-	// Grace is how long a server's process group has between SIGTERM and SIGKILL.
-	// Defaults to 2 seconds.
+	// Grace is the time between SIGTERM and SIGKILL when Belay stops a server's process
+	// group. Defaults to 2 seconds.
 	Grace time.Duration
-	// Backoff is the pause before a server is started again. It doubles, up to 30
-	// seconds, each time the server ends without having answered a call and without
-	// having been ready for 30 seconds. Defaults to 100 milliseconds.
+	// Backoff is the pause before Belay restarts a server. The pause doubles with each
+	// end of the server, up to 30 seconds. It starts again at Backoff after the server
+	// has answered a call or was ready for more than 30 seconds. Defaults to 100
+	// milliseconds.
 	Backoff time.Duration
-	// Dir is the working directory of servers that name none. Defaults to that of the
-	// process.
+	// Dir is the working directory of servers that name none. Defaults to the working
+	// directory of the Belay process.
 	Dir string
-	// Environ is the host's environment, as KEY=value. Defaults to that of the process.
+	// Environ is the environment, as KEY=value, that servers get variables from. Defaults
+	// to the environment of the Belay process.
 	Environ []string
-	// Transport sends the requests to servers with a URL. Defaults to one that uses no
-	// proxy, and that does not connect to host names that resolve to private addresses.
+	// Transport sends the requests to servers with a URL. The default transport uses no
+	// proxy, and does not connect to host names that resolve to private addresses.
 	Transport http.RoundTripper
-	// Logger gets the standard error of servers, and their starts and ends. Defaults
-	// to discarding them.
+	// Logger logs the standard error of servers, and when servers start and end. Defaults
+	// to no logging.
 	Logger *slog.Logger
 }
 
 // Extension gives an agent the tools of MCP servers. Make one with [New], and put it into
-// the agent's Options.Extensions. It is closed with its agent. To share servers, give each
-// agent its own extension and all of them one [Pool].
+// the agent's Options.Extensions. Closing the agent closes the extension. To share
+// servers, give each agent its own extension and give all extensions one [Pool].
 type Extension struct {
 	opts Options
 	env  *environ
@@ -61,26 +63,26 @@ type Extension struct {
 	end  context.CancelFunc
 
 	changing sync.Mutex // held while servers are added or removed
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	mounts   []*mount
-	gone     []*link           // servers that are ending
-	destroys map[string]string // tools that are or were marked as destructive, with their servers
-	change   chan struct{}     // closed with the next change
+	gone     []*link           // removed servers that may still be running
+	destroys map[string]string // tools that a server has ever marked as destructive, with the server's name
+	change   chan struct{}     // closed at the next change
 }
 
-// toolbox holds the tools at one moment. It never changes.
+// toolbox is an immutable snapshot of all tools.
 type toolbox struct {
 	tools  []belay.Tool
 	byName map[string]*serverTool
-	taken  []error // names that two tools share
+	taken  []error // one error for each name that two tools share
 }
 
 // mount is a server in an extension.
 type mount struct {
 	server Server
-	link   *link // nil if it must not start
-	err    error // why it cannot start
-	seen   *view // the view that tools was made from
+	link   *link // nil if the server is disabled or cannot start
+	err    error // why the server cannot start
+	seen   *view // the view of the link from which tools was made
 	tools  []*serverTool
 	lease  *belay.Lease
 }
@@ -93,10 +95,9 @@ var (
 	_ belay.CloseExtension    = (*Extension)(nil)
 )
 
-// New makes an extension of servers and starts them. A server that cannot be started is
-// not an error: [Extension.Servers] reports it, and it is tried again. New returns when
-// each server was ready or has failed once, when Options.Wait has passed, or when ctx
-// ends.
+// New makes an extension and starts its servers. A server that does not start is not an
+// error: [Extension.Servers] reports it, and Belay tries again. New returns when each
+// server is ready or has failed once, when Options.Wait has passed, or when ctx ends.
 func New(ctx context.Context, servers []Server, opts *Options) (*Extension, error) {
 	e := &Extension{change: make(chan struct{}), destroys: make(map[string]string)}
 	if opts != nil {
@@ -143,12 +144,13 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Name returns the name for errors.
+// Name returns "mcp". Errors use it.
 func (e *Extension) Name() string { return "mcp" }
 
-// Add adds servers, all or none, and starts them. Agents see their tools in the first
-// model request after they are ready. Closing the lease removes the tools, and stops
-// servers that no one else uses after their last calls.
+// Add adds all given servers and starts them. On an error it adds none. Agents see the
+// tools in the first model request after the servers are ready. Closing the lease removes
+// the tools. A removed server ends after its last calls, unless another extension uses
+// it.
 func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -159,9 +161,9 @@ func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 	return e.swap(nil, added), nil
 }
 
-// Replace starts new servers and removes those of a lease, which may be nil. It switches
-// the tools when each new server was ready or has failed once, when Options.Wait has
-// passed, or when ctx ends. On an error the old servers stay.
+// Replace starts new servers and removes the servers of an old lease, which may be nil.
+// All tools change together: when each new server is ready or has failed once, when
+// Options.Wait has passed, or when ctx ends. On an error the old servers stay.
 func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Server) (*belay.Lease, error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -173,8 +175,8 @@ func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Se
 	return e.swap(old, added), nil
 }
 
-// sound checks that servers fit the existing ones, except those of a lease, and starts
-// them.
+// sound checks servers and starts them. Their names must differ from the names of the
+// existing servers. Servers of the lease that will be replaced do not count.
 func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) {
 	if e.over.Err() != nil {
 		return nil, errors.New("mcp: the extension is closed")
@@ -211,8 +213,8 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 	return added, nil
 }
 
-// settle waits until each server was ready or has failed once, or its wait time has
-// passed, or ctx or the extension ends.
+// settle waits until each server is ready or has failed once. It stops waiting for a
+// server after the server's wait time, and for all when ctx or the extension ends.
 func (e *Extension) settle(ctx context.Context, added []*mount) {
 	if e.opts.Wait < 0 {
 		return
@@ -225,7 +227,7 @@ func (e *Extension) settle(ctx context.Context, added []*mount) {
 		return cmp.Or(m.server.Start, e.opts.Wait)
 	}
 	added = slices.SortedStableFunc(slices.Values(added), func(a, b *mount) int { return cmp.Compare(bound(a), bound(b)) })
-	for _, m := range added { // those that take longer come later
+	for _, m := range added { // servers with a longer wait time come later
 		e.settleOne(ctx, m, began.Add(bound(m)))
 	}
 }
@@ -250,17 +252,18 @@ func (e *Extension) settleOne(ctx context.Context, m *mount, until time.Time) {
 	}
 }
 
-// settled reports whether a server has started or failed, and agents see that. The caller
-// holds e.mu.
+// settled reports whether a server has started or failed and the tools reflect this. The
+// caller holds e.mu.
 func (e *Extension) settled(m *mount) bool {
 	if m.link == nil {
 		return true
 	}
 	v := m.link.now.Load()
-	return v.state != StateStarting && (m.seen == v || !slices.Contains(e.mounts, m)) // one that is not mounted yet is not seen
+	return v.state != StateStarting && (m.seen == v || !slices.Contains(e.mounts, m)) // before swap mounts the server, there are no tools to check
 }
 
-// swap shows servers and removes those of a lease.
+// swap makes the added servers visible to agents and removes the servers of the old
+// lease.
 func (e *Extension) swap(old *belay.Lease, added []*mount) *belay.Lease {
 	lease := belay.NewLease(func() {
 		e.mu.Lock()
@@ -284,10 +287,10 @@ func (e *Extension) swap(old *belay.Lease, added []*mount) *belay.Lease {
 func (s *Server) clone() Server {
 	c := *s
 	c.Args, c.Tools = slices.Clone(s.Args), slices.Clone(s.Tools)
-	return c // the maps are only read, without delay
+	return c // Env and Headers need no copy: resolve reads them at once
 }
 
-// begin takes the link of a server and watches its changes.
+// begin gets the link of a server from the pool and watches the link.
 func (e *Extension) begin(m *mount) {
 	if m.server.Disabled {
 		return
@@ -303,14 +306,14 @@ func (e *Extension) begin(m *mount) {
 	m.link.watch(m, e.follow)
 }
 
-// follow is called when a link changes.
+// follow updates the tools when a link has changed.
 func (e *Extension) follow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.gather()
 }
 
-// gather makes the tools from the views of the links.
+// gather makes the tools from the views of all links. The caller holds e.mu.
 func (e *Extension) gather() {
 	box := &toolbox{byName: make(map[string]*serverTool)}
 	for _, m := range e.mounts {
@@ -335,7 +338,7 @@ func (e *Extension) gather() {
 	e.change = make(chan struct{})
 }
 
-// gather makes the tools of a server. It reuses tools that have not changed.
+// gather makes the tools of one server. It reuses tools that have not changed.
 func (m *mount) gather(e *Extension) {
 	if m.link == nil {
 		return
@@ -362,7 +365,7 @@ func (m *mount) gather(e *Extension) {
 	}
 }
 
-// remove removes servers.
+// remove removes servers. The caller holds e.mu.
 func (e *Extension) remove(gone []*mount) {
 	e.mounts = slices.DeleteFunc(slices.Clone(e.mounts), func(m *mount) bool {
 		if !slices.Contains(gone, m) {
@@ -374,7 +377,7 @@ func (e *Extension) remove(gone []*mount) {
 	e.gather()
 }
 
-// leave releases the link of a server.
+// leave returns the link of a server to the pool.
 func (e *Extension) leave(m *mount) {
 	if m.link == nil {
 		return
@@ -384,8 +387,9 @@ func (e *Extension) leave(m *mount) {
 	e.gone = append(slices.DeleteFunc(e.gone, (*link).isOver), m.link)
 }
 
-// StepTools returns the tools of the servers, the same values as long as they do not
-// change. It waits a moment for tools that a server has announced and not yet listed.
+// StepTools returns the tools of all servers. It returns the same values until the tools
+// change. If a server has announced a change, StepTools waits up to 2 seconds for the new
+// list.
 func (e *Extension) StepTools(string) []belay.Tool {
 	e.mu.Lock()
 	mounts := e.mounts
@@ -405,10 +409,11 @@ func (e *Extension) StepTools(string) []belay.Tool {
 	return e.now.Load().tools
 }
 
-// Hooks returns two hooks. One is a gate that asks a person before each call of a tool that
-// its server marks as destructive, even where the floor would allow the call. Annotations
-// never loosen a check: marking a tool as harmless changes nothing. The other adds the
-// instructions of the servers to the prompt.
+// Hooks returns two hooks. The hook mcp.destructive asks a person before each call of a
+// tool that its server marks as destructive, even if the floor (the permission check)
+// would allow the call. A server cannot loosen a check: marking a tool as harmless
+// changes nothing. The hook mcp.instructions adds the instructions of the servers to the
+// prompt.
 func (e *Extension) Hooks() []hook.Subscription {
 	instructions := belay.TurnPrePromptCompile.On("mcp.instructions", e.instruct, &hook.Options{
 		Description: "adds the instructions of MCP servers to the prompt", Version: "1", Capabilities: hook.CanAddSections, Visibility: hook.VisibleInDebug, NoInherit: true,
@@ -421,8 +426,8 @@ func (e *Extension) Hooks() []hook.Subscription {
 }
 
 func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
-	// A turn may still have a tool that was removed or changed after its request. So a
-	// tool stays destructive once it was marked as such.
+	// A tool stays destructive once a server has marked it so. The reason: a running turn
+	// may still call a tool that was removed or changed after the turn's request.
 	e.mu.Lock()
 	server, destroys := e.destroys[call.Tool()]
 	full := len(e.destroys) == mostDestroying
@@ -438,11 +443,11 @@ func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVer
 	}
 }
 
-// mostDestroying is how many names of destructive tools are kept.
+// mostDestroying is the maximum number of tool names in Extension.destroys.
 const mostDestroying = 10_000
 
-// Close ends running calls and releases all servers. It waits until servers that no one
-// else uses have ended, or until ctx ends.
+// Close ends running calls and releases all servers. It waits until the servers that no
+// other extension uses have ended, or until ctx ends.
 func (e *Extension) Close(ctx context.Context) error {
 	e.end()
 	e.changing.Lock()
@@ -453,8 +458,8 @@ func (e *Extension) Close(ctx context.Context) error {
 	return e.Drain(ctx)
 }
 
-// Drain waits until removed servers that no one else uses have ended, or until ctx
-// ends.
+// Drain waits until the removed servers that no other extension uses have ended, or until
+// ctx ends.
 func (e *Extension) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	gone := slices.Clone(e.gone)
@@ -472,7 +477,6 @@ func (e *Extension) Drain(ctx context.Context) error {
 	return nil
 }
 
-// isOver reports whether a link has ended.
 func (l *link) isOver() bool {
 	select {
 	case <-l.done:

@@ -65,7 +65,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// An agent scoped to two tools neither sees nor calls a third.
+// An agent whose scope has two tools cannot see or call a third tool.
 //
 // SPEC E-06, E-09
 func TestScope(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAServerIsNarrowedToSomeOfItsTools(t *testing.T) {
 	}
 }
 
-// Without servers a request equals that of an agent without the extension.
+// An extension without servers does not change the model request.
 func TestWithoutServers(t *testing.T) {
 	t.Parallel()
 	sent := func(extensions ...belay.Extension) string {
@@ -202,7 +202,7 @@ func TestTwoOwnersOfAName(t *testing.T) {
 	})
 }
 
-// rival is an extension with a tool that a server has.
+// rival is an extension with a tool that has the name of a server's tool.
 type rival struct{}
 
 func (rival) Name() string { return "rival" }
@@ -211,7 +211,8 @@ var rivals = []belay.Tool{belaytest.NewTool("test__echo")}
 
 func (rival) StepTools(string) []belay.Tool { return rivals }
 
-// A destructive hint makes a call need approval, and no hint removes that need.
+// A destructive annotation makes a call need approval. No annotation removes the need for
+// approval.
 //
 // SPEC E-09, P-07
 func TestAnnotations(t *testing.T) {
@@ -244,7 +245,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// Calls of tools that their server calls read-only overlap, others do not.
+// Calls of tools that are marked as read-only run in parallel. Other calls run alone.
 func TestReadOnlyToolsOverlap(t *testing.T) {
 	t.Parallel()
 	e, err := mcptool.New(t.Context(), []mcptool.Server{child(t, "test", "full", nil)}, quick(mcptool.Options{}))
@@ -265,8 +266,8 @@ func TestReadOnlyToolsOverlap(t *testing.T) {
 	turn.Result("test__meet", "met")
 }
 
-// One bad tool does not hide the other tools from an agent, and a bad answer becomes a
-// result.
+// One bad tool does not hide the other tools. A bad answer of a server becomes a result
+// for the model.
 func TestAnOddServer(t *testing.T) {
 	t.Parallel()
 	e := open(t, quick(mcptool.Options{}), child(t, "odd", "odd", nil))
@@ -302,7 +303,7 @@ func TestAnOddServer(t *testing.T) {
 	}
 }
 
-// asking is a floor that asks about everything.
+// asking is a floor that asks for approval of every call.
 type asking struct{}
 
 func (asking) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {

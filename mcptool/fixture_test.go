@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// child returns a server that runs this test program.
+// child returns a server whose program is this test program, see serve.
 func child(t *testing.T, name, kind string, env map[string]string) mcptool.Server {
 	t.Helper()
 	program, err := os.Executable()
@@ -28,8 +28,8 @@ func child(t *testing.T, name, kind string, env map[string]string) mcptool.Serve
 	return mcptool.Server{Name: name, Command: program, Args: []string{"-test.run=^$"}, Env: all}
 }
 
-// quick returns options for tests: long start timeouts, and restarts without a
-// pause.
+// quick returns options for tests: long waits for the start, and no pause before a
+// restart.
 func quick(more mcptool.Options) *mcptool.Options {
 	if more.Wait == 0 {
 		more.Wait = patience
@@ -40,7 +40,7 @@ func quick(more mcptool.Options) *mcptool.Options {
 	return &more
 }
 
-// open makes an extension that is closed with the test.
+// open makes an extension and closes it at the end of the test.
 func open(t *testing.T, opts *mcptool.Options, servers ...mcptool.Server) *mcptool.Extension {
 	t.Helper()
 	e, err := mcptool.New(t.Context(), servers, opts)
@@ -51,7 +51,6 @@ func open(t *testing.T, opts *mcptool.Options, servers ...mcptool.Server) *mcpto
 	return e
 }
 
-// shut closes an extension.
 func shut(t *testing.T, e *mcptool.Extension) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -61,7 +60,7 @@ func shut(t *testing.T, e *mcptool.Extension) {
 	}
 }
 
-// await waits until a server has the wanted state.
+// await waits until the server's status fulfils wanted.
 func await(t *testing.T, e *mcptool.Extension, name string, wanted func(mcptool.Status) bool) mcptool.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -86,7 +85,7 @@ func inState(state mcptool.State) func(mcptool.Status) bool {
 	return func(s mcptool.Status) bool { return s.State == state }
 }
 
-// names returns the names of the agent's tools.
+// names returns the names of the extension's tools.
 func names(e *mcptool.Extension) []string {
 	var all []string
 	for _, t := range e.StepTools("main") {
@@ -95,7 +94,7 @@ func names(e *mcptool.Extension) []string {
 	return all
 }
 
-// tool returns one of them.
+// tool returns the tool with the given name.
 func tool(t *testing.T, e *mcptool.Extension, name string) belay.Tool {
 	t.Helper()
 	for _, one := range e.StepTools("main") {
@@ -119,7 +118,7 @@ func call(t *testing.T, e *mcptool.Extension, name, input string) belay.Result {
 	return r
 }
 
-// records is a logger that keeps its records.
+// records keeps the output of a logger.
 type records struct {
 	mu  sync.Mutex
 	all bytes.Buffer

@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// A file is read or rejected, and every mistake has its line.
+// Parse never panics, and every mistake has a line and a message.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["y"], "env": {"A": "${B:-c}"}, "cwd": "d"}}}`))
 	f.Add([]byte(`{"mcpServers": {"a": {"type": "http", "url": "https://example.com", "headers": {"A": "b"}, "tools": ["c*"], "disabled": false}}}`))

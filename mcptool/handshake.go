@@ -13,12 +13,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lastInitialize is the newest version of the protocol that begins with initialize.
+// lastInitialize is the newest protocol version whose handshake is initialize.
 const lastInitialize = "2025-11-25"
 
-// begin starts the server and does the handshake. Nearly all servers know initialize. Some
-// ignore the newer server/discover, or exit when they get it. So initialize comes first.
-// Only a server that refuses it gets server/discover. The next start then begins with that.
+// begin starts the server and does the handshake. It tries initialize first, because
+// nearly all servers know initialize, and some servers ignore the newer server/discover
+// or exit on it. If the server refuses initialize, begin tries server/discover. If that
+// succeeds, the next start tries server/discover first.
 func (l *link) begin() (*life, error) {
 	if l.discovers {
 		f, _, err := l.greet("") // the SDK falls back to initialize
@@ -36,9 +37,9 @@ func (l *link) begin() (*life, error) {
 	return nil, err
 }
 
-// greet starts the server and does the handshake of a version of the protocol. An empty
-// version is the newest, which begins with server/discover. It reports whether the server
-// answered that it does not know this handshake.
+// greet starts the server and does the handshake of one protocol version. The empty
+// version means the newest, whose handshake is server/discover. The result refused
+// reports whether the server answered that it does not know this handshake.
 func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	f = &life{over: make(chan struct{}), broken: make(chan error, 1)}
 	argv := slices.Clone(l.spec.argv)
@@ -57,16 +58,16 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, spec: l.spec}, l.grace)
 		f.pipe.announced = l.announce
 		transport = f.pipe
-		pipe := f.pipe // f is a result, and is set when this function returns
+		pipe := f.pipe // f is a result and becomes nil when greet returns an error
 		defer context.AfterFunc(ctx, func() { pipe.stop(context.Cause(ctx)) })()
 	}
-	var remembers atomic.Bool // the SDK remembers lists of tools, in newer versions of the protocol
+	var remembers atomic.Bool // whether the SDK caches the list of tools, as it does in newer protocol versions
 	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { // perhaps before the handshake is done
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { // may be called before the handshake is done
 			if remembers.Load() {
-				l.announce() // again: until now the SDK may have listed what it remembered
+				l.announce() // a second time: earlier listings may have come from the SDK's cache
 			}
 		},
 		ProgressNotificationHandler: l.progressed,
@@ -91,14 +92,14 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	return f, false, nil
 }
 
-// stillborn stops a child whose handshake failed, and returns the reason.
+// stillborn stops a program whose handshake failed, and returns the reason.
 func (p *pipe) stillborn(err error) error {
 	if p.stdin == nil {
 		return err
 	}
-	_ = pipeEnd{p}.Close() // it has no errors
+	_ = pipeEnd{p}.Close() // Close never fails
 	<-p.over
-	if errors.Is(p.err, errClosed) { // it was still running
+	if errors.Is(p.err, errClosed) { // the program was running until Close
 		return err
 	}
 	return p.err

@@ -35,7 +35,7 @@ const (
 	rawResult      = `{"content":[{"type":"text","text":"echoed"}]}`
 )
 
-// serveRaw is a server without an SDK. how selects its behaviour.
+// serveRaw is a server without the SDK. how selects its behaviour.
 func serveRaw(how string) int {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
 	secret := os.Getenv("SECRET")
@@ -75,7 +75,7 @@ func serveRaw(how string) int {
 		case rawQuestions[how] != "" && m.Method == "tools/call":
 			caller = m.ID
 			say(`{"jsonrpc":"2.0","id":"question","method":"elicitation/create","params":%s}`, os.ExpandEnv(rawQuestions[how]))
-		case caller != nil && m.Method == "": // the answer to it
+		case caller != nil && m.Method == "": // the answer to the question
 			m.ID = caller
 			text, err := json.Marshal(in.Text())
 			if err != nil {
@@ -100,7 +100,7 @@ func serveRaw(how string) int {
 			}
 			result(rawResult)
 		case how == "announces early" && m.Method == "initialize":
-			for range 100 { // while the handshake is under way
+			for range 100 { // during the handshake
 				say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 			}
 			result(rawInitialized)
@@ -125,8 +125,8 @@ func serveRaw(how string) int {
 	return 0
 }
 
-// A server that does not know the newer handshake starts, whatever it does when it
-// receives it. So does one that knows no other.
+// A server that does not know the newer handshake starts, even if it ignores that
+// handshake or exits on it. A server that knows only the newer handshake starts too.
 //
 // SPEC E-09
 func TestHandshakes(t *testing.T) {
@@ -153,7 +153,7 @@ func TestAServerThatRefusesEveryHandshakeSaysWhy(t *testing.T) {
 	}
 }
 
-// rawHTTP is a server without an SDK at an address.
+// rawHTTP is an HTTP server without the SDK. how selects its behaviour.
 type rawHTTP struct{ how string }
 
 func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveRawHTTP starts such a server.
+// serveRawHTTP starts a rawHTTP server.
 func serveRawHTTP(t *testing.T, how string) mcptool.Server {
 	t.Helper()
 	server := httptest.NewServer(&rawHTTP{how})
@@ -230,8 +230,8 @@ func TestHandshakesByHTTP(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// A rejection because of a missing key is not retried with the other
-// handshake.
+// If the server rejects a request because of missing credentials, Belay does not try the
+// other handshake.
 func TestAKeyThatIsMissingIsNoHandshake(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	asked := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +249,7 @@ func TestAKeyThatIsMissingIsNoHandshake(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// strangeContent are results of tools, by their oddity.
+// strangeContent are unusual results of tools. The key says what is unusual.
 var strangeContent = map[string]string{
 	"unknown type":    `{"content":[{"type":"text","text":"before"},{"type":"hologram","data":"QUJD","depth":3},{"type":"text","text":"after"}]}`,
 	"no type":         `{"content":[{"text":"untyped"}]}`,
@@ -271,7 +271,7 @@ const noResult = `MCP server "raw" answered with a result that Belay cannot read
 // unread is the text for content that Belay cannot read.
 func unread(content string) string { return "[content that Belay cannot read: " + content + "]" }
 
-// Content that Belay does not know is passed on as text, and the server stays up.
+// Belay passes content that it does not know to the model as text. The server stays up.
 //
 // SPEC E-09
 func TestStrangeContent(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -313,7 +313,7 @@ func TestStrangeContent(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// MCP servers can come to an agent that is in use.
+// An extension with MCP servers can be added to an agent that is in use.
 //
 // SPEC E-11
 func TestServersAreAddedLater(t *testing.T) { //nolint:paralleltest // see TestHTTP

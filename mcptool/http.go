@@ -13,12 +13,11 @@ import (
 	"github.com/belay-run/belay/internal/netguard"
 )
 
-// newHTTP makes the transport to a URL.
 func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 	return &mcp.StreamableClientTransport{
 		Endpoint:     s.url,
 		MaxEventSize: mostMessage,
-		MaxRetries:   2, // the link retries
+		MaxRetries:   2, // few, because the link retries too
 		HTTPClient: &http.Client{
 			Transport: through,
 			CheckRedirect: func(r *http.Request, _ []*http.Request) error {
@@ -28,7 +27,8 @@ func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 	}
 }
 
-// headed adds headers to requests, bounds responses and repairs them.
+// headed is the transport of a server with a URL. It adds the declared headers, limits
+// the size of responses, and repairs them (see readable.go).
 type headed struct {
 	headers map[string]string
 	base    http.RoundTripper
@@ -38,14 +38,14 @@ type headed struct {
 	refused atomic.Bool
 }
 
-// guarded is the default transport: it uses no proxy, and does not connect to host names
-// that resolve to private addresses.
+// guarded returns the default transport. It uses no proxy, and does not connect to host
+// names that resolve to private addresses.
 var guarded = sync.OnceValue(func() *http.Transport { return netguard.Transport(nil) })
 
 func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range h.headers {
-		if r.Header.Get(name) == "" { // headers of the protocol are not replaced
+		if r.Header.Get(name) == "" { // do not replace headers of the protocol
 			r.Header.Set(name, value)
 		}
 	}
@@ -59,18 +59,18 @@ func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind, success := response.Header.Get("Content-Type"), response.StatusCode/100 == 2
 	switch {
-	case success && strings.HasPrefix(kind, "text/event-stream"): // each event is bounded
+	case success && strings.HasPrefix(kind, "text/event-stream"): // the SDK limits each event
 		response.Body = newReadableEvents(response.Body, h.announced)
 	case success && strings.HasPrefix(kind, "application/json"):
 		response.Body = &readableBody{ReadCloser: &bounded{response.Body, mostMessage}}
-		response.ContentLength = -1 // it may become longer
-	default: // the body of an error response is read completely
+		response.ContentLength = -1 // the repair may make the body longer
+	default: // the SDK reads the whole body of an error response
 		response.Body = &bounded{response.Body, mostMessage}
 	}
 	return response, nil
 }
 
-// bounded is a body that returns an error when it is too long.
+// bounded is a response body whose Read fails after a number of bytes.
 type bounded struct {
 	io.ReadCloser
 
@@ -85,10 +85,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // io.EOF must stay as it is
 }
 
-// httpReason returns in plain words why a URL did not answer as an MCP server.
+// httpReason returns a clearer error for common HTTP failures.
 func httpReason(err error) error {
 	text := err.Error()
-	if strings.Contains(text, "SSE event exceeded") { // it has no type
+	if strings.Contains(text, "SSE event exceeded") { // this error has no type
 		return errLong
 	}
 	for _, status := range []string{"Unauthorized", "Forbidden"} {

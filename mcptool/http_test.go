@@ -19,8 +19,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// host is a server at a local address: a separate process, which can be killed and
-// restarted.
+// host is an HTTP server in a process of its own, so that a test can kill and restart it.
 type host struct {
 	t    *testing.T
 	kind string
@@ -37,7 +36,7 @@ func newHost(t *testing.T, kind string) *host {
 	return h
 }
 
-// up starts the server, at the same address as before.
+// up starts the server. A restarted server has the same address as before.
 func (h *host) up() {
 	h.t.Helper()
 	process := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$")
@@ -48,7 +47,7 @@ func (h *host) up() {
 	}
 	h.kill = sync.OnceFunc(func() {
 		_ = process.Process.Kill()
-		_ = process.Wait() // it was killed
+		_ = process.Wait() // the error only says that it was killed
 		mcptool.Guarded().CloseIdleConnections()
 	})
 	h.addr = h.desk.next().text
@@ -76,7 +75,7 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // idle connections of the p
 			if r := call(t, e, "web__fail", `{}`); r.Class != belay.ClassFailed || r.Text != "no such ticket" {
 				t.Errorf("result = %+v", r)
 			}
-			if kind == "http" { // without sessions there is nobody to tell
+			if kind == "http" { // a stateless server cannot announce changes
 				if r := call(t, e, "web__change", `{"text":"A tool that was added."}`); r.IsError {
 					t.Errorf("result = %+v", r)
 				}
@@ -152,16 +151,16 @@ func TestHTTPFaults(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	mcptool.Guarded().CloseIdleConnections()
 }
 
-// An event that is longer than the message limit is rejected by name before it is in memory.
-// So is an error response that claims to be a stream. The server is reconnected, and others
-// continue.
+// An event that is longer than the message limit fails before it fills the memory. The
+// same is true for an error response with the content type of an event stream. Belay then
+// reconnects to the server. Other servers are not affected.
 //
 // SPEC E-09
 func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the process takes of memory is measured, and see TestHTTP
 	const mib = 1 << 20
 	piece := bytes.Repeat([]byte("x"), mib)
 	long := answering(func(w http.ResponseWriter, tool string, id json.RawMessage) {
-		size := 512 * mib // of which little is to be read
+		size := 512 * mib // Belay must read only a small part of it
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch tool {
 		case "fits":
@@ -178,7 +177,7 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 			}
 			_, _ = fmt.Fprint(w, ends+"\n\n")
 		}
-		if tool == "fits" { // a stream may be longer than its events
+		if tool == "fits" { // a stream may be longer than one event
 			event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"`, `"}}`)
 		}
 		event(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id), `"}]}}`)
@@ -203,11 +202,11 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 		if r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: result = %.300q, want %q", name, r.Text, want)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > 320*mib { // a body of 16 MiB was copied a few times, in two buffers
+		if took := after.TotalAlloc - before.TotalAlloc; took > 320*mib { // a body of 16 MiB is copied several times, in two buffers
 			t.Errorf("%s: it took %d MiB of memory", name, took/mib)
 		}
 		select {
-		case <-starts: // and so it was shown as down
+		case <-starts: // a new start means that the server was down
 		case <-time.After(patience):
 			t.Fatalf("%s: the server is not reached again", name)
 		}

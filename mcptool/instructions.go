@@ -11,14 +11,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// mostInstructions bounds what one server adds to the prompt, and mostInstructed what all
-// of them add, in characters.
+// mostInstructions limits the text that one server adds to the prompt, and mostInstructed
+// the text of all servers, in characters.
 const (
 	mostInstructions = 2_000
 	mostInstructed   = 7_000
 )
 
-// instruct adds the instructions of servers to the prompt, if the agent has their tools.
+// instruct adds the instructions of each server of which the agent has a tool.
 func (e *Extension) instruct(_ context.Context, turn belay.TurnSoFar) (belay.PromptSections, error) {
 	e.mu.Lock()
 	mounts := e.mounts
@@ -60,7 +60,8 @@ func (m *mount) instructions() string {
 	return cutText(strings.TrimSpace(m.link.spec.known.Replace(info.Instructions)), mostInstructions)
 }
 
-// cutText cuts a text to a number of characters. It cuts after a word and adds a mark.
+// cutText cuts a text to a maximum number of characters, after a word if possible. The
+// text then says that it was cut.
 func cutText(text string, most int) string {
 	const mark = " … (the rest is left out)"
 	if utf8.RuneCountInString(text) <= most {

@@ -11,14 +11,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The tools by which a model reads a server's resources and prompts. Their names follow the
-// name of the server, as with its own tools.
+// The tools that read a server's resources and prompts. In an agent they have the
+// server's name as a prefix, like the server's own tools.
 const (
 	readResource = "read_resource"
 	getPrompt    = "get_prompt"
 )
 
-// mostEntries is how many resources or prompts are listed.
+// mostEntries is the maximum number of resources or prompts in a list.
 const mostEntries = 200
 
 // library returns the tools for the resources and prompts of a server.
@@ -44,7 +44,7 @@ func library(caps *mcp.ServerCapabilities) (tools []*offered) {
 	return tools
 }
 
-// readResource reads a resource, or lists them.
+// readResource reads one resource. Without a URI it lists all resources.
 func (t *serverTool) readResource(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
 	var in struct {
 		URI string `json:"uri"`
@@ -88,7 +88,7 @@ func (t *serverTool) listResources(ctx context.Context, f *life) (belay.Result, 
 	}
 	for r, err := range f.session.ResourceTemplates(ctx, nil) {
 		if err != nil {
-			break // not every server has them
+			break // not every server has templates
 		}
 		if !all.add(r.URITemplate, r.Name, r.Description) {
 			break
@@ -97,7 +97,7 @@ func (t *serverTool) listResources(ctx context.Context, f *life) (belay.Result, 
 	return all.result("This server currently has no resources."), nil
 }
 
-// getPrompt returns a prompt, or lists them.
+// getPrompt returns one prompt. Without a name it lists all prompts.
 func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
 	var in struct {
 		Name      string            `json:"name"`
@@ -129,7 +129,6 @@ func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocat
 	return out, nil
 }
 
-// listPrompts lists the prompts of the server.
 func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, error) {
 	var all entries
 	for p, err := range f.session.Prompts(ctx, nil) {
@@ -157,10 +156,10 @@ func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, er
 	return all.result("This server currently has no prompts."), nil
 }
 
-// entries is a list for a model.
+// entries are the lines of a list of resources or prompts.
 type entries []string
 
-// add adds a line, and reports whether there is room for more.
+// add adds a line. It returns false when the list is full.
 func (e *entries) add(id, name, about string) bool {
 	switch {
 	case len(*e) > mostEntries:
@@ -170,7 +169,7 @@ func (e *entries) add(id, name, about string) bool {
 		return false
 	}
 	if id == "" {
-		return true // it cannot be requested without a name
+		return true // the model cannot request an entry without an id
 	}
 	line := "- " + id
 	if name != "" && name != id {

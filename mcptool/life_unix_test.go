@@ -21,8 +21,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// If a server is killed in the middle of a call, that call and others are unavailable
-// until the server is back.
+// When a server is killed during a call, that call fails as unavailable. Other calls fail
+// as unavailable until the server has restarted.
 //
 // SPEC E-09
 func TestADeadServerIsUnavailableAndComesBack(t *testing.T) {
@@ -76,7 +76,7 @@ func kill(t *testing.T, l *line) {
 	}
 }
 
-// While a server is down, its tools stay, and fail at once.
+// While a server is down, its tools stay in the list, and their calls fail at once.
 //
 // SPEC E-09
 func TestCallsOfAServerThatIsGone(t *testing.T) {
@@ -91,7 +91,7 @@ func TestCallsOfAServerThatIsGone(t *testing.T) {
 		t.Errorf("the call that ends its server: result = %+v", r)
 	}
 	first.ended(t)
-	roll.next() // the second, which the gate holds up
+	roll.next() // the second process, which waits at the gate
 	s := await(t, e, "test", inState(mcptool.StateDown))
 	if s.Err == nil || !strings.Contains(s.Err.Error(), "exit code 9") || len(s.Tools) == 0 {
 		t.Errorf("status = %+v", s)
@@ -135,7 +135,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 }
 
-// A server's progress messages about a call reach watchers before the call ends.
+// Watchers get a server's progress notifications before the call ends.
 //
 // SPEC E-09
 func TestProgress(t *testing.T) {
@@ -161,7 +161,7 @@ func TestProgress(t *testing.T) {
 			hold.open()
 		case belay.EventToolUseResult:
 			kinds = append(kinds, event.Result.Text)
-		default: // the rest of the turn
+		default: // other events of the turn
 		}
 	}
 	if got := strings.Join(kinds, ", "); got != "test__walk: 1 of 2: half way, there" {
@@ -172,7 +172,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A server that starts slowly delays nothing: its tools appear when it is ready.
+// A server that starts slowly does not delay New. Its tools appear when it is ready.
 //
 // SPEC E-09
 func TestASlowServerHoldsNobodyUp(t *testing.T) {
@@ -202,7 +202,7 @@ func TestASlowServerHoldsNobodyUp(t *testing.T) {
 	turn.Result("slow__echo", "hello")
 }
 
-// A changed list of tools takes effect between the steps of a turn.
+// A changed list of tools takes effect between two steps of a turn.
 //
 // SPEC E-09, T-12
 func TestAListThatChanges(t *testing.T) {
@@ -235,8 +235,8 @@ func TestAListThatChanges(t *testing.T) {
 	turn.ResultFailed("test__extra", belay.ClassNotFound, "test__extra")
 }
 
-// A server that prints anything but messages is stopped and reported, and its agent
-// continues.
+// A server that prints something other than messages is stopped and reported. The agent
+// continues to work.
 //
 // SPEC E-09
 func TestGarbage(t *testing.T) {
@@ -301,7 +301,8 @@ func TestServersThatDoNotStart(t *testing.T) {
 	}
 }
 
-// A server that does not answer the handshake is ended, and does not delay the others.
+// A server that does not answer the handshake is stopped. It does not delay other
+// servers.
 func TestADeafServer(t *testing.T) {
 	t.Parallel()
 	roll := newDesk(t)
@@ -313,7 +314,8 @@ func TestADeafServer(t *testing.T) {
 	roll.next().ended(t)
 }
 
-// Identical configurations share a process, which ends with its last user.
+// Servers with identical configurations share a process. The process ends with the last
+// extension that uses it.
 //
 // SPEC E-09
 func TestSharing(t *testing.T) {
@@ -323,7 +325,7 @@ func TestSharing(t *testing.T) {
 	opts := quick(mcptool.Options{Pool: new(mcptool.Pool)})
 	one, two := open(t, opts, child(t, "one", "full", env)), open(t, opts, child(t, "two", "full", env), child(t, "three", "full", env))
 	process := roll.next()
-	roll.none() // two extensions and three names: all are ready, and one process has reported
+	roll.none() // three servers in two extensions are ready, and only one process has started
 	if r := call(t, two, "three__echo", `{"text":"shared"}`); r.Text != "shared" {
 		t.Errorf("result = %+v", r)
 	}
@@ -340,11 +342,12 @@ func TestSharing(t *testing.T) {
 	other.Args = append(other.Args, "-test.v")
 	three := open(t, opts, child(t, "one", "full", env), other)
 	roll.next()
-	roll.next() // another configuration is another process
+	roll.next() // a different configuration has its own process
 	shut(t, three)
 }
 
-// No process is left when an extension is closed, whatever it does.
+// Closing an extension leaves no process, even if the program ignores signals or has
+// children.
 //
 // SPEC E-09
 func TestNoProcessIsLeft(t *testing.T) {
@@ -379,13 +382,13 @@ func TestNoProcessIsLeft(t *testing.T) {
 	}
 }
 
-// hintOf returns the line about resources that an extension adds to the prompt.
+// hintOf returns the line that an extension adds to the prompt.
 func hintOf(e belay.PromptExtension) string {
 	_, hint := e.Prompt(belay.AgentConfig{})
 	return hint
 }
 
-// Servers are added and removed by lease.
+// Add adds servers, and closing its lease removes them.
 //
 // SPEC T-12
 func TestServersComeAndGo(t *testing.T) {

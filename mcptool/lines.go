@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// longestLine is the maximum length of a logged line. looked is how much of a line is
-	// searched for secrets before it is cut: otherwise a part of a secret could remain.
+	// longestLine is the maximum length of a logged line. looked is how many bytes of a
+	// line are searched for secrets. It is larger than longestLine: a line that is cut
+	// first could end in a part of a secret.
 	longestLine = 4 << 10
 	looked      = 64 << 10
-	// mostLogged is how many bytes of one life of a server are logged.
+	// mostLogged is how many bytes are logged between one start of a server and its end.
 	mostLogged = 256 << 10
 )
 
-// lines logs a server's standard error, line by line and up to a limit, and keeps the
-// last line.
+// lines logs a server's standard error line by line, up to a limit. It keeps the last
+// line.
 type lines struct {
 	logger *slog.Logger
 	server string
@@ -29,7 +30,7 @@ type lines struct {
 	logged  int
 }
 
-// Write never fails.
+// Write returns no error.
 func (l *lines) Write(chunk []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +48,7 @@ func (l *lines) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// add keeps the part of a line that is searched.
+// add appends to the current line, up to looked bytes.
 func (l *lines) add(part []byte) {
 	l.partial = append(l.partial, part[:min(len(part), looked-len(l.partial))]...)
 }
@@ -55,13 +56,13 @@ func (l *lines) add(part []byte) {
 func (l *lines) flush() {
 	text := l.spec.known.Replace(strings.ToValidUTF8(string(bytes.TrimSpace(l.partial)), "?"))
 	if l.partial = l.partial[:0]; cap(l.partial) > 2*longestLine {
-		l.partial = nil // rare, and not worth keeping
+		l.partial = nil // free the large buffer: long lines are rare
 	}
 	if text == "" {
 		return
 	}
 	if len(text) > mostHidden {
-		text = text[:mostHidden] // a server may print for ever
+		text = text[:mostHidden] // a line may be very long
 	}
 	if l.last = text; l.logged >= mostLogged {
 		return
@@ -73,7 +74,7 @@ func (l *lines) flush() {
 	}
 }
 
-// lastLine returns the last line.
+// lastLine returns the last line, cleaned as in shown.
 func (l *lines) lastLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,11 +82,11 @@ func (l *lines) lastLine() string {
 	return l.shown()
 }
 
-// shown returns the last line, cleaned for people.
+// shown returns the last line without secrets, at most longestLine bytes.
 func (l *lines) shown() string {
 	text := l.spec.hide(l.last)
 	if len(text) > longestLine {
-		text = strings.ToValidUTF8(text[:longestLine], "") // without half a character at the end
+		text = strings.ToValidUTF8(text[:longestLine], "") // remove half a character at the end
 	}
 	return text
 }

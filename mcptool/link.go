@@ -20,40 +20,41 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 30 * time.Second
-	// looking is how often a server with a URL is asked for its tools. Its end is not
-	// visible from here, and the stream that announces changes can break unnoticed.
+	// looking is how often Belay lists the tools of a server with a URL. This is needed
+	// because Belay cannot see when such a server ends, and the stream that announces
+	// changes can break unnoticed.
 	looking = time.Minute
 	// listing is the timeout for listing the tools again.
 	listing = 30 * time.Second
-	// mostTools and mostDescription bound what a server may add to a request.
+	// These limit what a server may add to a model request.
 	mostTools       = 512
 	mostDescription = 16_000
 	mostSchema      = 64 << 10
-	mostDeclared    = 512 << 10 // of all its tools
+	mostDeclared    = 512 << 10 // for all tools of a server
 	// relisting is the minimum time between two listings.
 	relisting = 250 * time.Millisecond
 )
 
-// errClosed is the error of a closed extension.
+// errClosed is the reason why a server ended when its last extension was closed.
 var errClosed = errors.New("it was closed")
 
 // State is the state of a server.
 type State string
 
-// The states.
+// The states of a server.
 const (
-	StateStarting State = "starting" // for the first time
+	StateStarting State = "starting" // the first start
 	StateReady    State = "ready"
-	StateDown     State = "down" // and will be tried again
+	StateDown     State = "down" // Belay will start it again
 	StateDisabled State = "disabled"
 )
 
-// view is a snapshot of a server's tools and state. It never changes.
+// view is an immutable snapshot of a server's state and tools.
 type view struct {
 	state State
-	err   error // why it is down
+	err   error // why the server is down
 	tools []*offered
-	left  []error // tools that are left out, and why
+	left  []error // why tools are left out, one error for each
 	info  *mcp.InitializeResult
 }
 
@@ -63,8 +64,8 @@ type offered struct {
 	schema            json.RawMessage
 	readOnly          bool
 	destructive       bool
-	// read is the function of a tool that Belay adds for the server. Nil for tools of the
-	// server.
+	// read is set for tools that Belay adds, such as read_resource, and runs them. It is
+	// nil for the server's own tools.
 	read func(t *serverTool, ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error)
 }
 
@@ -73,11 +74,11 @@ func (o *offered) equal(other *offered) bool {
 		string(o.schema) == string(other.schema)
 }
 
-// link manages one server for all extensions that use it: it starts the server, follows
-// its tools, and restarts it. It owns one goroutine, which ends when the last extension
-// has released the link and the server has ended.
+// link manages one server for all extensions that use it. It starts the server, keeps the
+// list of tools up to date, and restarts the server. It owns one goroutine. The goroutine
+// ends when the last extension has released the link and the server has ended.
 type link struct {
-	name   string // of the first extension
+	name   string // the server's name in the first extension
 	spec   *spec
 	logger *slog.Logger
 	start  time.Duration
@@ -85,30 +86,30 @@ type link struct {
 	pause  time.Duration
 
 	ctx   context.Context         //nolint:containedctx // it lives as long as the link
-	end   context.CancelCauseFunc // ends it
+	end   context.CancelCauseFunc // ends the link
 	done  chan struct{}           // closed when the link has ended
 	pool  *Pool
-	users int // extensions that use it; guarded by the pool
-	held  int // by calls; likewise
+	users int // number of extensions that use the link; guarded by Pool.mu
+	held  int // number of running calls that use the link; guarded by Pool.mu
 
-	discovers bool // it rejects initialize and accepts server/discover; only used by run
+	discovers bool // the server rejects initialize and accepts server/discover; only run uses this
 
 	now     atomic.Pointer[view]
-	current atomic.Pointer[life] // nil while there is none
-	deaths  atomic.Int64         // since a call succeeded
-	changed chan struct{}        // has one when the tools have changed
+	current atomic.Pointer[life] // the open MCP session, or nil
+	deaths  atomic.Int64         // ends of the server since a call succeeded
+	changed chan struct{}        // has an element when the tools must be listed again
 
 	calls    atomic.Uint64
 	progress sync.Map // by token: func(*mcp.ProgressNotificationParams)
 
-	// How many changes of its tools the server has announced, and how many of them were
-	// known when the tools were last listed.
+	// announced is how many changes of its tools the server has announced. listed is the
+	// value of announced when the last listing began.
 	announced, listed atomic.Int64
 	urgent            atomic.Bool // the next listing is not delayed
 
 	mu       sync.Mutex
 	watchers map[*mount]func()
-	stirred  chan struct{} // closed with the next change of the list of tools
+	stirred  chan struct{} // closed by the next call of stir
 	open     []*openCall   // the running calls, oldest first
 }
 
@@ -122,7 +123,7 @@ func newLink(name string, start time.Duration, s *spec, opts *Options) *link {
 	return l
 }
 
-// watch registers f, which is called when the view changes.
+// watch registers f. The link calls f when its view changes.
 func (l *link) watch(m *mount, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +149,8 @@ func (l *link) show(v *view) {
 	}
 }
 
-// run is the goroutine of the link.
+// run is the goroutine of the link. It starts the server again and again until the link
+// ends.
 func (l *link) run() {
 	defer close(l.done)
 	last := ""
@@ -179,7 +181,8 @@ func (l *link) run() {
 	}
 }
 
-// backoff returns the delay after so many deaths in a row. It doubles with each.
+// backoff returns the pause after a number of deaths in a row. It doubles with each
+// death.
 func backoff(first time.Duration, deaths int64) time.Duration {
 	pause := min(first, mostBackoff)
 	for ; deaths > 1 && pause < mostBackoff; deaths-- {
@@ -189,7 +192,7 @@ func backoff(first time.Duration, deaths int64) time.Duration {
 }
 
 // live runs the server once, from its start to its end. It returns how long the server
-// was ready, not counting the time to start, and why it ended.
+// was ready and why it ended.
 func (l *link) live() (ready time.Duration, err error) {
 	f, err := l.begin()
 	if err != nil {
@@ -231,7 +234,7 @@ func (l *link) follow(f *life) error {
 			return errClosed
 		case <-l.changed:
 			urgent := l.urgent.Swap(false)
-			if pause := relisting - time.Since(last); pause > 0 && !urgent { // it may announce this all the time
+			if pause := relisting - time.Since(last); pause > 0 && !urgent { // some servers announce changes all the time
 				if later == nil {
 					later = time.After(pause)
 				}
@@ -248,15 +251,15 @@ func (l *link) follow(f *life) error {
 	}
 }
 
-// life is a session with a server.
+// life is one MCP session with a server.
 type life struct {
 	session *mcp.ClientSession
 	pipe    *pipe           // nil for a server with a URL
 	ctx     context.Context //nolint:containedctx // it lives as long as the session: calls end with it
 	cancel  context.CancelCauseFunc
-	over    chan struct{} // closed when the session is
-	ended   error         // of a server with a URL; valid when over is closed
-	broken  chan error    // has one when a call found it broken
+	over    chan struct{} // closed when the session has ended
+	ended   error         // why a server with a URL ended; valid when over is closed
+	broken  chan error    // gets the error of a call that found the session broken
 }
 
 // err returns why a session ended.
@@ -270,8 +273,7 @@ func (f *life) err() error {
 	return httpReason(f.ended)
 }
 
-// breaks reports that a call found the session broken. The session gets no more
-// calls.
+// breaks marks a session as broken after a call failed. The session gets no more calls.
 func (l *link) breaks(f *life, err error) {
 	l.current.CompareAndSwap(f, nil)
 	l.stir()
@@ -281,7 +283,7 @@ func (l *link) breaks(f *life, err error) {
 	}
 }
 
-// watch waits for the end of a session.
+// watch waits until the session has ended, and then cancels its calls.
 func (f *life) watch() {
 	if f.pipe != nil {
 		<-f.pipe.over
@@ -292,19 +294,20 @@ func (f *life) watch() {
 	close(f.over)
 }
 
-// bury ends a session and waits until the process has ended.
+// bury ends a session. It waits until a program has ended, and for a URL at most the
+// grace time.
 func (l *link) bury(f *life, why error) {
 	l.current.Store(nil)
 	l.stir()
-	f.cancel(why) // running calls are cancelled at the server
+	f.cancel(why) // the SDK tells the server to cancel running calls
 	if f.pipe != nil {
-		_ = pipeEnd{f.pipe}.Close() // it has no errors
+		_ = pipeEnd{f.pipe}.Close() // Close never fails
 		<-f.pipe.over
 	}
 	closed := make(chan struct{})
-	go func() { // ends with the session; only a URL that does not answer can delay it
+	go func() { // ends with the session; only a URL that does not answer delays it
 		defer close(closed)
-		_ = f.session.Close() // the session is over in any case
+		_ = f.session.Close() // the session has ended, with or without an error
 	}()
 	timer := time.NewTimer(l.grace)
 	defer timer.Stop()
@@ -314,13 +317,13 @@ func (l *link) bury(f *life, why error) {
 	}
 }
 
-// ready shows the tools of a session. From now on they can be called.
+// ready publishes the view of a session, and lets agents call its tools.
 func (l *link) ready(f *life, v *view) {
 	l.current.Store(f)
 	l.show(v)
 }
 
-// redacted returns an error without secrets, for logs and people.
+// redacted returns an error without secrets, for logs and users.
 func (l *link) redacted(err error) error {
 	if err == nil {
 		return nil
@@ -332,7 +335,7 @@ func (l *link) redacted(err error) error {
 	return err
 }
 
-// progressed passes on a server's progress of a running call.
+// progressed passes a server's progress notification to the running call.
 func (l *link) progressed(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	token, _ := r.Params.ProgressToken.(string)
 	if f, ok := l.progress.Load(token); ok {
@@ -340,11 +343,9 @@ func (l *link) progressed(_ context.Context, r *mcp.ProgressNotificationClientRe
 	}
 }
 
-// token returns a new progress token.
 func (l *link) token() string { return strconv.FormatUint(l.calls.Add(1), 10) }
 
-// version returns the version of the program, which servers get in the
-// handshake.
+// version returns the version of the running program. The handshake sends it to servers.
 var version = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -15,13 +15,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// list requests the tools and publishes them.
+// list requests the tools of a server and publishes them.
 func (l *link) list(f *life, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(f.ctx, within, errors.New("it did not list its tools in time"))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	announced := l.announced.Load()
-	defer func() { // also after an error: waiting requests continue
+	defer func() { // also after an error, so that waiting model requests continue
 		l.listed.Store(announced)
 		l.stir()
 	}()
@@ -35,7 +35,7 @@ func (l *link) list(f *life, within time.Duration) error {
 		case err != nil:
 			return fmt.Errorf("it does not list its tools: %w", err)
 		}
-		if entries++; entries > mostTools { // one that lists the same tool without end stops here too
+		if entries++; entries > mostTools { // also stops a server that lists the same tool for ever
 			v.left = append(v.left, fmt.Errorf("it lists more than %d tools: the rest are left out", mostTools))
 			break
 		}
@@ -76,7 +76,7 @@ func (l *link) list(f *life, within time.Duration) error {
 	return nil
 }
 
-// toolsOf returns the tools of a server.
+// toolsOf returns the tools of a server, or none if the server does not offer tools.
 func toolsOf(ctx context.Context, s *mcp.ClientSession, caps *mcp.ServerCapabilities) iter.Seq2[*mcp.Tool, error] {
 	if caps == nil || caps.Tools == nil {
 		return func(func(*mcp.Tool, error) bool) {}
@@ -84,14 +84,14 @@ func toolsOf(ctx context.Context, s *mcp.ClientSession, caps *mcp.ServerCapabili
 	return s.Tools(ctx, nil)
 }
 
-// offer reads the description of a tool. It rejects tools that an agent could not use,
-// so that one bad tool does not block all others.
+// offer reads the description of a tool. It returns an error for a tool that an agent
+// cannot use, so that the server's other tools still work.
 func offer(t *mcp.Tool) (*offered, error) {
 	o := &offered{name: t.Name, description: cmp.Or(t.Description, t.Title)}
 	o.description = cutText(o.description, mostDescription)
 	if a := t.Annotations; a != nil {
 		o.destructive = a.DestructiveHint != nil && *a.DestructiveHint
-		o.readOnly = a.ReadOnlyHint && !o.destructive // missing annotations count as destructive
+		o.readOnly = a.ReadOnlyHint && !o.destructive // read-only does not count if the tool is also marked as destructive
 	}
 	if t.Name == "" {
 		return nil, errors.New("it has no name")

@@ -13,18 +13,18 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Limit is the maximum size of a file in bytes.
+// Limit is the maximum size of an mcp.json file in bytes.
 const Limit = frontmatter.Limit
 
-// Config is the content of a file.
+// Config is the content of an mcp.json file.
 type Config struct {
 	// Servers are in the order of the file.
 	Servers []Server
-	// Warnings name keys that were ignored. They have no effect here.
+	// Warnings name keys that Belay ignored.
 	Warnings []*FaultError
 }
 
-// FaultError is a mistake in a file, and where it is.
+// FaultError is a mistake in an mcp.json file.
 type FaultError struct {
 	File string
 	Line int
@@ -39,14 +39,14 @@ func (f *FaultError) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.
 //	{"mcpServers": {"NAME": {"command": "…", "args": […], "env": {…}, "cwd": "…"},
 //	                "NAME": {"type": "http", "url": "…", "headers": {…}}}}
 //
-// The error joins a [FaultError] for each mistake. The servers without mistakes are
-// returned with it. Load starts nothing and reads no variables.
+// The error joins one [FaultError] for each mistake. Even with an error, the Config has
+// the servers without mistakes. Load starts no server and reads no variables.
 func Load(file string) (*Config, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	text, err := io.ReadAll(io.LimitReader(f, Limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
@@ -54,15 +54,15 @@ func Load(file string) (*Config, error) {
 	return Parse(file, text)
 }
 
-// Parse reads the text of a file that need not exist. Relative paths in it are
-// relative to the directory of the file.
+// Parse reads text as the content of file. The file need not exist. Relative paths in
+// text are relative to the directory of file.
 func Parse(file string, text []byte) (*Config, error) {
 	r := &reading{file: file, config: new(Config)}
 	r.read(strings.TrimPrefix(string(text), "\ufeff"))
 	return r.config, errors.Join(r.faults...)
 }
 
-// reading is a file that is being read.
+// reading is the state while a file is read.
 type reading struct {
 	file   string
 	config *Config
@@ -77,15 +77,16 @@ func (r *reading) warnf(line int, format string, args ...any) {
 	r.config.Warnings = append(r.config.Warnings, &FaultError{r.file, line, fmt.Sprintf(format, args...)})
 }
 
-// The keys of a file and of a server.
+// The keys of the file, and of one server.
 var (
 	topKeys    = []string{"mcpServers"}
 	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "start", "required", "disabled"}
 )
 
-// foreign are keys of other programs that can be ignored, by their place. They do not
-// change which server is used and what it gets. Keys that restrict a server are not in
-// the list: ignoring one would widen its rights.
+// foreign are keys of other programs that Belay ignores with a warning. The keys of the
+// outer map say where such a key stands: "" is the top of the file. The values are the
+// reasons. Ignoring a key must not change which server runs or what it may do. So keys
+// that restrict a server are not in the list.
 var foreign = map[string]map[string]string{
 	"": {
 		"$schema": "", "inputs": "Belay does not ask for values: use ${NAME}, from the environment",
@@ -97,7 +98,8 @@ var foreign = map[string]map[string]string{
 	},
 }
 
-// unknown reports a key that is not read.
+// unknown reports a key that Belay does not use: a warning for foreign keys, else a
+// fault.
 func (r *reading) unknown(f frontmatter.Field, where, of string, known []string) {
 	if why, ok := foreign[where][f.Key]; ok {
 		if why != "" {
@@ -138,7 +140,7 @@ func (r *reading) read(text string) {
 	}
 }
 
-// server reads one server. A server with a mistake is left out.
+// server reads one server. It adds the server only if it has no mistake.
 func (r *reading) server(f frontmatter.Field) {
 	before := len(r.faults)
 	of := fmt.Sprintf("server %q: ", f.Key)
@@ -204,7 +206,7 @@ func (r *reading) truth(v frontmatter.Value, what string) bool {
 	return v.Text == "true"
 }
 
-// duration is a number of seconds, or a text such as 90s or 2m.
+// duration reads a number of seconds, or a text such as 90s or 2m.
 func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
 	text := v.Text
 	if v.Kind == frontmatter.Int || v.Kind == frontmatter.Float {
@@ -217,7 +219,7 @@ func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
 	return d
 }
 
-// kind returns the transport of a server's type.
+// kind reads the type of a server. It returns stdio or http, or "" after a fault.
 func (r *reading) kind(f frontmatter.Field, what string) string {
 	switch f.Value.Text {
 	case "stdio", "http":
@@ -233,7 +235,7 @@ func (r *reading) kind(f frontmatter.Field, what string) string {
 	return ""
 }
 
-// literal warns about variables where they are not expanded.
+// literal warns about ${NAME} in fields where Belay does not expand variables.
 func (r *reading) literal(s *Server) {
 	for _, text := range append([]string{s.Command, s.Dir, s.URL}, s.Args...) {
 		if strings.Contains(text, "${") {
@@ -242,7 +244,8 @@ func (r *reading) literal(s *Server) {
 	}
 }
 
-// places makes paths absolute. A command without a slash is looked up in PATH.
+// places makes relative paths absolute. A command without a slash stays as it is: the
+// operating system finds it in PATH.
 func (r *reading) places(s *Server) {
 	dir, err := filepath.Abs(filepath.Dir(r.file))
 	if err != nil {

@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A mistake is reported with its line and a suggestion, and hides no other mistake.
+// Every mistake is reported with its line and a suggestion, even if a file has several.
 //
 // SPEC E-09, W-04
 func TestMistakes(t *testing.T) {

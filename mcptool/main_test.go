@@ -22,8 +22,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The variables that make this test program a server: its kind, where it reports, where
-// it waits before it starts, and at which address it serves.
+// These variables turn this test program into a server: its kind, the address to which it
+// reports, the address of the gate where it waits before it starts, and the address at
+// which it serves HTTP.
 const (
 	serverVariable = "MCPTOOL_TEST_SERVER"
 	rollVariable   = "MCPTOOL_TEST_ROLL"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve runs this program as a server.
+// serve runs this program as a server of the given kind.
 func serve(kind string) int {
 	if strings.HasPrefix(kind, "http") {
 		return serveHTTP(kind == "http-stateless")
@@ -82,7 +83,7 @@ func serve(kind string) int {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		_ = newServer().Run(context.Background(), &mcp.StdioTransport{})
-		stay() // whatever its input is
+		stay() // keep running when the input is closed
 	}
 	if err := newServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, err)
@@ -91,7 +92,8 @@ func serve(kind string) int {
 	return 0
 }
 
-// serveHTTP serves clients with the token, and reports its address.
+// serveHTTP serves HTTP requests that have the right token. It reports its address to the
+// test.
 func serveHTTP(stateless bool) int {
 	listener, err := listen(os.Getenv(addrVariable))
 	if err != nil {
@@ -112,7 +114,7 @@ func serveHTTP(stateless bool) int {
 	return 1
 }
 
-// serveOdd is a server with behaviour that the SDK does not have.
+// serveOdd is a server with faults that a server of the SDK cannot have.
 func serveOdd() int {
 	answers := map[string]string{
 		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}`,
@@ -170,11 +172,11 @@ func dial(addr string) (net.Conn, error) {
 	return dialer.DialContext(context.Background(), "tcp", addr)
 }
 
-// held keeps the connection to the test open as long as the process lives.
+// held keeps the connection to the test open as long as the process runs.
 var held []*os.File
 
-// report tells the test that this process lives. The connection ends with it, and with
-// a grandchild that inherits it.
+// report tells the test that this process runs. The connection closes when the process
+// has ended, together with any child process that inherited the connection.
 func report(addr, kind string) error {
 	conn, err := dial(addr)
 	if err != nil {
@@ -205,13 +207,13 @@ func pass(addr string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// words is the input of most tools.
+// words is the input type of most test tools.
 type words struct {
 	Text string `json:"text,omitempty"`
 	N    int    `json:"n,omitempty"`
 }
 
-// newServer makes a server with tools for every test.
+// newServer makes a server with the tools that the tests need.
 func newServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1.2"}, nil)
 	yes, no := true, false
@@ -267,7 +269,7 @@ func newServer() *mcp.Server {
 				return "", err
 			}
 		}
-		err := r.Session.Ping(ctx, nil) // it is answered when all that came before was heard
+		err := r.Session.Ping(ctx, nil) // the answer comes after the client has read all earlier messages
 		tell(in.Text, "heard")
 		return "there", err
 	})
@@ -302,7 +304,7 @@ var meeting struct {
 	other chan struct{}
 }
 
-// meet returns when a second caller meets, too.
+// meet returns when two callers are in it at the same time.
 func meet(ctx context.Context) error {
 	meeting.Lock()
 	if other := meeting.other; other != nil {
@@ -322,7 +324,7 @@ func meet(ctx context.Context) error {
 	}
 }
 
-// tell sends a line to an address.
+// tell connects to an address and sends a line.
 func tell(addr, line string) {
 	if conn, err := dial(addr); err == nil {
 		fmt.Fprintln(conn, line)
@@ -330,16 +332,16 @@ func tell(addr, line string) {
 	}
 }
 
-// patience is the timeout of waits.
+// patience is the timeout when a test waits for something.
 const patience = 30 * time.Second
 
-// line is a connection of a server, with its first line.
+// line is a connection from a server, with the first line that the server sent.
 type line struct {
 	text string
-	gone chan struct{} // closed when it ends
+	gone chan struct{} // closed when the connection ends
 }
 
-// desk receives the reports of servers.
+// desk receives the reports of server processes.
 type desk struct {
 	t     *testing.T
 	addr  string
@@ -383,7 +385,6 @@ func (d *desk) hear(ctx context.Context, conn net.Conn) {
 	_, _ = io.Copy(io.Discard, in)
 }
 
-// next waits for the next report.
 func (d *desk) next() *line {
 	d.t.Helper()
 	select {
@@ -395,7 +396,7 @@ func (d *desk) next() *line {
 	}
 }
 
-// none asserts that there is no report.
+// none fails the test if there is a report.
 func (d *desk) none() {
 	d.t.Helper()
 	select {
@@ -405,7 +406,7 @@ func (d *desk) none() {
 	}
 }
 
-// ended waits for the end of a process.
+// ended waits until the process has ended.
 func (l *line) ended(t *testing.T) {
 	t.Helper()
 	select {
@@ -425,7 +426,7 @@ func (l *line) alive(t *testing.T) {
 	}
 }
 
-// gate delays servers until it is opened.
+// gate makes server processes wait until the test opens it.
 type gate struct {
 	addr string
 	open func()

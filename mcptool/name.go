@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// separator is between the name of a server and that of its tool.
+	// separator stands between the name of the server and the name of the tool.
 	separator = "__"
 	// escape begins an escaped character in hexadecimal; a hyphen ends it.
 	escape = "-0x"
-	// shortened precedes the hash of a name that was cut.
+	// shortened comes before the hash in a name that was cut.
 	shortened = "-0z"
-	// mostName is how many characters a tool's name may have.
+	// mostName is the maximum length of a tool's name.
 	mostName = 128
 )
 
-// ToolName returns an agent's name for a tool of a server: server__tool. Characters
-// other than letters, digits, - and _ are escaped, for example a dot as -0x2e-, and so
-// are characters that would make two names equal. A name of more than 128 characters is
-// cut and ends in a part of its hash.
+// ToolName returns the name that agents use for a tool of a server: server__tool. It
+// escapes characters other than letters, digits, - and _. For example, a dot becomes
+// -0x2e-. It also escapes characters that would make two names equal. It cuts a name of
+// more than 128 characters and adds a part of the name's hash.
 func ToolName(server, tool string) string {
 	var b strings.Builder
 	putServer(&b, server)
@@ -37,7 +37,7 @@ func ToolName(server, tool string) string {
 	return name
 }
 
-// mostWhole is how many characters of a cut name are kept.
+// mostWhole is how many characters of a cut name come before the hash.
 const mostWhole = mostName - len(shortened) - 12
 
 // front returns the prefix of all tools of a server.
@@ -47,7 +47,7 @@ func front(server string) string {
 	return b.String()[:min(b.Len(), mostWhole)]
 }
 
-// putServer writes the prefix of a tool's name.
+// putServer writes the part of a tool's name that comes from the server.
 func putServer(b *strings.Builder, server string) {
 	runes := []rune(server)
 	for i, r := range runes {
@@ -65,7 +65,7 @@ func putRune(b *strings.Builder, runes []rune, i int) {
 	r := runes[i]
 	plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 	if r == '-' && i+2 < len(runes) && runes[i+1] == '0' && (runes[i+2] == 'x' || runes[i+2] == 'z') {
-		plain = false // it would look like an escape
+		plain = false // without an escape it would look like one
 	}
 	if plain {
 		b.WriteRune(r)
@@ -80,8 +80,8 @@ func escapeRune(b *strings.Builder, r rune) {
 	b.WriteByte('-')
 }
 
-// SplitName returns the server and the tool that [ToolName] was called with. It does
-// not know names that were cut or that ToolName did not make.
+// SplitName returns the server and the tool that [ToolName] was called with. ok is false
+// for a name that ToolName has cut or did not make.
 func SplitName(name string) (server, tool string, ok bool) {
 	front, back, found := strings.Cut(name, separator)
 	if !found {

@@ -38,7 +38,8 @@ func TestToolName(t *testing.T) {
 	}
 }
 
-// A name identifies the server and the tool, whatever their names are.
+// ToolName is reversible: the server and the tool can be found again, whatever their
+// names.
 //
 // SPEC E-03, E-09
 func TestToolNamesAreReversible(t *testing.T) {
@@ -52,7 +53,7 @@ func TestToolNamesAreReversible(t *testing.T) {
 			t.Fatalf("ToolName(%q, %q) = %q, which no agent takes", server, tool, name)
 		}
 		if len(name) == 128 {
-			return // it may have been cut
+			return // the name may have been cut
 		}
 		if s, o, ok := mcptool.SplitName(name); !ok || s != server || o != tool {
 			t.Fatalf("SplitName(%q) = %q, %q, %t, want %q, %q", name, s, o, ok, server, tool)

@@ -20,7 +20,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// listening is a model that records its requests.
+// listening is a model that keeps the requests it gets.
 type listening struct {
 	belay.Model
 	mu    sync.Mutex
@@ -34,7 +34,8 @@ func (m *listening) Stream(ctx context.Context, req *belay.Request) iter.Seq2[be
 	return m.Model.Stream(ctx, req)
 }
 
-// agentOf makes an agent with servers, whose model makes these calls one after the other.
+// agentOf makes an agent with the servers of e. Its model makes the given calls one after
+// the other.
 func agentOf(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...scripted.Call) (*belay.Agent, *listening) {
 	t.Helper()
 	var steps []scripted.Step
@@ -55,7 +56,7 @@ func agentOf(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...sc
 	return agent, model
 }
 
-// requests runs a turn of such an agent, and returns the requests to the model.
+// requests runs a turn of an agent from agentOf, and returns the requests to its model.
 func requests(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...scripted.Call) []belay.Request {
 	t.Helper()
 	agent, model := agentOf(t, e, opts, calls...)
@@ -65,12 +66,12 @@ func requests(t *testing.T, e *mcptool.Extension, opts belay.Options, calls ...s
 	return model.asked
 }
 
-// has reports whether a request declares a tool.
+// has reports whether a model request declares a tool.
 func has(r belay.Request, name string) bool {
 	return slices.ContainsFunc(r.Tools, func(d belay.ToolDeclaration) bool { return d.Name == name })
 }
 
-// Tools that a server announces during a call are in the next request.
+// Tools that a server adds during a call are in the next model request.
 //
 // SPEC E-09, T-12
 func TestAnnouncedToolsAreInTheNextRequest(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -111,7 +112,7 @@ func instructing(text string) *mcp.Server {
 	return s
 }
 
-// serveSDK serves a server of the SDK at an address.
+// serveSDK serves a server of the SDK over HTTP.
 func serveSDK(t *testing.T, name string, s *mcp.Server) mcptool.Server {
 	t.Helper()
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
@@ -123,8 +124,8 @@ func serveSDK(t *testing.T, name string, s *mcp.Server) mcptool.Server {
 	return mcptool.Server{Name: name, URL: web.URL}
 }
 
-// The instructions of a server are in the prompt of agents that have its tools, up to a
-// limit.
+// The prompt has the instructions of servers if the agent has their tools. The length of
+// the instructions is limited.
 //
 // SPEC E-09, E-04
 func TestInstructionsAreInThePrompt(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -202,8 +203,8 @@ func TestResourcesAndPromptsAreReadable(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// A server's own tool with that name has precedence, and Server.Tools also limits the
-// tools for resources and prompts.
+// If a server has its own tool read_resource, it replaces the tool that Belay adds.
+// Server.Tools also limits the tools that Belay adds.
 func TestToolsForResourcesAreTools(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	clashing := shelf()
 	mcp.AddTool(clashing, &mcp.Tool{Name: "read_resource", Description: "its own"}, func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {
@@ -225,7 +226,7 @@ func TestToolsForResourcesAreTools(t *testing.T) { //nolint:paralleltest // see 
 	}
 }
 
-// person is an asker that answers from a list.
+// person is an asker that takes its answers from a list.
 type person struct {
 	mu      sync.Mutex
 	answers []string
@@ -245,8 +246,8 @@ func (p *person) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	return answer, nil
 }
 
-// curious is a server whose tool asks the user, and returns the answer. The input has the
-// schema.
+// curious is a server with a tool that asks the user and returns the answer. The input of
+// the call is the schema of the question.
 func curious() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "order"}, func(ctx context.Context, r *mcp.CallToolRequest, in words) (*mcp.CallToolResult, any, error) {
@@ -261,8 +262,8 @@ func curious() *mcp.Server {
 	return s
 }
 
-// A question of a server goes to the user of the session that made the call, like a
-// question of ask_user.
+// A server's question goes to the user of the session that made the call, like a question
+// of ask_user.
 //
 // SPEC E-09
 func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -313,8 +314,8 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// If calls of several sessions are running, the session of a question is unknown: no user
-// sees questions of another.
+// While calls of several sessions are running, Belay does not know which session a
+// question belongs to. So no user sees it: it may belong to another user.
 //
 // SPEC E-09
 func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -348,7 +349,7 @@ func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:par
 	}
 }
 
-// Aborting the turn ends a question.
+// Aborting a turn also ends a question of the server.
 func TestElicitationEndsWithItsCall(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	e := open(t, quick(mcptool.Options{}), serveSDK(t, "pizza", curious()))
 	asked := make(chan struct{})

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// mostMessage is the maximum length of a server's message.
+	// mostMessage is the maximum length of a server's message in bytes.
 	mostMessage = 16 << 20
-	// leaving is how long a server may take to end after its input has ended, before it
-	// gets a signal. It is also how long a message may take after its caller has stopped
-	// waiting.
+	// leaving is how long a server may take to end after its input was closed. After that
+	// it gets a signal. leaving is also the time to finish writing a message after its
+	// caller has stopped waiting.
 	leaving = 2 * time.Second
-	// mostUnanswered is how many requests of a server may wait for an answer, and
-	// mostRequest the maximum length of one. Without these limits, a server that asks and
-	// does not read could fill the memory with answers.
+	// mostUnanswered is how many requests of a server may wait for an answer. mostRequest
+	// is the maximum length of one request. A server could otherwise fill the memory with
+	// answers: it only has to send requests and read nothing.
 	mostUnanswered = 256
 	mostRequest    = 256 << 10
 )
 
-// pipe communicates with a program over its standard input and output. It owns one
-// goroutine, which runs the child and ends with it.
+// pipe communicates with a program over standard input and output. It owns one goroutine,
+// which runs the program and ends with it.
 type pipe struct {
 	argv, env []string
 	dir       string
@@ -46,16 +46,16 @@ type pipe struct {
 	life    context.Context         //nolint:containedctx // it lives as long as the child
 	stop    context.CancelCauseFunc // ends the process group
 	stdin   *os.File                // nil if no pipe could be made
-	writing chan struct{}           // holds one while a message is written
+	writing chan struct{}           // has an element while a message is written
 	read    chan jsonrpc.Message
-	partial []byte        // of a line; only used by Write
-	over    chan struct{} // closed when the child has ended
-	err     error         // why; valid when over is closed
-	closed  chan struct{} // closed when nobody reads any more
+	partial []byte        // the incomplete last line of the output; only Write uses it
+	over    chan struct{} // closed when the program has ended
+	err     error         // why the program ended; valid when over is closed
+	closed  chan struct{} // closed when no one reads messages any more
 	closing sync.Once
 	// announced is called when the server announces a change of its tools.
 	announced func()
-	// unanswered are the requests of the server that wait for an answer.
+	// unanswered is how many requests of the server wait for an answer.
 	unanswered atomic.Int64
 }
 
@@ -74,10 +74,11 @@ func newPipe(s *spec, argv []string, stderr *lines, grace time.Duration) *pipe {
 	return p
 }
 
-// pipeEnd is the pipe as a connection.
+// pipeEnd is a pipe as an mcp.Connection.
 type pipeEnd struct{ *pipe }
 
-// Connect starts the child. If that fails, Read returns the error.
+// Connect starts the program. If the start fails, Read returns io.EOF and p.err is the
+// reason.
 func (p *pipe) Connect(context.Context) (mcp.Connection, error) { //nolint:ireturn // it is the SDK's interface
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *pipe) Connect(context.Context) (mcp.Connection, error) { //nolint:iretu
 	return pipeEnd{p}, nil
 }
 
-// live runs the child.
+// live runs the program until it ends.
 func (p *pipe) live(stdin *os.File) {
 	exit, err := proc.Run(p.life, &proc.Command{
 		Argv: p.argv, Dir: p.dir, Env: p.env, StdinFrom: stdin, Stdout: output{p}, Stderr: p.stderr, Grace: p.grace, Whole: true,
@@ -100,11 +101,11 @@ func (p *pipe) live(stdin *os.File) {
 		p.err = p.ending(exit)
 	}
 	p.stop(nil)
-	_ = p.stdin.Close() // nobody reads it
+	_ = p.stdin.Close() // the program has ended and does not read it
 	close(p.over)
 }
 
-// startError returns why the child did not start.
+// startError explains why the program did not start.
 func startError(program, dir string, err error) error {
 	if info, gone := os.Stat(dir); dir != "" && (gone != nil || !info.IsDir()) {
 		return fmt.Errorf("its directory %s does not exist", dir)
@@ -131,7 +132,7 @@ func jsonWords(text string) string {
 	return string(list)
 }
 
-// ending returns why a child ended.
+// ending returns why the program ended.
 func (p *pipe) ending(exit proc.Exit) error {
 	var reason string
 	switch {
@@ -159,7 +160,7 @@ func (p *pipe) isClosed() bool {
 	}
 }
 
-// Read returns the next message, or io.EOF when the child has ended.
+// Read returns the next message, or io.EOF when the program has ended.
 func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:ireturn // it is the SDK's interface
 	select {
 	case m := <-p.read:
@@ -170,7 +171,7 @@ func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:i
 	case m := <-p.read:
 		return m, nil
 	case <-p.over:
-		select { // it may have sent something before it ended
+		select { // the program may have sent a message before it ended
 		case m := <-p.read:
 			return m, nil
 		default:
@@ -186,8 +187,8 @@ func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:i
 // errDeaf is the error of a server that does not read its input.
 var errDeaf = errors.New("it does not read its standard input and was stopped")
 
-// Write sends a message. If ctx ends during the write, the message gets a moment to
-// complete: half a message would break all that follow.
+// Write sends a message. If ctx ends during the write, Write still gets a short time (see
+// leaving) to finish. Half a message would make all later messages unreadable.
 func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(message)
 	if err != nil {
@@ -208,14 +209,14 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	if line = proc.Offer(p.stdin, line); len(line) == 0 {
 		return nil
 	}
-	_ = p.stdin.SetWriteDeadline(time.Time{}) // of the message before
+	_ = p.stdin.SetWriteDeadline(time.Time{}) // remove the deadline of the message before
 	defer context.AfterFunc(ctx, func() { _ = p.stdin.SetWriteDeadline(time.Now().Add(leaving)) })()
 	_, err = p.stdin.Write(line)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.stop(errDeaf)
 	}
 	switch {
-	case err != nil && p.life.Err() != nil: // the reason is known when over is closed
+	case err != nil && p.life.Err() != nil: // the reason is in p.err when over is closed
 		return io.ErrClosedPipe
 	case err != nil:
 		return fmt.Errorf("send a message: %w", err)
@@ -223,21 +224,21 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	return nil
 }
 
-// Close closes the child's input, and kills the child later if it does not end. It
-// does not wait.
+// Close closes the program's input. If the program does not end in time, it is killed.
+// Close does not wait for the end.
 func (p pipeEnd) Close() error {
 	p.closing.Do(func() {
 		close(p.closed)
-		_ = p.stdin.Close() // the child may have ended already
+		_ = p.stdin.Close() // the program may have ended already
 		time.AfterFunc(leaving, func() { p.stop(errClosed) })
 	})
 	return nil
 }
 
-// SessionID is empty: a program has one session.
+// SessionID returns "": a program has only one session.
 func (pipeEnd) SessionID() string { return "" }
 
-// output takes a child's output. An error ends the child.
+// output receives the program's standard output. An error of Write ends the program.
 type output struct{ *pipe }
 
 func (p output) Write(chunk []byte) (int, error) {
@@ -258,7 +259,7 @@ func (p output) Write(chunk []byte) (int, error) {
 			return 0, err
 		}
 		if chunk = chunk[i+1:]; cap(line) > 1<<20 {
-			p.partial = nil // rare, and not worth keeping
+			p.partial = nil // free the large buffer: long lines are rare
 		} else {
 			p.partial = p.partial[:0]
 		}
@@ -274,7 +275,7 @@ var errBigRequest = fmt.Errorf("it was stopped: it sent a request of more than %
 
 var errLong = fmt.Errorf("it was stopped: it sent a message of more than %d MiB", mostMessage>>20)
 
-// said handles a line.
+// said handles one line of output.
 func (p output) said(line []byte) error {
 	if len(line) == 0 {
 		return nil
@@ -282,7 +283,7 @@ func (p output) said(line []byte) error {
 	if line[0] != '[' {
 		return p.message(line)
 	}
-	var batch []json.RawMessage // one version of the protocol had batches
+	var batch []json.RawMessage // one version of the protocol allowed batches
 	if err := json.Unmarshal(line, &batch); err != nil {
 		return p.garbage(line)
 	}
@@ -312,15 +313,15 @@ func (p output) message(line []byte) error {
 	}
 	select {
 	case p.read <- m:
-	case <-p.closed: // the reader has stopped
+	case <-p.closed: // no one reads any more
 	}
 	return nil
 }
 
-// garbage returns the error of a server that prints anything but messages.
+// garbage returns the error for output that is not a protocol message.
 func (p output) garbage(line []byte) error {
 	const shown = 80
-	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would remain
+	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before the cut, because otherwise a part of a secret could remain
 	if runes := []rune(text); len(runes) > shown {
 		text = string(runes[:shown]) + "…"
 	}

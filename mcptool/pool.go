@@ -14,16 +14,16 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// Pool lets extensions share servers. Servers with the same program, arguments,
-// directory and environment, or the same URL and headers, are one server, whatever their
-// names. The zero value is ready to use. A pool owns nothing: a server ends with the
-// last extension that uses it.
+// Pool lets extensions share servers. Two servers are the same server if they have the
+// same program, arguments, directory and environment, or the same URL and headers.
+// [Server].Apart must also be equal; names may differ. The zero value is ready to use. A
+// pool needs no Close: a server ends with the last extension that uses it.
 type Pool struct {
 	mu    sync.Mutex
 	links map[string]*link
 }
 
-// spec is a server with all values filled in.
+// spec is a server declaration with all defaults and variables filled in.
 type spec struct {
 	argv, env []string
 	dir       string
@@ -31,11 +31,11 @@ type spec struct {
 	headers   map[string]string
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
-	known     *strings.Replacer // removes the secrets that the server was given
-	transport http.RoundTripper // nil for the usual one
+	known     *strings.Replacer // removes the secrets of the declaration from a text
+	transport http.RoundTripper // nil for the default transport
 }
 
-// resolve fills in the defaults and variables of a declaration.
+// resolve makes the spec of a declaration.
 func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if s.Environ != nil {
 		env = newEnviron(s.Environ)
@@ -55,12 +55,12 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	return out, nil
 }
 
-// mostHidden is how much of a text is searched for possible secrets, because the search is
-// slow. The rest of the text is left out.
+// mostHidden is the maximum length in bytes of a text that is searched for secrets,
+// because the search is slow. The function hide drops the rest of the text.
 const mostHidden = 16 << 10
 
-// hide removes secrets from a text for logs and people: those that the server was given, and
-// everything that looks like one.
+// hide removes secrets from a text for logs and users: the secrets of the declaration,
+// and everything that looks like a secret.
 func (s *spec) hide(text string) string {
 	text = s.known.Replace(text)
 	if len(text) > mostHidden {
@@ -69,18 +69,18 @@ func (s *spec) hide(text string) string {
 	return redact.Text(text)
 }
 
-// key identifies a server. It contains no secret.
+// key returns a hash that identifies a server. Secrets cannot be read from it.
 func (s *spec) key() string {
 	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers, s.apart})
-	if err != nil { // texts always have a JSON form
+	if err != nil { // strings always have a JSON form
 		panic(err)
 	}
 	sum := sha256.Sum256(data)
 	return string(sum[:])
 }
 
-// take returns the link to a server, and starts one if there is none. The caller must
-// release it with letGo.
+// take returns the link to a server. It starts a link if the pool has none. The caller
+// must call letGo when it no longer needs the link.
 func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	key := spec.key()
 	p.mu.Lock()
@@ -99,8 +99,8 @@ func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	return l
 }
 
-// letGo releases a link. The link ends when no one uses it and its last call is over.
-// letGo does not wait for that.
+// letGo releases a link for one extension. When no extension uses the link, the link ends
+// after its last call. letGo does not wait for this.
 func (p *Pool) letGo(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +113,8 @@ func (p *Pool) letGo(l *link) {
 	}
 }
 
-// hold keeps a link for a call, which may outlast the extensions that use the link. It
-// reports false if the link has ended.
+// hold keeps a link open for a call, even if all extensions release the link. The caller
+// must call release after the call. hold returns false if the link has ended.
 func (p *Pool) hold(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *Pool) release(l *link) {
 	}
 }
 
-// has reports whether an extension uses a link.
+// has reports whether an extension uses the link.
 func (p *Pool) has(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// progress reports the progress of a call to its watchers. Watchers may be slow, and
-// one goroutine reads a server's messages for all calls. So a separate goroutine,
-// started by the first report, does the reporting. If several reports wait, it sends
-// the last.
+// progress reports the progress of one call to its watchers. A goroutine of its own sends
+// the reports: watchers may be slow, and must not block the goroutine that reads the
+// server's messages for all calls. The first report starts the goroutine. If several
+// reports wait, it sends only the last.
 type progress struct {
 	controls *belay.Controls
 	call     *belay.CallPart
@@ -21,11 +21,11 @@ type progress struct {
 	mu    sync.Mutex
 	next  string
 	news  bool
-	going chan struct{} // closed when the goroutine has ended; nil if there is none
+	going chan struct{} // closed when the goroutine has ended; nil if none runs
 	ended bool
 }
 
-// tell takes a report and never blocks.
+// tell stores a report for the goroutine. It never blocks.
 func (p *progress) tell(n *mcp.ProgressNotificationParams) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *progress) tell(n *mcp.ProgressNotificationParams) {
 	p.next, p.news = spoken(n), true
 	if p.going == nil {
 		p.going = make(chan struct{})
-		go p.emit(p.going) // ends when no reports are left
+		go p.emit(p.going) // ends when no report is left
 	}
 }
 
@@ -51,11 +51,11 @@ func (p *progress) emit(going chan struct{}) {
 			return
 		}
 		p.mu.Unlock()
-		_ = p.controls.Emit(belay.Event{Kind: belay.EventToolProgress, Text: text, Call: p.call}) // not an error: the watchers may be gone
+		_ = p.controls.Emit(belay.Event{Kind: belay.EventToolProgress, Text: text, Call: p.call}) // an error only means that the watchers are gone
 	}
 }
 
-// end waits until all reports are delivered.
+// end waits until the goroutine has sent the last report.
 func (p *progress) end() {
 	p.mu.Lock()
 	p.ended = true
@@ -66,7 +66,7 @@ func (p *progress) end() {
 	}
 }
 
-// spoken returns progress in words: how far, of how much, and the current step.
+// spoken returns progress as text, for example "1 of 2: half way".
 func spoken(n *mcp.ProgressNotificationParams) string {
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	text := number(n.Progress)

@@ -14,23 +14,23 @@ import (
 const (
 	// codeUnreadable is the code of the error that replaces an unreadable result.
 	codeUnreadable = -32097
-	// mostUnknown is how long unknown content may be, in bytes, before its long texts are
-	// cut to mostUnknownText characters.
+	// mostUnknown is the maximum length of unknown content in bytes. In longer content,
+	// each text is cut to mostUnknownText characters.
 	mostUnknown     = 16 << 10
 	mostUnknownText = 500
 )
 
-// list is a list in a result of the protocol.
+// list describes a list in a result of the protocol.
 type list struct {
 	field string
-	// into makes a value of the type that the SDK decodes the result into.
+	// into returns a new value of the type into which the SDK decodes the result.
 	into func() any
-	// mend returns an entry that the SDK can read in place of one that it cannot.
+	// mend returns a readable replacement for an entry that the SDK cannot read.
 	mend func(l *list, entry json.RawMessage) json.RawMessage
 }
 
-// lists are all lists whose entries the SDK decodes. One bad entry makes the SDK reject the
-// whole result.
+// lists are all lists whose entries the SDK decodes. Without a repair, one bad entry
+// makes the SDK reject the whole result.
 var lists = []*list{
 	{"content", func() any { return new(mcp.CallToolResult) }, func(_ *list, piece json.RawMessage) json.RawMessage { return mendContent(piece) }},
 	{"messages", func() any { return new(mcp.GetPromptResult) }, (*list).mendMessage},
@@ -41,9 +41,9 @@ var lists = []*list{
 	{"prompts", func() any { return new(mcp.ListPromptsResult) }, (*list).mendEntry},
 }
 
-// readable returns a message of a server in a form that the SDK can read. It replaces the
-// entries of lists that the SDK cannot read. A result that it cannot mend becomes an error.
-// It does not change other messages.
+// readable repairs a server's message so that the SDK can read it. It replaces list
+// entries that the SDK cannot read. A result that cannot be repaired becomes an error.
+// Other messages stay unchanged.
 func readable(message []byte) []byte {
 	var fields map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`"result"`)) || json.Unmarshal(message, &fields) != nil || fields["result"] == nil {
@@ -62,15 +62,15 @@ func readable(message []byte) []byte {
 	return encoded(fields)
 }
 
-// mended returns a result that the SDK can read, and whether it differs from the one that
-// the server sent. Nil: the result cannot be mended.
+// mended returns a result that the SDK can read, and whether mended changed it. It
+// returns nil if the result cannot be repaired.
 func mended(result json.RawMessage) (out json.RawMessage, changed bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil || fields == nil {
 		return nil, false
 	}
 	if isRead(result, fields) && !bytes.Contains(result, []byte("null")) {
-		return result, false // as nearly all are
+		return result, false // nearly all results need no repair
 	}
 	for _, l := range lists {
 		if fields[l.field] != nil && l.mends(fields) {
@@ -86,8 +86,9 @@ func mended(result json.RawMessage) (out json.RawMessage, changed bool) {
 	return result, changed
 }
 
-// isRead reports whether the SDK can read a result with these fields. The request is
-// not known here, so a result without a list is read as the result of a tool.
+// isRead reports whether the SDK can read a result with these fields. The request is not
+// known here, so isRead treats a result without a known list as the result of a tool
+// call.
 func isRead(result json.RawMessage, fields map[string]json.RawMessage) bool {
 	for i, l := range lists {
 		if (i == 0 || fields[l.field] != nil) && json.Unmarshal(result, l.into()) != nil {
@@ -97,8 +98,8 @@ func isRead(result json.RawMessage, fields map[string]json.RawMessage) bool {
 	return true
 }
 
-// mends replaces the entries of a list that the SDK cannot read, and reports whether there
-// were any.
+// mends replaces the entries of a list that the SDK cannot read. It reports whether it
+// replaced any.
 func (l *list) mends(fields map[string]json.RawMessage) (changed bool) {
 	var entries []json.RawMessage
 	if json.Unmarshal(fields[l.field], &entries) != nil {
@@ -115,16 +116,16 @@ func (l *list) mends(fields map[string]json.RawMessage) (changed bool) {
 	return changed
 }
 
-// reads reports whether the SDK can read an entry. It reads null as a nil pointer, which
-// callers do not expect.
+// reads reports whether the SDK can read an entry. It returns false for null: the SDK
+// would decode null as a nil pointer, which callers do not expect.
 func (l *list) reads(entry json.RawMessage) bool {
 	return !bytes.Equal(bytes.TrimSpace(entry), []byte("null")) && json.Unmarshal(encoded(map[string][]json.RawMessage{l.field: {entry}}), l.into()) == nil
 }
 
-// only returns an entry with those of the named fields that the SDK can read.
+// only returns the named fields of an entry, without those that the SDK cannot read.
 func (l *list) only(entry json.RawMessage, names ...string) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(entry, &fields) // an entry that is no object has no fields
+	_ = json.Unmarshal(entry, &fields) // an entry that is not an object has no fields
 	kept := make(map[string]json.RawMessage)
 	for _, name := range names {
 		if fields[name] == nil {
@@ -137,8 +138,8 @@ func (l *list) only(entry json.RawMessage, names ...string) map[string]json.RawM
 	return kept
 }
 
-// mendContent drops fields that are not needed to show a piece of content. If that does
-// not help, it returns text instead.
+// mendContent drops the fields that are not needed to show a piece of content. If the SDK
+// still cannot read the content, mendContent replaces it by a text.
 func mendContent(piece json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(piece, &fields) == nil && fields != nil {
@@ -153,7 +154,7 @@ func mendContent(piece json.RawMessage) json.RawMessage {
 	return encoded(map[string]string{"type": "text", "text": unknownContent(piece)})
 }
 
-// mendMessage makes a message of a prompt readable.
+// mendMessage repairs a message of a prompt.
 func (l *list) mendMessage(message json.RawMessage) json.RawMessage {
 	fields := l.only(message, "role", "content")
 	if fields["role"] == nil {
@@ -163,7 +164,7 @@ func (l *list) mendMessage(message json.RawMessage) json.RawMessage {
 		var odd struct {
 			Content json.RawMessage `json:"content"`
 		}
-		_ = json.Unmarshal(message, &odd) // then there is no content
+		_ = json.Unmarshal(message, &odd) // on an error Content stays nil
 		if odd.Content == nil {
 			odd.Content = message
 		}
@@ -172,7 +173,7 @@ func (l *list) mendMessage(message json.RawMessage) json.RawMessage {
 	return encoded(fields)
 }
 
-// mendResource makes a part of a resource readable.
+// mendResource repairs a part of a resource.
 func (l *list) mendResource(part json.RawMessage) json.RawMessage {
 	fields := l.only(part, "uri", "mimeType", "text", "blob")
 	if fields["text"] == nil && fields["blob"] == nil {
@@ -181,20 +182,21 @@ func (l *list) mendResource(part json.RawMessage) json.RawMessage {
 	return encoded(fields)
 }
 
-// mendTool keeps the fields that a tool needs. Its annotations may be the unreadable part,
-// so the tool counts as destructive.
+// mendTool keeps the fields that a tool needs. It marks the tool as destructive, because
+// the unreadable part may be the tool's annotations.
 func (l *list) mendTool(tool json.RawMessage) json.RawMessage {
 	fields := l.only(tool, "name", "title", "description", "inputSchema")
 	fields["annotations"] = json.RawMessage(`{"destructiveHint":true}`)
 	return encoded(fields)
 }
 
-// mendEntry keeps the fields that an entry needs: its URI or name, and its description.
+// mendEntry keeps the fields that a resource or a prompt needs, such as its URI or name.
 func (l *list) mendEntry(entry json.RawMessage) json.RawMessage {
 	return encoded(l.only(entry, "uri", "uriTemplate", "name", "title", "description", "mimeType"))
 }
 
-// unknownContent returns the text for unreadable content: its JSON, with long strings cut.
+// unknownContent returns a text with the JSON of unreadable content. It cuts long
+// strings.
 func unknownContent(piece json.RawMessage) string {
 	var value any
 	if len(piece) > mostUnknown && json.Unmarshal(piece, &value) == nil {
@@ -222,7 +224,8 @@ func shorter(value any) any {
 	return value
 }
 
-// encoded returns a value as JSON. Decoded JSON and strings can always be encoded.
+// encoded returns a value as JSON. It panics on an error: decoded JSON and strings can
+// always be encoded.
 func encoded(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -233,7 +236,7 @@ func encoded(v any) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// readableBody is the body of a response with one message.
+// readableBody is a response body with one message, which it repairs with readable.
 type readableBody struct {
 	io.ReadCloser
 
@@ -251,19 +254,18 @@ func (b *readableBody) Read(p []byte) (int, error) {
 	return b.message.Read(p) //nolint:wrapcheck // likewise
 }
 
-// readableEvents is the body of a response with a stream of events. It passes on each
-// event when it is complete. An event that is too long is passed on as it comes: the SDK
-// bounds it.
+// readableEvents is a response body with a stream of events. It repairs each event when
+// it is complete. It does not collect events that are too long: the SDK rejects them.
 type readableEvents struct {
 	io.Closer
 
 	from  *bufio.Reader
-	event bytes.Buffer // the part read so far
-	fresh bool         // the next byte begins a line
+	event bytes.Buffer // the event as far as it was read
+	fresh bool         // the next byte is the first of a line
 	// announced is called when the server announces a change of its tools.
 	announced func()
-	out       []byte // the part to pass on
-	err       error  // the part after it
+	out       []byte // the bytes that Read returns next
+	err       error  // the error that Read returns after out
 }
 
 func newReadableEvents(body io.ReadCloser, announced func()) *readableEvents {
@@ -282,8 +284,9 @@ func (e *readableEvents) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line, or as much as fits the buffer, and passes on the event if the line
-// was its last. The passed part is read before next is called again.
+// next reads a line, or as much as fits the buffer. If the line ends an event, next puts
+// the repaired event into e.out. The caller must return all of e.out before it calls next
+// again.
 func (e *readableEvents) next() {
 	if e.out != nil {
 		e.out = nil
@@ -306,8 +309,7 @@ func (e *readableEvents) next() {
 	}
 }
 
-// readableEvent returns an event with its message in a form that the SDK can
-// read.
+// readableEvent returns an event whose message is repaired with readable.
 func readableEvent(event []byte) []byte {
 	var data, others []byte
 	for line := range bytes.Lines(event) {

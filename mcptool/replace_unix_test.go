@@ -14,9 +14,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// New servers replace old ones when they are ready. Running calls of an old server end
-// first, and then the server ends. If the new servers conflict with others, nothing
-// changes.
+// Replace switches to the new servers when they are ready. The old server ends after its
+// running calls. If the new servers conflict with other servers, Replace changes nothing.
 //
 // SPEC E-03, E-09
 func TestReplace(t *testing.T) {
@@ -32,7 +31,7 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := roll.next()
-	waiting := tool(t, e, "one__wait") // it is ready when Replace returns
+	waiting := tool(t, e, "one__wait") // Replace has waited until the server was ready
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -83,8 +82,8 @@ func serverNames(e *mcptool.Extension) []string {
 	return all
 }
 
-// Prepare can replace the program of a server at each start, or prevent the start;
-// Environ limits the environment that the server sees.
+// At each start, Prepare can replace the program of a server or prevent the start.
+// Environ limits the variables that the server can use.
 //
 // SPEC E-09
 func TestPrepare(t *testing.T) {
@@ -109,7 +108,7 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("asked about %q and %q", first, second)
 	}
 
-	// servers that are to be apart are
+	// Servers with different values of Apart do not share a process.
 	apart := server
 	apart.Name, apart.Apart, apart.Prepare = "apart", "another", func(context.Context, []string) ([]string, error) { return nil, refuse }
 	if _, err := e.Add(apart); err != nil {
@@ -120,7 +119,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// A subagent shares the servers of its parent, and does not close them.
+// A subagent shares the servers of its parent, but does not close them.
 //
 // SPEC E-09
 func TestShared(t *testing.T) {

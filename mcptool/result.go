@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// result makes a tool result of a server's response. The content is for the model.
-// Structured content is for programs that show results to people, and for the model if
-// there is no other content.
+// result makes a tool result of a server's response. The model gets the content. Programs
+// that show results to people get the structured content. If there is no other content,
+// the model gets the structured content too.
 func (t *serverTool) result(r *mcp.CallToolResult) belay.Result {
 	if r.NeedsInput() {
 		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q asks for more input in a form that Belay does not know.", t.server))
@@ -46,7 +46,7 @@ func (t *serverTool) result(r *mcp.CallToolResult) belay.Result {
 	return out
 }
 
-// content returns a part of a response: text, media, or both.
+// content converts one piece of a response to text, media, or both.
 func content(c mcp.Content) (string, *belay.Media) {
 	switch c := c.(type) {
 	case *mcp.TextContent:
@@ -66,7 +66,7 @@ func content(c mcp.Content) (string, *belay.Media) {
 			text += ": " + c.Description
 		}
 		return text + "]", nil
-	default: // defined by the protocol, but not for results
+	default: // the protocol defines this type, but not for results
 		text, err := c.MarshalJSON()
 		if err != nil {
 			return fmt.Sprintf("[content of type %T that cannot be shown: %v]", c, err), nil
@@ -90,8 +90,8 @@ func resource(r *mcp.ResourceContents) (string, *belay.Media) {
 	}
 }
 
-// media returns an image or a document that models accept. For other types it returns a
-// text that mentions them.
+// media returns an image or a document of a type that models accept. For other types it
+// returns a text that describes the data.
 func media(mime, name string, data []byte) (string, *belay.Media) {
 	base, _, _ := strings.Cut(mime, ";")
 	switch base = strings.ToLower(strings.TrimSpace(base)); base {

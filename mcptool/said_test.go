@@ -16,13 +16,13 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// chatter is a server that prints much to standard error, including a secret, and
-// then ends.
+// chatter is a server that prints a lot to standard error, including a secret, and then
+// ends.
 func chatter() int {
 	secret := os.Getenv("SECRET")
 	line, _, _ := strings.Cut(secret, "\n")
 	fmt.Fprintln(os.Stderr, secret)
-	fmt.Fprintln(os.Stderr, strings.Repeat("x", 4<<10-5)+line+strings.Repeat("y", 1<<20)) // it is where a long line is cut
+	fmt.Fprintln(os.Stderr, strings.Repeat("x", 4<<10-5)+line+strings.Repeat("y", 1<<20)) // the secret is where Belay cuts a long line
 	for i := range 2000 {
 		fmt.Fprintf(os.Stderr, "%04d %s\n", i, strings.Repeat("z", 1000))
 	}
@@ -30,8 +30,9 @@ func chatter() int {
 	return 3
 }
 
-// Standard error of a server is logged up to a limit for each life, without any part of a
-// secret. Its last line is reported even beyond the limit.
+// Belay logs the standard error of a server up to a limit, counted from each start. The
+// log contains no part of a secret. The status has the last line, even if it is beyond
+// the limit.
 //
 // SPEC E-09, C-11
 func TestWhatAServerPrintsIsBounded(t *testing.T) {
@@ -51,7 +52,7 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 	opts := quick(mcptool.Options{Wait: -1, Logger: slog.New(slog.NewJSONHandler(log, nil)), Environ: append(os.Environ(), "KEY=hunter-2-hunter\nhunter-3-hunter")})
 	e := open(t, opts, server)
 	select {
-	case <-enough: // and all of both lives is logged
+	case <-enough: // the log of both lives is complete
 	case <-time.After(4 * patience): // the race detector slows the search for secrets down
 		t.Fatal("it was not started again")
 	}
@@ -84,8 +85,8 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 	}
 }
 
-// Long progress messages of a call are cut. Of messages that wait, the last is reported, and
-// they do not delay other calls.
+// Long progress messages are cut. If several messages wait, only the last is reported.
+// They do not delay other calls.
 //
 // SPEC E-09
 func TestProgressIsBounded(t *testing.T) {
@@ -109,7 +110,7 @@ func TestProgressIsBounded(t *testing.T) {
 		if event.Kind != belay.EventToolProgress {
 			continue
 		}
-		if told = append(told, event.Text); len(told) == 1 { // until all the others have come
+		if told = append(told, event.Text); len(told) == 1 { // the first report blocks until all other messages have arrived
 			desk.next()
 			if r := call(t, e, "test__echo", `{"text":"meanwhile"}`); r.Text != "meanwhile" {
 				t.Errorf("another call: result = %+v", r)

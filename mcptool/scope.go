@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Prompt lists the servers that an agent may use.
+// Prompt returns a line for the prompt with the servers that the agent may use.
 func (e *Extension) Prompt(agent belay.AgentConfig) (fragment, resources string) {
 	allowed, restricted := agent.Resources[e.Name()]
 	e.mu.Lock()
@@ -25,8 +25,8 @@ func (e *Extension) Prompt(agent belay.AgentConfig) (fragment, resources string)
 	return "", "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are named " + ToolName("SERVER", "TOOL") + "."
 }
 
-// Narrow restricts an agent to some of the servers, or some of their tools. The name of a
-// server means all its tools. Other names are names of tools, or patterns of
+// Narrow restricts an agent to the servers and tools in allowed. The name of a server
+// means all its tools. Any other entry is the name of a tool or a pattern for
 // [path.Match].
 func (e *Extension) Narrow(_ belay.AgentConfig, allowed []string) (tools []string, line string) {
 	if len(allowed) == 0 {
@@ -37,7 +37,8 @@ func (e *Extension) Narrow(_ belay.AgentConfig, allowed []string) (tools []strin
 	return e.patterns(allowed), "You may only use these MCP servers: " + strings.Join(allowed, ", ") + "."
 }
 
-// patterns returns the patterns of the tools that names stand for.
+// patterns replaces each name of a server by a pattern for its tools. The caller holds
+// e.mu.
 func (e *Extension) patterns(allowed []string) []string {
 	patterns := make([]string, len(allowed))
 	for i, name := range allowed {

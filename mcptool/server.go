@@ -17,52 +17,54 @@ import (
 
 // Server declares a server: a program to start, or a URL.
 type Server struct {
-	// Name is the prefix of its tools.
+	// Name is the prefix of the server's tools.
 	Name string
-	// Command is the program: a name that is looked up in PATH, or a path.
+	// Command is the program: a path, or a name that is looked up in PATH.
 	Command string
-	// Args are its arguments. No variables are expanded.
+	// Args are the program's arguments. Belay expands no variables in them.
 	Args []string
-	// Dir is its working directory. Defaults to the Dir of [Options].
+	// Dir is the program's working directory. Defaults to [Options].Dir.
 	Dir string
-	// Env are additional variables, by name. ${NAME} in a value stands for a variable
-	// of the host, ${NAME:-text} adds a default.
+	// Env are additional variables, by name. In a value, ${NAME} stands for a variable of
+	// the Belay process. In ${NAME:-text}, text is the default if NAME is empty or not
+	// set.
 	Env map[string]string
-	// URL is the URL of a server over streamable HTTP: https, or http to this machine.
+	// URL is the address of a streamable HTTP server. It must be https, or http to this
+	// machine.
 	URL string
-	// Headers are sent with every request, by name. Variables in values are expanded as
-	// in Env.
+	// Headers are sent with every request, by name. Values may contain variables, as in
+	// Env.
 	Headers map[string]string
-	// Tools lists the tools to use, by the server's names or patterns of [path.Match].
-	// An empty list means none. Defaults to all.
+	// Tools lists the tools to use: names that the server gives them, or patterns for
+	// [path.Match]. A nil slice means all tools, an empty slice means none.
 	Tools []string
-	// Start is the timeout to start and answer the handshake, and how long [New] waits for
-	// it. Defaults to the Start and the Wait of [Options].
+	// Start is the timeout for start and handshake, and how long [New] waits for this
+	// server. The defaults are [Options].Start and [Options].Wait.
 	Start time.Duration
-	// Required means that the agent needs this server: [New] waits for it until its start
-	// times out, and the caller should check [Extension.Missing].
+	// Required means that the agent needs this server. [New] then waits until the
+	// server's start times out. The caller should check [Extension.Missing].
 	Required bool
-	// Disabled means that it is not started.
+	// Disabled means that Belay does not start the server.
 	Disabled bool
-	// Environ is the part of the host's environment that this server may use. Defaults
-	// to that of [Options].
+	// Environ is the environment that this server gets variables from. Defaults to
+	// [Options].Environ.
 	Environ []string
-	// Prepare is called each time before the server is started, with the program and
-	// its arguments, or with nothing for a URL. It returns the command to run, or an
-	// error: then the server is down and will be tried again.
+	// Prepare is called before each start. It gets the program with its arguments, or an
+	// empty list for a URL. It returns the command to run. If it returns an error, the
+	// server is down and Belay tries again later.
 	Prepare func(ctx context.Context, argv []string) ([]string, error)
-	// Apart separates servers with equal declarations: they share a process only if
-	// Apart is equal, too.
+	// Apart separates servers with equal declarations. They share a process only if Apart
+	// is also equal.
 	Apart string
-	// File and Line are the position of its declaration, if it is from a file.
+	// File and Line are the position of the declaration, if it comes from a file.
 	File string
 	Line int
 }
 
-// longestName is how many characters the name of a server may have.
+// longestName is the maximum length of a server's name in characters.
 const longestName = 64
 
-// sound returns what is wrong with a server, or nil.
+// sound returns an error with all mistakes of the declaration, or nil.
 func (s *Server) sound() error {
 	var problems []error
 	refuse := func(format string, args ...any) {
@@ -107,7 +109,7 @@ func (s *Server) sound() error {
 	return errors.Join(problems...)
 }
 
-// checkURL returns what is wrong with the URL of a server.
+// checkURL returns an error if a server must not have this URL.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -131,7 +133,7 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// wants reports whether a tool of the server is used.
+// wants reports whether agents may use a tool of the server, according to s.Tools.
 func (s *Server) wants(tool string) bool {
 	return s.Tools == nil || slices.ContainsFunc(s.Tools, func(pattern string) bool {
 		ok, err := path.Match(pattern, tool)
@@ -139,8 +141,8 @@ func (s *Server) wants(tool string) bool {
 	})
 }
 
-// Has reports whether a tool is one of the server by its name, which need not be on its
-// list.
+// Has reports whether the name of an agent's tool has the prefix of this server. The
+// server need not have that tool.
 func (s *Server) Has(tool string) bool { return strings.HasPrefix(tool, front(s.Name)) }
 
 // where returns the position of a server's declaration, for errors.
@@ -151,7 +153,7 @@ func (s *Server) where() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }
 
-// dir returns the working directory of the server's program.
+// dir returns the working directory of the server's program as an absolute path.
 func (s *Server) dir(fallback string) string {
 	dir := cmp.Or(s.Dir, fallback)
 	if whole, err := filepath.Abs(dir); dir != "" && err == nil {

@@ -5,8 +5,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Shared returns the extension for another agent, such as a subagent, that uses the same
-// servers and ends before them. Closing that agent does not close the servers.
+// Shared returns an extension for another agent, such as a subagent. It uses the same
+// servers, but closing that agent does not close the servers. The agent must end before e
+// is closed.
 func (e *Extension) Shared() belay.Extension { return shared{e} } //nolint:ireturn // callers need the interface
 
 type shared struct{ of *Extension }

@@ -9,28 +9,29 @@ import (
 
 // Status is the status of a server.
 type Status struct {
-	// Server is its declaration.
+	// Server is the declaration of the server.
 	Server Server
 	State  State
-	// Err is why it is down, or was not started.
+	// Err is why the server is down or was not started.
 	Err error
-	// Title and Version are what the server calls itself, once it was ready.
+	// Title and Version come from the server's handshake. They are empty before the first
+	// one.
 	Title, Version string
-	// Tools are its tools that agents can use.
+	// Tools are the tools of the server that agents can use.
 	Tools []ToolStatus
-	// Left are its tools that agents cannot use, and why.
+	// Left has one error for each tool that agents cannot use.
 	Left []error
-	// Unmatched are the entries of Server.Tools that match no tool of the server, once it
-	// is ready.
+	// Unmatched are the entries of Server.Tools that match no tool of the server. It is
+	// empty while the server is not ready.
 	Unmatched []string
 }
 
 // ToolStatus is a tool as its server describes it.
 type ToolStatus struct {
-	// Name is the agent's name for it, and Original the server's.
+	// Name is the agent's name for the tool. Original is the server's name for it.
 	Name, Original string
 	Description    string
-	// ReadOnly and Destructive are what the server says about it.
+	// ReadOnly and Destructive are the server's annotations of the tool.
 	ReadOnly, Destructive bool
 }
 
@@ -46,7 +47,7 @@ func (e *Extension) Servers() []Status {
 	return all
 }
 
-// Await waits until the condition holds for the servers, or until ctx ends.
+// Await waits until wanted returns true for the status of the servers, or until ctx ends.
 func (e *Extension) Await(ctx context.Context, wanted func([]Status) bool) error {
 	for {
 		e.mu.Lock()
@@ -63,7 +64,7 @@ func (e *Extension) Await(ctx context.Context, wanted func([]Status) bool) error
 	}
 }
 
-// Missing returns which required servers are not ready and why, or nil.
+// Missing returns an error for each required server that is not ready, or nil.
 func (e *Extension) Missing() error {
 	var problems []error
 	for _, s := range e.Servers() {
@@ -98,7 +99,7 @@ func (m *mount) status() Status {
 	if m.link == nil {
 		return s
 	}
-	v := m.seen // and not the link's view, whose tools agents do not have yet
+	v := m.seen // not the link's view: agents may not have its tools yet
 	s.State, s.Left = v.state, v.left
 	if v.err != nil {
 		s.Err = errors.New(m.link.spec.hide(v.err.Error()))

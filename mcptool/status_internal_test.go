@@ -6,7 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A server is ready when agents have its tools, and not a moment before.
+// A server's status is ready only after agents have its tools.
 //
 // SPEC E-09
 func TestReadyMeansThatTheToolsAreThere(t *testing.T) {

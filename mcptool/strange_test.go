@@ -18,7 +18,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// The answers of raw servers, by server and method. ${SECRET} stands for their secret.
+// The answers of raw servers, by behaviour and method. ${SECRET} stands for the secret
+// that the server was given.
 var (
 	rawAnswers = map[string]map[string]string{
 		"strange lists": {
@@ -86,8 +87,8 @@ func manyProperties(n int) string {
 	return strings.Join(all, ",")
 }
 
-// Only the bad part of a bad list entry is lost. A list that is not a list is an error of
-// the call. The server stays up in both cases.
+// If a list entry is bad, only the bad part of the entry is lost. If a list has the wrong
+// type, only the call fails. The server stays up in both cases.
 //
 // SPEC E-09
 func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -149,7 +150,7 @@ func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	}
 }
 
-// Notifications that cannot be read, and answers without a request, are ignored.
+// Belay ignores notifications that it cannot read, and answers without a request.
 //
 // SPEC E-09
 func TestOddNotifications(t *testing.T) {
@@ -166,7 +167,8 @@ func TestOddNotifications(t *testing.T) {
 	}
 }
 
-// A server of the newest protocol that always asks for more input fails its call and stays.
+// If a server of the newest protocol always asks for more input, its call fails. The
+// server stays up.
 //
 // SPEC E-09
 func TestAServerThatAsksWithoutEnd(t *testing.T) {
@@ -181,14 +183,14 @@ func TestAServerThatAsksWithoutEnd(t *testing.T) {
 	}
 }
 
-// A question that Belay cannot ask is declined, and shows no secret of the server.
+// Belay declines a question that it cannot ask. No question shows a secret of the server.
 //
 // SPEC E-09, C-11
 func TestQuestionsOfRawServers(t *testing.T) {
 	t.Parallel()
 	for how, test := range map[string]struct {
 		answers []string
-		want    string // a part of what the server gets
+		want    string // a part of the answer that the server gets
 	}{
 		"asks for an address": {nil, `"action":"decline"`},
 		"asks with a secret":  {[]string{"b"}, `"content":{"s":"b"}`},
@@ -215,8 +217,8 @@ func TestQuestionsOfRawServers(t *testing.T) {
 	}
 }
 
-// Whatever a failing server prints, and wherever: no log, no status and no list of
-// missing servers contains a secret of its declaration.
+// No log, status or list of missing servers contains a secret from a server's
+// declaration, whatever a failing server prints.
 //
 // SPEC E-09, C-11, J-02
 func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -238,7 +240,7 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 	}
 	for rule, test := range map[string]struct { //nolint:paralleltest // likewise
 		server func(t *testing.T) mcptool.Server
-		log    string // a part of what is logged
+		log    string // a part of the expected log
 	}{
 		"a refused handshake":               {raw("leaks in the handshake", "${PASSWORD}"), down},
 		"a secret that is escaped":          {raw("leaks it escaped", "${PASSWORD}"), down},
@@ -276,7 +278,7 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 			for _, s := range e.Servers() {
 				told["status"] = fmt.Sprint(s.Err, s.Left)
 			}
-			shut(t, e) // some lines must be logged
+			shut(t, e) // the log is complete after this
 			told["log"] = log.String()
 			for what, text := range told {
 				if strings.Contains(text, "hunt") {
@@ -290,7 +292,7 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 	}
 }
 
-// The result of a call whose server has ended, and the prompt, show no secret either.
+// When a server has ended, neither the result of the call nor the prompt shows a secret.
 //
 // SPEC E-09, C-11
 func TestSecretsAreNotShownToTheModel(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -307,8 +309,8 @@ func TestSecretsAreNotShownToTheModel(t *testing.T) { //nolint:paralleltest // s
 	}
 }
 
-// A server that ends in the handshake is started once. A server that knows only the
-// newer handshake is started twice the first time, and once at a restart.
+// A server that exits during the handshake is started only once. A server that knows only
+// the newer handshake is started twice at first, and once at each later restart.
 //
 // SPEC E-09
 func TestAHandshakeIsNotTriedWithoutNeed(t *testing.T) {
@@ -331,7 +333,7 @@ func TestAHandshakeIsNotTriedWithoutNeed(t *testing.T) {
 	desk.none()
 }
 
-// A long list of resources is cut, and the result says so.
+// A list with too many resources is cut, and the result says so.
 //
 // SPEC E-09
 func TestListsOfResourcesAreBounded(t *testing.T) { //nolint:paralleltest // see TestHTTP
@@ -354,7 +356,7 @@ func TestListsOfResourcesAreBounded(t *testing.T) { //nolint:paralleltest // see
 	}
 }
 
-// Calls of a server that time out have the class timeout, and the server stays.
+// A call that times out has the class timeout. The server stays up.
 //
 // SPEC T-04, E-09
 func TestCallsThatRunOutOfTime(t *testing.T) { //nolint:paralleltest // see TestHTTP

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// serverTool is a tool of a server.
+// serverTool is a tool of a server, for an agent.
 type serverTool struct {
 	*offered
 
@@ -27,12 +27,13 @@ type serverTool struct {
 
 var _ belay.TraitTool = (*serverTool)(nil)
 
-// Declaration returns the server's declaration of the tool, under the agent's name
-// for it.
+// Declaration returns the server's declaration of the tool, with the agent's name for the
+// tool.
 func (t *serverTool) Declaration() belay.ToolDeclaration { return t.declaration }
 
-// Traits returns that only tools marked as read-only may run in parallel; all others
-// run alone. It does not trust the server's idempotent mark.
+// Traits lets a tool run in parallel with others only if its server marks it as
+// read-only. Traits ignores the server's idempotent mark, because a server may be wrong
+// about it.
 func (t *serverTool) Traits() belay.ToolTraits { return belay.ToolTraits{Serial: !t.readOnly} }
 
 // Call runs the tool on the server.
@@ -66,7 +67,7 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 	return t.failed(ctx, f, err)
 }
 
-// run runs a tool on the server.
+// run sends the call to the server and waits for the result.
 func (t *serverTool) run(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
 	params := &mcp.CallToolParams{Name: t.name, Arguments: arguments(call.Input)}
 	if controls := call.Controls(); controls != nil {
@@ -87,7 +88,7 @@ func (t *serverTool) run(ctx context.Context, f *life, call *belay.Invocation) (
 	return t.result(result), nil
 }
 
-// arguments are the input of a call.
+// arguments returns the input of a call as the SDK expects it.
 func arguments(input json.RawMessage) any {
 	if len(input) == 0 {
 		return nil
@@ -97,13 +98,13 @@ func arguments(input json.RawMessage) any {
 
 const unknownEffect = " It is unknown whether the call had an effect."
 
-// The codes of errors that are not a server's answer but the SDK's.
+// Error codes of the SDK itself. They do not come from the server.
 const (
-	codeRejected = -32005 // by the transport
+	codeRejected = -32005 // the transport rejected the message
 	codeClosing  = -32004
 )
 
-// failed returns the result of a call that failed.
+// failed returns the result for a call that ended with an error.
 func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Result, error) {
 	answer, answered := errors.AsType[*jsonrpc.Error](err)
 	switch {
@@ -120,13 +121,13 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 		t.link.deaths.Store(0)
 		return belay.Failed(classOf(answer.Code), fmt.Sprintf("MCP server %q answered: %s", t.server, t.spoken(answer.Message))), nil
 	}
-	if strings.Contains(err.Error(), "multi-round-trip: exceeded") { // it has no type
+	if strings.Contains(err.Error(), "multi-round-trip: exceeded") { // this error has no type
 		t.link.deaths.Store(0)
 		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q keeps asking for more input and gives no result.%s", t.server, unknownEffect)), nil
 	}
 	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)) {
 		select {
-		case <-f.over: // its error says why
+		case <-f.over: // wait for f.err, which has the reason
 			return t.unavailable(f.err(), unknownEffect), nil
 		case <-ctx.Done():
 			return belay.Result{}, context.Cause(ctx)
@@ -134,14 +135,14 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 	}
 	effect := unknownEffect
 	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
-		effect = "" // it was never sent
+		effect = "" // the server never got the call
 	}
 	err = httpReason(err)
 	t.link.breaks(f, err)
 	return t.unavailable(err, effect), nil
 }
 
-// spoken returns the text of an error, without secrets and of limited length.
+// spoken returns an error text for the model, without secrets and of limited length.
 func (t *serverTool) spoken(text string) string {
 	const most = 4_000
 	text = t.link.spec.hide(text)
@@ -162,7 +163,7 @@ func classOf(code int64) belay.ResultClass {
 	}
 }
 
-// unavailable returns the result of a call to a server that is not available.
+// unavailable returns the result for a call whose server is not available.
 func (t *serverTool) unavailable(why error, effect string) belay.Result {
 	reason := "it is not ready"
 	if why != nil {

@@ -23,13 +23,12 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// find looks for one kind alone.
+// find looks for a sandbox of one kind only.
 func find(kind sandbox.Kind) *sandbox.Sandbox {
 	return sandbox.Find(context.Background(), &sandbox.Options{Kinds: []sandbox.Kind{kind}})
 }
 
-// describe returns a line about a file, with everything that an attack could
-// change.
+// describe returns a line about a file, with all properties that an attack could change.
 func describe(t testing.TB, name string) string {
 	t.Helper()
 	var st unix.Stat_t
@@ -49,8 +48,8 @@ func describe(t testing.TB, name string) string {
 		st.Ino, st.Mode, st.Nlink, st.Uid, st.Gid, st.Mtim.Sec, st.Mtim.Nsec, list[:max(n, 0)], hex.EncodeToString(content))
 }
 
-// attack runs in a sandbox: it does one thing that a shell cannot, and exits with 0
-// if that worked, and with 3 if it was denied.
+// attack runs in a sandbox and does one thing that a shell cannot do. The exit code is 0
+// if it worked, and 3 if it was denied.
 func attack(name string) {
 	err := attacks[name](os.Getenv("OUT"), os.Getenv("TARGET"))
 	if err != nil {
@@ -279,7 +278,7 @@ var attacks = map[string]func(out, target string) error{
 	"reach a server":        func(_, target string) error { return dial("tcp", target) },
 	"reach a server by UDP": func(_, target string) error { return ask("udp", target) },
 	"find a way to another machine": func(string, string) error {
-		// No packet has to be sent to find out where it would go.
+		// Dial sends no packet. It only checks whether there is a route.
 		for _, address := range []string{"198.51.100.1:53", "[2001:db8::1]:53"} {
 			conn, err := net.Dial("udp", address)
 			if err == nil {
@@ -328,7 +327,7 @@ var attacks = map[string]func(out, target string) error{
 		if err != nil {
 			return err
 		}
-		defer func() { _ = l.Close() }() // it was used
+		defer func() { _ = l.Close() }() // it is no longer needed
 		return dial("unix", dir+"/s")
 	},
 	"make a sandbox inside": func(string, string) error {
@@ -349,7 +348,7 @@ var attacks = map[string]func(out, target string) error{
 		if err != nil {
 			return err
 		}
-		_, err = unix.IoctlGetInt(int(f.Fd()), unix.BLKSSZGET) // the size of its blocks
+		_, err = unix.IoctlGetInt(int(f.Fd()), unix.BLKSSZGET) // asks for its block size
 		return err
 	},
 	"trace the first process inside": func(string, string) error {
@@ -377,7 +376,7 @@ var attacks = map[string]func(out, target string) error{
 	},
 }
 
-// inNewNamespaces calls f as root of a user namespace.
+// inNewNamespaces calls f as root of a new user namespace.
 func inNewNamespaces(f func() error) error {
 	const task = "BELAY_SANDBOX_NAMESPACES"
 	if os.Getenv(task) != "" {
@@ -416,7 +415,7 @@ func dial(network, address string) error {
 	return conn.Close()
 }
 
-// ask sends a word and waits for the echo.
+// ask sends a word to a server and waits for the echo.
 func ask(network, address string) error {
 	conn, err := new(net.Dialer).DialContext(context.Background(), network, address)
 	if err != nil {
@@ -432,14 +431,14 @@ func ask(network, address string) error {
 	return err
 }
 
-// tell prints the content of a file.
 func tell(name string) error {
 	data, err := os.ReadFile(name)
 	fmt.Printf("%s\n", data) //nolint:forbidigo // the test reads it
 	return err
 }
 
-// readInCopy reads the file where nothing is mounted on it.
+// readInCopy reads the file in a copy of the mount, in which nothing is mounted over the
+// file.
 func readInCopy(out string) error {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, out, unix.OPEN_TREE_CLONE)
 	if err != nil {

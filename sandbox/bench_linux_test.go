@@ -7,11 +7,12 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// BenchmarkCommand measures running true: without a sandbox, which is the floor, and in
-// each kind. It includes starting this test binary, like any program that calls Main.
+// BenchmarkCommand measures how long it takes to run true in each kind of sandbox, and
+// for comparison without a sandbox. Each sandbox also starts this test binary, like any
+// program that calls Main.
 func BenchmarkCommand(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { benchmark(b, []string{"true"}) })
-	b.Run("restart", func(b *testing.B) { // of this binary, to do nothing
+	b.Run("restart", func(b *testing.B) { // starts this binary to do nothing
 		benchmark(b, []string{executable(b), "-test.run=^$"})
 	})
 	for _, kind := range []sandbox.Kind{sandbox.Namespaces, sandbox.Bubblewrap, sandbox.Landlock} {
@@ -35,7 +36,7 @@ func benchmark(b *testing.B, argv []string) {
 	}
 }
 
-// BenchmarkSpelling measures the encoding of a command line.
+// BenchmarkSpelling measures making a command line.
 func BenchmarkSpelling(b *testing.B) {
 	for _, kind := range []sandbox.Kind{sandbox.Namespaces, sandbox.Bubblewrap} {
 		b.Run(string(kind), func(b *testing.B) {

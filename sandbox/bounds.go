@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Bounds limit the resources of a program and everything that it starts. A program that
-// exceeds a bound is killed with everything that it started, and a line on its standard
-// error names the bound. Zero means no bound.
+// Bounds limit the resources of a program and of everything that it starts. If the bounds
+// are exceeded, the program and everything that it started are killed. A line on its
+// standard error then names the bound. Zero means no bound.
 //
-// A process beside the program counts several times a second, so a program can exceed a
-// bound for a moment. The number of processes is also bounded by the kernel, in sandboxes
-// of kind [Namespaces]: for root since Linux 6.14, for other users always. So is the CPU
-// time of a single process, in all kinds.
+// A process outside checks the use several times a second, so a program can exceed a
+// bound for a moment. The kernel also limits the CPU time of each single process. In
+// sandboxes of kind [Namespaces], the kernel also limits the number of processes: always
+// for normal users, and since Linux 6.14 for root.
 type Bounds struct {
-	// Memory is how many bytes of memory the processes may use. Memory that several of them
-	// share counts once. Files in memory (tmpfs) and swapped memory do not count.
+	// Memory is how many bytes of memory the processes may use. Memory that several
+	// processes share counts once. Files in memory (tmpfs) and swapped memory do not
+	// count.
 	Memory int64
-	// Processes is how many processes and threads there may be at a time.
+	// Processes is how many processes and threads may exist at a time.
 	Processes int
-	// CPUTime is how much CPU time the processes may use, all added up.
+	// CPUTime is the sum of CPU time that all processes together may use.
 	CPUTime time.Duration
-	// Settings is the prefix of the settings for the bounds, such as "sandbox.": the
-	// message then names sandbox.memory, sandbox.processes or sandbox.cpu_time. If it is
-	// empty, the message names no setting.
+	// Settings is the prefix of the names of the settings, such as "sandbox.". The
+	// message then names sandbox.memory, sandbox.processes or sandbox.cpu_time. If
+	// Settings is empty, the message names no setting.
 	Settings string
 }
 
-// any reports whether any bound is set.
 func (b *Bounds) any() bool { return b.Memory > 0 || b.Processes > 0 || b.CPUTime > 0 }
 
 func (b *Bounds) check() error {
@@ -45,7 +45,7 @@ type usage struct {
 	cpu       time.Duration
 }
 
-// exceeded returns which bound a usage exceeds, or "".
+// exceeded returns a message about the bound that u exceeds, or "".
 func (b *Bounds) exceeded(u usage) string {
 	var text, name string
 	switch {

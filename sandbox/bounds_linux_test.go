@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// giveUp is how long a program that exceeds a bound waits to be killed, so that no process
-// is left if it is not.
+// giveUp is how long a program that exceeds a bound waits to be killed. If it is not
+// killed, it ends itself, so that no process is left.
 const giveUp = 3 * time.Minute
 
-// useMuch exceeds a bound, reports it, and waits to be killed.
+// useMuch exceeds a bound, prints "held", and waits to be killed.
 func useMuch(what string) {
 	const megabyte = 1_000_000
 	var held [][]byte
@@ -31,7 +31,7 @@ func useMuch(what string) {
 			}
 			held = append(held, block)
 		}
-	case "time": // an endless loop, but for the control
+	case "time": // loops until it is killed or giveUp has passed
 		until := time.Now().Add(giveUp)
 		for n := 0; time.Now().Before(until); n++ {
 			if n == 100_000_000 {
@@ -45,20 +45,20 @@ func useMuch(what string) {
 	os.Exit(len(held) / 1000)
 }
 
-// bomb starts 200 processes at most. It is small enough for a test. It can be faster than
-// the watcher: then the kernel rejects a process and this shell ends. The scripts below
-// therefore continue without it, as a real fork bomb does, until the watcher kills them.
+// bomb starts at most 200 processes. It can be faster than the watcher. Then the kernel
+// refuses a new process, and this shell ends. So the scripts below add goOn: they
+// continue, like a real fork bomb, until the watcher kills them.
 const bomb = `i=0; while [ $i -lt 200 ]; do sleep 180 & i=$((i+1)); done; echo held; wait`
 
-// goOn needs no further process.
+// goOn is an endless loop that starts no process.
 const goOn = "; while :; do :; done"
 
 // excess is a program that exceeds a bound.
 type excess struct {
 	name   string
 	bounds sandbox.Bounds
-	task   string // of useMuch
-	script string // else
+	task   string // the argument of useMuch, or ""
+	script string // a shell script, if task is ""
 	says   string
 }
 
@@ -93,8 +93,8 @@ func excesses() []excess {
 	}
 }
 
-// launch runs a program until it has ended or, if the caller wants that, until it has
-// reported its use.
+// launch runs a program until it has ended. If untilHeld is set, it runs only until the
+// program has reported its use.
 func (x *excess) launch(t *testing.T, s *sandbox.Sandbox, bounds sandbox.Bounds, untilHeld bool) (proc.Exit, string) {
 	t.Helper()
 	p := newPlace(t)
@@ -129,8 +129,8 @@ func (x *excess) launch(t *testing.T, s *sandbox.Sandbox, bounds sandbox.Bounds,
 	return exit, out.String()
 }
 
-// A program that exceeds a bound is killed, and its output names the bound and the setting.
-// The same program without the bound succeeds.
+// A program that exceeds a bound is killed. Its output names the bound and the setting.
+// Without the bound, the same program is not killed.
 //
 // SPEC P-13
 func TestBoundsHold(t *testing.T) {
@@ -155,8 +155,8 @@ func TestBoundsHold(t *testing.T) {
 	}
 }
 
-// The message about a bound goes to the program's original standard error, and not into a
-// file that the program has put in its place.
+// The message about a bound goes to the program's original standard error. It does not go
+// to a file with which the program has replaced standard error.
 //
 // SPEC P-13
 func TestAProgramDoesNotChooseWhereItsEndIsReported(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAProgramDoesNotChooseWhereItsEndIsReported(t *testing.T) {
 	})
 }
 
-// Programs within their bounds are not affected.
+// Programs that stay within their bounds run normally.
 //
 // SPEC P-13
 func TestWithinTheBounds(t *testing.T) {
@@ -206,7 +206,7 @@ func TestWithinTheBounds(t *testing.T) {
 	})
 }
 
-// Background processes are bounded after the program has ended.
+// The bounds apply to background processes even after the program has ended.
 //
 // SPEC P-13
 func TestBoundsHoldInTheBackground(t *testing.T) {
@@ -219,7 +219,7 @@ func TestBoundsHoldInTheBackground(t *testing.T) {
 		name := uniqueName()
 		p.policy.Bounds = sandbox.Bounds{CPUTime: 2 * time.Second}
 		script := fmt.Sprintf(`setsid sh -c 'while [ ! -e go ]; do sleep 0.05; done; while :; do :; done' %s < /dev/null > /dev/null 2>&1 &
-			sleep 0.3`, name) // the watcher of a sandbox without namespaces has to see it once
+			sleep 0.3`, name) // in a sandbox without namespaces, the watcher must see the process once
 		if exit, output := p.run(t, s, "sh", "-c", script); exit.Code != 0 || output != "" {
 			t.Fatalf("exit = %+v, output = %q", exit, output)
 		}
@@ -234,8 +234,8 @@ func TestBoundsHoldInTheBackground(t *testing.T) {
 	})
 }
 
-// The kernel also limits the processes of the sandbox, and only those, in case they
-// start faster than the watcher can count.
+// The kernel also limits the number of processes in the sandbox, because they may start
+// faster than the watcher counts. Processes outside are not limited.
 //
 // SPEC P-13
 func TestTheKernelBoundsProcesses(t *testing.T) {

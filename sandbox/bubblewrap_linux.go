@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// bubblewrap returns the command line of bwrap. The program is looked up here,
-// because bwrap would use the program's own PATH.
+// bubblewrap returns the command line of bwrap. The caller has looked up the program,
+// because bwrap would look it up in the PATH of the program's environment.
 func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]string, error) {
 	args := []string{
 		s.means.bwrap,
@@ -36,7 +36,7 @@ func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]st
 		switch {
 		case h.link:
 			return nil, fmt.Errorf("sandbox: protect %s: it is a symbolic link in a writable directory, and bubblewrap cannot hold one", h.name)
-		case h.absent: // it would never be removed
+		case h.absent: // no placeholder: no process would remove it
 		case h.sealed:
 			args = append(args, "--ro-bind", h.name, h.name)
 		default:
@@ -57,7 +57,7 @@ func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]st
 	return append(args, argv[1:]...), nil
 }
 
-// keptNames are the names of the capabilities that root keeps.
+// keptNames are the bwrap names of the capabilities in kept.
 var keptNames = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
 	"CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_NET_BIND_SERVICE",

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept are the capabilities that root keeps: those over files, so that its files and
-// those of others can be worked with as outside, over its own processes, and over
-// low ports. Without the rest it cannot mount, load modules, or write to devices.
+// kept are the capabilities that root keeps: over files, over its own processes, and for
+// low ports. Root can then work with files as it does outside. Without the other
+// capabilities, it cannot mount, load kernel modules, or write to devices.
 const kept uint64 = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE
 
@@ -23,14 +23,13 @@ func permitted() (uint64, error) {
 	return uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted), nil
 }
 
-// renounce drops the capabilities of the thread, except those that root keeps. The
-// thread can never get them back.
+// renounce drops the capabilities of the thread for ever. Root keeps those in kept.
 func (s *script) renounce(users bool) error {
 	have, err := permitted()
 	if err != nil {
 		return err
 	}
-	if users { // a user namespace gives its creator all of them
+	if users { // a user namespace gives its creator all capabilities
 		have = ^uint64(0)
 	}
 	have &= kept

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeCare starts the process that removes placeholders after all processes that hold
-// the returned file open have ended. It is in its own session, so that signals to them
-// do not reach it.
+// takeCare starts a caretaker: a process that removes placeholders. The caretaker waits
+// until all processes that have the returned file open have ended. It has its own
+// session, so that signals to those processes do not reach it.
 func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 	if len(made) == 0 {
 		return 0, nil, nil
@@ -44,12 +44,12 @@ func takeCare(made []placeholder) (pid int, alive *os.File, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	_ = ended.Close() // only the child needed it
-	_ = null.Close()  // likewise
+	_ = ended.Close() // only the child needs it
+	_ = null.Close()  // only the child needs it
 	return int(child), alive, nil
 }
 
-// fork runs the script in a process of its own.
+// fork runs the script in a new process.
 //
 //go:norace
 //go:nosplit

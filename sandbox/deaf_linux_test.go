@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// deaf is a program that does not call Main. It prints what it finds, and how often it
-// was started.
+// deaf is a program that does not call Main. It prints the sandbox that it finds. It also
+// prints a line if it was started again as a sandbox child.
 func deaf() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Marker {
 		fmt.Println("its main was run") //nolint:forbidigo // the test reads it
@@ -27,11 +27,11 @@ func deaf() {
 	}
 	command := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it ends by itself
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	_ = command.Run() // its output is checked
+	_ = command.Run() // the test checks its output
 	os.Exit(0)
 }
 
-// A program that does not call Main is never started again as if it did.
+// The package never restarts a program that does not call Main.
 func TestAProgramThatDoesNotCallMain(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), executable(t), "-test.run=^$")

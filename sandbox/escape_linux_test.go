@@ -12,13 +12,13 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// escapes are ways to leave a mark outside the writable directory. Each is first
-// tried without a sandbox, to prove that it works, unless it could do harm.
+// escapes are ways to change something outside the writable directory. Each one first
+// runs without a sandbox, to prove that it works, unless it could do harm.
 var escapes = []struct {
 	name   string
 	limit  sandbox.Limit
-	script string // for sh, in the writable directory; else the name is that of an attack
-	tame   bool   // it is not tried without a sandbox
+	script string // shell script, run in the writable directory; if "", the attack called name
+	tame   bool   // do not try it without a sandbox
 }{
 	{"write to a file", sandbox.Writes, `echo bad > "$OUT/file"`, false},
 	{"append to a file", sandbox.Writes, `echo bad >> "$OUT/file"`, false},
@@ -69,7 +69,7 @@ var escapes = []struct {
 	{"enter the namespaces of a process outside", sandbox.Writes, "", true},
 }
 
-// furnish creates files outside that an attack can aim at.
+// furnish makes files outside that attacks can try to change.
 func (p *place) furnish(t testing.TB) {
 	t.Helper()
 	write(t, p.out+"/file", "precious\n")
@@ -80,7 +80,8 @@ func (p *place) furnish(t testing.TB) {
 	}
 }
 
-// strike runs an attack, in a sandbox or without one, and returns its exit code.
+// strike runs an attack and returns its exit code and output. If s is nil, it uses no
+// sandbox.
 func (p *place) strike(t testing.TB, s *sandbox.Sandbox, name, script, target string) (code int, output string) {
 	t.Helper()
 	argv := []string{executable(t)}
@@ -91,7 +92,7 @@ func (p *place) strike(t testing.TB, s *sandbox.Sandbox, name, script, target st
 	if s == nil {
 		command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 		command.Dir, command.Env = p.in, env
-		said, _ := command.CombinedOutput() // the state tells
+		said, _ := command.CombinedOutput() // the exit code shows the error
 		return command.ProcessState.ExitCode(), string(said)
 	}
 	exit, output := p.runWith(t, s, func(c *proc.Command) { c.Env = env }, argv...)
@@ -123,7 +124,7 @@ func TestNothingOutsideCanBeChanged(t *testing.T) {
 	eachVersion(t, func(t *testing.T, s *sandbox.Sandbox) {
 		for _, e := range escapes {
 			if e.limit == sandbox.Writes && e.script != "" && old(s) {
-				continue // every version enforces it
+				continue // all versions enforce it, so the newest is enough
 			}
 			t.Run(e.name, func(t *testing.T) {
 				t.Parallel()
@@ -149,7 +150,7 @@ func TestNothingOutsideCanBeChanged(t *testing.T) {
 	})
 }
 
-// bystander starts a process outside, and returns its number.
+// bystander starts a process outside the sandbox, and returns its process number.
 func bystander(t testing.TB) int {
 	t.Helper()
 	return bystanderIn(t, "/")
@@ -164,7 +165,7 @@ func bystanderIn(t testing.TB, dir string) int {
 	}
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // the error only says that it was killed
 	})
 	return command.Process.Pid
 }
@@ -176,7 +177,7 @@ func TestProcessesOutsideAreOutOfReach(t *testing.T) {
 		name  string
 		limit sandbox.Limit
 	}{
-		{"trace a process outside", sandbox.Writes}, // all kinds enforce it
+		{"trace a process outside", sandbox.Writes}, // all kinds prevent this
 		{"write to the memory of a process outside", sandbox.Writes},
 		{"read the environment of a process outside", sandbox.Writes},
 		{"signal a process outside", sandbox.Signals},
@@ -202,7 +203,8 @@ func TestProcessesOutsideAreOutOfReach(t *testing.T) {
 	})
 }
 
-// refused returns the exit code of an attack that a limit prevents.
+// refused returns the exit code that an attack must have: 3 if s enforces the limit, else
+// 0.
 func refused(s *sandbox.Sandbox, limit sandbox.Limit) int {
 	if s.Holds(limit) {
 		return 3
@@ -223,7 +225,7 @@ func TestDescriptorsAreNotInherited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = file.Close() }() // it was not written to
+		defer func() { _ = file.Close() }() // nothing was written to it
 		argv, err := s.Command(p.policy, []string{executable(t)})
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +265,7 @@ func TestPrivilegesCannotBeHad(t *testing.T) {
 func TestDevicesCannotBeDriven(t *testing.T) {
 	t.Parallel()
 	var disk string
-	files, _ := filepath.Glob("/dev/[vsxnl]*") // the pattern is good
+	files, _ := filepath.Glob("/dev/[vsxnl]*") // the pattern is valid
 	for _, name := range files {
 		if info, err := os.Stat(name); err == nil && info.Mode()&(os.ModeDevice|os.ModeCharDevice) == os.ModeDevice {
 			if code, _ := newPlace(t).strike(t, nil, "drive a device", "", name); code == 0 {
@@ -282,8 +284,8 @@ func TestDevicesCannotBeDriven(t *testing.T) {
 	})
 }
 
-// With namespaces, the program has its own copy of resources that the kernel or the
-// machine shares among processes.
+// With namespaces, a program has its own copies of resources that processes normally
+// share, such as shared memory.
 func TestWhatIsSharedOutsideIsNotShared(t *testing.T) {
 	t.Parallel()
 	name := "/dev/shm/" + uniqueName()

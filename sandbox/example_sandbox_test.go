@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// A command can change the project, except for its configuration, and nothing
-// else.
+// The command in this example can change the project, but not its configuration, and
+// nothing outside.
 func Example() {
 	project, err := os.MkdirTemp("", "project")
 	if err != nil {
@@ -25,7 +25,7 @@ func Example() {
 		panic(err)
 	}
 
-	// main has called sandbox.Main as its first line; here TestMain has.
+	// The main function must call sandbox.Main first. Here TestMain has called it.
 	ctx := context.Background()
 	box := sandbox.Find(ctx, nil)
 	policy := sandbox.Policy{Write: []string{project}, Protect: []string{config}}
@@ -50,7 +50,7 @@ func Example() {
 	// outside: refused
 }
 
-// The enforced limits depend on the machine.
+// Which limits are enforced depends on the machine.
 func ExampleSandbox_Holds() {
 	box := sandbox.Find(context.Background(), &sandbox.Options{Kinds: []sandbox.Kind{sandbox.Landlock}})
 	for _, limit := range []sandbox.Limit{sandbox.Writes, sandbox.Protection} {

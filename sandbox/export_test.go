@@ -1,6 +1,7 @@
 package sandbox
 
-// WithABI returns the sandbox as on a kernel with an older version of Landlock.
+// WithABI returns the sandbox as it would be on a kernel with an older version of
+// Landlock.
 func (s *Sandbox) WithABI(abi int) *Sandbox {
 	older := *s
 	older.means.abi = abi
@@ -8,10 +9,10 @@ func (s *Sandbox) WithABI(abi int) *Sandbox {
 	return &older
 }
 
-// ABI returns its version of Landlock.
+// ABI returns the version of Landlock that the sandbox uses.
 func (s *Sandbox) ABI() int { return s.means.abi }
 
-// UsesUsers reports whether it makes a user namespace.
+// UsesUsers reports whether the sandbox makes a user namespace.
 func (s *Sandbox) UsesUsers() bool { return s.means.users }
 
 // Marker is the first argument of a child that applies a policy.

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bwrapAttempts is how often bwrap is tried: it fails if a socket that it must hide
-// disappears before it starts.
+// bwrapAttempts is how often bwrap is tried. It can fail by chance: if a socket that it
+// must hide disappears before it starts.
 const bwrapAttempts = 3
 
-// try checks whether a kind works here, and which features it can use.
+// try checks whether a kind of sandbox works here, and which features it can use.
 func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 	switch kind {
 	case Landlock, Namespaces:
@@ -39,7 +39,7 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 			err = s.probe(ctx)
 			return s, err
 		}
-		if version < abiRefer { // bwrap does not
+		if version < abiRefer { // bubblewrap has no such problem
 			return nil, fmt.Errorf("the kernel has Landlock ABI %d, which cannot move files between directories: ABI %d needs Linux 5.19", version, abiRefer)
 		}
 		return namespaces(ctx, s)
@@ -63,8 +63,8 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 	}
 }
 
-// namespaces checks whether a user namespace is needed to make the others: all users
-// except root need one, and in most containers root too.
+// namespaces checks whether the sandbox needs a user namespace to make the other
+// namespaces. All users except root need one. In most containers, root needs one too.
 func namespaces(ctx context.Context, s *Sandbox) (*Sandbox, error) {
 	have, err := permitted()
 	if err != nil {
@@ -90,7 +90,7 @@ func newSandbox(kind Kind, m means) *Sandbox {
 	return &Sandbox{kind: kind, means: m, limits: limitsOf(kind, m)}
 }
 
-// command returns the command line of a program.
+// command returns the command line that runs a program in the sandbox.
 func (s *Sandbox) command(policy Policy, program string, argv []string) ([]string, error) {
 	if s.kind == Bubblewrap {
 		line, err := s.bubblewrap(policy, program, argv)
@@ -104,11 +104,12 @@ func (s *Sandbox) command(policy Policy, program string, argv []string) ([]strin
 	return append([]string{"/proc/self/exe"}, o.arguments()...), nil
 }
 
-// probeTime is how long a probe may take.
+// probeTime is the timeout of a probe.
 const probeTime = 10 * time.Second
 
-// probe is what a probe runs: it must be able to write to its first argument and to none
-// of those from the third on, and to read nothing in the second, if there is one.
+// probe is a shell script that tests the sandbox. It must be able to write to $1. If $2
+// is not empty, it must not be able to read the file or the directory in it. It must not
+// be able to write to any of the other arguments.
 const probe = `: > "$1/ok" || exit 1
 if [ "$2" ] && { read -r _ < "$2/file" || [ -e "$2/dir/file" ]; }; then echo "it did not hide a file" >&2; exit 3; fi
 shift 2
@@ -116,7 +117,7 @@ for dir in "$@"; do
 	if (: > "$dir/bad") 2>/dev/null; then echo "it did not prevent the creation of a file" >&2; exit 2; fi
 done`
 
-// probe runs a child that tries to escape.
+// probe runs the script probe in the sandbox, to check that the sandbox works.
 func (s *Sandbox) probe(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -151,7 +152,7 @@ func (s *Sandbox) probe(ctx context.Context) (err error) {
 	child.Dir = dir
 	child.Env = []string{"PATH=" + os.Getenv("PATH")}
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the child ends with the thread that started it
+	runtime.LockOSThread() // Pdeathsig: the child ends when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	child.WaitDelay = time.Second
 	var stderr bytes.Buffer

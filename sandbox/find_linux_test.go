@@ -154,7 +154,7 @@ func TestItFailsClosed(t *testing.T) {
 	}
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
 		if s.Kind() == sandbox.Bubblewrap {
-			return // says it in its own words
+			return // bwrap prints its own message
 		}
 		p := newPlace(t)
 		write(t, p.in+"/plain", "no program")
@@ -168,12 +168,12 @@ func TestItFailsClosed(t *testing.T) {
 	})
 }
 
-// refuses runs a command line that must not start its program.
+// refuses runs a command line and checks that its program does not start.
 func (p *place) refuses(t *testing.T, argv []string, code int, says ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	command.Dir, command.Env = p.in, p.env()
-	output, _ := command.CombinedOutput() // the state tells
+	output, _ := command.CombinedOutput() // the exit code shows the error
 	text := string(output)
 	if command.ProcessState.ExitCode() != code || strings.Contains(text, "ran") || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "sandbox: ") {
 		t.Errorf("%v: %q: want exit code %d and one line", command.ProcessState, text, code)
@@ -185,7 +185,7 @@ func (p *place) refuses(t *testing.T, argv []string, code int, says ...string) {
 	}
 }
 
-// An invalid order is rejected.
+// A child rejects an invalid order.
 func TestBadOrdersAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -245,8 +245,7 @@ func TestEverythingMayBeWritable(t *testing.T) {
 	})
 }
 
-// A program in a sandbox can use the limits that are still available for its
-// own sandboxes.
+// A program in a sandbox can make its own sandbox, as far as the outer sandbox allows.
 func TestASandboxInASandbox(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// secrets makes files with a secret, one where the program can write and one where it
-// cannot, and hides each as a file, by a link, or with its directory.
+// secrets makes files with a secret, in the writable directory and outside. It hides them
+// in three ways: as a file, by a link, and with the whole directory.
 func (p *place) secrets(t testing.TB) {
 	t.Helper()
 	for _, dir := range []string{p.in, p.out} {
@@ -27,8 +27,8 @@ func (p *place) secrets(t testing.TB) {
 	}
 }
 
-// prying are attempts to read or replace a secret, in the writable directory and
-// then in the one beside it.
+// prying are attempts to read or replace a secret. Each runs in the writable directory
+// and then in the directory outside.
 var prying = []struct{ name, script string }{
 	{"read a file", `cat secret/file`},
 	{"read a file in a directory", `cat vault/file`},
@@ -49,7 +49,7 @@ var prying = []struct{ name, script string }{
 	{"change its mode", `chmod 777 secret/file vault real/file`},
 }
 
-// hiddenState returns everything about the secrets that must not change.
+// hiddenState returns the state of the secrets, which must not change.
 func (p *place) hiddenState(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
@@ -68,8 +68,8 @@ func (p *place) hiddenState(t testing.TB) string {
 	return all.String()
 }
 
-// A program can neither read nor change hidden files, in writable directories and
-// elsewhere. A sandbox that cannot enforce this reports it.
+// A program cannot read or change hidden files, in writable directories or outside. A
+// sandbox that cannot enforce this says so (see Holds).
 //
 // SPEC P-12
 func TestHiddenFilesCannotBeRead(t *testing.T) {
@@ -102,7 +102,8 @@ cd "$OUT" || exit; %s`
 				_, output := p.strike(t, s, "", script(test.script), "")
 				after := p.hiddenState(t)
 				if strings.Contains(test.name, "directory that it is in") {
-					// A parent directory can be moved if it is writable: its content stays hidden.
+					// A writable parent directory can be moved, but the secret in it
+					// stays hidden.
 					before, after = "", ""
 				}
 				leaked := strings.Contains(output, "the secret") || before != after
@@ -125,7 +126,7 @@ cd "$OUT" || exit; %s`
 	})
 }
 
-// Attacks that a shell cannot do fail, too.
+// Attacks that need system calls instead of a shell also fail.
 //
 // SPEC P-12
 func TestHiddenFilesStayHiddenFromSystemCalls(t *testing.T) {
@@ -133,7 +134,7 @@ func TestHiddenFilesStayHiddenFromSystemCalls(t *testing.T) {
 	target := strconv.Itoa(bystander(t))
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
 		if !s.Holds(sandbox.Hiding) {
-			return // a shell is enough
+			return // the attacks with a shell already succeed
 		}
 		for _, name := range []string{
 			"read through the root of a process outside",
@@ -155,8 +156,8 @@ func TestHiddenFilesStayHiddenFromSystemCalls(t *testing.T) {
 	})
 }
 
-// If a hidden file was swapped for a link since the command line was made, the
-// program does not run; a file that was removed does not matter.
+// If a hidden file is replaced by a link after Command was called, the program does not
+// run. If the file is removed, the program runs.
 //
 // SPEC P-12
 func TestHidingFailsClosed(t *testing.T) {

@@ -13,19 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program in namespaces of its own takes three processes:
+// A program in its own namespaces uses three processes:
 //
-//   - The first is the one that was started, and stays outside. It passes on signals,
-//     and ends as the program ended.
-//   - The second is the first of the new namespaces. It sets them up, starts the program,
-//     and then waits for background processes. If the first is killed, the kernel
-//     kills the second, and when the second ends, all processes in the namespaces end.
-//   - The third becomes the program, in a session of its own.
+//   - The first process is the one that was started. It stays outside, passes on signals,
+//     and ends in the same way as the program.
+//   - The second process is the first one inside the new namespaces. It sets them up,
+//     starts the program, and then waits for background processes. If the first process
+//     is killed, the kernel kills the second. When the second ends, all processes in the
+//     namespaces end.
+//   - The third process becomes the program, in a session of its own.
 //
-// If protected names do not exist, there is one more process outside: it removes the
-// placeholders when the second has ended, for whatever reason.
+// If protected paths do not exist, there is a fourth process outside. It removes the
+// placeholders after the second process has ended, even if that was killed.
 
-// runInside runs a program in its own namespaces and ends with the same status.
+// runInside runs a program in its own namespaces and ends with the program's status.
 func runInside(o order) error {
 	list, made, err := prepare(o.policy)
 	if err != nil {
@@ -44,16 +45,16 @@ func runInside(o order) error {
 	if err != nil {
 		return err
 	}
-	second, err := unix.PidfdOpen(pid, 0) // the number can be reused
+	second, err := unix.PidfdOpen(pid, 0) // a process number can be reused, a pidfd cannot
 	if err != nil {
 		return fmt.Errorf("follow the sandbox: %w", err)
 	}
 	for _, f := range append(ours.theirs, alive) {
 		if f != nil {
-			_ = f.Close() // the second process owns it now
+			_ = f.Close() // the second process has its own copy
 		}
 	}
-	end := func() { // if one of the two is left
+	end := func() { // waits for the second process and the caretaker
 		reap(pid)
 		reap(caretaker)
 	}
@@ -63,19 +64,19 @@ func runInside(o order) error {
 	}
 	stderr, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
-		stderr = -1 // it was closed
+		stderr = -1 // standard error was closed
 	}
 	if err := letGo(); err != nil {
-		return err // kill the other processes, too
+		return err // returning ends this process, and so kills the others
 	}
 	count, err := countInside(o.policy.Bounds, pid)
 	if err != nil {
-		return err // likewise
+		return err // as above
 	}
-	go func() { // ends with the process
+	go func() { // ends with this process
 		for sig := range signals {
 			if sig, ok := sig.(syscall.Signal); ok {
-				_ = unix.PidfdSendSignal(second, sig, nil, 0) // it has possibly ended already
+				_ = unix.PidfdSendSignal(second, sig, nil, 0) // the second process may have ended
 			}
 		}
 	}()
@@ -83,10 +84,10 @@ func runInside(o order) error {
 	why := count.end()
 	switch {
 	case why != "":
-		_, _ = unix.Write(stderr, []byte(why+"\n")) // the other side is possibly closed
+		_, _ = unix.Write(stderr, []byte(why+"\n")) // no one may read it any more
 	case left == leftRunning:
 		if err := count.handOver(); err != nil {
-			_ = unix.PidfdSendSignal(second, unix.SIGKILL, nil, 0) // nobody would count
+			_ = unix.PidfdSendSignal(second, unix.SIGKILL, nil, 0) // without a watcher, the processes must not go on
 			_, _ = unix.Write(stderr, []byte("sandbox: "+err.Error()+"\n"))
 		}
 	case left == leftNothing:
@@ -97,7 +98,7 @@ func runInside(o order) error {
 	return nil
 }
 
-// pipe makes a pipe whose ends the Go runtime does not manage.
+// pipe makes a pipe. The Go runtime does not poll its files.
 func pipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -106,7 +107,7 @@ func pipe() (r, w *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1"), nil
 }
 
-// cloneFlags returns the namespaces that a policy needs.
+// cloneFlags returns the clone flags for the namespaces that the policy needs.
 func cloneFlags(o order) uintptr {
 	flags := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
 	if !o.policy.Network {
@@ -118,11 +119,11 @@ func cloneFlags(o order) uintptr {
 	return flags
 }
 
-// ends are the two ends of the pipes between the first and the second process.
+// ends are the files of the pipes between the first and the second process.
 type ends struct {
 	report, status *os.File
 	theirs         []*os.File
-	lifeline       *os.File // is closed when the first process ends
+	lifeline       *os.File // closed when the first process ends
 }
 
 // start forks the second process.
@@ -137,12 +138,12 @@ func (p *plan) start(flags uintptr) (pid int, err error) {
 	return int(child), err
 }
 
-// started waits until the program runs, or returns why it does not.
+// started waits until the program runs. If the start fails, it returns the reason.
 func (p *plan) started(report *os.File) error {
 	var f failure
 	err := binary.Read(report, binary.NativeEndian, &f)
 	if errors.Is(err, io.EOF) {
-		return nil // or the second process has ended, which await detects
+		return nil // the program runs, or the second process has ended: await finds out
 	}
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)
@@ -160,11 +161,12 @@ func (p *plan) started(report *os.File) error {
 	return err
 }
 
-// await waits until the program has ended.
+// await waits until the program has ended. It returns its status and what is still
+// running.
 func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left leftBehind) {
 	var e ending
 	if err := binary.Read(status, binary.NativeEndian, &e); err != nil {
-		// The second process was killed, and with it all others.
+		// The second process was killed, and all other processes inside with it.
 		if how = reap(pid); !how.Signaled() {
 			how = unix.WaitStatus(unix.SIGKILL)
 		}
@@ -176,17 +178,18 @@ func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left leftBe
 	return unix.WaitStatus(e.Status), leftNothing
 }
 
-// leftBehind is the state of the namespaces after the program has ended.
+// leftBehind says what is left in the namespaces after the program has ended.
 type leftBehind int
 
 const (
 	leftNothing leftBehind = iota
-	leftRunning            // processes in the background
-	leftKilled             // none, and the second process has ended too
+	leftRunning            // background processes are running
+	leftKilled             // nothing; the second process was killed
 )
 
-// catch receives the signals to pass on. Ignored signals stay ignored. Receiving all
-// signals would cost more than starting the program.
+// catch receives the signals that are passed to the program. It does not catch ignored
+// signals. It catches only these signals because catching all takes longer than starting
+// the program.
 func catch() <-chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, sig := range []syscall.Signal{
@@ -199,8 +202,8 @@ func catch() <-chan os.Signal {
 	return caught
 }
 
-// letGo closes the program's files, so that readers see their end when the program
-// closes them.
+// letGo replaces standard input, output and error by /dev/null. Readers then see the end
+// of the output when the program closes it.
 func letGo() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -211,11 +214,11 @@ func letGo() error {
 			return fmt.Errorf("close the program's files: %w", err)
 		}
 	}
-	_ = null.Close() // no longer needed
+	_ = null.Close() // it has been copied to 0, 1 and 2
 	return nil
 }
 
-// reap waits until a child has ended.
+// reap waits until a child has ended, and returns its status.
 func reap(pid int) unix.WaitStatus {
 	var status unix.WaitStatus
 	for pid > 0 {

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// KernelSince reports whether the kernel is of a version or a later one.
+// KernelSince reports whether the kernel has at least this version.
 func KernelSince(major, minor int) bool { return since(major, minor) }

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This package uses the three system calls of Landlock directly. The libraries for
-// Landlock restrict all threads of the calling process; here only one thread is
-// restricted, which then becomes the program.
+// This package calls the three system calls of Landlock directly. The existing libraries
+// restrict all threads of the process. This package must restrict only the one thread
+// that becomes the program.
 
-// Rights that golang.org/x/sys does not name yet.
+// Access rights that golang.org/x/sys does not define yet.
 const (
 	accessResolveUnix = 1 << 16
 	accessBindUDP     = 1 << 2
 	accessSendUDP     = 1 << 3
 )
 
-// The rights to change a file system. Reading and executing are not restricted.
-// Making device files is never granted.
+// The rights to change a file system. Reading and executing are not restricted. The right
+// to make device files is never granted.
 const (
 	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
@@ -35,7 +35,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	deviceMaking = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	// uses are the rights to use a device or a directory of terminals.
+	// uses are the rights to use a device, or a directory of terminals.
 	uses = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
@@ -54,11 +54,11 @@ func abi() (int, error) {
 	}
 }
 
-// ruleset returns the restrictions that a version of Landlock supports.
+// ruleset returns the rights that Landlock must restrict, as far as this version can.
 func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Access_fs: changes | deviceMaking}
 	if abi < abiRefer {
-		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // is then never granted
+		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // this version always denies it
 	}
 	if abi < abiTruncate {
 		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
@@ -72,7 +72,7 @@ func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	if abi >= abiUnix {
 		attr.Access_fs |= accessResolveUnix
 	}
-	if kind == Landlock && !network { // otherwise it has its own network
+	if kind == Landlock && !network { // the other kinds have a network namespace
 		if abi >= abiTCP {
 			attr.Access_net |= unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 		}
@@ -83,7 +83,7 @@ func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// landlock restricts the thread to the changes that a policy allows.
+// landlock restricts the thread to the changes that the policy allows.
 func (s *script) landlock(o order) {
 	attr := ruleset(o.means.abi, o.kind, o.policy.Network)
 	rules := s.do("make a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET,
@@ -106,8 +106,8 @@ func (s *script) landlock(o order) {
 	s.do("close", unix.SYS_CLOSE, rules)
 }
 
-// devices are the devices that programs expect. Terminals belong to the
-// program, except in a sandbox without namespaces.
+// devices are the devices that programs expect. In a sandbox with namespaces, the
+// terminals are the program's own.
 var devices = []struct {
 	name   string
 	access uint64
@@ -123,14 +123,14 @@ var devices = []struct {
 	{"/dev/shm", changes &^ unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// grant allows rights on a file, or below a directory.
+// grant allows access rights on a file, or on everything below a directory.
 func (s *script) grant(rules *int32, name string, flags, access uint64) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags}
-	if flags != 0 { // a directory, already resolved
+	if flags != 0 { // a directory of the policy: resolve has resolved its links
 		how.Resolve = unix.RESOLVE_NO_SYMLINKS
 	}
 	rule := &unix.LandlockPathBeneathAttr{Allowed_access: access}
-	s.openat2(name, &how).into = &rule.Parent_fd // the kernel reads the pointer
+	s.openat2(name, &how).into = &rule.Parent_fd // rule contains the number: the next call reads it there
 	s.do("grant "+name, unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
 	s.do("close", unix.SYS_CLOSE, &rule.Parent_fd)
 }

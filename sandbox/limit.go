@@ -1,54 +1,56 @@
 package sandbox
 
-// Limit is a restriction that a sandbox may enforce. Its value is stable.
+// Limit is a restriction that a sandbox may enforce. The values do not change in later
+// versions.
 type Limit string
 
 const (
-	// Writes is enforced if nothing outside the writable directories can be created, written,
+	// Writes means that nothing outside the writable directories can be created, written,
 	// moved, linked or removed.
 	Writes Limit = "writes"
-	// Truncation is enforced if files outside cannot be truncated.
+	// Truncation means that files outside cannot be truncated.
 	Truncation Limit = "truncation"
-	// Attributes is enforced if modes, owners, times and extended attributes outside
-	// cannot be changed.
+	// Attributes means that modes, owners, times and extended attributes outside cannot
+	// be changed.
 	Attributes Limit = "attributes"
-	// Protection is enforced if the paths in Policy.Protect cannot be changed, moved or
+	// Protection means that the paths in Policy.Protect cannot be changed, moved or
 	// replaced.
 	Protection Limit = "protection"
-	// Missing is enforced if missing paths in Policy.Protect cannot be created.
+	// Missing means that missing paths in Policy.Protect cannot be created.
 	Missing Limit = "missing"
-	// Hiding is enforced if the paths in Policy.Hide can be neither read nor
-	// changed.
+	// Hiding means that the paths in Policy.Hide cannot be read or changed.
 	Hiding Limit = "hiding"
-	// Network is enforced if without Policy.Network no machine and no other process can be
-	// reached over a network.
+	// Network means that, without Policy.Network, the program cannot reach other machines
+	// or other processes over a network.
 	Network Limit = "network"
-	// Loopback is enforced if without Policy.Network a program can still connect to itself
+	// Loopback means that, even without Policy.Network, the program can connect to itself
 	// and to its child processes over the loopback interface.
 	Loopback Limit = "loopback"
-	// Sockets is enforced if Unix sockets of processes outside that listened when the program
-	// was started cannot be reached, unless Policy.Sockets names them.
+	// Sockets means that the program cannot reach Unix sockets of processes outside,
+	// unless Policy.Sockets names them. This is true for sockets that listened when the
+	// program was started.
 	Sockets Limit = "sockets"
-	// AbstractSockets is enforced if Unix sockets without a file cannot be reached
+	// AbstractSockets means that the program cannot reach Unix sockets without a file
 	// either, even with Policy.Network.
 	AbstractSockets Limit = "abstract_sockets"
-	// Signals is enforced if processes outside cannot be signalled.
+	// Signals means that the program cannot send signals to processes outside.
 	Signals Limit = "signals"
-	// Devices is enforced if devices other than terminals and the like cannot be controlled
-	// (ioctl).
+	// Devices means that the program cannot control devices (ioctl) except terminals and
+	// similar devices.
 	Devices Limit = "devices"
-	// Descendants is enforced if ending the process group ends all processes that
-	// the program has started, including those in sessions of their own (setsid).
+	// Descendants means that ending the process group ends all processes that the program
+	// has started. This includes processes in sessions of their own (setsid).
 	Descendants Limit = "descendants"
-	// Endings is enforced if SIGTERM reaches the program, and the caller sees its real status:
-	// its exit code, or the signal that killed it.
+	// Endings means that SIGTERM reaches the program, and that the caller gets the
+	// program's real status: its exit code, or the signal that killed it.
 	Endings Limit = "endings"
-	// Usage is enforced if memory, processes and CPU time cannot exceed Policy.Bounds,
-	// whatever processes the program starts, and also after it has ended.
+	// Usage means that memory, processes and CPU time cannot exceed Policy.Bounds. It
+	// also counts all processes that the program has started, even after the program has
+	// ended.
 	Usage Limit = "usage"
 )
 
-// Limits lists all limits, the most important first.
+// Limits returns all limits, the most important first.
 func Limits() []Limit {
 	return []Limit{
 		Writes, Truncation, Attributes, Protection, Missing, Hiding, Network, Loopback,
@@ -56,7 +58,7 @@ func Limits() []Limit {
 	}
 }
 
-// Text describes the limit in a clause.
+// Text returns a short description of the limit.
 func (l Limit) Text() string {
 	switch l {
 	case Writes:
@@ -94,7 +96,7 @@ func (l Limit) Text() string {
 	}
 }
 
-// limitsOf lists the limits that a kind enforces with the available means.
+// limitsOf returns the limits that a kind enforces on this machine.
 func limitsOf(kind Kind, m means) []Limit {
 	switch kind {
 	case Namespaces:
@@ -129,7 +131,7 @@ func limitsOf(kind Kind, m means) []Limit {
 	}
 }
 
-// landlockLimits lists the limits that only Landlock enforces.
+// landlockLimits returns the limits that depend on the version of Landlock.
 func landlockLimits(abi int) []Limit {
 	var limits []Limit
 	if abi >= abiScope {
@@ -141,13 +143,13 @@ func landlockLimits(abi int) []Limit {
 	return limits
 }
 
-// The versions of Landlock that introduced the features used here.
+// The versions of Landlock that introduced the features that this package uses.
 const (
-	abiRefer    = 2 // moving and linking from directory to directory
+	abiRefer    = 2 // moving and linking between directories
 	abiTruncate = 3
 	abiTCP      = 4
 	abiIoctl    = 5
 	abiScope    = 6  // abstract sockets and signals
-	abiUnix     = 9  // sockets with a file
-	abiUDP      = 10 // the system call filter handles the rest of the network
+	abiUnix     = 9  // Unix sockets with a file
+	abiUDP      = 10 // seccomp handles other protocols
 )

@@ -11,37 +11,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ready reports whether this process has called Main: then a child of the same
-// program calls it, too. It is global because it is a property of the process.
+// ready reports whether this process has called Main. Then a child of the same program
+// calls Main too. The variable is global because it describes the process.
 var ready atomic.Bool
 
-// Main lets this program run others in a sandbox. Call it as the first thing that main
-// does, and in tests as the first thing that TestMain does. It returns at once, unless
-// the process was started to run a program in a sandbox: then it becomes that program
-// and does not return.
+// Main lets this program run other programs in a sandbox. Call it at the very beginning
+// of main, and of TestMain in tests. It normally returns at once. But if the process was
+// started to run a program in a sandbox, Main becomes that program and does not return.
 func Main() {
 	if len(os.Args) > 1 && os.Args[1] == marker {
-		runtime.LockOSThread() // the restrictions of this thread become those of the program
+		runtime.LockOSThread() // the program inherits the restrictions of this thread
 		err := obey(os.Args[2:])
 		fmt.Fprintln(os.Stderr, "sandbox:", err)
 		os.Exit(exitCode(err))
 	}
 	if len(os.Args) > 1 && os.Args[1] == watchMarker {
 		if runWatcher(os.Args[2:]) != nil {
-			os.Exit(1) // its error cannot be reported
+			os.Exit(1) // there is no one to report the error to
 		}
 		os.Exit(0)
 	}
 	ready.Store(true)
 }
 
-// startError means that the program itself could not be started.
+// startError means that the sandbox works, but the program could not be started.
 type startError struct{ err error }
 
 func (e *startError) Error() string { return e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// exitCode returns the exit code of shells for a command that cannot run.
+// exitCode returns the exit code that shells use for a command that cannot run.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*startError](err); ok && errors.Is(err, unix.ENOENT) {
 		return 127
@@ -49,7 +48,7 @@ func exitCode(err error) int {
 	return 126
 }
 
-// obey applies the policy and becomes the program, or returns why it cannot.
+// obey applies the policy and becomes the program. It returns only with an error.
 func obey(args []string) error {
 	o, err := parseOrder(args)
 	if err != nil {
@@ -79,7 +78,7 @@ func obey(args []string) error {
 	return &startError{fmt.Errorf("run %s: %w", o.program, err)}
 }
 
-// restrict applies the restrictions to the thread.
+// restrict adds the restrictions of the thread to the script.
 func (s *script) restrict(o order) error {
 	if err := s.renounce(o.means.users); err != nil {
 		return err
@@ -89,13 +88,14 @@ func (s *script) restrict(o order) error {
 	return nil
 }
 
-// leaveDescriptors closes inherited files, except standard input, output and error,
-// when the program starts. An open file could be written in spite of the policy.
+// leaveDescriptors closes all inherited files except standard input, output and error
+// when the program starts. The program could write to an open file even if the policy
+// forbids it.
 func (s *script) leaveDescriptors() {
 	s.do("close inherited files", unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// restoreLimit undoes the change that the Go runtime makes to the limit of open files
-// when it starts, as the runtime itself does for programs that it starts. This relies
-// on the runtime doing so before it finds that the program does not exist.
+// restoreLimit restores the limit of open files, which the Go runtime raises at the
+// start. syscall.Exec does this, even though this call of it fails: the runtime restores
+// the limit before it looks for the program.
 func restoreLimit() { _ = syscall.Exec("", []string{""}, nil) }

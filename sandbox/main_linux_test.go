@@ -18,12 +18,12 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// The test's own binary, started again, does one of these things and ends.
+// If one of these variables is set, the test binary does this task and ends.
 const (
-	attackTask = "BELAY_SANDBOX_ATTACK" // tries to get out, as the table of attacks has it
+	attackTask = "BELAY_SANDBOX_ATTACK" // tries an attack, see attacks
 	parentTask = "BELAY_SANDBOX_PARENT" // runs a command in a sandbox until it is killed
-	deafTask   = "BELAY_SANDBOX_DEAF"   // is a program that does not call Main
-	useTask    = "BELAY_SANDBOX_USE"    // uses much of the machine
+	deafTask   = "BELAY_SANDBOX_DEAF"   // acts like a program that does not call Main
+	useTask    = "BELAY_SANDBOX_USE"    // uses many resources, see useMuch
 )
 
 func TestMain(m *testing.M) {
@@ -56,8 +56,8 @@ var found = map[sandbox.Kind]func() *sandbox.Sandbox{
 	sandbox.Landlock:   sync.OnceValue(func() *sandbox.Sandbox { return find(sandbox.Landlock) }),
 }
 
-// need returns a sandbox of a kind. If there is none, it fails the test if the machine
-// should have it, and otherwise skips it and reports what is not covered.
+// need returns a sandbox of a kind. If that kind does not work, the test fails if the
+// machine should support it. Otherwise the test is skipped with a message about the gap.
 func need(t testing.TB, kind sandbox.Kind) *sandbox.Sandbox {
 	t.Helper()
 	s := found[kind]()
@@ -72,7 +72,7 @@ func need(t testing.TB, kind sandbox.Kind) *sandbox.Sandbox {
 	return nil
 }
 
-// capable finds out in another way whether the machine supports a kind.
+// capable finds out, without this package, whether the machine supports a kind.
 func capable(kind sandbox.Kind) bool {
 	if kind == sandbox.Landlock {
 		_, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -91,7 +91,7 @@ func capable(kind sandbox.Kind) bool {
 	return kind == sandbox.Namespaces && capable(sandbox.Landlock) || kind == sandbox.Bubblewrap && err == nil
 }
 
-// eachKind runs a test for every kind that the machine has.
+// eachKind runs a test for every kind that works on this machine.
 func eachKind(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	for _, kind := range []sandbox.Kind{sandbox.Namespaces, sandbox.Bubblewrap, sandbox.Landlock} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -101,12 +101,12 @@ func eachKind(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	}
 }
 
-// eachVersion runs a test for every kind, also with older versions of Landlock that
+// eachVersion runs a test for every kind, and also with older versions of Landlock, which
 // enforce less.
 func eachVersion(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	eachKind(t, test)
 	if asUser() {
-		return // it is the same for all users
+		return // root has already tested the versions
 	}
 	for kind, versions := range map[sandbox.Kind][]int{sandbox.Namespaces: {1}, sandbox.Landlock: {1, 4}} {
 		for _, abi := range versions {
@@ -122,11 +122,11 @@ func eachVersion(t *testing.T, test func(t *testing.T, s *sandbox.Sandbox)) {
 	}
 }
 
-// old reports whether a sandbox uses an older version than the machine has.
+// old reports whether a sandbox uses an older version of Landlock than the machine has.
 func old(s *sandbox.Sandbox) bool { return s.ABI() < found[s.Kind()]().ABI() }
 
-// place is the place of a test: a writable directory, and one beside it that is not
-// writable.
+// place has the directories of a test: in is writable, and out is a directory beside it
+// that is not writable.
 type place struct {
 	in, out string
 	policy  sandbox.Policy
@@ -148,11 +148,11 @@ func newPlace(t testing.TB) *place {
 	return p
 }
 
-// env returns the environment of children.
+// env returns the environment of a program in the sandbox.
 func (p *place) env(more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.in, "TMPDIR=" + p.in, "IN=" + p.in, "OUT=" + p.out, "LC_ALL=C",
-		"GOCOVERDIR=" + p.in, // the test's own binary may want it
+		"GOCOVERDIR=" + p.in, // this test binary may need it
 	}, more...)
 }
 
@@ -180,7 +180,7 @@ func (p *place) runWith(t testing.TB, s *sandbox.Sandbox, change func(*proc.Comm
 		}
 		output := string(out.Bytes())
 		if strings.HasPrefix(output, "bwrap: Can't ") {
-			continue // a socket of another test is gone that was there a moment ago
+			continue // a socket of another test was closed at this moment
 		}
 		return exit, output
 	}
@@ -196,7 +196,7 @@ func (p *place) sh(t testing.TB, s *sandbox.Sandbox, script string) string {
 	return output
 }
 
-// write makes a file with its directories.
+// write makes a file and the directories above it.
 func write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -216,7 +216,6 @@ func read(t testing.TB, name string) string {
 	return string(text)
 }
 
-// executable returns the path of this test binary.
 func executable(t testing.TB) string {
 	t.Helper()
 	name, err := os.Executable()
@@ -234,7 +233,7 @@ func needProgram(t testing.TB, name string) {
 	}
 }
 
-// snapshot returns everything about a directory.
+// snapshot describes all files of a directory, to compare them later.
 func snapshot(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder

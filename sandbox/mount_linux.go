@@ -11,22 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Everything is mounted read-only, and the writable directories are mounted on top
-// of it once more. Names are resolved without symbolic links: if a name is a link
-// now, it was swapped since the policy was read, and the program does not run.
+// Everything is mounted read-only, and the writable directories are mounted once more on
+// top. Names are opened without following symbolic links. The links were resolved before:
+// if a name is a link now, someone has replaced it since, and the program does not run.
 
-// openat2 opens a file.
 func (s *script) openat2(name string, how *unix.OpenHow) *call {
 	return s.do("open "+name, unix.SYS_OPENAT2, unix.AT_FDCWD, name, how, int(unsafe.Sizeof(*how)))
 }
 
-// place opens a name, without following links, as a source or a target of a
-// mount.
+// place opens a name as the source or target of a mount. It follows no links.
 func (s *script) place(name string) *int32 {
 	return s.openat2(name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS}).result()
 }
 
-// tree copies the mounts at a name and below it.
+// tree makes a copy of the mount at a name, with all mounts below it.
 func (s *script) tree(name string) *int32 {
 	from := s.place(name)
 	tree := s.do("copy the mount of "+name, unix.SYS_OPEN_TREE, from, "",
@@ -35,7 +33,6 @@ func (s *script) tree(name string) *int32 {
 	return tree
 }
 
-// attach mounts a tree at a name.
 func (s *script) attach(tree *int32, name string) { s.attachTo(tree, s.place(name), name) }
 
 func (s *script) attachTo(tree, to *int32, name string) {
@@ -44,20 +41,19 @@ func (s *script) attachTo(tree, to *int32, name string) {
 	s.do("close", unix.SYS_CLOSE, tree)
 }
 
-// readOnly makes a tree read-only.
 func (s *script) readOnly(what string, tree any, name string, flags int) {
 	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	s.do("make "+what+" read-only", unix.SYS_MOUNT_SETATTR, tree, name, flags|unix.AT_RECURSIVE, attr, int(unsafe.Sizeof(*attr)))
 }
 
-// mounts sets up the file system that the program sees.
+// mounts sets up the file system for the program.
 func (s *script) mounts(o order, holds []hold, sockets []string) {
 	s.do("separate the mounts from those outside", unix.SYS_MOUNT, "none", "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	s.do("mount /proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 	s.boundProcesses(o)
 	write := o.policy.Write
 	if slices.Contains(write, "/") {
-		write = nil // the copy is writable at first
+		write = nil // the root mount is already writable
 	}
 	trees := make([]*int32, len(write))
 	for i, dir := range write {
@@ -85,9 +81,9 @@ func (s *script) mounts(o order, holds []hold, sockets []string) {
 	}
 }
 
-// cover hides a file or a directory behind /dev/null or an empty read-only directory. A
-// missing file needs no cover. If it was swapped for a link or something else, the
-// program does not run.
+// cover hides a file behind /dev/null, or a directory behind an empty read-only one. A
+// missing file needs no cover. If someone has replaced the file by a link, the program
+// does not run.
 func (s *script) cover(name string) {
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -96,17 +92,17 @@ func (s *script) cover(name string) {
 	if isDir(name) {
 		tree = s.nothing
 	}
-	// Unlike place it does not accept a link.
+	// Unlike place, this fails if the name itself is a link.
 	to := s.openat2(name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}).result()
 	s.attachTo(tree(), to, name)
 }
 
-// devNull makes a mount of /dev/null.
+// devNull copies the mount of /dev/null.
 func (s *script) devNull() *int32 {
 	return s.do("copy the mount of /dev/null", unix.SYS_OPEN_TREE, unix.AT_FDCWD, "/dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).result()
 }
 
-// nothing makes an empty, read-only directory.
+// nothing makes a mount of an empty, read-only directory.
 func (s *script) nothing() *int32 {
 	made := s.do("make a file system", unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).result()
 	s.do("make a file system", unix.SYS_FSCONFIG, made, unix.FSCONFIG_SET_STRING, "mode", "0555", 0)
@@ -130,7 +126,7 @@ func (s *script) ownDevices(memory int64) {
 		return
 	}
 	s.do("mount /dev/pts", unix.SYS_MOUNT, "devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
-	if info, err := os.Lstat("/dev/ptmx"); err == nil && info.Mode()&os.ModeCharDevice != 0 { // otherwise it is a link to the other
+	if info, err := os.Lstat("/dev/ptmx"); err == nil && info.Mode()&os.ModeCharDevice != 0 { // otherwise /dev/ptmx is a link to /dev/pts/ptmx
 		s.attach(s.tree("/dev/pts/ptmx"), "/dev/ptmx")
 	}
 }
@@ -140,10 +136,10 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// hide covers a socket with /dev/null, if it still exists.
+// hide covers a Unix socket with /dev/null, if the socket still exists.
 func (s *script) hide(name string) {
 	to := s.do("open "+name, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name, unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
-	to.unless(4, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) // a missing socket cannot be used
+	to.unless(4, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) // a socket that is missing cannot be used either
 	place := to.result()
 	tree := s.devNull()
 	s.do("hide "+name, unix.SYS_MOVE_MOUNT, tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
@@ -151,7 +147,7 @@ func (s *script) hide(name string) {
 	s.do("close", unix.SYS_CLOSE, tree)
 }
 
-// loopback brings up the loopback interface of the new network.
+// loopback turns on the loopback interface of the new network namespace.
 func (s *script) loopback() {
 	request := &struct {
 		name  [unix.IFNAMSIZ]byte

@@ -15,19 +15,19 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// servers stand for processes outside that a program could try to reach; they are
-// goroutines.
+// servers are servers that a program in a sandbox tries to reach. They are goroutines of
+// this test.
 type servers struct {
 	tcp, tcp6, udp string
-	stream, gram   string // sockets with a file
+	stream, gram   string // Unix sockets with a file
 	abstract       string
 
 	closers []io.Closer
 	close   func()
 }
 
-// outside are the servers of all tests, and close ends them. They are shared, because
-// sockets that come and go would disturb bwrap.
+// outside returns the servers, which all tests share. Servers that start and stop during
+// the tests would disturb bwrap.
 var outside = sync.OnceValue(listen)
 
 func listen() *servers {
@@ -38,7 +38,7 @@ func listen() *servers {
 	s := &servers{stream: dir + "/s", gram: dir + "/d", abstract: "belay-sandbox-test" + filepath.Base(dir)}
 	s.close = func() {
 		for _, c := range s.closers {
-			_ = c.Close() // it has served
+			_ = c.Close() // no longer needed
 		}
 		_ = os.RemoveAll(dir)
 	}
@@ -53,7 +53,7 @@ func listen() *servers {
 	return s
 }
 
-// accept takes connections until it is closed.
+// accept starts a server that accepts connections until it is closed.
 func (s *servers) accept(network, address string) string {
 	l, err := new(net.ListenConfig).Listen(context.Background(), network, address)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *servers) accept(network, address string) string {
 	return l.Addr().String()
 }
 
-// echo sends packets back until it is closed.
+// echo starts a server that sends packets back until it is closed.
 func (s *servers) echo(network, address string) string {
 	l, err := new(net.ListenConfig).ListenPacket(context.Background(), network, address)
 	if err != nil {
@@ -87,14 +87,14 @@ func (s *servers) echo(network, address string) string {
 				return
 			}
 			if from != nil && from.String() != "" {
-				_, _ = l.WriteTo(buf[:n], from) // the sender has possibly ended
+				_, _ = l.WriteTo(buf[:n], from) // the sender may have ended
 			}
 		}
 	}()
 	return l.LocalAddr().String()
 }
 
-// inet6 reports whether the machine speaks IPv6.
+// inet6 reports whether the machine supports IPv6.
 func inet6() bool {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "[::1]:0")
 	return err == nil && l.Close() == nil
@@ -196,7 +196,7 @@ func TestUnixSocketsOutsideCannotBeReached(t *testing.T) {
 					code, output := p.strike(t, s, test.attack, "", test.target)
 					want := refused(s, test.limit)
 					if test.limit == sandbox.AbstractSockets && s.Kind() != sandbox.Landlock && !network {
-						want = 3 // they belong to a network namespace
+						want = 3 // they are part of the network namespace
 					}
 					if code != want {
 						t.Errorf("exit code %d, want %d: %s", code, want, output)
@@ -218,8 +218,8 @@ func TestUnixSocketsOutsideCannotBeReached(t *testing.T) {
 	})
 }
 
-// A process can listen on a socket that is in no list, such as one that was passed
-// into a container: such sockets are found by their variables.
+// Some sockets are in no list of the kernel, such as a socket that was passed into a
+// container. They are found by environment variables.
 func TestSocketsOfTheEnvironmentCannotBeReached(t *testing.T) {
 	t.Parallel()
 	outside := outside()
@@ -239,8 +239,7 @@ func TestSocketsOfTheEnvironmentCannotBeReached(t *testing.T) {
 	}
 }
 
-// A test that starts a server and sends it requests must work without a
-// network.
+// A program can start a server and send requests to it, even without a network.
 func TestLoopbackWorksInside(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// marker is the first argument of a child that applies a policy. No other
-// command line begins with it; the number is the version of the format.
+// marker is the first argument of a child that applies a policy. No other command line
+// has it. The number is the version of the format.
 const marker = "@belay-sandbox-1"
 
-// order is the task of a child. It is passed as arguments, one name in each,
-// because file names may contain any bytes; the environment belongs to the
-// program.
+// order is the task of a child. The task is passed as arguments, one file name in each,
+// because file names may contain any bytes. It is not passed in the environment, because
+// the program inherits the environment.
 type order struct {
 	kind    Kind
 	means   means
 	policy  Policy
 	program string   // the file to run
-	argv    []string // the program's own name is its first argument
+	argv    []string // begins with the program's own name
 }
 
-// arguments encodes an order.
+// arguments encodes an order as arguments of the child.
 func (o order) arguments() []string {
 	args := []string{
 		marker,
@@ -96,7 +96,7 @@ func parseOrder(args []string) (order, error) {
 	return o, fmt.Errorf("the command is missing after %s", marker)
 }
 
-// check rejects an invalid order.
+// check returns an error for an invalid order.
 func (o order) check() error {
 	switch {
 	case o.kind != Namespaces && o.kind != Landlock && o.kind != Bubblewrap:

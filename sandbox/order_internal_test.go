@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Decoding an order returns the original, whatever the names are.
+// Encoding and decoding an order returns the same order, whatever the names are.
 func TestOrdersArrive(t *testing.T) {
 	t.Parallel()
 	name := rapid.Map(rapid.SliceOfN(rapid.ByteRange(1, 255), 1, 20), func(b []byte) string { return "/" + string(b) })

@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A mount needs an existing file or directory. So where a protected name does not
-// exist, an empty directory is made for as long as a sandbox needs it. Each user
-// holds a shared lock on it, and the process that gets an exclusive lock removes it.
-// It is always a directory: one that was filled in the meantime cannot be removed by
-// mistake, and git ignores it.
+// A mount needs an existing file or directory. If a protected name does not exist, the
+// sandbox makes an empty directory there as a placeholder. Each sandbox that uses the
+// placeholder has a shared lock on it. A process that gets an exclusive lock removes it.
+// A placeholder is always a directory, for two reasons: a directory with files cannot be
+// removed by mistake, and git ignores empty directories.
 
-// placeholderMode distinguishes a placeholder from other directories.
+// placeholderMode is an unusual mode by which a placeholder can be recognized.
 const placeholderMode = fs.ModeDir | fs.ModeSticky | 0o755
 
 type placeholder struct {
 	name string
-	dir  *os.File // with the lock
+	dir  *os.File // the open directory, which has the lock
 }
 
-// prepare finds the names to protect, and makes the placeholders for them. If a
-// placeholder disappears before it is locked, it tries again.
+// prepare finds the names to protect, and makes placeholders for missing ones. It tries
+// again if another process removes a placeholder before it is locked.
 func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 	for range attempts {
 		if list, err = holds(policy); err != nil {
@@ -40,8 +40,8 @@ func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 	return list, made, err
 }
 
-// placeholders makes the placeholders for a list of holds. It drops holds whose names
-// the program could not create anyway.
+// placeholders makes placeholders for missing names. It leaves out missing names that the
+// program cannot create anyway.
 func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 	for _, h := range list {
 		if !h.sealed || h.link {
@@ -57,7 +57,7 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 			continue
 		case err != nil:
 			for _, p := range made {
-				_ = p.dir.Close() // and leave it to the next user
+				_ = p.dir.Close() // the next sandbox can use it
 			}
 			return nil, nil, fmt.Errorf("prevent the creation of %s: %w", h.name, err)
 		}
@@ -70,11 +70,11 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 	return present, made, nil
 }
 
-// attempts is how often a name may change before that is an error.
+// attempts is how often an operation is repeated when a name changes at the same time.
 const attempts = 100
 
-// occupy returns a locked placeholder, or nil if something else has the name.
-// Another sandbox may remove its placeholder at the same time.
+// occupy returns a locked placeholder, or nil if something else has the name. It tries
+// again if another sandbox removes the placeholder at the same time.
 func occupy(h hold) (*placeholder, error) {
 	for range attempts {
 		info, err := os.Lstat(h.name)
@@ -100,26 +100,26 @@ func occupy(h hold) (*placeholder, error) {
 
 // isPlaceholder reports whether a directory is an empty placeholder.
 func isPlaceholder(name string, info fs.FileInfo) bool {
-	if info.Mode()&^fs.ModeSetgid != placeholderMode { // which is inherited
+	if info.Mode()&^fs.ModeSetgid != placeholderMode { // setgid is inherited from the parent directory
 		return false
 	}
 	dir, err := os.Open(name)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = dir.Close() }() // it was only read
+	defer func() { _ = dir.Close() }() // only read, so an error does not matter
 	_, err = dir.Readdirnames(1)
 	return errors.Is(err, io.EOF)
 }
 
-// makePlaceholder makes a placeholder atomically with its mode.
+// makePlaceholder makes a directory with exactly the mode placeholderMode.
 func makePlaceholder(name string) error {
 	defer unix.Umask(unix.Umask(0))
 	return os.Mkdir(name, placeholderMode)
 }
 
-// lock takes a shared lock on a placeholder, unless it is removed in the
-// meantime.
+// lock takes a shared lock on a placeholder. It returns nil if the placeholder was
+// removed.
 func lock(name string) (*placeholder, error) {
 	dir, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,12 +138,12 @@ func lock(name string) (*placeholder, error) {
 			return &placeholder{name: name, dir: dir}, nil
 		}
 	}
-	_ = dir.Close() // it was only read
+	_ = dir.Close() // only read, so an error does not matter
 	return nil, nil
 }
 
-// tidy removes unused placeholders. If the lock came too late, the directory is already
-// removed and cannot be listed.
+// tidy removes placeholders that no other sandbox uses. Before that, it lists each
+// directory: this fails if another process has already removed the directory.
 func (s *script) tidy(made []placeholder) {
 	entries := make([]byte, 256)
 	s.keep = append(s.keep, entries)

@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// lookUp finds a program as exec.Command does. The child resolves a name with a
-// slash, because it may depend on the working directory.
+// lookUp finds a program in PATH, like exec.Command. It does not change a name with a
+// slash: the child resolves it, because it may be relative to the child's working
+// directory.
 func lookUp(name string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, nil
@@ -25,9 +26,9 @@ func lookUp(name string) (string, error) {
 	return path, nil
 }
 
-// resolve checks a policy and resolves the symbolic links in Write and Hide, so that a
-// link that changes later has no effect. It drops directories inside others, and
-// protected directories.
+// resolve checks a policy. It resolves the symbolic links in Write and Hide, so that
+// later changes of a link have no effect. From Write it drops directories inside other
+// ones, and protected directories.
 func resolve(p Policy) (Policy, error) {
 	if err := p.Bounds.check(); err != nil {
 		return Policy{}, err
@@ -47,7 +48,7 @@ func resolve(p Policy) (Policy, error) {
 	}
 	sealed := slices.Clone(resolved.Protect)
 	for _, name := range resolved.Protect {
-		if path, err := filepath.EvalSymlinks(name); err == nil { // otherwise nothing below it exists
+		if path, err := filepath.EvalSymlinks(name); err == nil { // on an error, nothing exists below the name
 			sealed = append(sealed, path)
 		}
 	}
@@ -71,7 +72,7 @@ func resolve(p Policy) (Policy, error) {
 			write = append(write, path)
 		}
 	}
-	slices.Sort(write) // parents come before children
+	slices.Sort(write) // puts parents before children
 	for _, path := range write {
 		if !slices.ContainsFunc(resolved.Write, func(dir string) bool { return within(dir, path) }) {
 			resolved.Write = append(resolved.Write, path)
@@ -104,7 +105,7 @@ func hidden(names, write []string) ([]string, error) {
 		}
 		paths = append(paths, path)
 	}
-	slices.Sort(paths) // parents come before children
+	slices.Sort(paths) // puts parents before children
 	var hide []string
 	for _, path := range paths {
 		if !slices.ContainsFunc(hide, func(dir string) bool { return within(dir, path) }) {
@@ -126,7 +127,7 @@ func checkName(field, name string) error {
 	}
 }
 
-// within reports whether a path is the directory or below it. Both are clean.
+// within reports whether path is dir or below dir. Both must be clean paths.
 func within(dir, path string) bool {
 	if dir == path || dir == string(filepath.Separator) {
 		return true

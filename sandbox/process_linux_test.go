@@ -21,7 +21,7 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// never is longer than any test waits.
+// never is a time that no test waits for.
 const never = time.Hour
 
 func TestExitCodesComeThrough(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSignalsThatKillComeThrough(t *testing.T) {
 				p := newPlace(t)
 				exit, output := p.run(t, s, "sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$", int(sig)))
 				switch {
-				case ossignal.Ignored(sig): // as SIGHUP is under nohup: it stays so for the program
+				case ossignal.Ignored(sig): // for example SIGHUP under nohup: the program ignores it too
 					if exit.Code != 0 || exit.Signal != nil {
 						t.Errorf("exit = %+v, want it to go on: %s", exit, output)
 					}
@@ -63,7 +63,7 @@ func TestSignalsThatKillComeThrough(t *testing.T) {
 	})
 }
 
-// The group gets SIGTERM before SIGKILL, and its last output is read.
+// The process group gets SIGTERM before SIGKILL, and its last output is not lost.
 func TestTheGroupEndsGently(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -79,7 +79,7 @@ func TestTheGroupEndsGently(t *testing.T) {
 			<-out.come
 			cancel(cause)
 		}()
-		// The shell's child is in the same group, and gets the signal, too.
+		// The shell's child is in the same group, so it also gets the signal.
 		argv, err := s.Command(p.policy, []string{"sh", "-c", `trap 'wait; echo bye; exit 7' TERM
 			sh -c 'trap "echo child; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`})
 		if err != nil {
@@ -108,7 +108,7 @@ func TestWhoeverEndsTheGroupEndsAllOfIt(t *testing.T) {
 			<-out.come
 			cancel()
 		}()
-		// One in the group and one in its own session, and both ignore SIGTERM.
+		// One process is in the group and one in its own session. Both ignore SIGTERM.
 		argv, err := s.Command(p.policy, []string{"sh", "-c", `trap '' TERM HUP
 			sh -c 'trap "" TERM HUP; while :; do sleep 0.05; done' ` + name + `child &
 			setsid sh -c 'trap "" TERM HUP; echo ready; while :; do sleep 0.05; done' ` + name + `setsid &
@@ -164,7 +164,7 @@ func TestASandboxDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 			t.Errorf("the program is not running: %s", &stderr)
 		}
 		_ = parent.Process.Kill() // SIGKILL
-		_ = parent.Wait()         // it was killed
+		_ = parent.Wait()         // the error only says that it was killed
 		if readErr != nil {
 			t.Fatal(readErr, stderr.String())
 		}
@@ -178,7 +178,7 @@ func TestASandboxDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	})
 }
 
-// parent runs a program in a sandbox until it is killed.
+// parent runs a program in a sandbox until parent is killed.
 func parent(kind string) {
 	s := find(sandbox.Kind(kind))
 	in := os.Getenv("IN")
@@ -194,8 +194,8 @@ func parent(kind string) {
 	panic(fmt.Sprint("the command has ended, and was to be killed: ", exit, err))
 }
 
-// Background processes of a program that ends by itself continue, as without a
-// sandbox, and are still contained.
+// When a program ends, its background processes continue, as without a sandbox. They stay
+// in the sandbox.
 func TestWhatIsLeftInTheBackground(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -207,7 +207,7 @@ func TestWhatIsLeftInTheBackground(t *testing.T) {
 		}
 		write(t, p.in+"/go", "")
 		if s.Kind() == sandbox.Bubblewrap {
-			return // bwrap ends them, because it cannot distinguish this from the end of a killed host
+			return // bwrap ends them, because it cannot see why its program ended
 		}
 		if !await(func() bool { _, err := os.Lstat(p.in + "/done"); return err == nil }) {
 			t.Fatal("it did not go on")
@@ -218,7 +218,7 @@ func TestWhatIsLeftInTheBackground(t *testing.T) {
 	})
 }
 
-// A placeholder stays while a background process is left.
+// A placeholder stays as long as a background process runs.
 func TestWhatIsLeftInTheBackgroundCannotMakeProtectedFiles(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -236,10 +236,10 @@ func TestWhatIsLeftInTheBackgroundCannotMakeProtectedFiles(t *testing.T) {
 
 var names atomic.Int64
 
-// uniqueName returns a name for finding processes.
+// uniqueName returns a unique name with which a test finds its processes.
 func uniqueName() string { return fmt.Sprintf("belay-test-%d-%d-", os.Getpid(), names.Add(1)) }
 
-// await waits for something that the kernel does with a delay.
+// await waits until done returns true, for things that the kernel does with a delay.
 func await(done func() bool) bool {
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
 		if done() {
@@ -249,9 +249,9 @@ func await(done func() bool) bool {
 	return false
 }
 
-// processes lists living processes that have a name among their arguments.
+// processes returns the running processes with the given name in their arguments.
 func processes(name string) (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, file := range files {
 		args, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(args, []byte(name)) {
@@ -264,7 +264,7 @@ func processes(name string) (pids []int) {
 	return pids
 }
 
-// kill ends processes that a test has left.
+// kill kills processes that a test has left running.
 func kill(pids []int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended

@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// hold is a name in a writable directory that must not change. A mount point
-// cannot be moved or removed, so each name is mounted on itself.
+// hold is a name in a writable directory that must not change. The sandbox mounts the
+// name on itself, because a mount point cannot be moved or removed.
 type hold struct {
 	name   string
-	sealed bool // nothing below it can be changed; false for a parent directory
-	link   bool // a symbolic link
-	absent bool // no such file exists yet
+	sealed bool // nothing below the name can be changed; false for parent directories
+	link   bool // the name is a symbolic link
+	absent bool // the name does not exist yet
 }
 
 // maxLinks is how many symbolic links the kernel follows.
 const maxLinks = 40
 
-// holds returns the names to hold so that protected paths keep their current
-// targets. Parents come first.
+// holds returns the names that must not change, so that each protected path leads to the
+// same file as now. Parents come first.
 func holds(p Policy) ([]hold, error) {
 	h := &holder{write: p.Write}
 	for _, name := range p.Protect {
@@ -40,7 +40,8 @@ type holder struct {
 	list  []hold
 }
 
-// walk goes from the root to a name, through symbolic links.
+// walk goes from the root to a name and follows symbolic links. It adds a hold for each
+// step.
 func (h *holder) walk(name string) error {
 	at, rest, links := "/", strings.Split(name, "/"), 0
 	for {
@@ -49,7 +50,7 @@ func (h *holder) walk(name string) error {
 			h.add(hold{name: at, sealed: true})
 			return nil
 		}
-		next := filepath.Join(at, rest[0]) // the parent of the root is the root
+		next := filepath.Join(at, rest[0]) // the parent of / is /
 		rest = rest[1:]
 		info, err := os.Lstat(next)
 		switch {
@@ -57,7 +58,7 @@ func (h *holder) walk(name string) error {
 			h.add(hold{name: next, sealed: true, absent: true})
 			return nil
 		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENAMETOOLONG):
-			return nil // the program cannot get there either
+			return nil // the program cannot reach the name either
 		case err != nil:
 			return err
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -74,7 +75,7 @@ func (h *holder) walk(name string) error {
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		case len(rest) > 0 && !info.IsDir():
-			// It is another kind of file, such as .git in a worktree.
+			// A file stands where a directory is expected, such as .git in a worktree.
 			h.add(hold{name: next, sealed: true})
 			return nil
 		default:
@@ -89,7 +90,7 @@ func (h *holder) walk(name string) error {
 	}
 }
 
-// add appends a hold, if the program could change the name.
+// add appends a hold, unless the program cannot change the name anyway.
 func (h *holder) add(one hold) {
 	below := func(dir string) bool { return dir != one.name && within(dir, one.name) }
 	if !slices.ContainsFunc(h.write, below) || h.sealed(one.name) {

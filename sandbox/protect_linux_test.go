@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// project makes the writable directory a project, and protects the files of
-// P-06.
+// project makes the writable directory a project, and protects the files that SPEC P-06
+// names.
 func (p *place) project(t testing.TB) {
 	t.Helper()
 	write(t, p.in+"/main.go", "package main\n")
@@ -30,7 +30,7 @@ func (p *place) project(t testing.TB) {
 	}
 }
 
-// protected returns everything that must not change.
+// protected describes everything that must not change.
 func (p *place) protected(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
@@ -48,7 +48,7 @@ func (p *place) protected(t testing.TB) string {
 	return all.String()
 }
 
-// tampering are attempts to change the project, in its directory.
+// tampering are attempts to change the protected files of the project.
 var tampering = []struct{ name, script string }{
 	{"write to a file", `echo bad > belay.yaml`},
 	{"append to a file", `echo bad >> .git/config`},
@@ -115,7 +115,7 @@ func TestProtectedFilesCannotBeChanged(t *testing.T) {
 	})
 }
 
-// there reports whether all files exist.
+// there reports whether all named files exist.
 func there(names []string) bool {
 	for _, name := range names {
 		if _, err := os.Lstat(name); err != nil {
@@ -135,7 +135,7 @@ func TestBubblewrapRefusesToProtectThroughALink(t *testing.T) {
 	}
 }
 
-// The rest of a project with protected parts can be changed.
+// Files that are not protected can be changed.
 func TestWhatIsNotProtectedCanBeChanged(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -150,7 +150,7 @@ func TestWhatIsNotProtectedCanBeChanged(t *testing.T) {
 	})
 }
 
-// making are attempts to create missing protected names.
+// making are attempts to create protected files that do not exist.
 var making = []struct{ name, script string }{
 	{"make a file", `echo bad > belay.yaml`},
 	{"make a directory", `mkdir .belay`},
@@ -208,8 +208,8 @@ func TestProtectedFilesCannotBeMade(t *testing.T) {
 	})
 }
 
-// Placeholders for missing protected names are harmless, and all sandboxes that need
-// one at the same time share it.
+// Placeholders for missing protected files are harmless. Sandboxes that need the same
+// placeholder at the same time share it.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	s := need(t, sandbox.Namespaces)
@@ -299,22 +299,22 @@ func TestPlaceholders(t *testing.T) {
 		for range 12 {
 			<-done
 		}
-		p.sh(t, s, `true`) // two that end at the same moment may leave it to the next
+		p.sh(t, s, `true`) // if two sandboxes end at once, the next one removes it
 		if entries, err := os.ReadDir(p.in); err != nil || len(entries) > 0 {
 			t.Errorf("%v, %v: want nothing there in the end", entries, err)
 		}
 	})
 }
 
-// newPlaceLike returns the same place with its own policy.
+// newPlaceLike returns a copy of p with its own policy.
 func newPlaceLike(p *place) *place {
 	other := *p
 	other.policy.Write = append([]string{}, p.policy.Write...)
 	return &other
 }
 
-// A protected directory protects everything below it, even if a directory below it is
-// listed as writable.
+// Protecting a directory protects everything below it, even a directory that Policy.Write
+// names.
 func TestProtectWins(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

@@ -8,88 +8,89 @@ import (
 	"strings"
 )
 
-// Kind is a way to contain a program.
+// Kind is a technique to contain a program.
 type Kind string
 
 const (
-	// None means no sandbox: the machine has none, or the requested kinds do not
-	// work.
+	// None means that there is no sandbox: none of the kinds works on this machine.
 	None Kind = "none"
-	// Namespaces is Landlock, within namespaces of its own for mounts, processes,
-	// IPC and, without a network, the network. It enforces the most limits.
+	// Namespaces is Landlock together with own namespaces for mounts, processes and IPC,
+	// and without Policy.Network also for the network. It enforces the most limits.
 	Namespaces Kind = "landlock+namespaces"
-	// Bubblewrap is the program bwrap, which makes such namespaces. It needs no call
-	// of [Main].
+	// Bubblewrap is the program bwrap, which also makes namespaces. It works without a
+	// call of [Main].
 	Bubblewrap Kind = "bubblewrap"
-	// Landlock is only Landlock, for machines that do not allow namespaces.
+	// Landlock is Landlock alone, for machines that do not allow namespaces.
 	Landlock Kind = "landlock"
 )
 
 // ErrNone is the error of [Sandbox.Command] if there is no sandbox.
 var ErrNone = errors.New("there is no sandbox on this machine")
 
-// Policy defines what a program may change, read and reach. With the zero Policy it
-// may change nothing, reach nothing outside, and read everything.
+// Policy defines what a program may change, read and reach. With the zero Policy, a
+// program can read everything, change nothing, and reach nothing outside.
 type Policy struct {
-	// Write lists directories that may be changed, including everything below. Each
-	// must exist and be absolute. Defaults to none.
+	// Write lists the directories that the program may change, with everything below
+	// them. Each must exist and be an absolute path. Defaults to none.
 	Write []string
 	// Protect lists files and directories below Write that cannot be changed, moved or
-	// replaced, by absolute names. Directories and symbolic links on the way to them are
-	// protected, too. A missing file or directory cannot be created: while the sandbox
-	// runs, an empty directory takes its place, or that of the first missing directory
-	// on the way to it. So if there is no .git, protecting .git/config prevents git
-	// init. See [Protection] and [Missing]. Defaults to none.
+	// replaced. Use absolute paths. Directories and symbolic links on the way to them are
+	// protected too.
+	//
+	// A path that does not exist cannot be created. While the sandbox runs, there is an
+	// empty directory in place of the first missing part of the path. For example, if
+	// there is no .git, protecting .git/config prevents git init. See [Protection] and
+	// [Missing]. Defaults to none.
 	Protect []string
-	// Hide lists files and directories that can be neither read nor changed, by absolute
-	// names: a file looks empty, and a directory is empty. The targets of links are
-	// hidden. Names that do not exist when the program starts are not hidden. A
+	// Hide lists files and directories that cannot be read or changed. Use absolute
+	// paths. A hidden file looks empty, and a hidden directory is empty. For a link, its
+	// target is hidden. Paths that do not exist when the program starts are not hidden. A
 	// directory in Write, or a parent of it, cannot be hidden. See [Hiding]. Defaults to
 	// none.
 	Hide []string
-	// Sockets lists Unix sockets of processes outside that may be used, by absolute
-	// names, such as that of an SSH agent. Defaults to none.
+	// Sockets lists the Unix sockets of processes outside that the program may use, such
+	// as the socket of an SSH agent. Use absolute paths. Defaults to none.
 	Sockets []string
-	// Network is whether the network may be used. Without it there is only a
-	// private loopback interface. Defaults to false.
+	// Network lets the program use the network. Without it, there is only a private
+	// loopback interface. Defaults to false.
 	Network bool
 	// Bounds limit the resources of the program. See [Usage]. Defaults to none.
 	Bounds Bounds
 }
 
-// Options are the options of [Find].
+// Options are the settings of [Find].
 type Options struct {
-	// Kinds lists the kinds to try, in this order. Defaults to Namespaces,
-	// Bubblewrap, Landlock: from the strictest to the weakest.
+	// Kinds lists the kinds to try, in this order. Defaults to Namespaces, Bubblewrap,
+	// Landlock, from the strictest to the weakest.
 	Kinds []Kind
 }
 
-// Attempt is a kind that does not work here, and why.
+// Attempt is a kind that does not work on this machine, with the reason.
 type Attempt struct {
 	Kind Kind
 	Err  error
 }
 
-// Sandbox is the sandbox of this machine. It is immutable and safe for
+// Sandbox is a kind of sandbox that works on this machine. It is immutable and safe for
 // concurrent use.
 type Sandbox struct {
 	kind   Kind
 	means  means
-	limits []Limit // those it holds
+	limits []Limit // the limits that it enforces
 	failed []Attempt
 }
 
-// means are the findings of the successful attempt.
+// means are features of the machine that try has found.
 type means struct {
-	abi   int    // of Landlock
-	users bool   // a user namespace is needed to make the others
-	bwrap string // the program
-	watch bool   // this program calls Main, so it can count resource use
+	abi   int    // the version of Landlock
+	users bool   // a user namespace is needed to make the other namespaces
+	bwrap string // the path of bwrap
+	watch bool   // this program calls Main, so it can watch resource use
 }
 
-// Find checks what this machine supports, by running a child that tries to
-// escape. It takes some milliseconds: call it once, and keep the result. It never
-// fails; if there is no sandbox, it returns one of kind [None] with the reason.
+// Find checks which kind of sandbox works on this machine. It runs a child that tries to
+// escape. This takes some milliseconds, so call Find once and keep the result. If there
+// is no sandbox, Find returns one of kind [None], whose description has the reasons.
 func Find(ctx context.Context, opts *Options) *Sandbox {
 	kinds := []Kind{Namespaces, Bubblewrap, Landlock}
 	if opts != nil && opts.Kinds != nil {
@@ -110,24 +111,24 @@ func Find(ctx context.Context, opts *Options) *Sandbox {
 // Kind returns the kind of the sandbox.
 func (s *Sandbox) Kind() Kind { return s.kind }
 
-// Holds reports whether it enforces a limit.
+// Holds reports whether the sandbox enforces a limit.
 func (s *Sandbox) Holds(limit Limit) bool { return slices.Contains(s.limits, limit) }
 
-// Description describes what a [Sandbox] can and cannot do, for display.
+// Description describes what a [Sandbox] can and cannot do. It is for display.
 type Description struct {
-	// Kind is its kind.
+	// Kind is the kind of the sandbox.
 	Kind Kind
-	// Means names the features of the machine that it uses.
+	// Means names the features of the machine that the sandbox uses.
 	Means string
-	// Holds lists the limits it enforces.
+	// Holds lists the limits that the sandbox enforces.
 	Holds []Limit
-	// Lacks lists the limits it does not enforce.
+	// Lacks lists the limits that the sandbox does not enforce.
 	Lacks []Limit
-	// Failed lists the kinds that were tried before it, and why they did not work.
+	// Failed lists the kinds that were tried before and did not work.
 	Failed []Attempt
 }
 
-// Describe returns what it can and cannot do.
+// Describe returns what the sandbox can and cannot do.
 func (s *Sandbox) Describe() Description {
 	d := Description{Kind: s.kind, Means: s.means.String(), Failed: slices.Clone(s.failed)}
 	for _, limit := range Limits() {
@@ -154,14 +155,14 @@ func (m means) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Command returns the command line that runs argv under a policy. Start it from
-// this process: it may name this program as /proc/self/exe. A name without a slash
-// is looked up in this process's PATH. The program gets the working directory, the
-// environment and the standard input, output and error of the command line.
+// Command returns the command line that runs argv under a policy. Start the command line
+// from this process, because it may contain /proc/self/exe. A program name without a
+// slash is looked up in the PATH of this process. The program gets the working directory,
+// the environment and the standard input, output and error with which you start it.
 //
-// If the policy cannot be applied at the start, the program does not run: the exit
-// code is 126, or that of bwrap, and standard error says why. If the program no
-// longer exists, the exit code is 127.
+// If the sandbox cannot apply the policy, the program does not run. Then standard error
+// gives the reason, and the exit code is 126 (with bubblewrap: the exit code of bwrap).
+// If the program no longer exists, the exit code is 127.
 func (s *Sandbox) Command(policy Policy, argv []string) ([]string, error) {
 	if s.kind == None {
 		return nil, s.noneError()
@@ -180,7 +181,7 @@ func (s *Sandbox) Command(policy Policy, argv []string) ([]string, error) {
 	return s.command(resolved, program, argv)
 }
 
-// noneError explains why there is no sandbox.
+// noneError returns ErrNone with the reasons.
 func (s *Sandbox) noneError() error {
 	var why []string
 	for _, a := range s.failed {

@@ -10,31 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A script is a list of system calls, prepared in Go and run in a forked process, where
-// the Go runtime does not work. Between fork and exec there may be no allocation, no
-// stack growth, no other goroutine and no pointer write. Starting the program again
-// would avoid this, but would cost the initialisation of its packages, which for a
-// large program is more than all the rest.
+// A script is a list of system calls. It is prepared in Go, and runs in a forked process,
+// in which the Go runtime does not work. Between fork and exec there must be no
+// allocation, no stack growth, no other goroutine and no pointer write. The alternative
+// is to start this program again, but then all its packages are initialised again. In a
+// large program this takes more time than everything else.
 type script struct {
 	calls []*call
-	keep  []any // keeps the memory of the arguments alive
+	keep  []any // memory that the arguments point to
 }
 
 // call is one system call of a script.
 type call struct {
-	what string // names the call in errors
+	what string // names the call in error messages
 	nr   uintptr
 	args [6]uintptr
-	from [6]*int32 // results of earlier calls that are arguments of this one
-	into *int32    // index of its result
+	from [6]*int32 // where an argument is the result of an earlier call
+	into *int32    // where to store the result, or nil
 
 	tolerate [6]syscall.Errno // errors that are not failures
 	skip     int              // how many calls to skip after one of these errors
-	must     syscall.Errno    // the error that it must return
+	must     syscall.Errno    // the error that the call must return, or 0
 }
 
-// do appends a call. An argument is a number, a string, a pointer, or the result of
-// an earlier call.
+// do appends a system call. An argument is a number, a string, a pointer, or the result
+// of an earlier call.
 func (s *script) do(what string, nr uintptr, args ...any) *call {
 	c := &call{what: what, nr: nr}
 	for i, arg := range args {
@@ -58,41 +58,40 @@ func (s *script) do(what string, nr uintptr, args ...any) *call {
 	return c
 }
 
-// address returns the address that a pointer points to. The memory is on the heap,
-// where it does not move; the caller keeps it alive.
+// address returns a pointer as a number. The memory is on the heap, where it does not
+// move. The caller must keep the memory alive.
 func address(pointer any) uintptr { return reflect.ValueOf(pointer).Pointer() }
 
-// result keeps the call's result for later calls.
+// result returns where the result of the call will be stored, for use in later calls.
 func (c *call) result() *int32 {
 	c.into = new(int32)
 	return c.into
 }
 
-// unless names errors that are not failures. After one of them, that many calls are
-// skipped.
+// unless lists errors that are not failures. After such an error, run skips a number of
+// calls.
 func (c *call) unless(skip int, errs ...syscall.Errno) {
 	c.skip = skip
 	copy(c.tolerate[:], errs)
 }
 
-// failure is the first failed call of a script, with its error. Its bytes are
-// sent through a pipe.
+// failure says which call of a script failed, and why. Its bytes are sent through a pipe.
 type failure struct {
-	Part  uint32 // which script, for the reader
+	Part  uint32 // which script failed, see partSetup
 	Index uint32
 	Errno uint32
 }
 
-// err returns the error of a failure.
+// err converts a failure to an error.
 func (s *script) err(f failure) error {
 	what := s.calls[f.Index].what
-	if f.Errno == 0 { // it succeeded, but had to fail
+	if f.Errno == 0 { // the call succeeded, but had to fail
 		return errors.New(what)
 	}
 	return fmt.Errorf("%s: %w", what, syscall.Errno(f.Errno))
 }
 
-// run makes the calls, up to the first that fails.
+// run makes the calls. It stops at the first call that fails, and returns false.
 //
 //go:norace
 //go:nosplit
@@ -137,9 +136,9 @@ func (c *call) issue() (uintptr, syscall.Errno) {
 	}
 }
 
-// fork starts a process that has a copy of this one's memory and only the calling
-// thread. Both return from it. All signals must be blocked, since their handlers belong to
-// the runtime; they stay so in the child.
+// fork starts a process with a copy of this memory, in which only the calling thread
+// exists. fork returns in both processes. The caller must block all signals, because
+// their handlers belong to the Go runtime. They stay blocked in the child.
 //
 //go:norace
 //go:nosplit
@@ -148,7 +147,7 @@ func fork(flags uintptr) (pid uintptr, errno syscall.Errno) {
 	return raw(unix.SYS_CLONE, flags, 0, 0, 0)
 }
 
-// raw makes a system call without informing the runtime.
+// raw makes a system call without telling the Go runtime.
 //
 //go:norace
 //go:nosplit
@@ -157,7 +156,7 @@ func raw(nr, a, b, c, d uintptr) (uintptr, syscall.Errno) {
 	return result, errno
 }
 
-// withoutSignals calls f on a thread with all signals blocked.
+// withoutSignals calls f while all signals are blocked for the thread.
 func withoutSignals(f func()) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -6,25 +6,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system call filter rejects what the other parts cannot: sockets of families
-// that no network namespace contains, such as those between a virtual machine and its
-// host; without a network namespace, all sockets that lead to a network; and typing
-// into an inherited terminal. io_uring can create sockets without passing the filter,
-// so it is rejected if there is no network.
+// The system call filter rejects what Landlock and namespaces cannot prevent:
+//
+//   - sockets that are not part of a network namespace, such as those between a virtual
+//     machine and its host;
+//   - all network sockets, if there is no network namespace;
+//   - putting characters into the input of an inherited terminal;
+//   - io_uring, if there is no network, because io_uring can make sockets that the filter
+//     does not see.
 
-// numbers are the system call numbers of one architecture that the filter checks.
-// A processor may support several.
+// numbers are the system call numbers that the filter checks, for one architecture. A
+// processor may support several architectures.
 type numbers struct {
 	arch       uint32
 	socket     uint32
-	socketcall uint32 // its arguments cannot be checked; 0 if there is none
+	socketcall uint32 // rejected, because the filter cannot check its arguments; 0 if there is none
 	ioctl      uint32
 	uring      uint32
-	most       uint32 // higher numbers belong to another architecture; 0 if there is none
+	most       uint32 // higher numbers are of another architecture; 0 means no limit
 }
 
-// machines returns the system call numbers of all architectures that this
-// processor can run.
+// machines returns the system call numbers for all architectures that this processor
+// supports.
 func machines() []numbers {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -46,7 +49,7 @@ func machines() []numbers {
 	}
 }
 
-// families lists the allowed socket families; nil allows all.
+// families returns the allowed socket families. Nil means all.
 func families(kind Kind, network bool) []uint32 {
 	switch {
 	case network:
@@ -58,9 +61,9 @@ func families(kind Kind, network bool) []uint32 {
 	}
 }
 
-// The offsets of the values that the filter checks. It checks only the lower
-// half of an argument, as the kernel does for these; all architectures here
-// store it first.
+// The offsets of the values that the filter checks. The filter checks only the lower half
+// of an argument, and so does the kernel for these calls. All architectures here store
+// the lower half first.
 const (
 	atNumber = 0
 	atArch   = 4
@@ -68,7 +71,7 @@ const (
 	atSecond = 24
 )
 
-// filter is the program. Each part of it ends in a verdict.
+// filter returns the filter program. Each part of it ends with a verdict.
 func filter(families []uint32) []unix.SockFilter {
 	var program []unix.SockFilter
 	statement := func(code int, k uint32) {
@@ -77,7 +80,7 @@ func filter(families []uint32) []unix.SockFilter {
 	load := func(at uint32) { statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, at) }
 	answer := func(k uint32) { statement(unix.BPF_RET|unix.BPF_K, k) }
 	refuse := func(errno uint32) { answer(unix.SECCOMP_RET_ERRNO | errno) }
-	// when runs a part if the test is true, and skips it otherwise.
+	// when adds a part that runs only if the test is true.
 	when := func(test int, k uint32, part func()) {
 		at := len(program)
 		statement(unix.BPF_JMP|test|unix.BPF_K, k)
@@ -114,12 +117,12 @@ func filter(families []uint32) []unix.SockFilter {
 			answer(unix.SECCOMP_RET_ALLOW)
 		})
 	}
-	refuse(uint32(unix.ENOSYS)) // of an unknown architecture
+	refuse(uint32(unix.ENOSYS)) // an unknown architecture
 	return program
 }
 
-// seccomp applies the filter to the thread, which has already dropped its
-// privileges.
+// seccomp applies the filter to the thread. The thread must have dropped its privileges
+// before.
 func (s *script) seccomp(o order) {
 	program := filter(families(o.kind, o.policy.Network))
 	prog := &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// socket32 makes a socket to the host of a virtual machine, like a 32-bit program, and
-// exits with 0 if that worked and with 3 if it was denied.
+// socket32 is 32-bit machine code that makes a socket to the host of a virtual machine.
+// The exit code is 0 if that worked, and 3 if it was denied.
 var socket32 = map[string][]byte{
 	"socket": {
 		0xb8, 0x67, 0x01, 0x00, 0x00, // mov eax, 359
@@ -27,7 +27,7 @@ var socket32 = map[string][]byte{
 	},
 }
 
-// program32 is an executable of machine code for 32 bits.
+// program32 makes a 32-bit executable of machine code.
 func program32(code []byte) []byte {
 	code = append(bytes.Clone(code),
 		0xcd, 0x80, // int 0x80
@@ -45,13 +45,13 @@ func program32(code []byte) []byte {
 		uint16(52), uint16(32), uint16(1), uint16(0), uint16(0), uint16(0),
 		uint32(1), uint32(0), uint32(base), uint32(base), size, size, uint32(5), uint32(0x1000),
 	} {
-		file, _ = binary.Append(file, binary.LittleEndian, field) // a fixed size cannot fail
+		file, _ = binary.Append(file, binary.LittleEndian, field) // cannot fail: the size is fixed
 	}
 	return append(file, code...)
 }
 
-// A processor that also runs another architecture has other numbers for its system
-// calls.
+// A processor can run programs of a second architecture, which have other system call
+// numbers. The filter must check those too.
 //
 // SPEC P-12
 func TestTheFilterKnowsOtherMachineCode(t *testing.T) {

@@ -9,36 +9,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The parts of a failure.
+// The values of failure.Part.
 const (
 	partSetup = iota
 	partFork
 	partProgram
 )
 
-// plan is the work of the second process. All of it is prepared before the
-// fork.
+// plan is the work of the second process (see runInside). Everything is prepared before
+// the fork.
 type plan struct {
 	setup   script
 	program script // ends in exec
-	after   script // in the second process, once the third runs
+	after   script // runs in the second process after the third has started
 
-	report int // a pipe for failures, closed when the program starts
-	status int // a pipe for the status of the program
+	report int // pipe for failures; closed when the program starts
+	status int // pipe for the status of the program
 	all    unix.Sigset_t
 	failed failure
 	ended  ending
 	wait   unix.WaitStatus
-	at     struct{ all, failed, ended, wait uintptr } // addresses of these, for the kernel
+	at     struct{ all, failed, ended, wait uintptr } // the addresses of these fields, for system calls
 }
 
 // ending is the status of the program. Its bytes are sent through a pipe.
 type ending struct {
 	Status uint32
-	Left   uint32 // 1 if it left processes behind
+	Left   uint32 // 1 if the program left processes running
 }
 
-// newPlan prepares the second process, and returns this side's ends of the pipes.
+// newPlan prepares the second process. It also returns the first process's ends of the
+// pipes.
 func newPlan(o order, list []hold) (*plan, *ends, error) {
 	report, theirReport, err := pipe()
 	if err != nil {
@@ -92,8 +93,8 @@ func newPlan(o order, list []hold) (*plan, *ends, error) {
 	return p, &ends{report: report, status: status, theirs: []*os.File{theirReport, theirStatus, theirLifeline}, lifeline: lifeline}, nil
 }
 
-// sameUser maps user and group to the same numbers inside as outside. Files of others
-// seem to belong to nobody.
+// sameUser gives the user and the group the same numbers inside as outside. Files of
+// other users look as if they belonged to nobody.
 func (s *script) sameUser() {
 	for _, file := range []struct{ name, text string }{
 		{"setgroups", "deny"},
@@ -107,7 +108,7 @@ func (s *script) sameUser() {
 	}
 }
 
-// becomeProgram is what the third process does.
+// becomeProgram prepares the third process, which becomes the program.
 func (p *plan) becomeProgram(o order) error {
 	s := &p.program
 	s.do("begin a session", unix.SYS_SETSID)
@@ -135,7 +136,7 @@ func (p *plan) becomeProgram(o order) error {
 	return nil
 }
 
-// fork returns in the first process only.
+// fork starts the second process. It returns only in the first process.
 //
 //go:norace
 //go:nosplit
@@ -148,8 +149,8 @@ func (p *plan) fork(flags uintptr) (uintptr, syscall.Errno) {
 	return pid, errno
 }
 
-// second is the second process. It does not return. All signals stay blocked in it:
-// it receives them one by one, and passes on all except those about its children.
+// second is the main function of the second process. It never returns. All signals stay
+// blocked: second receives them one by one, and passes all except SIGCHLD to the program.
 //
 //go:norace
 //go:nosplit
@@ -165,7 +166,7 @@ func (p *plan) second() {
 	}
 	if program == 0 {
 		p.failed.Part = partProgram
-		p.program.run(&p.failed) // returns only if it failed
+		p.program.run(&p.failed) // returns only on failure
 		p.fail()
 	}
 	p.after.run(&p.failed)
@@ -203,8 +204,8 @@ func (p *plan) second() {
 	}
 }
 
-// tell reports how the program ended. After that the first process may end, and
-// background processes continue.
+// tell reports the status of the program to the first process. After this, the first
+// process may end while background processes continue.
 //
 //go:norace
 //go:nosplit

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// signal is a writer that closes a channel when a word has been written to it.
+// signal is a writer that closes a channel when a certain word has been written to it.
 type signal struct {
 	mu   sync.Mutex
 	seen bytes.Buffer

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// A read-only mount does not prevent connections to a socket on it, and the process
-// that listens there may do anything: start a container, sign with a key, run a
+// A read-only mount does not prevent connections to a Unix socket in it. The process that
+// listens on the socket may do anything: start a container, sign with a key, run a
 // command.
 
-// wellKnown are sockets that lead out of most sandboxes. They are checked by name,
-// because a listener in another network namespace is not in the list.
+// wellKnown are sockets that allow an escape from most sandboxes. They are listed by
+// name, because boundSockets does not find listeners in other network namespaces.
 var wellKnown = []string{
 	"/run/docker.sock",
 	"/run/containerd/containerd.sock",
@@ -26,8 +26,8 @@ var wellKnown = []string{
 	"/run/snapd.socket",
 }
 
-// outsideSockets lists the sockets that processes outside listen on and that
-// the policy does not name, by name and without symbolic links.
+// outsideSockets returns the names of Unix sockets that processes outside may listen on
+// and that the policy does not allow. The names have no symbolic links.
 func outsideSockets(p Policy, env func(string) string) []string {
 	names := slices.Clone(wellKnown)
 	names = append(names, env("SSH_AUTH_SOCK"), strings.TrimPrefix(env("DOCKER_HOST"), "unix://"))
@@ -59,11 +59,12 @@ func outsideSockets(p Policy, env func(string) string) []string {
 	return slices.Compact(found)
 }
 
-// boundSockets lists the names that sockets of this network namespace are bound to.
+// boundSockets returns the file names of all Unix sockets in this network namespace.
 func boundSockets() []string {
 	var names []string
 	lines("/proc/net/unix", func(line string) {
-		// Num: RefCount Protocol Flags Type St Inode Path; a path can contain spaces
+		// Columns: Num RefCount Protocol Flags Type St Inode Path. The path can contain
+		// spaces.
 		if i := strings.Index(line, " /"); i >= 0 {
 			names = append(names, line[i+1:])
 		}
@@ -71,8 +72,8 @@ func boundSockets() []string {
 	return names
 }
 
-// mountedFiles lists mounted files that are not directories, such as a socket
-// that was passed into a container.
+// mountedFiles returns all mount points. A mount point can be a single file, such as a
+// socket that was passed into a container.
 func mountedFiles() []string {
 	var names []string
 	lines("/proc/self/mountinfo", func(line string) {
@@ -83,7 +84,7 @@ func mountedFiles() []string {
 	return names
 }
 
-// lines calls f for each line of a file. An unreadable file has none.
+// lines calls f for each line of a file. If the file cannot be read, it does nothing.
 func lines(name string, f func(string)) {
 	data, err := os.ReadFile(name)
 	if err != nil {

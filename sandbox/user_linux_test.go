@@ -12,14 +12,14 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// userTask is set when an ordinary user runs the tests.
+// userTask is set when root runs the tests again as an ordinary user.
 const userTask = "BELAY_SANDBOX_USER"
 
-// asUser reports whether root runs these tests as an ordinary user. They need not
-// repeat what they prove as root.
+// asUser reports whether root runs these tests as an ordinary user. Some tests then do
+// less, because root has already run them.
 func asUser() bool { return os.Getenv(userTask) != "" }
 
-// Root needs no user namespace, but other users do: all tests run once more as an
+// Root needs no user namespace, but other users do. So root runs all tests again as an
 // ordinary user.
 //
 // SPEC P-12
@@ -29,7 +29,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 		if s := found[sandbox.Namespaces](); s.Kind() == sandbox.Namespaces && !s.UsesUsers() {
 			t.Error("an ordinary user has namespaces without a user namespace")
 		}
-		return // these are those tests
+		return // this process is not root: it runs all tests anyway
 	}
 	if testing.Short() {
 		t.Skip("NOT COVERED: an ordinary user, with -short")
@@ -45,7 +45,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = source.Close() }() // it is only read
+	defer func() { _ = source.Close() }() // the file is only read
 	install(t, source, binary)
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// failures removes the lines of passed tests.
+// failures returns the output of tests without the lines about passed tests.
 func failures(output string) string {
 	var b strings.Builder
 	for line := range strings.Lines(output) {
@@ -80,8 +80,9 @@ func failures(output string) string {
 	return b.String()
 }
 
-// install writes a program with another process: a file that this process had open for
-// writing can still be open in a child of another test, and then cannot be executed.
+// install writes a program with a separate process. The reason: if this process wrote the
+// file, a child of another test could still have it open, and then the file cannot be
+// executed.
 func install(t *testing.T, from io.Reader, to string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "sh", "-c", `cat > "$1" && chmod 755 "$1"`, "sh", to)

@@ -14,26 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Most machines do not let a user make a cgroup, and the kernel's other limits apply to
-// single processes or to all processes of a user. So a watcher reads /proc, adds up the
-// use, and kills the program if it exceeds a bound. In a sandbox of kind Namespaces the
-// process that stays outside is the watcher. In the other kinds, and for processes that a
-// program leaves in the background, the watcher is a process of its own.
+// Bounds are checked by a watcher. The watcher reads /proc, adds up the use of all
+// processes, and kills the program if it exceeds a bound. The kernel cannot do this
+// alone: most machines do not let a user make a cgroup, and other limits apply to a
+// single process or to all processes of a user. In a sandbox of kind Namespaces, the
+// process that stays outside is the watcher. In other kinds, and for background
+// processes, the watcher is a separate process.
 
 const (
-	// watchMarker is the first argument of a watcher.
+	// watchMarker is the first argument of a watcher process.
 	watchMarker = "@belay-sandbox-watch-1"
-	// watchFirst is the delay before the first check. Most programs have ended by
-	// then.
+	// watchFirst is the delay before the first check. Most programs end earlier.
 	watchFirst = 30 * time.Millisecond
-	// watchPause is the shortest time between two checks. The pause is at least watchShare
-	// times as long as the check, so that the watcher uses little CPU time.
+	// watchPause is the shortest time between two checks. The pause is at least
+	// watchShare times as long as a check, so that the watcher uses little CPU time.
 	watchPause = 100 * time.Millisecond
 	watchShare = 20
 )
 
-// process identifies a process. The number alone is not enough, because the
-// system reuses numbers.
+// process identifies a process. The number alone is not enough, because the kernel reuses
+// numbers.
 type process struct {
 	pid   int
 	start uint64 // in clock ticks since the machine started
@@ -43,22 +43,21 @@ type process struct {
 type watcher struct {
 	bounds Bounds
 	root   process
-	// contained says that all processes end with the root, and that the root is not the
-	// program itself but the first process of its namespace.
+	// contained means that the root is not the program, but the first process of its
+	// namespace. All processes then end with the root.
 	contained bool
-	// groups are the process groups and sessions that the program and its descendants have
-	// made. They identify its processes when a parent has ended.
+	// groups are the process groups and sessions that the program and its descendants
+	// have made. They identify processes whose parent has ended.
 	groups map[int]bool
-	known  map[process]bool // its processes at the last check
-	// stderr is the file that the program began with as its standard error. A message is
-	// written only to that file: the program may have replaced it by another file.
+	known  map[process]bool // the program's processes at the last check
+	// stderr is the program's standard error at its start. The program may have replaced
+	// it since. A message is written only if it is still the same file.
 	stderr fileID
 }
 
-// fileID identifies a file.
 type fileID struct{ device, inode uint64 }
 
-// idOf identifies the file of a descriptor. The zero value is no file.
+// idOf returns the id of the file of a descriptor. The zero value means no file.
 func idOf(fd int) fileID {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
@@ -71,7 +70,7 @@ func newWatcher(b Bounds, root process, contained bool) *watcher {
 	return &watcher{bounds: b, root: root, contained: contained, groups: map[int]bool{root.pid: true}}
 }
 
-// stat is what /proc/PID/stat says about a process.
+// stat has the fields of /proc/PID/stat that the watcher needs.
 type stat struct {
 	process
 
@@ -79,10 +78,9 @@ type stat struct {
 	parent, group, session int
 	threads                int
 	pages                  int64
-	ticks                  uint64 // CPU time, including that of its ended children
+	ticks                  uint64 // CPU time of the process and its ended children
 }
 
-// readStat reads /proc/PID/stat.
 func readStat(pid int) (stat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") //nolint:gosec // a number
 	if err != nil {
@@ -96,7 +94,7 @@ func readStat(pid int) (stat, error) {
 }
 
 func parseStat(pid int, data []byte) (stat, bool) {
-	end := bytes.LastIndexByte(data, ')') // a name can contain anything
+	end := bytes.LastIndexByte(data, ')') // the program's name can contain anything, even a bracket
 	if end < 0 {
 		return stat{}, false
 	}
@@ -105,7 +103,7 @@ func parseStat(pid int, data []byte) (stat, bool) {
 		return stat{}, false
 	}
 	ok := true
-	number := func(field int) int64 { // counted from 1, as in the manual page proc_pid_stat(5)
+	number := func(field int) int64 { // fields count from 1, as in the manual page proc_pid_stat(5)
 		n, err := strconv.ParseInt(fields[field-3], 10, 64)
 		ok = ok && err == nil
 		return n
@@ -120,25 +118,25 @@ func parseStat(pid int, data []byte) (stat, bool) {
 	return s, ok
 }
 
-// look finds the processes of the program.
+// look returns the processes of the program.
 func (w *watcher) look() ([]stat, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
 	names, err := dir.Readdirnames(-1)
-	_ = dir.Close() // it was only read
+	_ = dir.Close() // only read, so an error does not matter
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
-	children := map[int][]int{} // indexes in all, by parent
+	children := map[int][]int{} // for each parent, indexes in all
 	var all []stat
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if s, err := readStat(pid); err == nil { // otherwise it has ended
+		if s, err := readStat(pid); err == nil { // on an error, the process has ended
 			children[s.parent] = append(children[s.parent], len(all))
 			all = append(all, s)
 		}
@@ -166,8 +164,8 @@ func (w *watcher) look() ([]stat, error) {
 	return ours, nil
 }
 
-// remember records the groups and sessions of the program's processes. Unused numbers
-// are forgotten, because the kernel may reuse them.
+// remember stores the processes, groups and sessions of the program. It forgets numbers
+// that are no longer used, because the kernel may reuse them.
 func (w *watcher) remember(ours []stat) {
 	known, groups := make(map[process]bool, len(ours)), map[int]bool{}
 	for i := range ours {
@@ -184,11 +182,10 @@ func (w *watcher) remember(ours []stat) {
 	w.known, w.groups = known, groups
 }
 
-// ticksPerSecond is the unit of times in /proc, which is the same on all machines that are
-// supported.
+// ticksPerSecond is the unit of times in /proc. It is the same on all supported machines.
 const ticksPerSecond = 100
 
-// use adds up the use of processes.
+// use adds up the resource use of processes.
 func (w *watcher) use(ours []stat) usage {
 	var u usage
 	for i := range ours {
@@ -203,7 +200,7 @@ func (w *watcher) use(ours []stat) usage {
 	if w.bounds.Memory == 0 || u.memory <= w.bounds.Memory {
 		return u
 	}
-	// Shared memory was counted several times. Counting it exactly is slow.
+	// The sum counts shared memory several times. Now count exactly, which is slower.
 	u.memory = 0
 	for i := range ours {
 		if s := &ours[i]; !w.contained || s.process != w.root {
@@ -213,8 +210,8 @@ func (w *watcher) use(ours []stat) usage {
 	return u
 }
 
-// share returns a process's share of the memory that it uses. If it cannot be read, all
-// memory of the process counts.
+// share returns the memory of a process, with its share of shared memory. If the share
+// cannot be read, it returns all memory of the process.
 func share(s *stat) int64 {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/smaps_rollup") //nolint:gosec // a number
 	if err == nil {
@@ -229,8 +226,8 @@ func share(s *stat) int64 {
 	return s.pages * int64(os.Getpagesize())
 }
 
-// watch returns why the program must be killed, or "" when all its processes have ended or
-// stop is closed.
+// watch checks the use again and again. It returns why the program must be killed, or ""
+// when all processes have ended or stop is closed.
 func (w *watcher) watch(stop <-chan struct{}) string {
 	pause := watchFirst
 	for {
@@ -256,7 +253,7 @@ func (w *watcher) watch(stop <-chan struct{}) string {
 	}
 }
 
-// running reports whether any of the processes has not ended.
+// running reports whether at least one of the processes has not ended.
 func running(ours []stat) bool {
 	for i := range ours {
 		if ours[i].state != 'Z' && ours[i].state != 'X' {
@@ -266,14 +263,13 @@ func running(ours []stat) bool {
 	return false
 }
 
-// kill ends the program and everything that it started.
+// kill kills the program and everything that it started.
 func (w *watcher) kill() {
 	if w.contained {
-		_ = unix.Kill(w.root.pid, unix.SIGKILL) // the kernel ends the others
+		_ = unix.Kill(w.root.pid, unix.SIGKILL) // the kernel then kills the other processes of the namespace
 		return
 	}
-	// A stopped process cannot start others. So all are stopped before any is
-	// killed.
+	// Stop all processes before killing any: a stopped process cannot start new ones.
 	for _, sig := range []syscall.Signal{unix.SIGSTOP, unix.SIGKILL} {
 		for seen := (map[process]bool{}); ; {
 			ours, err := w.look()
@@ -284,7 +280,7 @@ func (w *watcher) kill() {
 			for i := range ours {
 				if p := ours[i].process; !seen[p] {
 					fresh, seen[p] = true, true
-					_ = unix.Kill(p.pid, sig) // it has possibly ended already
+					_ = unix.Kill(p.pid, sig) // the process may have ended
 				}
 			}
 			if !fresh {
@@ -294,7 +290,7 @@ func (w *watcher) kill() {
 	}
 }
 
-// arguments encodes a watcher as arguments of a process.
+// arguments encodes the watcher as arguments for runWatcher.
 func (w *watcher) arguments() []string {
 	return []string{
 		"belay-sandbox", watchMarker, strconv.Itoa(w.root.pid), strconv.FormatUint(w.root.start, 10), strconv.FormatBool(w.contained),
@@ -324,7 +320,7 @@ func parseWatcher(args []string) (*watcher, error) {
 	return w, nil
 }
 
-// runWatcher is the main function of a watcher process.
+// runWatcher is the main function of a separate watcher process.
 func runWatcher(args []string) error {
 	w, err := parseWatcher(args)
 	if err != nil {
@@ -334,7 +330,7 @@ func runWatcher(args []string) error {
 	if why == "" {
 		return nil
 	}
-	// It holds none of the program's files open, so that readers see their end.
+	// Open standard error only now: an open file would keep readers from seeing its end.
 	stderr, err := os.OpenFile("/proc/"+strconv.Itoa(w.root.pid)+"/fd/2", os.O_WRONLY|os.O_APPEND|unix.O_NONBLOCK, 0)
 	if s, gone := readStat(w.root.pid); err == nil && gone == nil && s.process == w.root && w.stderr != (fileID{}) && idOf(int(stderr.Fd())) == w.stderr {
 		fmt.Fprintln(stderr, why)
@@ -343,8 +339,8 @@ func runWatcher(args []string) error {
 	return nil
 }
 
-// detach starts a watcher that is not a child of this process, because this process
-// becomes the program.
+// detach starts a watcher process that is not a child of this process, because this
+// process becomes the program.
 func (w *watcher) detach() error {
 	argv, err := syscall.SlicePtrFromStrings(w.arguments())
 	if err != nil {
@@ -378,7 +374,7 @@ func (w *watcher) detach() error {
 	failed := new(failure)
 	err = withoutSignals(func() { child, errno = s.forkTwice(failed, theirs.Fd(), address(failed)) })
 	runtime.KeepAlive(s)
-	_ = theirs.Close() // the watcher has its copy
+	_ = theirs.Close() // the watcher has a copy
 	if errno != 0 {
 		return fmt.Errorf("start the resource watcher: %w", errno)
 	}
@@ -387,13 +383,13 @@ func (w *watcher) detach() error {
 	}
 	reap(int(child))
 	var f [12]byte
-	if n, _ := report.Read(f[:]); n > 0 { // it closes when the watcher runs
+	if n, _ := report.Read(f[:]); n > 0 { // the pipe closes without data when the watcher runs
 		return errors.New("start the resource watcher: it could not be started")
 	}
 	return nil
 }
 
-// forkTwice runs the script in a process whose parent has ended.
+// forkTwice runs the script in a process whose parent has ended, so that it is no child.
 //
 //go:norace
 //go:nosplit
@@ -402,7 +398,7 @@ func (s *script) forkTwice(failed *failure, report, at uintptr) (uintptr, syscal
 	pid, errno := fork(0)
 	if pid == 0 && errno == 0 {
 		if pid, errno = fork(0); pid == 0 && errno == 0 {
-			s.run(failed) // returns only if it failed
+			s.run(failed) // returns only on failure
 			_, _ = raw(unix.SYS_WRITE, report, at, 12, 0)
 		}
 		if errno != 0 {
@@ -413,7 +409,7 @@ func (s *script) forkTwice(failed *failure, report, at uintptr) (uintptr, syscal
 	return pid, errno
 }
 
-// watchThis starts a watcher for this process and its children.
+// watchThis starts a watcher process for this process and its children.
 func watchThis(o order) error {
 	if !o.policy.Bounds.any() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// Everyday programs must work with the smallest policy that allows them.
+// Everyday programs work in a sandbox, with the smallest policy that they need.
 func TestWorkGoesOn(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, script, output string }{
@@ -57,7 +57,7 @@ func TestGitWorks(t *testing.T) {
 		p := newPlace(t)
 		const identity = `export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@y GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@y; `
 		p.sh(t, s, identity+`git init -q -b main .; echo a > a; git add a; git commit -q -m one`)
-		// From here on there is something to protect.
+		// From now on, .git exists and can be protected.
 		p.policy.Protect = []string{p.in + "/.git/hooks", p.in + "/.git/config"}
 		output := p.sh(t, s, identity+`echo b > b; git add b; git commit -q -m two; git checkout -q -b side HEAD~1; echo c > c; git add -A
 			git commit -q -m three; git checkout -q main; git merge -q -m merge side; git gc -q; git stash list; git worktree add -q ../in/tree side 2>&1
@@ -83,7 +83,8 @@ func TestGoWorks(t *testing.T) {
 			c.Dir = p.in + "/project"
 			c.Env = append(c.Env, "GOROOT="+strings.TrimSpace(string(root)), "GOPROXY=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off")
 		}
-		// Building a program would first compile the runtime.
+		// Compile only: building a program would first compile the Go runtime, which is
+		// slow.
 		exit, output := p.runWith(t, s, change, "sh", "-c", `go list -f '{{.Name}}' . && go fmt . && go tool compile -p main -o x.o x.go && test -s x.o`)
 		if exit.Code != 0 || output != "main\n" {
 			t.Errorf("exit = %+v: %s", exit, output)
@@ -114,7 +115,7 @@ func TestTheProgramSeesWhatItWouldSee(t *testing.T) {
 	})
 }
 
-// The limit of open files is that of the caller, not the one that a Go program sets.
+// The program has the caller's limit of open files, not the one that the Go runtime sets.
 func TestTheLimitOfOpenFilesIsKept(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
@@ -134,8 +135,8 @@ func TestTheLimitOfOpenFilesIsKept(t *testing.T) {
 	})
 }
 
-// withoutGroups removes the line of supplementary groups: in a user namespace, other
-// groups look like nobody's.
+// withoutGroups removes the line with supplementary groups. It differs in a user
+// namespace, where other groups look like nobody's.
 func withoutGroups(output string) string {
 	lines := strings.SplitAfter(output, "\n")
 	return strings.Join(append(lines[:3:3], lines[4:]...), "")
@@ -229,7 +230,7 @@ func TestNobodyTypesIntoTheTerminalOfTheCaller(t *testing.T) {
 		if err != nil {
 			t.Skipf("NOT COVERED: this machine has no terminals: %v", err)
 		}
-		defer func() { _ = tty.Close() }() // likewise
+		defer func() { _ = tty.Close() }() // nothing was written
 		argv, err := s.Command(p.policy, []string{executable(t)})
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// Skills can come to an agent that is in use, and go again.
+// A skills extension can be added to an agent that is in use, and removed again.
 //
 // SPEC E-11
 func TestSkillsAreAddedLater(t *testing.T) {

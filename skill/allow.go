@@ -11,13 +11,13 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// allowedTools is the policy that keeps the limits of a turn, so that a resumed
-// turn has them too. Each limit is a line that names the skill, or an empty line
-// if the skill is hidden, and one line for each allowed tool. Limits add up and
-// cannot be removed.
+// allowedTools is the policy that stores the limits of a turn, so that they also apply
+// when the turn is resumed. Each limit is a text of lines. The first line is the name of
+// the skill, or empty if the skill is hidden. Each other line is an allowed tool. Limits
+// add up and cannot be removed.
 var allowedTools = policy.Union[string]("skill_allowed_tools")
 
-// limit records the limits of the active skills of a turn.
+// limit returns the limits of the skills that are active in a turn.
 func (e *Extension) limit(ctx context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
 	var active []*Skill
 	now, mine := e.catalog.now.Load(), e.in(ctx, in.Agent())
@@ -46,8 +46,8 @@ func (e *Extension) limit(ctx context.Context, in belay.TurnBegun) (belay.TurnPo
 	return belay.SetPolicy(allowedTools.Set(limits)), nil
 }
 
-// allow denies calls that a limit of the turn does not name. The tools that read
-// skills are always allowed: a skill must be read to be followed.
+// allow denies a call if one of the turn's limits does not cover it. The tools that read
+// and invoke skills are always allowed, because the model must read a skill to follow it.
 func (e *Extension) allow(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	limits, ok := allowedTools.Value(call.Policy())
 	if !ok || call.Tool() == e.opts.ToolName || call.Tool() == InvokeTool {
@@ -57,7 +57,7 @@ func (e *Extension) allow(ctx context.Context, call belay.ToolCall) (belay.ToolV
 		parts := strings.Split(limit, "\n")
 		covered, err := e.covered(ctx, parts[1:], call)
 		if err != nil {
-			return belay.Pass, err // tool.pre is a gate: an error denies
+			return belay.Pass, err // tool.pre is a gate, so an error denies the call
 		}
 		if !covered {
 			who, what := "a skill", "no tools"
@@ -73,9 +73,8 @@ func (e *Extension) allow(ctx context.Context, call belay.ToolCall) (belay.ToolV
 	return belay.Pass, nil
 }
 
-// covered reports whether one of the entries names the call. An entry is the name
-// of a tool, or a pattern of path.Match; Options.Patterns reads entries with
-// parentheses.
+// covered reports whether one of the entries matches the call. An entry is the name of a
+// tool or a pattern for path.Match. Options.Patterns checks entries with parentheses.
 func (e *Extension) covered(ctx context.Context, entries []string, call belay.ToolCall) (bool, error) {
 	for _, entry := range entries {
 		if strings.ContainsAny(entry, "()") {

@@ -62,7 +62,7 @@ func TestAllowedToolsAreALimit(t *testing.T) {
 	}
 }
 
-// gitOnly is a floor whose one pattern is shell(git:*).
+// gitOnly is a floor that knows only the pattern shell(git:*).
 type gitOnly struct{}
 
 func (gitOnly) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {
@@ -89,5 +89,5 @@ func TestALimitSurvivesParking(t *testing.T) {
 	agent.Say("inspect it").Ended(belay.EndParked)
 	turn := agent.Resume()
 	turn.Denied("write", "skill.allowed-tools", `the skill "reader" is active in this turn and allows only wait`)
-	write.Ran(t) // never
+	write.Ran(t) // it never ran
 }

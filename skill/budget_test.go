@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// collection is a catalog of n skills with names and descriptions as long as in real
+// collection returns a catalog of n skills. Names and descriptions are as long as in real
 // collections.
 func collection(t *testing.T, n int) *skill.Catalog {
 	t.Helper()
@@ -25,7 +25,7 @@ func collection(t *testing.T, n int) *skill.Catalog {
 	return catalogOf(t, skills...)
 }
 
-// windowed is a scripted model with a context window. Zero means that it is unknown.
+// windowed is a scripted model with a context window. Zero means an unknown window.
 func windowed(window int, steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{Name: fmt.Sprint("test/window-", window), Window: window})
 }
@@ -41,16 +41,15 @@ func listed(t *testing.T, request *belay.Request) string {
 	return "<available_skills>" + text + "</available_skills>"
 }
 
-// The list of skills takes 2 % of the context window, and 2,000 tokens at least. Before, it
-// took 2,000 tokens for every model: that is the first line of each size.
+// The list of skills takes 2 % of the context window, but at least 2,000 tokens.
 //
 // SPEC K-16
 func TestTheListOfSkillsGrowsWithTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		skills, window, budget int
-		most                   int // budget of the options; 0 for the default
-		named, described       int // at least
+		most                   int // Options.Budget; 0 for the default
+		named, described       int // the minimum numbers
 		all                    bool
 	}{
 		{skills: 181, window: 0, budget: 2000, named: 181, described: 1},
@@ -83,7 +82,7 @@ func TestTheListOfSkillsGrowsWithTheWindow(t *testing.T) {
 	}
 }
 
-// leftOut returns the user's message about the list of a tool.
+// leftOut returns the diagnostic that the list of a tool is incomplete.
 func leftOut(end *belay.Turn, tool string) (string, bool) {
 	for _, d := range end.Diagnostics {
 		if d.Code == codes.ListingTruncated && d.Subscription == tool {
@@ -93,7 +92,7 @@ func leftOut(end *belay.Turn, tool string) (string, bool) {
 	return "", false
 }
 
-// The user is informed once, and not once per turn or session.
+// The user gets this message once, not once per turn or session.
 //
 // SPEC K-16
 func TestTheUserIsInformedOnceThatTheListIsShort(t *testing.T) {
@@ -125,7 +124,8 @@ func TestTheUserIsInformedOnceThatTheListIsShort(t *testing.T) {
 	}
 }
 
-// The window of the model that answers counts.
+// The budget depends on the window of the model that answers, not of the agent's own
+// model.
 //
 // SPEC K-16
 func TestTheListFollowsTheModelOfTheSession(t *testing.T) {

@@ -14,30 +14,29 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Catalog holds the skills of any number of sources. Make one with [NewCatalog]. It
-// is safe for concurrent use.
+// Catalog has the skills of any number of sources. Make one with [NewCatalog]. It is safe
+// for concurrent use.
 type Catalog struct {
-	now atomic.Pointer[set] // what is known
+	now atomic.Pointer[set] // the skills that are known now
 
 	mu      sync.Mutex // held while sources are read or change
-	sources []*listed  // in rising precedence
-	added   []*listed  // added by Add, above all sources
+	sources []*listed  // later sources win
+	added   []*listed  // skills from Add, which win over all sources
 	due     atomic.Int64
 }
 
-// listed is a source with what it listed last.
+// listed is a source with the skills that it listed last.
 type listed struct {
 	source   Source
 	name     string
-	entries  []*Skill // sound, with their triggers compiled
-	given    []*Skill // as the source lists them, parallel to entries
+	entries  []*Skill // valid skills with compiled triggers
+	given    []*Skill // the same skills as the source returned them, at the same index
 	problems []Problem
 }
 
-// NewCatalog makes a catalog of sources in rising precedence: a skill hides the
-// skills of earlier sources with the same name or id. The usual order is built-in,
-// user, project, spaces. The sources are read before it returns; [Catalog.Problems]
-// reports what is wrong with them.
+// NewCatalog makes a catalog and reads its sources. A skill hides the skills of earlier
+// sources with the same name or id. The usual order is built-in, user, project, spaces.
+// NewCatalog returns no error: [Catalog.Problems] reports what is wrong with the sources.
 func NewCatalog(ctx context.Context, sources ...Source) *Catalog {
 	c := new(Catalog)
 	for i, s := range sources {
@@ -47,8 +46,8 @@ func NewCatalog(ctx context.Context, sources ...Source) *Catalog {
 	return c
 }
 
-// Refresh reads the sources again. An agent does this automatically before its
-// turns.
+// Refresh reads the sources again. An agent with the extension calls it before a turn,
+// see [Options].Refresh.
 func (c *Catalog) Refresh(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,9 +61,9 @@ func (c *Catalog) refresh(ctx context.Context) {
 	c.publish()
 }
 
-// freshen reads the sources again if that was last done some time ago. It does
-// not wait while another goroutine reads them. Slow sources are read less
-// often: reading takes at most one percent of the time.
+// freshen reads the sources again if enough time has passed. It does not wait if another
+// goroutine is reading them. Slow sources are read less often, so that reading takes at
+// most one percent of the time.
 func (c *Catalog) freshen(ctx context.Context, every time.Duration) {
 	began := time.Now()
 	if every < 0 || began.UnixNano() < c.due.Load() || !c.mu.TryLock() {
@@ -78,11 +77,11 @@ func (c *Catalog) freshen(ctx context.Context, every time.Duration) {
 	c.due.Store(began.Add(max(every, 100*took)).UnixNano())
 }
 
-// patience is how long the turn of an agent waits for sources.
+// patience is how long a turn waits for the sources.
 const patience = 5 * time.Second
 
-// Add adds skills, all or none. They hide skills of all sources with the same
-// name or id. A name or an id that was already added is an error.
+// Add adds all given skills. On an error it adds none. The added skills hide skills of
+// all sources with the same name or id. Adding a name or an id twice is an error.
 func (c *Catalog) Add(skills ...Skill) (*belay.Lease, error) {
 	l := &listed{source: Values(skills...), name: "added"}
 	l.read(context.Background())
@@ -111,8 +110,8 @@ func (c *Catalog) Add(skills ...Skill) (*belay.Lease, error) {
 	return belay.NewLease(func() { c.remove(&c.added, l) }), nil
 }
 
-// AddSource adds a source above the existing sources and below skills added with
-// Add. Problems reports what is wrong with it.
+// AddSource adds a source. Its skills win over those of earlier sources, but not over
+// skills from Add. [Catalog.Problems] reports what is wrong with the source.
 func (c *Catalog) AddSource(ctx context.Context, source Source) *belay.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +129,8 @@ func (c *Catalog) remove(from *[]*listed, l *listed) {
 	c.publish()
 }
 
-// read reads a source. If it fails completely, its last list stays.
+// read lists the skills of a source again. If listing fails completely, the old list
+// stays.
 func (l *listed) read(ctx context.Context) {
 	given, err := l.list(ctx)
 	problems := problemsOf(err, l.name)
@@ -162,7 +162,7 @@ func (l *listed) read(ctx context.Context) {
 	l.given, l.entries, l.problems = kept, entries, problems
 }
 
-// list calls the source, which is foreign code and may panic.
+// list calls the source. The source may be code of others, so list recovers a panic.
 func (l *listed) list(ctx context.Context) (skills []*Skill, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -191,8 +191,8 @@ func compiled(given *Skill) (*Skill, error) {
 	return &s, nil
 }
 
-// publish makes a new set of the listed skills, if anything has changed. The
-// caller holds the lock.
+// publish merges the listed skills of all sources into a new set, if anything has
+// changed. The caller holds the lock.
 func (c *Catalog) publish() {
 	next := newSet(c.sources, c.added)
 	if old := c.now.Load(); old != nil && old.equal(next) {
@@ -201,7 +201,8 @@ func (c *Catalog) publish() {
 	c.now.Store(next)
 }
 
-// Lookup returns the skill with a name, or else with an id.
+// Lookup returns the skill with the given name. If there is none, it returns the skill
+// with that id.
 func (c *Catalog) Lookup(key string) (*Skill, bool) {
 	o := c.now.Load().find(key)
 	if o == nil {
@@ -210,23 +211,23 @@ func (c *Catalog) Lookup(key string) (*Skill, bool) {
 	return o.skill, true
 }
 
-// List returns the skills, by priority and then name.
+// List returns all skills, sorted by priority and then by name.
 func (c *Catalog) List() []*Skill { return slices.Clone(c.now.Load().skills) }
 
-// Match returns the skills that a task makes active for an agent, by priority and
-// then id: those with a trigger that matches, and those that the text names as
-// skill:ID.
+// Match returns the skills that a task makes active for an agent, sorted by priority and
+// then by id. A skill is active if one of its triggers matches, or if the task names it
+// as skill:ID.
 func (c *Catalog) Match(task, agent string) []Match {
 	return c.now.Load().matcher().match(task, agent)
 }
 
-// Problems returns what is wrong with the sources: skills that could not be
-// loaded, skills that are hidden by others, and tolerated mistakes.
+// Problems returns the problems of all sources: skills that could not be loaded, skills
+// that other skills hide, and tolerated mistakes.
 func (c *Catalog) Problems() []Problem { return slices.Clone(c.now.Load().problems) }
 
-// Read reads the body of a skill, by its name or id, or one of its sections. It returns
-// ErrNotFound if there is no such skill or section; the error lists those that the model
-// may see.
+// Read returns the body of a skill, or one of its sections. The key is the skill's name
+// or id. The error is ErrNotFound if there is no such skill or section. Its text lists
+// the skills that the model may see.
 func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error) {
 	o := c.now.Load().find(key)
 	if o == nil || !o.skill.content() {
@@ -235,7 +236,7 @@ func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error
 	return o.read(ctx, section)
 }
 
-// listedToRead reports whether the reading tool lists it.
+// listedToRead reports whether the tool read_skill lists the skill.
 func (s *Skill) listedToRead() bool {
 	return s.content() && !s.callable() && !s.Hidden && !s.UserOnly
 }
@@ -244,14 +245,13 @@ func (s *Skill) listedToRead() bool {
 type owned struct {
 	skill  *Skill
 	source Source
-	from   string // its source, for messages
+	from   string // the file or the name of the source, for messages
 }
 
-// read returns the skill's text, from its source if the skill has no text
-// itself.
+// read returns the text of a skill. It asks the source if the skill itself has no text.
 func (o *owned) read(ctx context.Context, section string) (r Reading, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the source is foreign code
+		if p := recover(); p != nil { // the source may be code of others
 			err = fmt.Errorf("skill %q: reading it panicked: %v", o.skill.Name, p)
 		}
 	}()

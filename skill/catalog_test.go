@@ -163,7 +163,7 @@ func TestAddAndRemove(t *testing.T) {
 	if _, ok := catalog.Lookup("z"); ok {
 		t.Error("adding is all or nothing, and z is there")
 	}
-	for range 2 { // twice is harmless
+	for range 2 { // closing twice is allowed
 		if err := lease.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -16,17 +16,17 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Check checks the skills of a directory, or a directory that is a skill, against the
-// Agent Skills specification. It returns violations with file and line, in the order
-// of the files. If strict is false, Belay's additional fields are allowed (id,
-// priority, hidden, triggers, agents, tags, disable-model-invocation, user-invocable),
-// and so are skills that are a single file. The path may also name such a file, or a
-// SKILL.md. The error is about the directory.
+// Check checks skills against the Agent Skills specification. dir is a directory of
+// skills, the directory of one skill, or the file of a skill. Check returns the
+// violations with file and line, in the order of the files. If strict is false, Check
+// also accepts skills that are a single file, and Belay's own fields (id, priority,
+// hidden, triggers, agents, tags, disable-model-invocation, user-invocable). The error is
+// set if dir cannot be read.
 func Check(dir string, strict bool) ([]Problem, error) {
 	file := ""
 	if info, err := os.Stat(dir); err == nil && info.Mode().IsRegular() {
 		if dir, file = filepath.Dir(dir), filepath.Base(dir); strings.EqualFold(file, skillFile) {
-			file = "" // its directory is the skill
+			file = "" // the skill is the whole directory
 		}
 	}
 	t, err := openRoot(dir)
@@ -64,7 +64,7 @@ func Check(dir string, strict bool) ([]Problem, error) {
 	return c.problems, nil
 }
 
-// checking is the state of a check.
+// checking is the state of one call of Check.
 type checking struct {
 	t        tree
 	strict   bool
@@ -76,7 +76,7 @@ func (c *checking) addf(rel string, line int, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Kind: Violation, Path: c.t.shown(rel), Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-// entry checks an entry of the directory itself.
+// entry checks a file or a directory at the top level.
 func (c *checking) entry(e fs.DirEntry) {
 	name := e.Name()
 	isDir, level := e.IsDir(), 1
@@ -98,7 +98,8 @@ func (c *checking) entry(e fs.DirEntry) {
 	}
 }
 
-// directory checks a directory: it is a skill, or there may be skills below it.
+// directory checks a directory. The directory is a skill, or contains skills at a lower
+// level.
 func (c *checking) directory(rel, name string, level int) {
 	entries, err := c.t.readDir(rel)
 	if err != nil {
@@ -130,7 +131,7 @@ func (c *checking) directory(rel, name string, level int) {
 	}
 }
 
-// read reads a file, and reports why that fails.
+// read reads and parses a file. It reports an error as a violation and returns nil.
 func (c *checking) read(rel string, parse func(string) (*frontmatter.Document, error)) *frontmatter.Document {
 	c.skills++
 	text, _, _, err := readText(c.t, rel, nil)
@@ -149,7 +150,7 @@ func (c *checking) read(rel string, parse func(string) (*frontmatter.Document, e
 	return doc
 }
 
-// skill checks the file of a skill against the specification.
+// skill checks a SKILL.md file against the specification.
 func (c *checking) skill(rel, dir string) {
 	doc := c.read(rel, frontmatter.Parse)
 	switch {
@@ -171,7 +172,7 @@ func (c *checking) skill(rel, dir string) {
 	c.ours(rel, doc, dir)
 }
 
-// flat checks a skill that is a file.
+// flat checks a skill that is a single file.
 func (c *checking) flat(rel, ext string) {
 	stem := strings.TrimSuffix(rel, ext)
 	before := len(c.problems)
@@ -201,7 +202,6 @@ func (c *checking) flat(rel, ext string) {
 	c.ours(rel, doc, stem)
 }
 
-// name checks the name of a skill.
 func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
 	v := doc.Field("name")
 	switch {
@@ -219,7 +219,7 @@ func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
 	}
 }
 
-// specified reports whether a name is one of the specification.
+// specified reports whether the specification allows a name.
 func specified(name string) bool {
 	for part := range strings.SplitSeq(name, "-") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
@@ -229,7 +229,7 @@ func specified(name string) bool {
 	return true
 }
 
-// text checks a text and its length.
+// text checks that a field is a text of the right length.
 func (c *checking) text(rel string, doc *frontmatter.Document, key string, most int, required bool) {
 	v := doc.Field(key)
 	switch {
@@ -245,7 +245,7 @@ func (c *checking) text(rel string, doc *frontmatter.Document, key string, most 
 	}
 }
 
-// metadata checks that it is a mapping of texts.
+// metadata checks that the field metadata is a mapping of texts.
 func (c *checking) metadata(rel string, v *frontmatter.Value) {
 	if v == nil {
 		return
@@ -261,7 +261,6 @@ func (c *checking) metadata(rel string, v *frontmatter.Value) {
 	}
 }
 
-// fields reports unknown fields.
 func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) {
 	known := specFields
 	if !c.strict {
@@ -278,8 +277,7 @@ func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) 
 	}
 }
 
-// ours checks Belay's additional fields, by loading them, and the variables of a
-// template.
+// ours checks Belay's own fields, and the variables in the text of the skill.
 func (c *checking) ours(rel string, doc *frontmatter.Document, name string) {
 	if c.strict {
 		return

@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		rule   string
 		files  map[string]string
 		strict []string // violations of the specification
-		ours   []string // with what is read beyond it
+		ours   []string // problems when Belay's own fields are allowed
 	}{
 		{"the least there must be", map[string]string{"a/SKILL.md": "---\nname: a\ndescription: x\n---\n"}, nil, nil},
 		{
@@ -109,8 +109,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// same is a case of a file that violates the specification, with and without the
-// additional fields.
+// same returns a test case in which strict and non-strict checks find the same
+// violations.
 func same(rule, dir, text string, lines ...string) struct {
 	rule   string
 	files  map[string]string
@@ -143,7 +143,7 @@ func TestCheckOneSkill(t *testing.T) {
 	}
 }
 
-// underlying is the innermost error.
+// underlying returns the innermost error.
 func underlying(err error) error {
 	for {
 		inner, ok := err.(interface{ Unwrap() error })
@@ -154,8 +154,8 @@ func underlying(err error) error {
 	}
 }
 
-// Published skills load: layouts, long descriptions, quoted and folded values, and
-// the fields of vendors.
+// Published skills load. They have different layouts, long descriptions, quoted and
+// folded values, and fields of vendors.
 //
 // SPEC K-06, K-07
 func TestPublicLayoutsLoad(t *testing.T) {

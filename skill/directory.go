@@ -17,14 +17,14 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// The bounds of a directory.
+// The limits of a directory.
 const (
-	deepest   = 4       // how deep skills are searched
-	mostFiles = 100_000 // how many skills it may have
+	deepest   = 4       // how many levels below the directory are searched
+	mostFiles = 100_000 // how many skills the directory may have
 )
 
-// settled is the minimum age of a change before its time is trusted: two
-// changes within one tick of a file system's clock have the same time.
+// settled is how old a file's modification time must be before it is trusted. The reason:
+// two changes within one tick of the file system's clock have the same time.
 const settled = 2 * time.Second
 
 // skillFile is the file of a skill in the Agent Skills layout.
@@ -32,13 +32,14 @@ const skillFile = "SKILL.md"
 
 // Directory is a source of skills in files. Make one with [Dir] or [FS].
 //
-// Each directory below it that has a file SKILL.md is a skill. The Markdown files
-// beside that are its sections, and the files in scripts, references and assets its
-// resources. Markdown and YAML files in the directory itself are skills too, without
-// sections. A directory that has a SKILL.md itself is one skill; if that file is bad, the
-// directories below it are still searched.
+// Each directory below it with a file SKILL.md is a skill. The other Markdown files in
+// that directory are the skill's sections. The files in its directories scripts,
+// references and assets are its resources. Markdown and YAML files at the top level are
+// skills too, without sections. If there is a SKILL.md at the top level, the whole
+// directory is one skill. But if that SKILL.md is invalid, the directories below are
+// searched for skills.
 //
-// A file that has not changed, by its size and time, is not read again.
+// A file is read again only if its size or modification time has changed.
 type Directory struct {
 	name string
 	open func() (tree, error)
@@ -48,37 +49,38 @@ type Directory struct {
 	byID  map[string]*file
 }
 
-// Dir returns a source of the skills in a directory. A missing directory has none.
-// Links that lead out of it are rejected, also for sections and resources.
+// Dir returns a source of the skills in a directory. If the directory does not exist, the
+// source has no skills. Links that lead out of the directory are rejected. This is also
+// true for sections and resources.
 func Dir(dir string) *Directory {
 	return &Directory{name: dir, open: func() (tree, error) { return openRoot(dir) }}
 }
 
-// FS returns a source of the skills in an fs.FS, such as embedded files.
-// Problems show its name. The fs.FS decides where links may lead: [os.Root]
-// rejects links that lead out, and [os.DirFS] does not.
+// FS returns a source of the skills in an fs.FS, such as embedded files. The name is
+// shown in problems. The fs.FS decides where links may lead: [os.Root] rejects links that
+// lead out of it, [os.DirFS] does not.
 func FS(name string, files fs.FS) *Directory {
 	return &Directory{name: name, open: func() (tree, error) { return fsTree{files, name}, nil }}
 }
 
 var _ Source = (*Directory)(nil)
 
-// String returns its name.
+// String returns the directory, or the name that was given to [FS].
 func (d *Directory) String() string { return d.name }
 
-// file is a file that may be a skill. It does not change.
+// file is the result of reading one file that may be a skill. It is immutable.
 type file struct {
-	rel     string // its path
-	dir     string // of a skill with a directory of its own
+	rel     string // the path of the file
+	dir     string // the skill's own directory, or "" for a skill that is a single file
 	size    int64
 	changed time.Time
-	fresh   bool // it may still change without a new time
+	fresh   bool // too new to trust its time, see settled
 	skill   *Skill
 	problem *Problem
-	outside []outsider // links beside it that lead out
+	outside []outsider // links to sections or resources that lead out of the directory
 }
 
-// List returns the skills, by path.
+// List returns the skills, sorted by path.
 func (d *Directory) List(ctx context.Context) ([]*Skill, error) {
 	t, err := d.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +116,7 @@ func (d *Directory) List(ctx context.Context) ([]*Skill, error) {
 	return skills, joined(problems)
 }
 
-// keep remembers files.
+// keep stores the files for later calls of Read and walk.
 func (d *Directory) keep(files []*file) {
 	byPath, byID := make(map[string]*file, len(files)), make(map[string]*file, len(files))
 	for _, f := range files {
@@ -128,8 +130,8 @@ func (d *Directory) keep(files []*file) {
 	d.files, d.byID = byPath, byID
 }
 
-// walk reads the files that are skills, by path. One goroutine per processor
-// reads directories; they end before walk returns.
+// walk reads the files that are skills, sorted by path. It uses one goroutine per
+// processor, at most 8. They end before walk returns.
 func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	entries, err := t.readDir(".")
 	if err != nil {
@@ -138,7 +140,7 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	d.mu.Lock()
 	known := d.files
 	d.mu.Unlock()
-	var broken []*file // the directory has a SKILL.md that is not a valid skill
+	var broken []*file // the SKILL.md at the top level, if it is invalid
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == skillFile }) {
 		whole, err := filepath.Abs(d.name)
 		if err != nil {
@@ -151,7 +153,8 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 			}
 			broken = []*file{own}
 		}
-		// The files beside it may be its sections. Skills with a directory of their own are loaded.
+		// The other files at the top level may be sections of the invalid skill, so they
+		// are not loaded as skills. Directories are still searched.
 		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Type().IsRegular() || e.Name() == skillFile })
 	}
 	found := make([][]*file, len(entries))
@@ -178,14 +181,14 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	return files, nil
 }
 
-// visit is what a goroutine needs to look at directories.
+// visit is the state of one goroutine of walk.
 type visit struct {
 	t      tree
 	known  map[string]*file
 	buffer []byte
 }
 
-// entry reads an entry of the directory itself.
+// entry reads a file or a directory at the top level.
 func (v *visit) entry(e fs.DirEntry) []*file {
 	name := e.Name()
 	if strings.HasPrefix(name, ".") || name == "node_modules" {
@@ -197,7 +200,7 @@ func (v *visit) entry(e fs.DirEntry) []*file {
 		if err != nil {
 			return []*file{v.failed(name, err)}
 		}
-		isDir, below = info.IsDir(), deepest // links are not searched: they may form a loop
+		isDir, below = info.IsDir(), deepest // no search below links: they may form a loop
 	}
 	if isDir {
 		return v.directory(name, below)
@@ -211,7 +214,8 @@ func (v *visit) entry(e fs.DirEntry) []*file {
 	return nil
 }
 
-// directory reads a directory: it is a skill, or there may be skills below it.
+// directory reads a directory. The directory is a skill, or contains skills at a lower
+// level.
 func (v *visit) directory(rel string, level int) []*file {
 	if f := v.skill(rel, path.Base(rel), path.Join(rel, skillFile)); f != nil {
 		return []*file{f}
@@ -243,7 +247,7 @@ func (v *visit) failed(rel string, err error) *file {
 	return &file{rel: rel, fresh: true, problem: &Problem{Kind: NotLoaded, Path: v.t.shown(rel), Line: 1, Message: fileMessage(err), Err: err}}
 }
 
-// unchanged returns the known state of a file if it has not changed.
+// unchanged returns the stored result for a file, or nil if the file must be read again.
 func (v *visit) unchanged(rel string) *file {
 	old := v.known[rel]
 	if old == nil || old.fresh {
@@ -256,8 +260,7 @@ func (v *visit) unchanged(rel string) *file {
 	return old
 }
 
-// skill reads the file of a skill with a directory of its own. It returns nil if
-// there is none.
+// skill reads the SKILL.md of a skill. It returns nil if the file does not exist.
 func (v *visit) skill(dir, name, rel string) *file {
 	return v.read(rel, dir, func(shown, text string) (*Skill, error) {
 		doc, err := frontmatter.Parse(text)
@@ -271,8 +274,8 @@ func (v *visit) skill(dir, name, rel string) *file {
 	})
 }
 
-// flat reads a skill that is a file. It returns nil for a file that is meant for
-// readers of the directory.
+// flat reads a skill that is a single file. It returns nil for files that are no skills,
+// see forReaders.
 func (v *visit) flat(rel string) *file {
 	ext := path.Ext(rel)
 	stem := strings.TrimSuffix(rel, ext)
@@ -286,7 +289,7 @@ func (v *visit) flat(rel string) *file {
 		}
 		s, err := readSkill(shown, doc, stem, false)
 		if s != nil {
-			s.Body = "" // it is read when it is needed
+			s.Body = "" // read when it is needed
 		}
 		return s, err
 	})
@@ -303,7 +306,7 @@ func parserOf(ext string) func(string) (*frontmatter.Document, error) {
 
 const noBodyMessage = "there is no body: a skill in YAML has its text below the key body, or after front matter between two lines ---"
 
-// noBody reports whether a skill that is a YAML file has no text.
+// noBody reports whether a single-file skill in YAML has no text.
 func noBody(doc *frontmatter.Document, ext string) bool {
 	if ext == ".md" || doc.BodyLine > 0 {
 		return false
@@ -312,8 +315,8 @@ func noBody(doc *frontmatter.Document, ext string) bool {
 	return body == nil || strings.TrimSpace(body.Text) == ""
 }
 
-// forReaders reports whether a file without frontmatter is a README and not a
-// skill.
+// forReaders reports whether a file without front matter is documentation for people,
+// such as a README, and not a skill.
 func forReaders(stem string) bool {
 	switch strings.ToLower(stem) {
 	case "readme", "license", "changelog", "contributing", "agents", "claude", "gemini", "code_of_conduct", "security", "notice", "todo", "index":
@@ -322,8 +325,8 @@ func forReaders(stem string) bool {
 	return false
 }
 
-// read reads a file if it has changed, and makes a skill of it. It returns nil if
-// the file does not exist.
+// read reads a file if it has changed, and makes a skill of it. It returns nil if the
+// file does not exist.
 func (v *visit) read(rel, dir string, parse func(shown, text string) (*Skill, error)) *file {
 	if old := v.unchanged(rel); old != nil {
 		return old

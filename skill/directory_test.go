@@ -355,7 +355,7 @@ func TestAFileThatHasNotChangedIsNotReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The file changed without a new time: a reader that notices has read it
+	// The file changes but its time does not. If the change is seen, the file was read
 	// again.
 	put(t, dir, "a/SKILL.md", md("name: a", "description: two"))
 	age("a")

@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -18,8 +17,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// An agent with skills: the model reads one when a task fits its description, and a
-// user adds one to a message by its name.
+// This example makes an agent with skills. The model reads a skill when a task fits its
+// description. A user adds a skill to a message by its name.
 func Example() {
 	ctx := context.Background()
 	files := fstest.MapFS{

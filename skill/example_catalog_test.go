@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// Sources have a precedence, and problems of one do not hide another.
+// Later sources win over earlier ones. Problems of one source do not hide another source.
 func ExampleCatalog() {
 	ctx := context.Background()
 	user := fstest.MapFS{

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// Check is as strict as the specification, or allows what Belay reads beyond it.
+// Check applies the specification strictly, or also allows Belay's own fields.
 func ExampleCheck() {
 	dir := must(os.MkdirTemp("", "skills-"))
 	defer func() { _ = os.RemoveAll(dir) }()

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// The text of a computed skill is made on demand.
+// The text of a computed skill is made when it is needed.
 func ExampleText() {
 	ctx := context.Background()
 	// docs:begin computed

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// A listing keeps to a budget: all names first, then descriptions while they fit.
+// A listing has all names first, and then as many descriptions as fit into the budget.
 func ExampleListing() {
 	catalog := skill.NewCatalog(context.Background(), skill.Values(
 		skill.Skill{Name: "deploy", Description: "How we deploy. Use it before anything goes out.", Priority: 10},

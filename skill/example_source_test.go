@@ -37,7 +37,7 @@ func (w *Wiki) Read(_ context.Context, id, _ string) (skill.Reading, error) {
 
 // docs:end source
 
-// Anything that can list skills and read one is a source.
+// You can implement Source for anything that lists and reads skills.
 func ExampleSource() {
 	ctx := context.Background()
 	catalog := skill.NewCatalog(ctx, &Wiki{pages: map[string]string{"onboarding": "Begin with the README."}})

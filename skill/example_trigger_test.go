@@ -7,7 +7,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// A trigger makes a skill active for a turn. Match says which are, and why.
+// A trigger makes a skill active for a turn. Match returns the active skills and the
+// reason.
 func ExampleCatalog_Match() {
 	ctx := context.Background()
 	// docs:begin trigger

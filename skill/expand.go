@@ -10,13 +10,13 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Expand puts the skills that a message names, as /name, in front of it, for an agent that
-// may use all skills.
+// Expand adds the skills that a message names as /name before the message. It is for an
+// agent that may use all skills.
 func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
 	return e.forAll(in.Agent).Expand(ctx, in)
 }
 
-// Expand puts the skills that a message names, as /name, in front of it.
+// Expand adds the skills that a message names as /name before the message.
 func (s *scoped) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
 	s.catalog.freshen(ctx, s.opts.Refresh)
 	x := &expanding{scoped: s, set: s.catalog.now.Load(), in: &in, read: make(map[string]*template)}
@@ -32,32 +32,31 @@ func (s *scoped) Expand(ctx context.Context, in belay.Submission) (belay.Expansi
 	return out, nil
 }
 
-// expanding is the work on one message. A skill is read once, however often the message
-// names it.
+// expanding is the state of Expand for one message. It reads each skill only once, even
+// if the message names the skill several times.
 type expanding struct {
 	scoped *scoped
 	set    *set
 	in     *belay.Submission
 	read   map[string]*template // by name
-	size   int                  // of the texts so far
+	size   int                  // bytes of all texts so far
 }
 
 // template is the text of a skill.
 type template struct {
 	reading Reading
-	pieces  []string // parts of its text, between the places for arguments
-	size    int      // of all pieces
+	pieces  []string // the text, split at each $ARGUMENTS
+	size    int      // bytes of all pieces
 }
 
-// mostInjected is how many bytes the skills of one message may put in front of it.
-// Without it, a skill with $ARGUMENTS that is named often would grow with the square of
-// the message.
+// mostInjected is how many bytes the skills of one message may add. Without this limit, a
+// message that names a skill with $ARGUMENTS many times could grow quadratically.
 const mostInjected = 64 << 20
 
-// inject makes the message that a skill puts in front of the user's.
+// inject makes the message that is added before the user's message for one skill.
 func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.Injection, error) {
 	o := x.scoped.find(x.set, name)
-	if o == nil { // it was just removed
+	if o == nil { // the skill was just removed
 		return belay.Injection{}, ErrNotFound
 	}
 	use := &Use{Name: o.skill.Name, Source: ByUser, Text: x.in.Text, Session: x.in.Session, Turn: x.in.Turn, Agent: x.in.Agent, Controls: x.in.Controls}
@@ -85,8 +84,8 @@ func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.I
 	return r.Message(), nil
 }
 
-// template reads a skill and expands its variables. Inserted values are not expanded
-// again.
+// template reads a skill and expands its variables. It does not expand variables inside
+// inserted values.
 func (x *expanding) template(ctx context.Context, o *owned) (*template, error) {
 	if t := x.read[o.skill.Name]; t != nil {
 		return t, nil
@@ -109,21 +108,20 @@ func (x *expanding) template(ctx context.Context, o *owned) (*template, error) {
 	return t, nil
 }
 
-// tell notifies watchers that a skill starts.
+// tell emits the event that a skill is used.
 func (u *Use) tell() {
 	if u.Controls == nil {
 		return
 	}
-	_ = u.Controls.Emit(belay.Event{ // not an error: the watchers may be gone
+	_ = u.Controls.Emit(belay.Event{ // an error only means that the watchers are gone
 		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.InvokedEvent{Name: u.Name, Source: string(u.Source), Args: u.Args},
 	})
 }
 
-// argumentsMark stands for the text that a user types after the name of a
-// skill.
+// argumentsMark is replaced by the text that the user typed after the name of the skill.
 const argumentsMark = "$ARGUMENTS"
 
-// argumentsOf returns the text typed after each of the names, without surrounding spaces.
+// argumentsOf returns, for each name, the text that was typed after it.
 func argumentsOf(in belay.Submission) []string {
 	behind := make([]string, len(in.Names))
 	typed := strings.TrimRightFunc(in.Typed, unicode.IsSpace)

@@ -20,35 +20,37 @@ import (
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
 type Options struct {
-	// Budget bounds the list of skills in the description of a tool, in tokens of
-	// four characters. Defaults to ListingBudget of the model's context window.
+	// Budget limits the list of skills in a tool's description, in tokens of four
+	// characters. Defaults to [ListingBudget] for the model's context window.
 	Budget int
-	// ActiveBudget bounds the text of the skills that a task makes active, in such
-	// tokens: the first skill that exceeds it is cut, and later ones are left out.
-	// Defaults to DefaultBudget, half of the default limit of all prompt sections.
+	// ActiveBudget limits the text of the skills that a task makes active, in tokens of
+	// four characters. The first skill that exceeds the budget is cut, and later skills
+	// are left out. Defaults to DefaultBudget, which is half of the default limit of all
+	// prompt sections.
 	ActiveBudget int
 	// ToolName is the name of the tool that reads skills. Defaults to ReadTool.
 	ToolName string
-	// Suffix is added after the list. Defaults to nothing.
+	// Suffix is a text after the list of skills in a tool's description. Defaults to
+	// empty.
 	Suffix string
-	// NoNames leaves /name in the user's text unchanged. Defaults to putting the
-	// skill in front of the message.
+	// NoNames turns /name off: the user's text stays unchanged. By default, the skill's
+	// text is added before the user's message.
 	NoNames bool
-	// Project is the directory that the template variables describe. Defaults to
-	// none: they are empty.
+	// Project is the directory that the template variables describe. By default the
+	// variables about the project are empty.
 	Project string
-	// Mode is what {{mode}} stands for. Defaults to nothing.
+	// Mode is the value of the variable {{mode}}. Defaults to empty.
 	Mode string
-	// Refresh is how long a list of skills is used before a turn reads the sources
-	// again; negative means for ever. Slow sources are read less often. Defaults to
-	// 1 second.
+	// Refresh is how long a list of skills is used before a turn reads the sources again.
+	// A negative value means that turns never read them again. Slow sources are read less
+	// often. Defaults to 1 second.
 	Refresh time.Duration
-	// EnforceAllowedTools denies the calls of a turn that the AllowedTools of an
-	// active skill do not name. Of several active skills each is a limit of its own. A
-	// skill never adds tools to an agent. Defaults to false.
+	// EnforceAllowedTools denies calls that the AllowedTools of an active skill do not
+	// cover. If several skills are active, all of them must cover a call. A skill never
+	// adds tools to an agent. Defaults to false.
 	EnforceAllowedTools bool
-	// Patterns reads the entries of AllowedTools that have parentheses. Defaults to
-	// none: such an entry covers no call.
+	// Patterns checks the entries of AllowedTools that have parentheses. Without
+	// Patterns, such an entry covers no call.
 	Patterns belay.PatternAuthorizer
 }
 
@@ -69,7 +71,7 @@ var (
 	_ belay.ResourceExtension = (*Extension)(nil)
 )
 
-// New makes an extension of a catalog. Several agents may share one.
+// New makes an extension. Several agents may share it.
 func New(catalog *Catalog, opts *Options) (*Extension, error) {
 	e := &Extension{catalog: catalog, tools: make(map[belay.Reach]madeTools)}
 	if opts != nil {
@@ -97,12 +99,13 @@ func New(catalog *Catalog, opts *Options) (*Extension, error) {
 	return e, nil
 }
 
-// Name returns the name for errors.
+// Name returns "skills". Errors use it.
 func (e *Extension) Name() string { return "skills" }
 
-// Hooks returns the hook that adds the text of active skills to the prompt.
+// Hooks returns the hook that adds the text of active skills to the prompt. With
+// EnforceAllowedTools, it also returns the hooks that enforce the limits.
 func (e *Extension) Hooks() []hook.Subscription {
-	last := &hook.Options{ // sections of others come first and keep their space
+	last := &hook.Options{ // run last: sections of other hooks get their space first
 		Priority: math.MaxInt, NoInherit: true, Visibility: hook.VisibleInDebug, // a subagent has its own skills, or none
 	}
 	hooks := []hook.Subscription{
@@ -116,8 +119,8 @@ func (e *Extension) Hooks() []hook.Subscription {
 	return hooks
 }
 
-// compute calls the skill's handler, which is foreign code and may panic. All
-// calls of computed skills, by users and models, go through it.
+// compute calls the skill's handler and recovers a panic. All calls of handlers, by users
+// and by models, use compute.
 func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -136,11 +139,11 @@ func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err 
 	return parts, nil
 }
 
-// mostActive is how many skills a task can make active. It is half of the default
+// mostActive is how many skills a task can make active. It is half of the default maximum
 // number of prompt sections.
 const mostActive = 8
 
-// activate contributes the text of the skills that the task makes active.
+// activate returns prompt sections with the text of the active skills.
 func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	var out belay.PromptSections
 	room := e.opts.ActiveBudget * listing.CharactersPerToken
@@ -151,7 +154,7 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 	}
 	for _, m := range e.in(ctx, in.Agent()).active(now, in.Text()) {
 		if named[m.Skill] {
-			continue // the message already contains it
+			continue // the message already contains the skill's text
 		}
 		title := "Skill: " + m.Skill.Name
 		if m.Skill.Hidden {
@@ -180,7 +183,8 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 	return out, nil
 }
 
-// variables returns the values of the variables that a template uses.
+// variables returns the values of the variables. It detects the language only if the
+// template uses it, because this takes time.
 func (e *Extension) variables(template, agent, task string) Variables {
 	v := Variables{AgentID: agent, Mode: e.opts.Mode, Task: task}
 	if e.opts.Project == "" {
@@ -195,7 +199,7 @@ func (e *Extension) variables(template, agent, task string) Variables {
 		if name == "language" || name == "framework" {
 			if root, err := os.OpenRoot(e.opts.Project); err == nil {
 				v.Language, v.Framework = Detect(root.FS())
-				_ = root.Close() // it was only read
+				_ = root.Close() // only read, so an error does not matter
 			}
 			break
 		}
@@ -205,7 +209,7 @@ func (e *Extension) variables(template, agent, task string) Variables {
 
 func notFound(err error) belay.Result { return belay.Failed(belay.ClassNotFound, err.Error()) }
 
-// invoke runs a computed skill for a model.
+// invoke runs a computed skill for the model.
 func (o *owned) invoke(ctx context.Context, use *Use) (belay.Result, error) {
 	parts, err := o.compute(ctx, use)
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// extensionOf makes an extension of a catalog.
 func extensionOf(t testing.TB, catalog *skill.Catalog, opts *skill.Options) *skill.Extension {
 	t.Helper()
 	e, err := skill.New(catalog, opts)
@@ -31,7 +30,7 @@ func extensionOf(t testing.TB, catalog *skill.Catalog, opts *skill.Options) *ski
 	return e
 }
 
-// agentWith is an agent with skills.
+// agentWith makes an agent with the skills of e.
 func agentWith(t testing.TB, e *skill.Extension, steps ...scripted.Step) *belaytest.Agent {
 	t.Helper()
 	return belaytest.New(t, belaytest.Script(steps...), &belay.Options{Instructions: "You are careful.", Extensions: []belay.Extension{e}})
@@ -46,7 +45,8 @@ func catalogOf(t testing.TB, skills ...skill.Skill) *skill.Catalog {
 	return catalog
 }
 
-// declared returns the description of a tool in a request, and whether it is there.
+// declared returns the description of a tool in a model request. The bool is false if the
+// request does not have the tool.
 func declared(r *belay.Request, tool string) (string, bool) {
 	i := slices.IndexFunc(r.Tools, func(d belay.ToolDeclaration) bool { return d.Name == tool })
 	if i < 0 {
@@ -55,7 +55,7 @@ func declared(r *belay.Request, tool string) (string, bool) {
 	return r.Tools[i].Description, true
 }
 
-// wire returns the content of a request.
+// wire returns the content of a model request as JSON.
 func wire(t testing.TB, r *belay.Request) string {
 	t.Helper()
 	type message struct {
@@ -139,7 +139,7 @@ func TestReadSkill(t *testing.T) {
 		{"", "<skill name=\"pdf\" section=\"forms\">\n<content>\nFill them.\n</content>\n<sections>forms</sections>\n</skill>"},
 		{belay.ClassNotFound, `skill "pdf" has no section "../x": not found. It has: forms`},
 		{belay.ClassNotFound, `there is no skill "pdg" (did you mean "pdf"?): not found. Available skills: git, pdf, template`},
-		{"", "<skill name=\"secret\">\n<content>\nHush.\n</content>\n</skill>"}, // a model that knows its name may read it
+		{"", "<skill name=\"secret\">\n<content>\nHush.\n</content>\n</skill>"}, // a hidden skill can be read by its name
 		{belay.ClassNotFound, `there is no skill "elsewhere": not found. Available skills: git, pdf, template`},
 		{"", "<skill name=\"both\">\n<content>\nIts text.\n</content>\n</skill>"},
 		{"", "<skill name=\"template\">\n<content>\nIn  for main: {{task}}\n</content>\n</skill>"},
@@ -163,7 +163,7 @@ func TestReadSkill(t *testing.T) {
 func TestInvokeSkill(t *testing.T) {
 	t.Parallel()
 	var used []skill.Use
-	var mu sync.Mutex // the calls of a response run beside each other
+	var mu sync.Mutex // calls of one response run in parallel
 	image := belay.Image("image/png", []byte{1, 2})
 	catalog := catalogOf(
 		t, skill.Skill{Name: "weather", Description: "Tells the weather.", Exposed: true, Handler: func(_ context.Context, use *skill.Use) ([]belay.Part, error) {
@@ -291,7 +291,7 @@ func TestNamesInTheText(t *testing.T) {
 			}
 		})
 	}
-	t.Cleanup(func() { // when the cases are through
+	t.Cleanup(func() { // runs after all subtests
 		close(used)
 		calls := 0
 		for use := range used {
@@ -412,14 +412,14 @@ func TestAHiddenSkillIsNamedNowhere(t *testing.T) {
 func TestTheToolsFollowTheSkills(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{})
-	synctest.Test(t, func(t *testing.T) { toolsFollow(t, dir) }) // in which a second takes no time
+	synctest.Test(t, func(t *testing.T) { toolsFollow(t, dir) }) // with a fake clock
 }
 
 func toolsFollow(t *testing.T, dir string) {
 	catalog := skill.NewCatalog(t.Context(), skill.Dir(dir))
 	agent := agentWith(t, extensionOf(t, catalog, nil), belaytest.Says("1"), belaytest.Says("2"), belaytest.Says("3"), belaytest.Says("4"), belaytest.Says("5"))
 	tools := func() string {
-		<-time.After(time.Second) // during which the list is not read again
+		<-time.After(time.Second) // until then the sources are not read again
 		r := agent.Say("hello").Request(1)
 		var all []string
 		for _, d := range r.Tools {

@@ -18,22 +18,23 @@ const (
 	specCompatibility = 500
 )
 
-// specFields are the fields of the Agent Skills specification, and ourFields the
-// additional ones of Belay.
+// specFields are the fields of the Agent Skills specification. ourFields are Belay's own
+// fields.
 var (
 	specFields = []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 	ourFields  = []string{"id", "priority", "hidden", "triggers", "agents", "tags", "disable-model-invocation", "user-invocable"}
-	flatFields = []string{"body"} // of a file that is YAML as a whole
+	flatFields = []string{"body"} // only in a YAML file without front matter
 )
 
-// reader makes a skill of the fields of a file. Harmless mistakes are noted. A
-// mistake that would give the skill more effect than its author meant is an error.
+// reader makes a skill of the fields of a file. It only notes harmless mistakes. It
+// returns an error for a mistake that would give the skill more effect than its author
+// meant.
 type reader struct {
 	path  string
 	skill *Skill
 }
 
-// fieldError is a mistake in a field that makes a file unusable as a skill.
+// fieldError is a mistake in a field, because of which the file is not loaded.
 type fieldError struct {
 	line    int
 	message string
@@ -51,8 +52,9 @@ func (r *reader) notef(line int, format string, args ...any) {
 	})
 }
 
-// readSkill makes a skill of a file. The name is that of its directory, or of the
-// file without its ending; inDirectory says which.
+// readSkill makes a skill of a parsed file. The argument name is the default name: the
+// name of the directory if inDirectory is true, or else the file name without its
+// extension.
 func readSkill(path string, doc *frontmatter.Document, name string, inDirectory bool) (*Skill, error) {
 	r := &reader{path: path, skill: &Skill{Path: path}}
 	s := r.skill
@@ -77,7 +79,7 @@ func readSkill(path string, doc *frontmatter.Document, name string, inDirectory 
 	return s, nil
 }
 
-// judge notes deviations from the specification.
+// judge notes where the skill deviates from the specification.
 func (r *reader) judge(doc *frontmatter.Document) {
 	s := r.skill
 	line := func(field string) int {
@@ -103,12 +105,12 @@ func (r *reader) judge(doc *frontmatter.Document) {
 	}
 }
 
-// field reads one field.
+// field reads one field into r.skill.
 func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 	s, v := r.skill, &f.Value
 	var err error
 	switch f.Key {
-	case "name": // it has been read
+	case "name": // readSkill has read it
 	case "id":
 		s.ID, _ = r.text(f.Key, v)
 		s.ID = strings.TrimSpace(s.ID)
@@ -154,7 +156,7 @@ func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 	return err
 }
 
-// text reads a text. Numbers, true and false are accepted as written.
+// text reads a text. It also accepts numbers, true and false, with a note.
 func (r *reader) text(key string, v *frontmatter.Value) (string, bool) {
 	switch v.Kind {
 	case frontmatter.String:
@@ -179,7 +181,7 @@ func (r *reader) number(key string, v *frontmatter.Value) int {
 	return n
 }
 
-// truth reads true or false.
+// truth reads true or false, also written as yes and no, or on and off.
 func truth(key string, v *frontmatter.Value) (bool, error) {
 	switch strings.ToLower(v.Text) {
 	case "true", "yes", "on":
@@ -193,7 +195,7 @@ func truth(key string, v *frontmatter.Value) (bool, error) {
 	return false, bad(v.Line, "%s is neither true nor false: write one of them", key)
 }
 
-// words reads a list of texts, or a text of several.
+// words reads a list of texts, or one text that is split at separators.
 func words(key string, v *frontmatter.Value, between string) ([]string, error) {
 	switch v.Kind {
 	case frontmatter.Null:
@@ -215,9 +217,9 @@ func words(key string, v *frontmatter.Value, between string) ([]string, error) {
 	}
 }
 
-// toolWords reads allowed-tools: a list, or a text with spaces or commas between
-// the tools, as Bash(git add:*) Read. Text in parentheses belongs together. A
-// missing value is an empty list, which allows nothing.
+// toolWords reads allowed-tools: a list, or one text with spaces or commas between the
+// tools, such as "Bash(git add:*) Read". It does not split inside parentheses. A missing
+// value is an empty list, which allows no tools.
 func toolWords(key string, v *frontmatter.Value) ([]string, error) {
 	if v.Kind == frontmatter.List || v.Kind == frontmatter.Map {
 		list, err := words(key, v, "")
@@ -250,7 +252,7 @@ func toolWords(key string, v *frontmatter.Value) ([]string, error) {
 	return tools, nil
 }
 
-// metadata reads a mapping of texts.
+// metadata reads a mapping of texts into the skill's metadata.
 func (r *reader) metadata(v *frontmatter.Value) {
 	if v.Kind == frontmatter.Null {
 		return
@@ -268,7 +270,8 @@ func (r *reader) metadata(v *frontmatter.Value) {
 	}
 }
 
-// triggers reads a list of keywords, and of mappings with a type and a pattern.
+// triggers reads a list of triggers. Each is a keyword, or a mapping with type and
+// pattern.
 func (r *reader) triggers(v *frontmatter.Value) error {
 	list := v.List
 	switch v.Kind {

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// write makes files below a directory, creates the directory, and returns its
-// path.
+// write makes a directory with the given files and returns its path.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "skills")
@@ -26,7 +25,6 @@ func write(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// put writes one file below a directory.
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, filepath.FromSlash(name))
@@ -38,7 +36,6 @@ func put(t testing.TB, dir, name, text string) {
 	}
 }
 
-// md returns a skill in Markdown.
 func md(fields ...string) string {
 	return "---\n" + strings.Join(fields, "\n") + "\n---\nThe body.\n"
 }
@@ -51,7 +48,7 @@ func names(skills []*skill.Skill) []string {
 	return all
 }
 
-// told returns problems as lines, with paths relative to a directory.
+// told returns problems as lines. Paths are relative to dir.
 func told(dir string, problems []skill.Problem) []string {
 	var lines []string
 	for i := range problems {
@@ -65,8 +62,7 @@ func told(dir string, problems []skill.Problem) []string {
 	return lines
 }
 
-// wants compares lines: each wanted text is the beginning of a line, and there are
-// no other lines.
+// wants fails unless each line begins with the wanted text, and there are no other lines.
 func wants(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	ok := len(got) == len(want)
@@ -78,7 +74,7 @@ func wants(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// source is a source implemented by the test.
+// source is a Source whose methods are functions of the test.
 type source struct {
 	name string
 	list func(ctx context.Context) ([]*skill.Skill, error)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// folded maps ASCII letters to their folded form.
+// folded maps ASCII characters to their folded form.
 var folded = func() (table [utf8.RuneSelf]byte) {
 	for i := range table {
 		table[i] = byte(foldRune(rune(i)))
@@ -14,9 +14,9 @@ var folded = func() (table [utf8.RuneSelf]byte) {
 	return table
 }()
 
-// foldRune returns the first of the runes that are equal under case folding, as
-// in RE2: k, K and the Kelvin sign are one, and so are s, S and the long s; the
-// dotless i of Turkish is a letter of its own.
+// foldRune returns the same rune for all runes that differ only in case: the smallest of
+// them. The rules are those of RE2. For example, k, K and the Kelvin sign are equal, and
+// s, S and the long s are equal. The Turkish dotless i is different from i.
 func foldRune(r rune) rune {
 	first := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -25,9 +25,8 @@ func foldRune(r rune) rune {
 	return first
 }
 
-// appendFolded appends a text without its case. Two texts differ only in case if
-// their folded forms are equal. An invalid byte becomes U+FFFD, as in a regular
-// expression.
+// appendFolded appends the case-folded form of a text. Texts that differ only in case
+// have equal folded forms. An invalid byte becomes U+FFFD, as in a regular expression.
 func appendFolded(to []byte, text string) []byte {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
@@ -44,9 +43,9 @@ func appendFolded(to []byte, text string) []byte {
 
 func fold(text string) string { return string(appendFolded(nil, text)) }
 
-// indexFolded finds a word in a text, ignoring case, and returns its position:
-// text[start:end]. It also gets the folded forms of both. Folding keeps the number of
-// runes, so a position in one form is found in the other by counting runes.
+// indexFolded finds a word in a text, ignoring case. It returns its position as
+// text[start:end]. The arguments folded and word are case-folded. Folding does not change
+// the number of runes, so counting runes gives the position in the original text.
 func indexFolded(text string, folded []byte, word string) (start, end int) {
 	before, _, found := bytes.Cut(folded, []byte(word))
 	if !found {

@@ -11,13 +11,12 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// repeated is a text that is repeated.
+// repeated returns a function that repeats text n times.
 func repeated(text string) func(n int) string {
 	return func(n int) string { return strings.Repeat(text, n) }
 }
 
-// Processing a user's text takes time in proportion to its length, whatever it looks
-// like.
+// The time to process a user's text is proportional to its length, for any text.
 //
 // SPEC K-11, K-08
 func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures
@@ -72,7 +71,7 @@ func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:para
 	}
 }
 
-// Many matching keywords and a long text do not multiply.
+// Matching time does not grow with the product of the keyword length and the text length.
 //
 // SPEC K-11
 func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
@@ -98,7 +97,7 @@ func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// Checking a file takes time in proportion to its length.
+// The time to check a file is proportional to its length.
 //
 // SPEC K-07
 func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
@@ -112,8 +111,9 @@ func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 	})
 }
 
-// The arguments of a skill are the text after its name, so a skill that is named often
-// would add the square of the message. There is a limit, and nothing is stored.
+// The text after a skill's name is its argument. So a message that names a skill many
+// times would become quadratically longer. There is a limit, and nothing is stored if it
+// is exceeded.
 //
 // SPEC K-02, D-05
 func TestWhatSkillsPutInFrontIsBounded(t *testing.T) {

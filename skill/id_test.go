@@ -52,7 +52,7 @@ func TestASkillIsFoundByItsID(t *testing.T) {
 	}
 }
 
-// A name has precedence over an equal id, and the clash is reported.
+// If a name equals the id of another skill, the name wins, and the clash is reported.
 //
 // SPEC K-15
 func TestANameIsFoundBeforeAnID(t *testing.T) {
@@ -73,7 +73,7 @@ func TestANameIsFoundBeforeAnID(t *testing.T) {
 	}
 }
 
-// injected returns the texts that skills add to a message.
+// injected returns the texts that skills have added before a message.
 func injected(messages []*belay.Message) []string {
 	var texts []string
 	for _, m := range messages {

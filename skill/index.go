@@ -5,39 +5,38 @@ import (
 	"slices"
 )
 
-// An index finds which of many texts occur in another text, in one pass. For each
-// text it stores a few adjacent bytes, those that the fewest other texts share. A
-// pass checks at every byte whether the last few bytes are known. A small filter
-// nearly always says no; otherwise the texts with these bytes are compared.
-// Building an index takes only a few passes over the texts, so it is simply rebuilt
-// when a file changes.
+// An index finds which of many texts occur in another text, in one pass. For each text,
+// the index stores a few adjacent bytes: those that the fewest other texts contain. A
+// pass checks at every byte whether the last few bytes are stored. In most cases a small
+// filter shows that they are not. Otherwise the pass compares the texts with these bytes.
+// An index is fast to build, so it is simply rebuilt when a file changes.
 type index struct {
 	texts  []string
 	levels []level
 }
 
-// widths are the possible numbers of stored bytes; the largest that fits the
-// text is used.
+// widths are the possible numbers of stored bytes. The largest one that fits the text is
+// used.
 var widths = [...]int{8, 4, 2, 1}
 
-// level is the part of an index for the texts of one width.
+// level is the part of an index for all texts with the same width.
 type level struct {
 	width   int
-	shift   uint // how many bits of the last 8 bytes to drop
+	shift   uint // how many bits of the last 8 bytes to ignore
 	filter  []uint64
-	heads   []int32 // the first entry of a hash, or -1
+	heads   []int32 // for each hash the first entry, or -1
 	entries []entryOf
 }
 
 // entryOf is a text in a level.
 type entryOf struct {
 	bytes  uint64 // the stored bytes
-	end    int32  // the end of these bytes in the text
-	text   int32  // which one
-	behind int32  // the next entry of the hash, or -1
+	end    int32  // where these bytes end in the text
+	text   int32  // the index in index.texts
+	behind int32  // the next entry with the same hash, or -1
 }
 
-// newIndex makes an index of texts, none of which is empty.
+// newIndex makes an index of texts. No text may be empty.
 func newIndex(texts []string) *index {
 	x := &index{texts: texts}
 	most := len(widths)
@@ -60,7 +59,7 @@ func newLevel(width int, texts []string, members []int32) level {
 	for i := range l.heads {
 		l.heads[i] = -1
 	}
-	shared := make([]uint16, 1<<16) // how many texts have bytes of that hash
+	shared := make([]uint16, 1<<16) // for each hash, how many texts have bytes with that hash
 	for _, m := range members {
 		l.grams(texts[m], func(gram uint64, _ int) {
 			if n := &shared[hash(gram)>>48]; *n < 1<<16-1 {
@@ -84,7 +83,7 @@ func newLevel(width int, texts []string, members []int32) level {
 	return l
 }
 
-// grams yields the adjacent bytes of a text, and the position of their end.
+// grams calls a function for each sequence of l.width adjacent bytes of a text.
 func (l *level) grams(text string, tell func(gram uint64, end int)) {
 	var last uint64
 	for i := range len(text) {
@@ -99,12 +98,11 @@ func hash(gram uint64) uint64 { return (gram ^ gram>>29) * 0x9e3779b97f4a7c15 }
 
 func (l *level) slot(h uint64) uint64 { return h >> 32 & uint64(len(l.heads)-1) }
 
-// bit returns the position of a hash in the filter, which has 8 bits for each
-// slot.
+// bit returns the position of a hash in the filter.
 func (l *level) bit(h uint64) uint64 { return h >> 20 & uint64(len(l.filter)*64-1) }
 
-// find appends the numbers of the texts that occur in another text. A number may
-// be appended more than once.
+// find appends the indexes of the stored texts that occur in the given bytes. It may
+// append an index more than once.
 func (x *index) find(found []int32, in []byte) []int32 {
 	for i := range x.levels {
 		found = x.levels[i].find(found, x.texts, in)

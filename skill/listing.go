@@ -2,28 +2,29 @@ package skill
 
 import "github.com/belay-run/belay/internal/listing"
 
-// The tools, and the smallest default of a budget, in tokens.
+// The default names of the tools, and the smallest default budget in tokens.
 const (
 	ReadTool      = "read_skill"
 	InvokeTool    = "invoke_skill"
 	DefaultBudget = listing.Least
 )
 
-// ListingBudget returns the default budget of a listing, in tokens, for a model with a
-// context window of so many tokens: 2 % of the window, and DefaultBudget at least. Zero
-// means that the window is unknown.
+// ListingBudget returns the default budget of a listing in tokens. window is the model's
+// context window in tokens. The budget is 2 % of the window, but at least DefaultBudget.
+// A window of 0 means unknown.
 func ListingBudget(window int) int { return listing.Budget(window) }
 
-// Listing renders skills for a model, in the order given, within a budget of tokens of four
-// characters: first the names of all, then descriptions, one after the other, while they
-// fit. If not even the names fit, a comment says how many are left out. Hidden skills are
-// not in it. The frame around the list is written even if the budget has no room for it.
+// Listing renders skills for a model, in the given order. The budget is in tokens of four
+// characters. Listing first writes all names, and then adds descriptions one after the
+// other while they fit. If the names do not fit, a comment says how many are left out.
+// Hidden skills are not listed. The frame around the list is always written, even if the
+// budget is too small for it.
 func Listing(skills []*Skill, budget int) string {
 	text, _ := list(skills, budget)
 	return text
 }
 
-// list renders skills, and counts what does not fit.
+// list renders skills, and counts the entries that did not fit.
 func list(skills []*Skill, budget int) (string, listing.LeftOut) {
 	var entries []listing.Entry
 	for _, s := range skills {
@@ -34,15 +35,15 @@ func list(skills []*Skill, budget int) (string, listing.LeftOut) {
 	return listing.Render("skill", entries, budget)
 }
 
-// ReadDescription returns the description of the tool that reads skills, with a
-// listing and an optional text after it.
+// ReadDescription returns the description of the tool that reads skills. The listing is
+// followed by the suffix, which may be empty.
 func ReadDescription(listing, suffix string) string {
 	return withSuffix("Reads a skill: instructions for a kind of task, written for you. When a task fits one of the skills below, read it before you begin, and follow it. "+
 		"A skill may have sections, which its text mentions: read those that you need.\n\n"+listing, suffix)
 }
 
-// InvokeDescription returns the description of the tool that calls computed skills,
-// with a listing and an optional text after it.
+// InvokeDescription returns the description of the tool that calls computed skills. The
+// listing is followed by the suffix, which may be empty.
 func InvokeDescription(listing, suffix string) string {
 	return withSuffix("Invokes a skill whose text is computed on demand. When a task fits one of the skills below, invoke it, pass the details it needs as args, and use its answer.\n\n"+listing, suffix)
 }

@@ -114,7 +114,7 @@ func TestListingKeepsItsBudget(t *testing.T) {
 			t.Fatalf("%d are described though %d are not even named:\n%s", described, omitted, got)
 		}
 		full := strings.LastIndex(got, "</skill>")
-		for rest := got; full >= 0; { // entries with a description come before those whose description does not fit
+		for rest := got; full >= 0; { // all descriptions that fit come before entries without one
 			at := strings.Index(rest, " />")
 			if at < 0 || len(got)-len(rest)+at > full {
 				break
@@ -129,7 +129,7 @@ func TestListingKeepsItsBudget(t *testing.T) {
 	})
 }
 
-// BenchmarkListing measures making the listing of 10,000 skills.
+// BenchmarkListing measures the listing of 10,000 skills.
 func BenchmarkListing(b *testing.B) {
 	skills := skill.NewCatalog(b.Context(), skill.Values(manySkills(10_000)...)).List()
 	b.ReportAllocs()

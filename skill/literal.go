@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// The limits of the analysis of an expression. Larger sets are of no use to a
+// The limits of the analysis of a regular expression. Larger sets would not help the
 // filter.
 const (
 	mostExact    = 16  // texts that an expression may equal
-	mostRequired = 256 // texts of which it must contain one
-	mostClass    = 32  // runes of a class
+	mostRequired = 256 // texts in one set of required texts
+	mostClass    = 32  // runes of a character class
 	mostLength   = 64  // bytes of a concatenated text
-	mostSets     = 4   // sets of which it must contain one text each
+	mostSets     = 4   // sets of required texts
 )
 
-// A need describes the texts that an expression matches, case-folded.
+// A need describes the texts that an expression matches. All texts are case-folded.
 type need struct {
-	// exact are the only texts that it matches; nil if unknown.
+	// exact are the only texts that the expression matches. Nil means unknown.
 	exact []string
-	// sets, if exact is nil: every match contains one text of each set.
+	// sets are used if exact is nil. Every match contains at least one text of each set.
 	sets [][]string
 }
 
-// literals returns sets of case-folded texts: every match of the expression
-// contains one text of each set. It returns none if nothing is known: then the
-// expression must be tried on every task.
+// literals returns sets of case-folded texts. Every match of the expression contains at
+// least one text of each set. If literals returns no sets, the expression must be tried
+// on every task.
 func literals(re *syntax.Regexp) [][]string {
 	sets := needOf(re).required()
 	slices.SortStableFunc(sets, func(a, b []string) int {
@@ -38,7 +38,7 @@ func literals(re *syntax.Regexp) [][]string {
 	return sets[:min(len(sets), mostSets)]
 }
 
-// required returns the sets of which a match contains one text each.
+// required returns the sets for literals. Every match contains at least one text of each.
 func (n need) required() [][]string {
 	if n.exact == nil {
 		return n.sets
@@ -74,12 +74,12 @@ func needOf(re *syntax.Regexp) need {
 		return sequence(re.Sub)
 	case syntax.OpAlternate:
 		return alternatives(re.Sub)
-	default: // any character, any number of times, never: nothing is known
+	default: // for example any character: then nothing is known
 	}
 	return need{}
 }
 
-// maybe returns the need of an optional expression.
+// maybe returns the need of an expression that may be missing, as in a? or a*.
 func maybe(n need) need {
 	if n.exact == nil || len(n.exact) >= mostExact {
 		return need{}
@@ -87,7 +87,8 @@ func maybe(n need) need {
 	return need{exact: distinct(append(slices.Clone(n.exact), ""))}
 }
 
-// classTexts returns the runes of a small class as texts.
+// classTexts returns the runes of a character class as texts, or nil if there are too
+// many.
 func classTexts(ranges []rune) []string {
 	var texts []string
 	for i := 0; i+1 < len(ranges); i += 2 {
@@ -104,8 +105,8 @@ func classTexts(ranges []rune) []string {
 	return texts
 }
 
-// sequence returns the need of a sequence of expressions. As long as each is one
-// of a few texts, they are concatenated.
+// sequence returns the need of a sequence of expressions. It joins neighbours that match
+// only a few exact texts.
 func sequence(subs []*syntax.Regexp) need {
 	var sets [][]string
 	run, whole := []string{""}, true
@@ -129,7 +130,8 @@ func sequence(subs []*syntax.Regexp) need {
 	return need{sets: append(sets, need{exact: run}.required()...)}
 }
 
-// join returns all concatenations of two sets, or nil if they are too many.
+// join returns all concatenations of a text of a and a text of b, or nil if there are too
+// many.
 func join(a, b []string) []string {
 	if len(b) == 0 || len(a)*len(b) > mostExact {
 		return nil
@@ -146,8 +148,8 @@ func join(a, b []string) []string {
 	return distinct(joined)
 }
 
-// alternatives returns the need of a choice: the exact texts of all, or else the
-// best set of each.
+// alternatives returns the need of a choice such as a|b: all exact texts if they are
+// known, or else the union of the best set of each alternative.
 func alternatives(subs []*syntax.Regexp) need {
 	var exact, required []string
 	isExact, isKnown := true, true
@@ -176,7 +178,7 @@ func alternatives(subs []*syntax.Regexp) need {
 	}
 }
 
-// better reports whether a set is more selective than another: its shortest text is
+// better reports whether set a selects fewer tasks than set b: its shortest text is
 // longer, or it has fewer texts.
 func better(a, b []string) bool {
 	shortA, shortB := shortest(a), shortest(b)
@@ -188,7 +190,7 @@ func shortest(texts []string) int {
 	for _, t := range texts {
 		n = min(n, len(t))
 	}
-	return min(n, 8) // longer is not better
+	return min(n, 8) // more than 8 bytes select no better
 }
 
 // shortened returns a set without texts that contain another text of the set.

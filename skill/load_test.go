@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// BenchmarkLoad measures the cold load of 10,000 skills, and the check for changes,
-// compared with reading the files.
+// BenchmarkLoad measures the first load of 10,000 skills, and a later check for changes.
+// For comparison, it also measures reading the files.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	body := strings.Repeat("Take care to do it well, and in the order that is given here.\n", 40)

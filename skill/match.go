@@ -9,43 +9,43 @@ import (
 	"unicode/utf8"
 )
 
-// Match is a skill that a task makes active, and why.
+// Match is a skill that a task makes active, with the reason.
 type Match struct {
 	Skill *Skill
-	// Trigger is the first of its triggers that matches. It is zero if the text
-	// names the skill.
+	// Trigger is the first trigger of the skill that matches. It is zero if the task
+	// names the skill as skill:ID.
 	Trigger Trigger
-	// Found is the matching part of the task, or skill:ID.
+	// Found is the part of the task that matches the trigger, or skill:ID.
 	Found string
 }
 
-// matcher finds the skills that a task makes active. It does not change.
+// matcher finds the skills that a task makes active. Apart from spare, it never changes.
 type matcher struct {
-	skills []*Skill // by priority, then id
+	skills []*Skill // sorted by priority, then id
 	byID   map[string]int32
 	index  *index
-	users  [][]place               // of the texts of the index
-	always []place                 // triggers that must be tried on every task
-	spare  atomic.Pointer[scratch] // reused by the next pass
+	users  [][]place               // for each text of the index, the triggers that need it
+	always []place                 // triggers that no text selects: they are tried on every task
+	spare  atomic.Pointer[scratch] // memory of the last pass, for the next one
 }
 
-// place is a trigger of a skill.
+// place identifies a trigger by the index of its skill and its index in the skill.
 type place struct {
 	skill, trigger int32
 }
 
-// scratch is the memory of a pass.
+// scratch is the memory that one call of match needs.
 type scratch struct {
 	folded []byte
 	texts  []int32
 	places []place
 }
 
-// newMatcher makes a matcher of skills whose triggers are compiled.
+// newMatcher makes a matcher. The triggers of the skills must be compiled.
 func newMatcher(skills []*Skill) *matcher {
 	m := &matcher{skills: slices.Clone(skills), byID: make(map[string]int32)}
 	slices.SortStableFunc(m.skills, func(a, b *Skill) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(a.ID, b.ID)) })
-	shared := make(map[string]int) // how many sets have a text
+	shared := make(map[string]int) // for each text, how many sets contain it
 	for i, s := range m.skills {
 		m.byID[s.ID] = int32(i)
 		for j := range s.Triggers {
@@ -80,12 +80,12 @@ func newMatcher(skills []*Skill) *matcher {
 	return m
 }
 
-// rarest returns the set that selects a trigger and the fewest others: a word of
-// many triggers would select all of them.
+// rarest returns the set whose texts the fewest other triggers share. A common word would
+// select many triggers that do not match.
 func rarest(sets [][]string, shared map[string]int) []string {
 	var best []string
 	fewest := 0
-	for _, set := range sets { // the most selective set comes first
+	for _, set := range sets { // the sets are sorted, the best first, see literals
 		n := 0
 		for _, text := range set {
 			n += shared[text]
@@ -97,8 +97,8 @@ func rarest(sets [][]string, shared map[string]int) []string {
 	return best
 }
 
-// match returns the skills that a task makes active for an agent, by priority and
-// then id. If there is none it allocates nothing.
+// match returns the skills that a task makes active for an agent, sorted by priority and
+// then by id. If there is none, match allocates no memory.
 func (m *matcher) match(task, agent string) []Match {
 	s := m.spare.Swap(nil)
 	if s == nil {
@@ -118,7 +118,7 @@ func (m *matcher) match(task, agent string) []Match {
 	}
 	slices.SortFunc(s.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.skill, b.skill), cmp.Compare(a.trigger, b.trigger)) })
 	var matches []Match
-	last := int32(-1) // the last skill that matched
+	last := int32(-1) // the skill that matched last
 	for _, at := range slices.Compact(s.places) {
 		skill := m.skills[at.skill]
 		if at.skill == last || !skill.isFor(agent) {
@@ -141,11 +141,11 @@ func (m *matcher) match(task, agent string) []Match {
 	return matches
 }
 
-// idPrefix precedes an id in a text.
+// idPrefix is the text before an id in a task.
 const idPrefix = "skill:"
 
-// named adds the skills whose ids a text names, as skill:ID. An id ends before the
-// first character that ids cannot have; punctuation at its end is not part of it.
+// named adds the skills that a text names as skill:ID. An id ends before the first
+// character that cannot be in an id. Punctuation at the end is not part of the id.
 func (m *matcher) named(s *scratch, text string) {
 	for at := 0; ; {
 		next := strings.Index(text[at:], idPrefix)
@@ -155,7 +155,7 @@ func (m *matcher) named(s *scratch, text string) {
 		start := at + next
 		at = start + len(idPrefix)
 		if before, _ := utf8.DecodeLastRuneInString(text[:start]); start > 0 && idRune(before) {
-			continue // it is part of a longer word
+			continue // "skill:" is the end of a longer word
 		}
 		id := text[at:]
 		if end := strings.IndexFunc(id, func(r rune) bool { return !idRune(r) }); end >= 0 {
@@ -174,8 +174,8 @@ func (m *matcher) named(s *scratch, text string) {
 	}
 }
 
-// find looks up an id. A text longer than any id is not hashed: a message may have a
-// million characters of punctuation here.
+// find looks up an id. It does not hash a text that is too long to be an id, because a
+// message may have a million characters of punctuation here.
 func (m *matcher) find(id string) (int32, bool) {
 	if len(id) > nameLength {
 		return 0, false

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// naive implements the rule directly: it tries every trigger.
+// naive is a simple reference for Match: it tries every trigger.
 type naive []struct {
 	id       string
 	priority int
@@ -64,8 +64,8 @@ func ids(matches []skill.Match) []string {
 	return all
 }
 
-// pieces of expressions: literals with unusual case rules, classes, choices,
-// optional parts, repetitions, anchors.
+// pieces are parts of expressions: literals with unusual case rules, classes, choices,
+// optional parts, repetitions and anchors.
 var pieces = []string{
 	"deploy", "test", "k", "K", "\u212a", "s", "ſ", "S", "ß", "ẞ", "ss", "i", "I", "İ", "ı", "σ", "ς", "Σ", "å", "\u212b", "日本", "é", "go", "a", "b", " ", "x1",
 	"[ab]", "[a-z]", "[^a]", "[kK]", "[sſ]", "[Σσ]", "gr[ae]y", `\d`, `\w+`, `\s`, `\b`, `\B`, "^", "$", ".", ".*", ".+?", "a?", "(?:ab)?", "a*", "(go)+", "a{2}", "b{1,3}", "(?:x|y)", "(?:foo|bar|baz)",
@@ -124,7 +124,7 @@ func FuzzMatch(f *testing.F) {
 		s := skill.Skill{Name: "s", Body: "x", Triggers: []skill.Trigger{{Type: skill.Regex, Pattern: pattern}, {Pattern: keyword}}}
 		catalog := skill.NewCatalog(t.Context(), skill.Values(s))
 		if len(catalog.List()) == 0 || strings.Contains(keyword, "\ufffd") {
-			return // it was refused; and what is no text is not told apart from its replacement
+			return // the skill was rejected, or invalid UTF-8 makes the result ambiguous
 		}
 		if got, want := ids(catalog.Match(task, "main")), newNaive([]skill.Skill{s}).match(task); !slices.Equal(got, want) {
 			t.Fatalf("Match(%q) = %q, want %q of %q and %q", task, got, want, pattern, keyword)
@@ -223,7 +223,7 @@ func TestTriggersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// manySkills returns skills with two typical expressions each.
+// manySkills returns skills with two typical regular expressions each.
 func manySkills(n int) []skill.Skill {
 	random := rand.New(rand.NewPCG(1, 2))
 	syllables := []string{"ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu"}
@@ -258,7 +258,7 @@ func TestMatchOfManySkillsIsThatOfTheNaiveLoop(t *testing.T) {
 	catalog, reference := skill.NewCatalog(t.Context(), skill.Values(skills...)), newNaive(skills)
 	hits := 0
 	for i := range 5 {
-		// Words of some triggers, so that the filter lets some through.
+		// Use words of some triggers, so that some tasks pass the filter.
 		pattern := skills[i*37].Triggers[1].Pattern
 		word, _, _ := strings.Cut(pattern, `\`)
 		for _, task := range []string{longTask, longTask + " " + strings.ToUpper(word) + " error", "release the " + word} {
@@ -285,8 +285,8 @@ func TestNoMatchCostsNoAllocation(t *testing.T) { //nolint:paralleltest // it co
 	}
 }
 
-// BenchmarkMatch measures matching a task of 400 bytes with 10,000 skills with two
-// expressions each, and the naive loop.
+// BenchmarkMatch measures matching a task of 400 bytes with 10,000 skills, which have two
+// expressions each. For comparison, it also measures the naive loop.
 func BenchmarkMatch(b *testing.B) {
 	skills := manySkills(10_000)
 	catalog := skill.NewCatalog(b.Context(), skill.Values(skills...))

@@ -2,6 +2,6 @@
 
 package skill
 
-// nonblocking is the flag that keeps open from blocking on a pipe. This system
-// needs none.
+// nonblocking is the flag with which open does not block on a named pipe. This operating
+// system needs none.
 const nonblocking = 0

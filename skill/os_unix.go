@@ -4,5 +4,5 @@ package skill
 
 import "syscall"
 
-// nonblocking is the flag that keeps open from blocking on a pipe.
+// nonblocking is the flag with which open does not block on a named pipe.
 const nonblocking = syscall.O_NONBLOCK

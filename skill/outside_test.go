@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// link makes a symbolic link below a directory.
 func link(t *testing.T, dir, name, target string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -24,8 +23,8 @@ func link(t *testing.T, dir, name, target string) {
 	}
 }
 
-// A section or a resource that leads out of the directory is reported, and neither
-// listed nor read. Its neighbours, and a link that stays inside, are not affected.
+// A link to a section or resource that leads out of the directory is reported. It is not
+// listed and cannot be read. Other files, and links that stay inside, are not affected.
 //
 // SPEC K-06
 func TestSectionsAndResourcesThatLeadOutAreProblems(t *testing.T) {
@@ -33,8 +32,8 @@ func TestSectionsAndResourcesThatLeadOutAreProblems(t *testing.T) {
 	outside := write(t, map[string]string{"secret.md": "Secret.", "dir/secret.py": "Secret."})
 	for rule, test := range map[string]struct {
 		link, target string
-		read         string // how the model would ask for it
-		want         string // the problem
+		read         string // the section or resource that the model asks for
+		want         string // the reported problem
 	}{
 		"a section":                           {"a/out.md", filepath.Join(outside, "secret.md"), "out", "a/out.md:1: the link leads out of the directory"},
 		"a section, by way of ..":             {"a/out.md", filepath.Join("..", "..", "..", filepath.Base(filepath.Dir(outside)), "skills", "secret.md"), "out", "a/out.md:1: the link leads out of the directory"},
@@ -85,8 +84,8 @@ func TestSectionsAndResourcesThatLeadOutAreProblems(t *testing.T) {
 	}
 }
 
-// A link that is created later, beside an unchanged file, is never listed. It is
-// reported once the skill was read.
+// A link that is created later, next to an unchanged file, is never listed. It is
+// reported after the skill was read.
 //
 // SPEC K-06
 func TestALinkThatComesLaterIsReported(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Problem describes what is wrong with a skill, a file or a source, and where.
-// It is for people: it also names hidden skills.
+// Problem describes what is wrong with a skill, a file or a source, and where. Do not
+// show problems to a model: they also name hidden skills.
 type Problem struct { //nolint:errname // it is mostly data, rarely an error
 	Kind ProblemKind
-	// Path and Line are the file and the line. Without a file, Path is the name of
+	// Path and Line are the file and the line. If there is no file, Path is the name of
 	// the source.
 	Path string
 	Line int
@@ -21,19 +21,18 @@ type Problem struct { //nolint:errname // it is mostly data, rarely an error
 	Err error
 }
 
-// ProblemKind is the consequence of a problem.
+// ProblemKind says what a problem leads to.
 type ProblemKind string
 
 // The kinds of problems.
 const (
-	// NotLoaded is a file that is not a skill, or a source that could not be read.
-	// The others are loaded.
+	// NotLoaded means that a file or a source could not be loaded. The others are loaded.
 	NotLoaded ProblemKind = "not_loaded"
-	// Shadowed is a skill that is hidden by another with the same name or id.
+	// Shadowed means that a skill is hidden by another skill with the same name or id.
 	Shadowed ProblemKind = "shadowed"
-	// Tolerated is a skill that is loaded in spite of a mistake.
+	// Tolerated means that a skill is loaded in spite of a mistake.
 	Tolerated ProblemKind = "tolerated"
-	// Violation is a finding of [Check].
+	// Violation is a violation of the specification that [Check] found.
 	Violation ProblemKind = "violation"
 )
 
@@ -52,7 +51,8 @@ func (p *Problem) Error() string {
 // Unwrap returns the underlying error.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// problemsOf returns the problems in an error. Other errors become problems.
+// problemsOf returns all problems in a joined error. It makes a problem of any other
+// error.
 func problemsOf(err error, source string) []Problem {
 	if err == nil {
 		return nil
@@ -70,7 +70,6 @@ func problemsOf(err error, source string) []Problem {
 	return []Problem{{Kind: NotLoaded, Path: source, Message: err.Error(), Err: err}}
 }
 
-// joined makes one error of problems.
 func joined(problems []Problem) error {
 	all := make([]error, len(problems))
 	for i := range problems {

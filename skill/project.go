@@ -12,31 +12,30 @@ import (
 
 // marker is a file that identifies the language of a project.
 type marker struct {
-	// file is its name, or a pattern of path.Match.
+	// file is the name of the file, or a pattern for path.Match.
 	file     string
 	language string
-	// unless maps further files to other languages.
+	// unless lists other files. If one of them exists, it decides the language.
 	unless []otherwise
-	// frameworks are recognized by the content of the file; the first match wins.
-	// If there is none, further files are checked.
+	// frameworks are searched in the content of the file. The first one that is found
+	// wins. If none is found, the files in further are searched.
 	frameworks []framework
 	further    []string
 }
 
-// otherwise is a language identified by a further file.
+// otherwise is a file, and the language of projects that have it.
 type otherwise struct {
 	file, language string
 }
 
-// framework is recognized by a sign in a file: the name of a package, or a
-// text.
+// framework has a sign, which is the name of a package or another text in a file.
 type framework struct {
 	sign, name string
 }
 
-// markers are in the order in which they are looked for: the first match is the
-// language of the project. Languages that often accompany another one, for web
-// pages or tools, come after it.
+// markers are in the order in which they are checked. The first file that exists decides
+// the language. Some languages are often used beside a main language, for web pages or
+// tools. They come after the main languages.
 var markers = []marker{
 	{file: "go.mod", language: "Go", frameworks: []framework{
 		{"github.com/gin-gonic/gin", "Gin"}, {"github.com/labstack/echo", "Echo"}, {"github.com/gofiber/fiber", "Fiber"}, {"github.com/go-chi/chi", "chi"}, {"github.com/spf13/cobra", "Cobra"},
@@ -97,8 +96,9 @@ var (
 	dotnet = []framework{{"Microsoft.NET.Sdk.BlazorWebAssembly", "Blazor"}, {"UseMaui", "MAUI"}, {"Microsoft.NET.Sdk.Web", "ASP.NET Core"}}
 )
 
-// Detect returns the language of a project and its framework, from the files that
-// package tools and compilers need in its directory. Unknown results are empty.
+// Detect returns the language and the framework of a project. It looks at the files in
+// the project's directory that package managers and compilers use. Unknown results are
+// empty.
 func Detect(project fs.FS) (language, frame string) {
 	entries, err := fs.ReadDir(project, ".")
 	if err != nil {
@@ -129,7 +129,7 @@ func Detect(project fs.FS) (language, frame string) {
 	return "", ""
 }
 
-// readSome returns the beginning of a file of a project, or "".
+// readSome returns the beginning of a file, or "" if the file cannot be read.
 func readSome(project fs.FS, file string) string {
 	if info, err := fs.Stat(project, file); err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -138,7 +138,7 @@ func readSome(project fs.FS, file string) string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	data, err := io.ReadAll(io.LimitReader(f, 256<<10))
 	if err != nil {
 		return ""
@@ -146,10 +146,9 @@ func readSome(project fs.FS, file string) string {
 	return string(data)
 }
 
-// comments matches comments in package files.
 var comments = regexp.MustCompile(`(?m)(?:^|\s)(?:#|//).*$`)
 
-// framework finds a sign in the text of a file.
+// framework returns the framework whose sign is in the text of a file, or "".
 func (m *marker) framework(file, text string) string {
 	if text == "" {
 		return ""
@@ -159,7 +158,7 @@ func (m *marker) framework(file, text string) string {
 	}
 	text = comments.ReplaceAllString(text, "")
 	for _, f := range m.frameworks {
-		// A name is a word by itself: flask is not in flaskr, nor in my-flask.
+		// Match whole words only: flask must not match flaskr or my-flask.
 		if regexp.MustCompile(`(?i)(?:^|[^\w.-])` + regexp.QuoteMeta(f.sign) + `(?:$|[^\w-]|-starter)`).MatchString(text) {
 			return f.name
 		}
@@ -167,7 +166,7 @@ func (m *marker) framework(file, text string) string {
 	return ""
 }
 
-// inPackages finds a package in a file of npm or Composer.
+// inPackages returns the framework whose package is in a file of npm, Composer or Deno.
 func inPackages(frameworks []framework, text string) string {
 	var file struct {
 		Dependencies    map[string]json.RawMessage `json:"dependencies"`

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// house is a catalog with three skills of every form. The first is called one.
+// house returns a catalog with three skills of each kind: one, two and three.
 func house(t *testing.T) *skill.Catalog {
 	t.Helper()
 	var skills []skill.Skill
@@ -29,11 +29,12 @@ func house(t *testing.T) *skill.Catalog {
 	return catalogOf(t, skills...)
 }
 
-// numbers are the skills of each form in house.
+// numbers are the suffixes of the skills of each kind in house.
 var numbers = []string{"one", "two", "three"}
 
-// turnBelow runs a turn of an agent with skills, below agents that have them too, the
-// nearest first. It returns the requests of the first agent.
+// turnBelow runs a turn of an agent that other agents started, all with skills. The first
+// element of resources is for the agent itself, the next for its parent, and so on.
+// turnBelow returns the agent's model requests.
 func turnBelow(t *testing.T, e *skill.Extension, text string, steps []scripted.Step, resources ...map[string][]string) []belay.Request {
 	t.Helper()
 	var run func(ctx context.Context) iter.Seq2[belay.Event, error]
@@ -64,7 +65,7 @@ func turnBelow(t *testing.T, e *skill.Extension, text string, steps []scripted.S
 	return first.Requests()
 }
 
-// ways returns which skills a turn can use, in each way.
+// ways returns, for each way to use a skill, the skills that a turn can use.
 func ways(t *testing.T, e *skill.Extension, resources ...map[string][]string) map[string][]string {
 	t.Helper()
 	got := make(map[string][]string)
@@ -100,8 +101,8 @@ func ways(t *testing.T, e *skill.Extension, resources ...map[string][]string) ma
 	return got
 }
 
-// An agent that is restricted to some skills lists, reads, invokes, types and activates
-// only those: in every way, and whoever restricts it.
+// An agent that is restricted to some skills can list, read, invoke, type and activate
+// only those. It does not matter whether the agent or a parent has the restriction.
 //
 // SPEC E-10, E-06
 func TestAnAgentUsesOnlyTheSkillsOfItsResources(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAnAgentUsesOnlyTheSkillsOfItsResources(t *testing.T) {
 		return map[string][]string{"skills": append([]string{}, names...)}
 	}
 	for rule, test := range map[string]struct {
-		resources []map[string][]string // of the agent, and of those above it
+		resources []map[string][]string // of the agent, then of its parents
 		want      []string
 	}{
 		"all, by default":              {[]map[string][]string{nil}, numbers},
@@ -139,8 +140,8 @@ func TestAnAgentUsesOnlyTheSkillsOfItsResources(t *testing.T) {
 	}
 }
 
-// A restricted agent sees no names of other skills, in lists or in errors. Names that it
-// must not use stay as they were typed.
+// A restricted agent sees no names of other skills, in lists or in errors. If a user
+// types the name of such a skill, the text stays unchanged.
 //
 // SPEC E-10
 func TestARestrictedAgentIsToldOfNoOtherSkill(t *testing.T) {
@@ -181,7 +182,7 @@ func TestARestrictedAgentIsToldOfNoOtherSkill(t *testing.T) {
 	}
 }
 
-// A skill that an agent must not use is not active, so it limits no tools.
+// A skill that an agent must not use cannot be active, so it limits no tools.
 //
 // SPEC E-10, K-10
 func TestASkillOutOfReachLimitsNoTools(t *testing.T) {
@@ -209,7 +210,7 @@ func TestASkillOutOfReachLimitsNoTools(t *testing.T) {
 	}
 }
 
-// Two agents that share an extension each have their own skills.
+// Two agents that share an extension can have different skills.
 //
 // SPEC E-10
 func TestAgentsOfOneNameHaveTheirOwnSkills(t *testing.T) {

@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// resourceDirs are where the files of a skill are.
+// resourceDirs are the directories for the resources of a skill.
 var resourceDirs = []string{"scripts", "references", "assets"}
 
-// The limits of the file lists of a skill.
+// The limits of the list of resources.
 const (
 	mostResources   = 256
 	deepestResource = 3
 )
 
-// Read reads the body of a skill, one of its sections, or one of its resources by
-// its path. It opens only files in the skill's directory.
+// Read returns the body of a skill, one of its sections, or one of its resources by its
+// path. It opens only files in the skill's directory.
 func (d *Directory) Read(_ context.Context, id, section string) (Reading, error) {
 	d.mu.Lock()
 	f := d.byID[id]
@@ -67,7 +67,8 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	return r, nil
 }
 
-// notice schedules a file for reading again if its links have changed.
+// notice makes the next listing read a file again, if the links that lead out have
+// changed.
 func (d *Directory) notice(f *file, outside []outsider) {
 	if slices.EqualFunc(f.outside, outside, func(a, b outsider) bool { return a.rel == b.rel }) {
 		return
@@ -76,7 +77,7 @@ func (d *Directory) notice(f *file, outside []outsider) {
 	again.fresh = true
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.files[f.rel] == f { // the map is shared with a running listing, so it is replaced
+	if d.files[f.rel] == f { // clone the map, because a running List may use it
 		d.files = maps.Clone(d.files)
 		d.files[f.rel] = &again
 	}
@@ -84,7 +85,7 @@ func (d *Directory) notice(f *file, outside []outsider) {
 
 // bodyOf returns the text of a file without its front matter.
 func bodyOf(rel, text string, isSkill bool) (string, error) {
-	if !isSkill { // it is shown as it is
+	if !isSkill { // sections and resources are shown unchanged
 		if !utf8.ValidString(text) {
 			return "", errors.New("the file is not UTF-8 text")
 		}
@@ -104,14 +105,14 @@ func bodyOf(rel, text string, isSkill bool) (string, error) {
 	return strings.TrimSpace(doc.Body), nil
 }
 
-// beside holds the other files of a skill's directory.
+// beside has the other files in a skill's directory.
 type beside struct {
 	sections, resources []string
 	outside             []outsider
 }
 
-// outsider is a link that would be a section or a resource, and leads out of the
-// directory or nowhere.
+// outsider is a link to a section or resource that leads out of the directory, or to
+// nothing.
 type outsider struct {
 	rel string
 	err error
@@ -124,8 +125,8 @@ func (o outsider) message() string {
 	return fileMessage(o.err)
 }
 
-// besides returns the sections and the resources in a skill's directory. An unreadable
-// directory has none.
+// besides returns the sections and resources in a skill's directory. It returns none if
+// the directory cannot be read.
 func besides(t tree, dir, own string) *beside {
 	b := new(beside)
 	entries, err := t.readDir(dir)
@@ -138,7 +139,7 @@ func besides(t tree, dir, own string) *beside {
 		switch {
 		case isDir && e.IsDir():
 			b.addFiles(t, dir, name, 1)
-		case isDir: // a link to a directory is not followed
+		case isDir: // a link to a directory: note it, but do not follow it
 			b.isFile(t, dir, name, e)
 		case e.IsDir() || path.Ext(name) != ".md" || name == own || strings.HasPrefix(name, "."):
 		case b.isFile(t, dir, name, e):
@@ -148,7 +149,7 @@ func besides(t tree, dir, own string) *beside {
 	return b
 }
 
-// addFiles adds the files of a directory to the resources.
+// addFiles adds the files of a directory, and of directories below it, to the resources.
 func (b *beside) addFiles(t tree, dir, rel string, level int) {
 	entries, err := t.readDir(path.Join(dir, rel))
 	if err != nil {
@@ -170,8 +171,8 @@ func (b *beside) addFiles(t tree, dir, rel string, level int) {
 	}
 }
 
-// isFile reports whether an entry is a file, or a link to one that stays inside. It notes
-// a link that does not.
+// isFile reports whether an entry is a file, or a link to a file inside the directory. It
+// notes a link that leads out in b.outside.
 func (b *beside) isFile(t tree, dir, name string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.Type().IsRegular()

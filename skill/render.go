@@ -9,18 +9,20 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Tokens returns the /names in a text, by which users name a directive or a skill.
-// A token begins at the start of the text or after a space, with a slash and an
-// ASCII letter; letters, digits, _ and - may follow, and then a space or the end.
+// Tokens returns the /names in a text, with which users name a directive or a skill. A
+// token begins at the start of the text or after a space. It is a slash and an ASCII
+// letter, followed by letters, digits, _ and -. A space or the end of the text must
+// follow.
 func Tokens(text string) []Token { return scan.Tokens(text) }
 
-// Token is a name with a slash in front: text[Start:End] is the token.
+// Token is a name with a slash before it. Its text is text[Start:End].
 type Token = scan.Token
 
-// placeholders matches the placeholders of typed names, of directives and skills.
+// placeholders matches the placeholders that replace the /names of directives and skills
+// in a message.
 var placeholders = regexp.MustCompile(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
 
-// taskOf returns the task: a message without its placeholders.
+// taskOf returns a message without placeholders.
 func taskOf(text string) string {
 	if !strings.Contains(text, "[invoked_extension__") {
 		return text
@@ -28,7 +30,8 @@ func taskOf(text string) string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(text, ""))
 }
 
-// named returns the skills that a message has a placeholder for, each once.
+// named returns the skills for which a message has a placeholder. Each skill is returned
+// once.
 func (s *set) named(text string) []*Skill {
 	if !strings.Contains(text, "[invoked_extension__skill_") {
 		return nil
@@ -47,10 +50,10 @@ func (s *set) named(text string) []*Skill {
 	return skills
 }
 
-// closes matches text that a model could read as the end of an element.
+// closes matches an end tag that could end the element around a skill's text.
 var closes = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)
 
-// contained returns a text that cannot end its enclosing element.
+// contained escapes end tags in a text, so that the text cannot end its element.
 func contained(text string) string {
 	if !strings.Contains(text, "<") {
 		return text
@@ -58,7 +61,7 @@ func contained(text string) string {
 	return closes.ReplaceAllString(text, `<$1\/$2`)
 }
 
-// Element renders a reading for a model.
+// Element returns the reading as an XML element for the model.
 func (r Reading) Element() string {
 	return r.open() + contained(r.Text) + r.shut()
 }
@@ -98,9 +101,9 @@ func (r Reading) shut() string {
 	return b.String()
 }
 
-// Message returns the message that is put before the user's message when it names a
-// skill: an element around the parts that a handler returned, or around the reading
-// if there are none.
+// Message returns the message that is added before a user's message that names a skill.
+// It is an element around the parts that the handler returned. If there are no parts, it
+// contains the text of the reading.
 func (r Reading) Message(parts ...belay.Part) belay.Injection {
 	if len(parts) == 0 {
 		parts = []belay.Part{belay.Text(r.Text)}

@@ -46,8 +46,7 @@ func TestElement(t *testing.T) {
 	}
 }
 
-// ends matches the end of an element, with all white space that a reader could
-// skip.
+// ends matches an end tag, with all white space that a lenient parser could skip.
 var ends = regexp.MustCompile(`(?i)<\s*/\s*(content|skill)\b`)
 
 // SPEC K-05

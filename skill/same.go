@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// same reports whether two skills are equal for a catalog. Handlers cannot be
-// compared, so a skill with a handler is never equal.
+// same reports whether two skills are equal, so that a catalog can keep the old one.
+// Handlers cannot be compared, so skills with a handler are equal only if they are the
+// same pointer.
 func same(a, b *Skill) bool {
 	return a == b || a.ID == b.ID && a.Name == b.Name && a.Description == b.Description && a.Priority == b.Priority && a.Hidden == b.Hidden && a.UserOnly == b.UserOnly && a.ModelOnly == b.ModelOnly &&
 		a.Body == b.Body && a.License == b.License && a.Compatibility == b.Compatibility && a.Path == b.Path &&

@@ -15,47 +15,46 @@ import (
 // kind is the key of skills in Options.Resources of an agent.
 const kind = "skills"
 
-// Resources returns the kind of resource, skills: Options.Resources of an agent can
-// limit the skills, by names, ids or patterns.
+// Resources returns the kind of resource, "skills". An agent's Options.Resources can
+// limit this kind by names, ids or patterns.
 func (e *Extension) Resources() []string { return []string{kind} }
 
-// For returns the extension with only the skills that an agent may use.
+// For returns the extension for an agent, with only the skills that the agent may use.
 func (e *Extension) For(reach belay.Reach) belay.Extension { return &scoped{e, reach} } //nolint:ireturn // see the interface
 
-// StepTools returns the tools of an agent that may use all skills.
+// StepTools returns the tools for an agent that may use all skills.
 func (e *Extension) StepTools(agent string) []belay.Tool { return e.forAll(agent).StepTools(agent) }
 
-// Binds reports whether /name is a skill of the agent's, by its name or its id.
+// Binds reports whether /name is the name or id of a skill that the agent may use.
 func (e *Extension) Binds(agent, name string) bool { return e.forAll(agent).Binds(agent, name) }
 
-// TypedNames returns the skills that users of an agent can name.
+// TypedNames returns the skills that a user can type as /name.
 func (e *Extension) TypedNames(agent string) []belay.TypedName {
 	return e.forAll(agent).TypedNames(agent)
 }
 
 func (e *Extension) forAll(agent string) *scoped { return &scoped{e, belay.Reach{Agent: agent}} }
 
-// in returns the extension for the agent and turn of a hook's input.
+// in returns the extension for the agent and the turn of a hook.
 func (e *Extension) in(ctx context.Context, agent string) *scoped {
 	reach := belay.ReachOf(ctx)
 	reach.Agent = agent
 	return &scoped{e, reach}
 }
 
-// scoped is the extension limited to the skills that an agent may use in a turn. All code
-// that lists, reads, invokes or activates a skill for an agent uses it.
+// scoped is the extension limited to the skills that one agent may use in one turn. All
+// code that uses a skill for an agent must go through it.
 type scoped struct {
 	*Extension
 
 	reach belay.Reach
 }
 
-// has reports whether the agent may use a skill.
 func (s *scoped) has(skill *Skill) bool {
 	return skill.isFor(s.reach.Agent) && s.reach.Allows(kind, skill.Name, skill.ID)
 }
 
-// find returns the skill with a name or an id, or nil.
+// find returns the skill with the given name or id, or nil if the agent may not use it.
 func (s *scoped) find(now *set, key string) *owned {
 	if o := now.find(key); o != nil && s.has(o.skill) {
 		return o
@@ -63,13 +62,12 @@ func (s *scoped) find(now *set, key string) *owned {
 	return nil
 }
 
-// active returns the skills that a message makes active, apart from those that it names
-// as /name.
+// active returns the skills that a message makes active by triggers or skill:ID.
 func (s *scoped) active(now *set, text string) []Match {
 	return slices.DeleteFunc(now.matcher().match(taskOf(text), s.reach.Agent), func(m Match) bool { return !s.has(m.Skill) })
 }
 
-// Binds reports whether /name is one of the skills.
+// Binds reports whether /name is the name or id of one of the skills.
 func (s *scoped) Binds(_, name string) bool {
 	if s.opts.NoNames {
 		return false
@@ -79,7 +77,7 @@ func (s *scoped) Binds(_, name string) bool {
 	return o != nil && !o.skill.ModelOnly
 }
 
-// TypedNames are the skills that users can name.
+// TypedNames returns the skills that a user can type as /name.
 func (s *scoped) TypedNames(string) []belay.TypedName {
 	if s.opts.NoNames {
 		return nil
@@ -91,7 +89,7 @@ func (s *scoped) TypedNames(string) []belay.TypedName {
 		if one.ModelOnly || !s.has(one) {
 			continue
 		}
-		var spelled []string // the name and the id, if they find this skill and can be typed
+		var spelled []string // the name and the id, if they can be typed and no other skill has them
 		for _, key := range []string{one.Name, one.ID} {
 			if scan.Valid(key) && now.find(key).skill == one && !slices.Contains(spelled, key) {
 				spelled = append(spelled, key)
@@ -104,17 +102,17 @@ func (s *scoped) TypedNames(string) []belay.TypedName {
 	return names
 }
 
-// madeTools are the tools of an agent, and the lists they were made from.
+// madeTools are the cached tools of an agent, and the lists from which they were made.
 type madeTools struct {
 	of    *set
 	lists []toolList
 	tools []belay.Tool
 }
 
-// toolList is a tool and the skills that its description lists.
+// toolList is the name of a tool, and the list of skills for its description.
 type toolList struct{ tool, listing, leftOut string }
 
-// tool is a tool with a list of skills.
+// tool is one of the two tools, with a list of skills in its description.
 type tool struct {
 	belay.Tool
 
@@ -127,18 +125,18 @@ var (
 	_ belay.ListingTool = (*tool)(nil)
 )
 
-// Traits returns that reading a skill twice is harmless.
+// Traits says that read_skill is idempotent.
 func (t *tool) Traits() belay.ToolTraits { return t.traits }
 
-// LeftOut returns which part of the list did not fit, for the user.
+// LeftOut returns a text for the user about skills that did not fit into the list.
 func (t *tool) LeftOut() string { return t.leftOut }
 
-// keptReaches is the number of agents, with their parents, whose tools are cached: the
-// number of agent names is unlimited.
+// keptReaches is for how many agents (with their parents) the tools are cached. The cache
+// needs a limit because the number of agent names has none.
 const keptReaches = 256
 
-// StepTools returns the tools for the current skills of the catalog. Without skills
-// it returns none, so the model request is that of an agent without the extension.
+// StepTools returns the tools for the current skills of the catalog. It returns none if
+// there are no skills, so that the extension does not change the model request.
 func (s *scoped) StepTools(string) []belay.Tool {
 	now := s.catalog.now.Load()
 	s.mu.Lock()
@@ -173,7 +171,7 @@ var (
 		`"required":["name"],"additionalProperties":false}`)
 )
 
-// lists returns the tools of the agent, each with its list.
+// lists returns the lists for the two tools. A tool without skills has none.
 func (s *scoped) lists(now *set) []toolList {
 	var read, invoke []*Skill
 	for _, one := range now.skills {
@@ -199,7 +197,7 @@ func (s *scoped) lists(now *set) []toolList {
 	return lists
 }
 
-// tool makes a tool of a list.
+// tool makes a tool with a list of skills.
 func (s *scoped) tool(l toolList) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	d := belay.ToolDeclaration{Name: l.tool, Description: ReadDescription(l.listing, s.opts.Suffix), InputSchema: readSchema}
 	if l.tool == InvokeTool {
@@ -209,7 +207,7 @@ func (s *scoped) tool(l toolList) belay.Tool { //nolint:ireturn // a tool is use
 	return &tool{belay.NewRawTool(d, s.call, &traits), traits, l.leftOut}
 }
 
-// call runs the tools.
+// call handles calls of both tools.
 func (s *scoped) call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in struct{ Name, Section, Args string }
 	if err := call.Decode(&in); err != nil {
@@ -239,7 +237,7 @@ func (s *scoped) call(ctx context.Context, call *belay.Invocation) (belay.Result
 		return belay.Result{}, err
 	}
 	if o.skill.template() && in.Section == "" {
-		v := s.variables(r.Text, call.Agent, "{{task}}") // a tool does not know the task
+		v := s.variables(r.Text, call.Agent, "{{task}}") // the tool does not know the task, so {{task}} stays
 		r.Text = v.Expand(r.Text)
 	}
 	render, err := json.Marshal(r)

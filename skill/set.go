@@ -11,17 +11,18 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// set holds the skills of a catalog at one moment. It never changes, so derived
-// data is computed once.
+// set is an immutable snapshot of the skills of a catalog. Data that depends on it is
+// computed only once.
 type set struct {
-	skills   []*Skill // by priority, then name
+	skills   []*Skill // sorted by priority, then name
 	byName   map[string]*owned
 	byID     map[string]*owned
 	problems []Problem
 	matcher  func() *matcher
 }
 
-// newSet merges sources by precedence. Added skills are above all sources.
+// newSet merges the sources. Later sources win over earlier ones, and added skills win
+// over all sources.
 func newSet(sources, added []*listed) *set {
 	most := 0
 	for _, l := range slices.Concat(sources, added) {
@@ -64,7 +65,7 @@ func newSet(sources, added []*listed) *set {
 	return s
 }
 
-// find returns the skill with a name or else with an id, or nil.
+// find returns the skill with the given name, or else the skill with that id, or nil.
 func (s *set) find(key string) *owned {
 	if o := s.byName[key]; o != nil {
 		return o
@@ -72,8 +73,7 @@ func (s *set) find(key string) *owned {
 	return s.byID[key]
 }
 
-// shadowedBy returns the problem that a skill is hidden by another with the
-// same name or id.
+// shadowedBy returns the problem for a skill that another skill hides.
 func (o *owned) shadowedBy(byName, byID *owned) Problem {
 	front, what := byName, fmt.Sprintf("name %q", o.skill.Name)
 	if front == nil {
@@ -85,18 +85,18 @@ func (o *owned) shadowedBy(byName, byID *owned) Problem {
 	}
 }
 
-// equal reports whether two sets are of the same skills and have the same problems.
+// equal reports whether two sets have the same skills and the same problems.
 func (s *set) equal(o *set) bool {
 	return slices.Equal(s.skills, o.skills) && slices.EqualFunc(s.problems, o.problems, func(a, b Problem) bool {
 		return a.Kind == b.Kind && a.Path == b.Path && a.Line == b.Line && a.Message == b.Message
 	})
 }
 
-// mostKnown is how many names an error lists.
+// mostKnown is how many names the error of missing lists.
 const mostKnown = 50
 
-// missing returns the error of an unknown name. It lists the skills that the
-// caller may see.
+// missing returns the error for an unknown name. The error lists the skills that the
+// caller may see: those for which told returns true.
 func (s *set) missing(name string, told func(*Skill) bool) error {
 	var known []string
 	for _, skill := range s.skills {

@@ -37,7 +37,8 @@ func TestASetIsKeptUntilItChanges(t *testing.T) {
 	}
 }
 
-// Tools of agents with generated names are not cached without limit.
+// The cache of tools is limited, so that agents with generated names do not fill the
+// memory.
 func TestToolsOfAgentsDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	e, err := New(NewCatalog(t.Context(), Values(Skill{Name: "a", Description: "x"})), nil)

@@ -12,80 +12,80 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Skill is a set of instructions for an agent. It is used in up to three ways:
+// Skill is a set of instructions for an agent. It can be used in three ways:
 //
-//   - content: a text, with sections, that the model reads when its description
+//   - content: a text, possibly with sections, that the model reads when the description
 //     fits the task;
-//   - computed: a handler whose answer is the text;
-//   - triggered: a text that becomes part of the prompt of a turn when one of its
-//     triggers matches the task.
+//   - computed: a handler whose result is the text;
+//   - triggered: a text that becomes part of a turn's prompt when a trigger matches the
+//     task.
 //
-// A user adds any of them to a message by typing /name.
+// A user adds a skill to a message by typing /name.
 //
-// Do not change a skill after adding it to a catalog: it is shared.
+// Do not change a skill after you have added it to a catalog, because turns share it.
 type Skill struct {
-	// ID is used as skill:ID in a text. /id and the tools also accept it if no skill has
-	// that name. Defaults to the name.
+	// ID is the ID in skill:ID. Users can also type /id, and the tools accept the id, if
+	// no skill has that name. Defaults to Name.
 	ID string
-	// Name is used by /name and the tools.
+	// Name is the name in /name. The tools use it too.
 	Name string
-	// Description explains what it is for and when to use it. Defaults to empty.
+	// Description explains what the skill is for and when to use it. Defaults to empty.
 	Description string
-	// Priority orders descriptions and texts: higher ones come first. Defaults to
-	// 0.
+	// Priority orders skills in lists and prompts: higher priorities come first. Defaults
+	// to 0.
 	Priority int
-	// Hidden keeps it out of every list that the model sees. Users can still name
-	// it. Defaults to false.
+	// Hidden keeps the skill out of every list that the model sees. Users can still type
+	// /name. Defaults to false.
 	Hidden bool
-	// UserOnly keeps the model from reading and calling it: only users can name it, and
-	// its triggers make it active. Defaults to false.
+	// UserOnly keeps the model from reading or calling the skill. Users can still type
+	// /name, and triggers can still make the skill active. Defaults to false.
 	UserOnly bool
-	// ModelOnly keeps users from naming it as /name. Defaults to false.
+	// ModelOnly keeps users from typing /name. Defaults to false.
 	ModelOnly bool
-	// Body is its text. Defaults to the text from its source. If a user names the skill,
-	// the text after the name replaces $ARGUMENTS.
+	// Body is the text of the skill. Defaults to the text from the source. If a user
+	// types /name, the text after the name replaces $ARGUMENTS in Body.
 	Body string
-	// Sections are texts that are read one by one. Defaults to those of its source,
-	// or none.
+	// Sections are texts that are read one by one. Defaults to the sections from the
+	// source.
 	Sections []Section
-	// Triggers make its body part of the prompt. The body of a skill with triggers
-	// is a template, see [Variables]. Defaults to none.
+	// Triggers decide when Body becomes part of the prompt. If a skill has triggers, its
+	// body is a template, see [Variables]. Defaults to none.
 	Triggers []Trigger
-	// Handler computes its text. Defaults to none.
+	// Handler computes the text of the skill. Defaults to none.
 	Handler Handler
-	// Exposed lets the model call the handler. Defaults to false: only users can,
-	// by /name.
+	// Exposed lets the model call the handler. Defaults to false: only users can, with
+	// /name.
 	Exposed bool
-	// Agents lists the agents that may use it. Defaults to all.
+	// Agents lists the agents that may use the skill. Defaults to all agents.
 	Agents []string
 	// AllowedTools limits the tools of a turn in which the skill is active, if
-	// Options.EnforceAllowedTools is set. Nil means no limit; an empty list allows
-	// no tools.
+	// Options.EnforceAllowedTools is set. Nil means no limit. An empty list allows no
+	// tools.
 	AllowedTools []string
-	// Tags, License, Compatibility and Metadata are for people. They default to
+	// Tags, License, Compatibility and Metadata are information for people. They may be
 	// empty.
 	Tags                   []string
 	License, Compatibility string
 	Metadata               map[string]string
-	// Path is its file, and Tolerated lists its tolerated mistakes. They default to
-	// empty.
+	// Path is the skill's file, and Tolerated lists the mistakes in it. They are empty
+	// for a skill that is not from a file.
 	Path      string
 	Tolerated []Problem
 }
 
-// Section is a part of a skill that is read by itself.
+// Section is a part of a skill that the model reads on its own.
 type Section struct {
 	Name, Text string
 }
 
-// Handler computes a skill. Its result is put before the user's message, or
-// returned to the model that called it. Make parts with [belay.Text] and similar
-// functions. An error ends the turn of a user who named the skill; a model gets
-// the error.
+// Handler computes the text of a skill. Make parts with [belay.Text] and similar
+// functions. If a user typed /name, the parts are added before the user's message, and an
+// error ends the turn. If the model called the skill, it gets the parts or the error as
+// the result.
 type Handler func(ctx context.Context, use *Use) ([]belay.Part, error)
 
-// Text returns a computed skill with a text as its result. The model can call it, and users
-// name it as /name.
+// Text returns a computed skill whose result is a text. The model can call the skill, and
+// users can type /name.
 func Text(name, description string, compute func(ctx context.Context, use *Use) (string, error)) Skill {
 	return Skill{Name: name, Description: description, Exposed: true, Handler: func(ctx context.Context, use *Use) ([]belay.Part, error) {
 		text, err := compute(ctx, use)
@@ -98,28 +98,29 @@ func Text(name, description string, compute func(ctx context.Context, use *Use) 
 
 // Use is the input of a handler.
 type Use struct {
-	// Name is the skill's.
+	// Name is the name of the skill.
 	Name string
-	// Source is the caller.
+	// Source says who called the skill.
 	Source UseSource
-	// Text is the user's message, with a placeholder where the skill was named; or
-	// the Args of the model.
+	// Text is the user's message, with a placeholder in place of /name. If the model
+	// called the skill, Text equals Args.
 	Text string
-	// Args are the model's arguments; empty for a user.
+	// Args are the model's arguments. They are empty if a user called the skill.
 	Args string
 	// Session, Turn and Agent identify the caller.
 	Session, Turn, Agent string
-	// Controls let the handler control the turn, until it returns.
+	// Controls let the handler control the turn. They are valid until the handler
+	// returns.
 	Controls *belay.Controls
 }
 
-// UseSource is the caller of a skill.
+// UseSource says who called a skill.
 type UseSource string
 
-// The callers.
+// The callers of a skill.
 const (
-	ByUser  UseSource = belay.SourceUser  // who typed /name
-	ByAgent UseSource = belay.SourceAgent // the model, by the tool invoke_skill
+	ByUser  UseSource = belay.SourceUser  // a user typed /name
+	ByAgent UseSource = belay.SourceAgent // the model called the tool invoke_skill
 )
 
 // ErrNotFound means that there is no such skill or section.
@@ -128,23 +129,23 @@ var ErrNotFound = errors.New("not found")
 // nameLength is the maximum length of a name or an id in bytes.
 const nameLength = 256
 
-// content reports whether the skill has a text: every skill without a handler
-// has one, at least in its source.
+// content reports whether the skill has a text. A skill without a handler always has one,
+// in the skill itself or in its source.
 func (s *Skill) content() bool { return s.Handler == nil || s.Body != "" || len(s.Sections) > 0 }
 
-// callable reports whether the model may call it. A callable skill is listed
-// only by the invoking tool.
+// callable reports whether the model may call the handler. Such a skill is listed only by
+// invoke_skill.
 func (s *Skill) callable() bool { return s.Handler != nil && s.Exposed && !s.UserOnly }
 
-// isFor reports whether an agent may use it.
+// isFor reports whether an agent may use the skill.
 func (s *Skill) isFor(agent string) bool {
 	return len(s.Agents) == 0 || slices.Contains(s.Agents, agent)
 }
 
-// template reports whether its body has variables.
+// template reports whether the body is a template with variables.
 func (s *Skill) template() bool { return len(s.Triggers) > 0 }
 
-// sound returns what is wrong with a skill, or nil.
+// sound returns an error if the skill is not valid.
 func (s *Skill) sound() error {
 	if strings.TrimSpace(s.Name) == "" {
 		return errors.New("it has no name")

@@ -6,41 +6,40 @@ import (
 	"slices"
 )
 
-// Source is where skills come from: a directory ([Dir]), an fs.FS ([FS]), values in
-// Go ([Values]), a database, a service. If a source is a fmt.Stringer, problems
-// show that name.
+// Source provides skills: from a directory ([Dir]), an fs.FS ([FS]), Go code ([Values]),
+// a database or a service. If a source implements fmt.Stringer, problems show that name.
 type Source interface {
-	// List returns the current skills. The first of several with the same name
-	// wins. Bodies and sections may be left to Read. List is called from time to
-	// time, by one goroutine at a time. Returning the same *Skill means that it has
-	// not changed; do not modify returned skills.
+	// List returns the current skills. If several have the same name, the first wins.
+	// Bodies and sections may be empty if Read returns them. List is called from time to
+	// time, by one goroutine at a time. The same *Skill as before means that the skill
+	// has not changed. Do not modify a skill that List has returned.
 	//
-	// An error describes what could not be listed, ideally as joined *Problem
-	// values; the returned skills are used anyway. If the list is nil, the last list
-	// is kept.
+	// The error describes what could not be listed, ideally as joined *Problem values.
+	// The returned skills are used even if there is an error. If the error is set and the
+	// list is nil, the previous list stays in use.
 	List(ctx context.Context) ([]*Skill, error)
-	// Read returns the text of the skill with an id, or of one of its sections; ""
-	// is its body. It returns ErrNotFound if there is none.
+	// Read returns a section of the skill with the given id. The section "" is the body.
+	// The error is ErrNotFound if there is no such skill or section.
 	Read(ctx context.Context, id, section string) (Reading, error)
 }
 
 // Reading is the text of a skill, or of one of its sections.
 type Reading struct {
-	// Name is the skill's, and Section the section's; empty for the body.
+	// Name is the name of the skill. Section is the name of the section, or "" for the
+	// body.
 	Name    string `json:"name"`
 	Section string `json:"section,omitempty"`
-	// Path is the directory that its files are in, or its file. It is empty if there
-	// is no file.
+	// Path is the skill's directory or file. It is empty if there is none.
 	Path string `json:"path,omitempty"`
-	// Text is the text.
+	// Text is the text of the body or the section.
 	Text string `json:"content"`
-	// Sections are the names of the skill's sections, and Resources the files that
-	// come with it, relative to Path.
+	// Sections are the names of the skill's sections. Resources are its other files,
+	// relative to Path.
 	Sections  []string `json:"sections,omitempty"`
 	Resources []string `json:"resources,omitempty"`
 }
 
-// Values is a source of skills in Go.
+// Values returns a source of skills that are Go values.
 func Values(skills ...Skill) Source { //nolint:ireturn // it is used through the interface
 	v := make(values, len(skills))
 	for i := range skills {
@@ -65,7 +64,7 @@ func (v values) Read(_ context.Context, id, section string) (Reading, error) {
 	return Reading{}, fmt.Errorf("skill %q: %w", id, ErrNotFound)
 }
 
-// read reads a skill that contains its text.
+// read returns the body or a section of a skill that has its text in itself.
 func (s *Skill) read(section string) (Reading, error) {
 	r := Reading{Name: s.Name, Path: s.Path, Section: section, Text: s.Body}
 	for _, sec := range s.Sections {

@@ -11,27 +11,27 @@ import (
 	"strings"
 )
 
-// mostBytes is the maximum size of a file.
+// mostBytes is the maximum size of a file in bytes.
 const mostBytes = 1 << 20
 
-// A tree is the files below a directory. Its paths have slashes and are relative to
-// the directory.
+// A tree gives access to the files below a directory. Paths are relative to the directory
+// and use slashes.
 type tree interface {
 	open(rel string) (fs.File, error)
 	readDir(rel string) ([]fs.DirEntry, error)
-	// stat follows links, also out of the directory. It is only for checking
-	// whether a file has changed and what a link leads to.
+	// stat follows links, even out of the directory. Use it only to check whether a file
+	// has changed and what a link leads to.
 	stat(rel string) (fs.FileInfo, error)
-	// inside also follows links, and fails if one leads out of the directory.
+	// inside follows links, and fails if a link leads out of the directory.
 	inside(rel string) (fs.FileInfo, error)
 	// shown returns the path of a file for people.
 	shown(rel string) string
-	// place returns the path of a file for the model, or "".
+	// place returns the path of a file for the model, or "" if the model cannot open it.
 	place(rel string) string
 	close()
 }
 
-// rootTree is a directory that no link leads out of.
+// rootTree is a directory of the file system. It opens no links that lead out of it.
 type rootTree struct {
 	root  *os.Root
 	files fs.FS
@@ -66,9 +66,9 @@ func (t *rootTree) inside(rel string) (fs.FileInfo, error) {
 
 func (t *rootTree) shown(rel string) string { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
 func (t *rootTree) place(rel string) string { return t.shown(rel) }
-func (t *rootTree) close()                  { _ = t.root.Close() } // it was only read
+func (t *rootTree) close()                  { _ = t.root.Close() } // only read, so an error does not matter
 
-// fsTree is an fs.FS.
+// fsTree is an fs.FS as a tree.
 type fsTree struct {
 	fs.FS
 
@@ -87,19 +87,19 @@ func (t fsTree) stat(rel string) (fs.FileInfo, error) {
 	return fs.Stat(t.FS, rel) //nolint:wrapcheck // the caller names the file
 }
 
-func (t fsTree) inside(rel string) (fs.FileInfo, error) { return t.stat(rel) } // the FS decides what it opens
+func (t fsTree) inside(rel string) (fs.FileInfo, error) { return t.stat(rel) } // the FS decides which links it follows
 func (t fsTree) shown(rel string) string                { return path.Join(t.name, rel) }
-func (t fsTree) place(string) string                    { return "" } // no other program could open it
+func (t fsTree) place(string) string                    { return "" } // other programs cannot open files of an fs.FS
 func (t fsTree) close()                                 {}
 
-// readText reads a file and returns its text and FileInfo. The buffer is reused
-// for the next file.
+// readText reads a file and returns its text and FileInfo. The caller passes the returned
+// buffer to the next call, to reuse its memory.
 func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo, _ []byte, err error) {
 	f, err := t.open(rel)
 	if err != nil {
 		return "", nil, buffer, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	info, err = f.Stat()
 	switch {
 	case err != nil:
@@ -113,7 +113,7 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 		buffer = make([]byte, max(need, 8<<10))
 	}
 	n, err := io.ReadFull(f, buffer[:cap(buffer)])
-	for err == nil && n <= mostBytes { // it has grown
+	for err == nil && n <= mostBytes { // the file has grown since Stat
 		buffer = append(buffer[:cap(buffer)], make([]byte, cap(buffer))...)
 		var more int
 		more, err = io.ReadFull(f, buffer[n:])
@@ -128,8 +128,8 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 	return string(buffer[:n]), info, buffer, nil
 }
 
-// fileMessage returns why a file cannot be read, without its path, which the
-// caller adds.
+// fileMessage returns why a file cannot be read. It leaves out the path, because the
+// caller adds it.
 func fileMessage(err error) string {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		err = inner.Err

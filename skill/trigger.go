@@ -14,26 +14,26 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// TriggerType is the kind of a trigger's pattern.
+// TriggerType is the type of a trigger's pattern.
 type TriggerType string
 
 // The types of triggers.
 const (
 	// Keyword matches if the task contains the text, ignoring case.
 	Keyword TriggerType = "keyword"
-	// Regex is a regular expression of package regexp. Case is ignored unless it
-	// has (?-i).
+	// Regex is a regular expression as in package regexp. It ignores case unless it
+	// contains (?-i).
 	Regex TriggerType = "regex"
 )
 
-// Trigger makes a skill active when it matches the task.
+// Trigger makes a skill active when the trigger matches the task.
 type Trigger struct {
 	// Type defaults to Keyword.
 	Type TriggerType
-	// Pattern is the keyword or the expression.
+	// Pattern is the keyword or the regular expression.
 	Pattern string
 
-	compiled *condition // nil until a catalog or a file is read
+	compiled *condition // nil until a catalog or a file reader compiles it
 }
 
 // patternLength is the maximum length of a pattern in bytes.
@@ -43,16 +43,16 @@ const patternLength = 4096
 type condition struct {
 	keyword bool
 	pattern string
-	// filter has sets of case-folded texts: every match contains one text of each
-	// set. An empty filter means that every task must be tried.
+	// filter has sets of case-folded texts. Every match contains at least one text of
+	// each set. If filter is empty, the trigger must be tried on every task.
 	filter [][]string
-	// broad means that it matched all probes.
+	// broad means that the trigger matches all probes, so it probably matches every task.
 	broad bool
 
-	expression func() *regexp.Regexp // compiled when it is first tried
+	expression func() *regexp.Regexp // compiled when first used
 }
 
-// compile compiles the trigger.
+// compile checks and compiles the trigger.
 func (t *Trigger) compile() (*condition, error) {
 	if t.compiled != nil {
 		return t.compiled, nil
@@ -87,8 +87,8 @@ func compileRegex(pattern string) (*condition, error) {
 	return c, nil
 }
 
-// regexError returns what is wrong with an expression, without the flag that
-// Belay adds.
+// regexError returns the error of a regular expression, without the flag (?i) that Belay
+// adds.
 func regexError(err error) error {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		if at := strings.TrimPrefix(e.Expr, "(?i)"); at != "" {
@@ -99,7 +99,7 @@ func regexError(err error) error {
 	return err
 }
 
-// instead suggests replacements for syntax that RE2 does not support.
+// instead returns advice about syntax that RE2 does not support.
 func instead(pattern string) string {
 	for _, look := range []struct{ sign, name string }{{"(?=", "look-ahead"}, {"(?!", "negative look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "negative look-behind"}} {
 		if strings.Contains(pattern, look.sign) {
@@ -117,7 +117,7 @@ func instead(pattern string) string {
 	return ""
 }
 
-// probes are texts that have little in common.
+// probes are very different texts. A trigger that matches all of them is too broad.
 var probes = []string{"a", "Fix the bug in main.go, please.", "42", "?!", "日本語", "größe\nШ"}
 
 // matchesAll reports whether an expression matches all probes.
@@ -125,8 +125,8 @@ func matchesAll(re *regexp.Regexp) bool {
 	return !slices.ContainsFunc(probes, func(probe string) bool { return !re.MatchString(probe) })
 }
 
-// possible reports whether a case-folded text contains the texts that the
-// trigger needs.
+// possible reports whether a case-folded text contains a text of each set of the filter.
+// Otherwise the trigger cannot match.
 func (c *condition) possible(folded []byte) bool {
 	for _, set := range c.filter {
 		if !slices.ContainsFunc(set, func(text string) bool { return bytes.Contains(folded, []byte(text)) }) {
@@ -136,7 +136,7 @@ func (c *condition) possible(folded []byte) bool {
 	return true
 }
 
-// finds returns the part of a text that the trigger matches. It also gets the case-folded
+// finds returns the part of text that the trigger matches. folded is the case-folded
 // text.
 func (c *condition) finds(text string, folded []byte) (found string, ok bool) {
 	if !c.keyword {

@@ -17,7 +17,7 @@ type Variables struct {
 
 var variableNames = []string{"project_name", "project_path", "language", "framework", "agent_id", "mode", "task"}
 
-// value returns the value of a name.
+// value returns the value of the variable with the given name.
 func (v Variables) value(name string) (string, bool) {
 	switch name {
 	case "project_name":
@@ -38,8 +38,9 @@ func (v Variables) value(name string) (string, bool) {
 	return "", false
 }
 
-// Expand puts the values into a template. Unknown names stay as they are. Values
-// are not expanded again, so a user's text cannot name a variable.
+// Expand replaces the variables in a template by their values. Unknown names stay
+// unchanged. Variables inside a value are not expanded, so a user's text cannot insert
+// one.
 func (v Variables) Expand(template string) string {
 	var b strings.Builder
 	at := 0
@@ -56,10 +57,9 @@ func (v Variables) Expand(template string) string {
 	return b.String()
 }
 
-// span is a part of a text.
 type span struct{ start, end int }
 
-// variablesOf yields the variables of a template and their positions.
+// variablesOf yields the variables in a template with their positions.
 func variablesOf(template string) func(yield func(string, span) bool) {
 	return func(yield func(string, span) bool) {
 		for at := 0; ; {
@@ -76,7 +76,7 @@ func variablesOf(template string) func(yield func(string, span) bool) {
 			}
 			name, behind := inner[:n], strings.TrimLeft(inner[n:], " \t")
 			if n == 0 || !strings.HasPrefix(behind, "}}") {
-				at = start + 1 // {{{a}} has a variable, one character on
+				at = start + 1 // in {{{a}} the variable begins one character later
 				continue
 			}
 			at = len(template) - len(behind) + 2
@@ -87,8 +87,8 @@ func variablesOf(template string) func(yield func(string, span) bool) {
 	}
 }
 
-// unknownVariables returns the unknown names in a template with their lines,
-// counted from 1.
+// unknownVariables returns the unknown variables in a template, with their lines counted
+// from 1.
 func unknownVariables(template string) (names []string, lines []int) {
 	var none Variables
 	line, counted := 1, 0

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// A YAML file is a mapping with the text below the key body, or it has front matter
-// and a body as a Markdown file does.
+// A YAML skill has its text in the key body, or it has front matter and a body like a
+// Markdown file.
 //
 // SPEC K-06
 func TestAYAMLFileMayHaveFrontMatterAndABody(t *testing.T) {
@@ -73,7 +73,7 @@ func TestABadYAMLFileIsReportedAndHidesNoOther(t *testing.T) {
 	})
 }
 
-// An invalid SKILL.md of a directory does not hide the skills below it.
+// An invalid SKILL.md at the top level does not hide the skills below it.
 //
 // SPEC K-06
 func TestABadSkillOfTheWholeDirectoryHidesNoOther(t *testing.T) {

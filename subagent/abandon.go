@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// tool is one of the tools of an extension. When a call of it is abandoned, its open
-// children are ended.
+// tool is one of the two tools. When a call is abandoned, the tool ends the call's open
+// children.
 type tool struct {
 	belay.Tool
 
@@ -24,14 +24,13 @@ var (
 	_ belay.ListingTool = (*tool)(nil)
 )
 
-// Traits returns the traits of both tools.
+// Traits returns the traits, which are the same for both tools.
 func (t *tool) Traits() belay.ToolTraits { return *unbounded }
 
-// LeftOut returns which part of the list of subagents did not fit, for the
-// user.
+// LeftOut returns a text for the user about subagents that did not fit into the list.
 func (t *tool) LeftOut() string { return t.leftOut }
 
-// Abandon ends the children of a call.
+// Abandon ends the children of an abandoned call.
 func (t *tool) Abandon(ctx context.Context, call *belay.Invocation) error {
 	return t.abandon(ctx, call)
 }
@@ -53,7 +52,7 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 	}
 	done := make([]*answer, len(in.Tasks))
 	if call.Wait != "" {
-		_ = recall(ctx, call, done) // tasks without a record are checked
+		_ = recall(ctx, call, done) // on an error, all tasks are checked
 	}
 	var problems []error
 	for i, t := range in.Tasks {
@@ -64,11 +63,11 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 	return errors.Join(problems...)
 }
 
-// end ends the child of a task that will not continue, if it is still open.
-// Otherwise its session and its open questions would wait for ever.
+// end ends the child of a task that will never continue, if the child is still open.
+// Otherwise its session and its questions would stay open for ever.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
-	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // a child that was started is ended, even if the agent must not call it any more
+	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // end a started child even if the agent may no longer call it
 	if s == nil {
 		s = &Subagent{Name: in.Name, Factory: gone}
 	}
@@ -91,16 +90,16 @@ func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nt
 		}
 	})
 	if child, ok := errors.AsType[*belay.ChildError](err); ok && child.Status == belay.ChildAborted && ctx.Err() == nil {
-		return nil // it has already ended
+		return nil // the child has already ended
 	}
 	return err
 }
 
-// isOpen reports whether an abandoned task may still be open. A parked task without a
-// session in the store may be open in another service.
+// isOpen reports whether the child of an abandoned task may still be open. A parked task
+// without a session in the store may be open in another service.
 func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	known := false
-	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // unlike opening, this creates no session
+	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // unlike Open, Read creates no session
 		if err != nil && !errors.Is(err, belay.ErrNotFound) {
 			return false, fmt.Errorf("subagent %q: %w", d.subagent.Name, err)
 		}
@@ -117,8 +116,8 @@ func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	return stored.State.Turn != nil, nil
 }
 
-// endRun ends the task with the runner of its factory. If the factory makes none, an
-// agent with only the subagent's name ends the session in the store.
+// endRun ends the task with the runner from the factory. If the factory returns no
+// runner, endRun uses the runner that bare makes.
 func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 	runner, err := d.subagent.Factory(ctx, d.task)
 	if err != nil || isNil(runner) {
@@ -126,7 +125,7 @@ func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 			return nil, err
 		}
 	}
-	defer func() { _ = closeRunner(ctx, runner) }() // the session has ended; closing may fail
+	defer func() { _ = closeRunner(ctx, runner) }() // closing may fail: the session has ended anyway
 	a, ok := runner.(AbandonRunner)
 	if !ok {
 		return nil, nil //nolint:nilnil // it has nothing open, or cannot end it
@@ -138,7 +137,8 @@ func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
 	return turn, err
 }
 
-// bare returns a session of the task with a minimal agent.
+// bare returns a session of the task, with an agent that has only a name and a store.
+// Such an agent can end a session.
 func (d *dispatch) bare() (Runner, error) { //nolint:ireturn // see Factory
 	agent, err := belay.New(noModel{}, &belay.Options{Name: d.subagent.Name, Store: d.task.Store})
 	if err != nil {
@@ -151,14 +151,15 @@ var errGone = errors.New("the subagent no longer exists")
 
 func gone(context.Context, *Task) (Runner, error) { return nil, errGone } //nolint:ireturn // it is a Factory
 
-// noModel is the model of an agent that runs no turns.
+// noModel is the model of an agent that never runs a turn.
 type noModel struct{}
 
 func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{}, errGone) }
 }
 
-// newTask makes a task of a call. Its session id is the same each time.
+// newTask makes the task of a call. Each time, the task of a call has the same session
+// id.
 func (e *Extension) newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
 	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != "", owner: e}
 	t.Store = t.Controls.Store()

@@ -13,7 +13,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// left lists what is open in a store: sessions with a turn, and pending approvals.
+// left returns what is open in a store: sessions with an open turn, and pending
+// approvals.
 func left(t *testing.T, store belay.ListStore) []string {
 	t.Helper()
 	var open []string

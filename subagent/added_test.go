@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Subagents can come to an agent that is in use.
+// Subagents can be added to an agent that is in use.
 //
 // SPEC E-11
 func TestSubagentsAreAddedLater(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// The list of subagents has the same budget as the list of skills. Before, 202 agents with
-// such descriptions put more than 60,000 characters into every request.
+// The list of subagents has the same budget as the list of skills. Without a budget, 202
+// subagents would add more than 60,000 characters to every model request.
 //
 // SPEC K-16, S-01
 func TestTheListOfSubagentsKeepsToABudget(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTheListOfSubagentsKeepsToABudget(t *testing.T) {
 	}
 	for _, test := range []struct {
 		window, most, budget int
-		described            int // at least
+		described            int // the minimum number
 		all                  bool
 	}{
 		{window: 0, budget: 2000},
@@ -76,8 +76,7 @@ func omitted(list string) (n int) {
 	return n
 }
 
-// informed returns how often a turn reports that the list of subagents is
-// cut.
+// informed returns how many diagnostics of a turn say that the list of subagents was cut.
 func informed(end *belay.Turn) (n int) {
 	for _, d := range end.Diagnostics {
 		if d.Code == codes.ListingTruncated && strings.Contains(d.Message, "of 202 subagents") {

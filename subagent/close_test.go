@@ -47,7 +47,7 @@ func (l *ledger) Close(context.Context) error {
 	return nil
 }
 
-// want asserts how many agents use it, and how often it was closed.
+// want checks how many agents use the extension, and how often it was closed.
 func (l *ledger) want(t *testing.T, when string, known, closed int) {
 	t.Helper()
 	l.mu.Lock()
@@ -57,7 +57,8 @@ func (l *ledger) want(t *testing.T, when string, known, closed int) {
 	}
 }
 
-// handingOver makes an agent that gives a task to the subagent kid, which the test closes.
+// handingOver makes an agent that gives a task to the subagent kid. The test must close
+// it.
 func handingOver(t *testing.T, store belay.Store, extensions ...belay.Extension) *belay.Agent {
 	t.Helper()
 	a, err := belay.New(script(calls(invoke("kid", "go")), tells("parent")), &belay.Options{Store: store, Extensions: extensions})
@@ -82,7 +83,7 @@ func closeAgent(t *testing.T, a *belay.Agent) {
 	}
 }
 
-// kid is a subagent whose agent has extensions.
+// kid returns a subagent whose agent has the given extensions.
 func kid(extensions ...belay.Extension) subagent.Subagent {
 	return subagent.Subagent{Name: "kid", Factory: subagent.Agent(script(says("done")), &belay.Options{Extensions: extensions})}
 }
@@ -91,7 +92,7 @@ func kid(extensions ...belay.Extension) subagent.Subagent {
 func TestChildrenAreClosedWithTheirParent(t *testing.T) {
 	t.Parallel()
 	var l ledger
-	for i := range 3 { // one after the other, with what makes the children in common
+	for i := range 3 { // one after the other, with the same extension in each child
 		a := handingOver(t, memstore.New(nil), newExtension(t, nil, kid(&l)))
 		kidIsAsked(t, a, "s")
 		kidIsAsked(t, a, "again")
@@ -127,7 +128,7 @@ func TestChildrenStayWithTheLastParent(t *testing.T) {
 			closeAgent(t, second)
 			l.want(t, "with none", 0, 1)
 			third := handingOver(t, store, two)
-			kidIsAsked(t, third, "fourth") // by a child that is made anew
+			kidIsAsked(t, third, "fourth") // a new child agent is made for this
 			l.want(t, "with another", 1, 1)
 			closeAgent(t, third)
 			l.want(t, "in the end", 0, 2)
@@ -135,7 +136,7 @@ func TestChildrenStayWithTheLastParent(t *testing.T) {
 	}
 }
 
-// A child that uses the extension which made it does not keep itself open.
+// A child may use the extension that made it. This does not keep the extension open.
 //
 // SPEC E-05
 func TestAChildThatHasItsParentsExtension(t *testing.T) {
@@ -152,8 +153,8 @@ func TestAChildThatHasItsParentsExtension(t *testing.T) {
 	l.want(t, "after its parent", 0, 1)
 }
 
-// An agent with another store replaces the earlier one and takes over its
-// extensions: they stay open.
+// A child agent with another store replaces the earlier one and uses the same extensions.
+// So the extensions stay open.
 //
 // SPEC E-05
 func TestAChildThatIsReplacedIsUnregistered(t *testing.T) {
@@ -169,7 +170,7 @@ func TestAChildThatIsReplacedIsUnregistered(t *testing.T) {
 	l.want(t, "in the end", 0, 1)
 }
 
-// A working child that is replaced ends its task first.
+// If a child is replaced while it works, its task ends before it is closed.
 //
 // SPEC E-05
 func TestAChildAtWorkIsReplacedLater(t *testing.T) {
@@ -205,7 +206,7 @@ func TestAChildAtWorkIsReplacedLater(t *testing.T) {
 	l.want(t, "in the end", 0, 1)
 }
 
-// A child with several tasks that is replaced ends them all first.
+// If a child with several tasks is replaced, all its tasks end before it is closed.
 //
 // SPEC E-05
 func TestAChildWithTwoTasksIsReplacedAfterBoth(t *testing.T) {
@@ -232,7 +233,7 @@ func TestAChildWithTwoTasksIsReplacedAfterBoth(t *testing.T) {
 	second()
 	l.want(t, "when both are done", 1, 0)
 	third()
-	l.want(t, "in the end", 1, 0) // it must not be closed yet
+	l.want(t, "in the end", 1, 0) // the extension is still in use
 }
 
 // SPEC E-06
@@ -254,7 +255,6 @@ func TestAChildKeepsToItsParentsResources(t *testing.T) {
 	}
 }
 
-// gitTools is an extension with tools.
 type gitTools struct{ tools []belay.Tool }
 
 func (*gitTools) Name() string          { return "git" }

@@ -16,48 +16,49 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// Declaration is an agent that is declared in a file. The program that makes the
-// agent decides what the names in it mean.
+// Declaration is an agent that a file declares. Your program makes the agent, and decides
+// what the names in the declaration mean.
 type Declaration struct {
-	// Name is its name. Defaults to the file's name without its extension.
+	// Name is the agent's name. Defaults to the file name without its extension.
 	Name string
-	// Description explains what it is for.
+	// Description explains what the agent is for.
 	Description string
-	// Model is the name of a model. Empty means the program's choice.
+	// Model is the name of a model. Empty means that the program chooses.
 	Model string
-	// Prompt is its instructions: in Markdown, what follows the frontmatter.
+	// Prompt is the agent's instructions. In Markdown, it is the text after the front
+	// matter.
 	Prompt string
-	// Tools and Skills are the names of the tools and skills that it may use. Nil means
-	// all, and empty none.
+	// Tools and Skills are the names of the tools and skills that the agent may use. Nil
+	// means all, and an empty list means none.
 	Tools, Skills []string
-	// Hooks are its own, as package declare reads them: a list of mappings with the
-	// phase of each.
+	// Hooks are the agent's own hooks, for package declare: a list of hooks, or a mapping
+	// from phases to lists of hooks.
 	Hooks frontmatter.Value
-	// Mode is the name of a mode of the floor. Empty means the program's.
+	// Mode is the name of a mode of the floor (permission check). Empty means the
+	// program's mode.
 	Mode string
 	// EnforceAllowedTools denies calls that the allowed-tools of an active skill do not
-	// name.
+	// cover.
 	EnforceAllowedTools bool
-	// Budget bounds its turns.
+	// Budget limits the agent's turns and sessions.
 	Budget belay.Budget
-	// Path is the file.
+	// Path is the file of the declaration.
 	Path string
-	// Ignored are keys of its file that are for another program and have no effect
-	// here. Files in .claude/agents may have them.
+	// Ignored are keys of the file that are for another program and have no effect here.
+	// Only files in .claude/agents may have such keys.
 	Ignored []string
 }
 
-// Factory makes agents of the declaration with the program's function. The function
-// should use the task's store. They are closed, with their extensions, when the task
-// is over.
+// Factory returns a factory that calls build for each task. The function should use the
+// task's store. The agent and its extensions are closed when the task is over.
 func (d *Declaration) Factory(build func(ctx context.Context, task *Task, d *Declaration) (*belay.Agent, error)) Factory {
 	return Built(func(ctx context.Context, task *Task) (*belay.Agent, error) { return build(ctx, task, d) })
 }
 
-// Problem is a mistake in a file, and where it is.
+// Problem is a mistake in a file.
 type Problem struct { //nolint:errname // it is mostly data, rarely an error
 	Path string
-	// Line counts from 1; 0 means the file as a whole.
+	// Line counts from 1. Zero means the whole file.
 	Line int
 	// Message explains what is wrong and what to do.
 	Message string
@@ -76,11 +77,12 @@ func (p *Problem) Error() string {
 // Unwrap returns the underlying error.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// longestFile is how many bytes a file may have. Its YAML or JSON may have less.
+// longestFile is the maximum size of a file in bytes. YAML and JSON have a lower limit.
 const longestFile = 1 << 20
 
-// LoadDir reads the agents that are declared in a directory, as [Load] does. A missing
-// directory has none. Links that lead out of it are rejected.
+// LoadDir reads the agents that the files of a directory declare, see [Load]. If the
+// directory does not exist, there are none. Links that lead out of the directory are
+// rejected.
 func LoadDir(dir string) ([]*Declaration, []Problem) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,14 +91,14 @@ func LoadDir(dir string) ([]*Declaration, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Path: dir, Message: "it cannot be read: " + reason(err), Err: err}}
 	}
-	defer func() { _ = root.Close() }() // it was only read
+	defer func() { _ = root.Close() }() // only read, so an error does not matter
 	return load(root.FS(), func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) })
 }
 
-// Load reads the agents that are declared in files with the extensions .yaml, .yml,
-// .json and .md, by path. It does not read subdirectories. Unknown keys are mistakes. A
-// file with mistakes is skipped and all its mistakes are reported; the other files are
-// loaded.
+// Load reads the agents that files declare, sorted by path. It reads files with the
+// extensions .yaml, .yml, .json and .md, but no subdirectories. Unknown keys are
+// mistakes. Load skips a file with mistakes and reports all its mistakes. The other files
+// are loaded.
 func Load(files fs.FS) ([]*Declaration, []Problem) {
 	return load(files, func(name string) string { return name })
 }
@@ -108,7 +110,7 @@ func load(files fs.FS, shown func(name string) string) ([]*Declaration, []Proble
 	}
 	var declared []*Declaration
 	var problems []Problem
-	for _, entry := range entries { // they come sorted
+	for _, entry := range entries { // ReadDir sorts them
 		name := entry.Name()
 		if strings.HasPrefix(name, ".") || entry.IsDir() || format(name) == "" {
 			continue
@@ -158,7 +160,7 @@ func readFile(files fs.FS, name string) ([]byte, *Problem) {
 	if err != nil {
 		return refuse(err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	text, err := io.ReadAll(io.LimitReader(file, longestFile+1))
 	switch {
 	case err != nil:
@@ -169,7 +171,7 @@ func readFile(files fs.FS, name string) ([]byte, *Problem) {
 	return text, nil
 }
 
-// reason returns an error without the path, which the problem already has.
+// reason returns an error text without the path, because the problem already has it.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()

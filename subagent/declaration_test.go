@@ -69,7 +69,7 @@ const inJSON = `{
 }
 `
 
-// shown returns a value in a line, without its positions.
+// shown returns a value as one line, without line numbers.
 func shown(v frontmatter.Value) string {
 	switch v.Kind {
 	case frontmatter.List:
@@ -260,8 +260,8 @@ func TestADeclaredAgentIsASubagent(t *testing.T) {
 	})
 }
 
-// FuzzParse: whatever a file contains, reading it ends, and its positions are
-// inside the file.
+// FuzzParse checks that Parse ends for any input, and that reported lines are inside the
+// file.
 func FuzzParse(f *testing.F) {
 	f.Add("a.md", inMarkdown)
 	f.Add("a.yaml", inYAML)

@@ -19,19 +19,18 @@ import (
 // fields are the keys of a declaration.
 var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget", "enforce_allowed_tools"}
 
-// ignored are keys of Claude Code that restrict nothing. Keys that restrict an agent,
-// such as disallowedTools, are not ignored: without them it could do more.
+// ignored are keys of Claude Code that do not restrict an agent. A key that restricts an
+// agent, such as disallowedTools, is not ignored: without it, the agent could do more.
 var ignored = []string{"color", "effort", "memory", "background"}
 
-// isClaude reports whether a file is in the directory of Claude Code's project
-// agents.
+// isClaude reports whether a file is in .claude/agents, the directory of Claude Code.
 func isClaude(file string) bool {
 	dir := filepath.Dir(file)
 	return filepath.Base(dir) == "agents" && filepath.Base(filepath.Dir(dir)) == ".claude"
 }
 
-// Parse reads the text of a file, in the format of its extension. It returns every
-// mistake; if there is any, do not use the declaration.
+// Parse reads the text of a file. The extension of file selects the format. Parse returns
+// all mistakes. If there are any, do not use the declaration.
 func Parse(file string, text []byte) (*Declaration, []Problem) {
 	name := filepath.Base(file)
 	r := &reading{d: &Declaration{Path: file, Name: strings.TrimSuffix(name, filepath.Ext(name))}}
@@ -80,7 +79,7 @@ func document(format, text string) (*frontmatter.Document, error) {
 	}
 }
 
-// reading makes a declaration of the fields of a file.
+// reading is the state while a file is read.
 type reading struct {
 	d        *Declaration
 	problems []Problem
@@ -131,8 +130,8 @@ func (r *reading) text(f *frontmatter.Field) string {
 	return f.Value.Text
 }
 
-// names reads a list of names, or a text with commas between them. An empty value could
-// mean none or all, so it is a mistake.
+// names reads a list of names, or a text with commas between names. An empty value is a
+// mistake, because it could mean none or all.
 func (r *reading) names(f *frontmatter.Field) []string {
 	names := []string{}
 	add := func(line int, name string) {
@@ -160,11 +159,11 @@ func (r *reading) names(f *frontmatter.Field) []string {
 	return names
 }
 
-// buckets are short names for phases. Package declare maps them.
+// buckets are short names for phases. Package declare knows the phase of each.
 var buckets = []string{"onStart", "onToolCall", "onToolEnd", "onModelCall", "onModelEnd", "onComplete", "onError"}
 
 // hooks checks the outer form of hooks: a list, or a mapping from phases or buckets to
-// lists. Package declare reads the rest.
+// lists. Package declare checks the rest.
 func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 	switch f.Value.Kind {
 	case frontmatter.List:
@@ -172,7 +171,7 @@ func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 	case frontmatter.Map:
 		known := phaseNames()
 		for _, bucket := range f.Value.Map {
-			if first, _ := utf8.DecodeRuneInString(bucket.Key); unicode.IsUpper(first) { // such as PreToolUse
+			if first, _ := utf8.DecodeRuneInString(bucket.Key); unicode.IsUpper(first) { // such as PreToolUse of Claude Code
 				r.wrongf(bucket.Line, "hooks: unknown phase %q: this is the format of another program: write a list of hooks, each with its phase, such as tool.pre", bucket.Key)
 				continue
 			}
@@ -188,7 +187,7 @@ func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 	return f.Value
 }
 
-// hookList checks that there are hooks in a list. In a bucket there may also be one hook in
+// hookList checks that a list contains hooks. In a bucket, a single hook may stand in
 // place of the list.
 func (r *reading) hookList(v frontmatter.Value, bucket string) {
 	list := v.List
@@ -205,7 +204,7 @@ func (r *reading) hookList(v frontmatter.Value, bucket string) {
 	}
 }
 
-// phaseNames are the names of all phases, and of the buckets.
+// phaseNames returns the names of all phases and buckets.
 func phaseNames() []string {
 	var names []string
 	for _, p := range belay.Phases() {
@@ -216,7 +215,7 @@ func phaseNames() []string {
 	return names
 }
 
-// budget reads the bounds of a budget.
+// budget reads the limits of a budget.
 func (r *reading) budget(f *frontmatter.Field) {
 	if f.Value.Kind != frontmatter.Map {
 		r.wrongf(f.Line, "budget: it is %s: write a mapping of turn_tokens, turn_cost, session_tokens and session_cost", f.Value.Kind)

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// dispatch is the state of one task.
+// dispatch runs one task.
 type dispatch struct {
 	extension *Extension
 	subagent  *Subagent
@@ -21,7 +21,7 @@ type dispatch struct {
 	task      *Task
 }
 
-// answer is the result of a task. The model gets its JSON.
+// answer is the result of a task. The model gets it as JSON.
 type answer struct {
 	Subagent string  `json:"subagent"`
 	Content  *string `json:"content,omitempty"`
@@ -29,7 +29,7 @@ type answer struct {
 	// Class is the class of the error.
 	Class belay.ResultClass `json:"class,omitempty"`
 
-	parked string // what it waits for
+	parked string // what the task waits for, or ""
 }
 
 func failed(name string, class belay.ResultClass, format string, args ...any) answer {
@@ -67,12 +67,12 @@ func (s *scoped) ask(ctx context.Context, call *belay.Invocation, name, prompt s
 	}
 }
 
-// timeoutError is the error of a task that took too long.
+// timeoutError means that a task did not end in time.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("it did not answer within %s", e.after) }
 
-// failed returns the result for the model of a task without an answer.
+// failed returns the answer for a task that failed.
 func (d *dispatch) failed(ctx context.Context, err error) answer {
 	class, text := belay.ClassFailed, err.Error()
 	var said string
@@ -94,7 +94,8 @@ func (d *dispatch) failed(ctx context.Context, err error) answer {
 	return failed(d.subagent.Name, class, "%s", text)
 }
 
-// take runs the task in its own goroutine.
+// take returns the events of the task, for belay.Controls.Child. An error becomes the
+// last event.
 func (d *dispatch) take(ctx context.Context) iter.Seq2[belay.Event, error] {
 	return func(yield func(belay.Event, error) bool) {
 		if err := d.run(ctx, yield); err != nil {
@@ -103,9 +104,9 @@ func (d *dispatch) take(ctx context.Context) iter.Seq2[belay.Event, error] {
 	}
 }
 
-// run waits for the task's turn and runs it.
+// run waits until the session is free, and then runs the task.
 func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool) error {
-	stale := false // an earlier task was parked and abandoned
+	stale := false // an earlier task of the session was parked and will not be resumed
 	if d.subagent.Durable {
 		leave, err := d.extension.queue.enter(ctx, d.task.Session)
 		if err != nil {
@@ -120,7 +121,7 @@ func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool)
 		}
 		open := stored.State.Turn
 		switch {
-		case d.task.Resumed && open == nil && stored.Last > 0: // another process has continued it
+		case d.task.Resumed && open == nil && stored.Last > 0: // another process has resumed and finished it
 			d.extension.waiting.clear(d.task.Session)
 			d.tell(belay.Event{Kind: belay.EventTurnEnd, End: ended(stored)}, yield)
 			return nil
@@ -132,7 +133,7 @@ func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool)
 	return d.work(ctx, stale, yield)
 }
 
-// work runs the task with the subagent.
+// work calls the factory and runs the task with its runner.
 func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event, error) bool) error {
 	runner, err := d.subagent.Factory(ctx, d.task)
 	switch {
@@ -143,7 +144,7 @@ func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event,
 	}
 	closed := false
 	defer func() {
-		if !closed { // it panicked
+		if !closed { // work is panicking
 			_ = closeRunner(ctx, runner)
 		}
 	}()
@@ -175,13 +176,13 @@ func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event,
 		}
 	}
 	closed = true
-	if failure := closeRunner(ctx, runner); failure != nil { // the answer stays valid
+	if failure := closeRunner(ctx, runner); failure != nil { // the answer of the task stays valid
 		d.tell(belay.Event{Kind: belay.EventError, Text: fmt.Sprintf("subagent %q: close: %v", d.subagent.Name, failure)}, yield)
 	}
 	return err
 }
 
-// begin starts or resumes the runner.
+// begin calls Run or Resume of the runner.
 func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.Seq2[belay.Event, error], error) {
 	if d.task.Resumed {
 		r, ok := runner.(ResumeRunner)
@@ -198,7 +199,7 @@ func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.S
 	return runner.Run(ctx, d.task.Prompt), nil
 }
 
-// tell passes on an event and fills in missing fields.
+// tell passes an event on, and fills in its missing fields.
 func (d *dispatch) tell(event belay.Event, yield func(belay.Event, error) bool) bool {
 	if event.Time.IsZero() {
 		event.Time = time.Now()
@@ -212,10 +213,10 @@ func (d *dispatch) tell(event belay.Event, yield func(belay.Event, error) bool) 
 	return yield(event, nil)
 }
 
-// closingTime bounds the closing of a runner.
+// closingTime is the timeout for closing a runner.
 const closingTime = 10 * time.Second
 
-// closeRunner closes a runner, also when the task was cancelled.
+// closeRunner closes a runner, even if the context of the task is cancelled.
 func closeRunner(ctx context.Context, runner Runner) error {
 	c, ok := runner.(CloseRunner)
 	if !ok {
@@ -226,7 +227,7 @@ func closeRunner(ctx context.Context, runner Runner) error {
 	return c.Close(ctx)
 }
 
-// isNil reports whether a factory returned nil, also as a typed nil pointer.
+// isNil reports whether a factory returned nil, or a nil pointer of some type.
 func isNil(runner Runner) bool {
 	if runner == nil {
 		return true

@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -18,7 +17,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// An agent with a subagent. The parent's hook denies a call of the subagent.
+// This example makes an agent with a subagent. A hook of the parent denies a call of the
+// subagent.
 func Example() {
 	ctx := context.Background()
 	main := scripted.New([]scripted.Step{

@@ -10,7 +10,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// A function can be a subagent, and delegate runs several tasks at a time.
+// In this example, the subagent is a function. The tool delegate runs several tasks in
+// parallel.
 func ExampleCanned() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

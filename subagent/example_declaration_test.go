@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Agents that are declared in files. The program decides what the names in them
+// This example loads agents from files. The program decides what the names in the files
 // mean.
 func ExampleLoad() {
 	ctx := context.Background()

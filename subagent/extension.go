@@ -10,28 +10,30 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The tools.
+// The names of the tools.
 const (
 	InvokeTool   = "invoke_subagent"
 	DelegateTool = "delegate"
 )
 
-// Options are the settings of an extension. A nil *Options is valid.
+// Options are the settings of [New]. A nil *Options is valid.
 type Options struct {
-	// Subagents are the initial subagents. Defaults to none.
+	// Subagents are the first subagents. You can add more with [Extension.Add]. Defaults
+	// to none.
 	Subagents []Subagent
-	// Delegate adds the tool delegate, which takes a list of tasks. Defaults to
-	// false: several calls of invoke_subagent in one message do the same.
+	// Delegate adds the tool delegate, which takes a list of tasks. Defaults to false:
+	// the model can also call invoke_subagent several times in one message.
 	Delegate bool
-	// Budget bounds the list of subagents in the description of invoke_subagent, in tokens
-	// of four characters: first the names of all, then descriptions while they fit. Defaults
-	// to 2 % of the model's context window, and at least 2,000.
+	// Budget limits the list of subagents in the description of invoke_subagent, in
+	// tokens of four characters. The list first has all names, and then descriptions
+	// while they fit. Defaults to 2 % of the model's context window, but at least 2,000.
 	Budget int
-	// Parallel is how many tasks of one call of delegate run at a time. Defaults to 16.
+	// Parallel is how many tasks of one delegate call run at the same time. Defaults to
+	// 16.
 	Parallel int
 }
 
-// Extension gives an agent subagents. Make one with [New], and put it into the agent's
+// Extension gives subagents to an agent. Make one with [New], and put it into the agent's
 // Options.Extensions.
 type Extension struct {
 	opts    Options
@@ -49,7 +51,7 @@ var (
 	_ belay.CloseExtension    = (*Extension)(nil)
 )
 
-// New makes an extension.
+// New makes an extension with the given settings.
 func New(opts *Options) (*Extension, error) {
 	e := new(Extension)
 	if opts != nil {
@@ -71,11 +73,11 @@ func New(opts *Options) (*Extension, error) {
 	return e, nil
 }
 
-// Name returns the name for errors.
+// Name returns "subagents". Errors use it.
 func (e *Extension) Name() string { return "subagents" }
 
-// Add adds subagents, all or none. Agents see them in their next model request. Closing
-// the lease removes them; running tasks continue.
+// Add adds all given subagents. On an error it adds none. Agents see the subagents in
+// their next model request. Closing the lease removes them, but running tasks continue.
 func (e *Extension) Add(subagents ...Subagent) (*belay.Lease, error) {
 	e.adding.Lock()
 	defer e.adding.Unlock()
@@ -108,7 +110,7 @@ func (e *Extension) remove(gone []*Subagent) {
 	e.now.Store(newSet(slices.DeleteFunc(slices.Clone(e.now.Load().all), func(s *Subagent) bool { return slices.Contains(gone, s) })))
 }
 
-// List returns the subagents, by name.
+// List returns all subagents, sorted by name.
 func (e *Extension) List() []Subagent {
 	now := e.now.Load()
 	list := make([]Subagent, len(now.all))
@@ -118,7 +120,7 @@ func (e *Extension) List() []Subagent {
 	return list
 }
 
-// Lookup returns the subagent with a name.
+// Lookup returns the subagent with the given name.
 func (e *Extension) Lookup(name string) (Subagent, bool) {
 	for _, s := range e.now.Load().all {
 		if s.Name == name {

@@ -64,7 +64,7 @@ func TestListAndLookup(t *testing.T) {
 	if len(list) != 2 || list[0].Name != "a" || list[1].Name != "b" {
 		t.Fatalf("list = %+v", list)
 	}
-	list[1].Agents[0] = "other" // it is a copy
+	list[1].Agents[0] = "other" // list is a copy
 	if s, ok := e.Lookup("b"); !ok || s.Agents[0] != "main" {
 		t.Errorf("lookup = %+v, %t", s, ok)
 	}
@@ -102,7 +102,7 @@ func TestTheSetIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// A call outside a turn has no parent turn.
+// A call outside a turn fails, because a subagent needs a parent turn.
 func TestACallOutsideATurn(t *testing.T) {
 	t.Parallel()
 	e := newExtension(t, &subagent.Options{Delegate: true}, subagent.Subagent{Name: "a", Factory: answers("a")})

@@ -13,13 +13,13 @@ import (
 )
 
 // Agent returns a factory that makes one agent with the first task, and a session for
-// each task. The agent has the subagent's name and the parent's store, unless the
-// options have others. When a task is over, its background work, such as hooks that
-// nobody waits for, gets a few seconds to finish.
+// each task. The agent has the subagent's name and the parent's store, unless opts sets
+// others. When a task is over, its background work, such as hooks that run after the
+// turn, gets a few seconds to finish.
 //
 // The agent and its extensions are closed when the last [Extension] that uses the factory
-// is closed. If an extension is shared with other agents, pass it in a form that is not
-// closed with this one.
+// is closed. If other agents use one of these extensions too, pass a wrapper without a
+// Close method, such as the result of mcptool's Extension.Shared.
 func Agent(model belay.Model, opts *belay.Options) Factory {
 	m := &maker{model: model}
 	if opts != nil {
@@ -36,31 +36,31 @@ func Agent(model belay.Model, opts *belay.Options) Factory {
 	}
 }
 
-// maker makes an agent and caches it: making one costs more than a short turn. Parents
-// with different stores are rare, so only the last agent is cached.
+// maker makes an agent and caches it, because making an agent takes longer than a short
+// turn. It caches only the last agent, because parents with different stores are rare.
 type maker struct {
 	model belay.Model
 	opts  belay.Options
 
 	mu     sync.Mutex
-	owners map[*Extension]bool // the extensions that it makes agents for
+	owners map[*Extension]bool // the extensions for which the maker has made agents
 	last   *madeAgent
 }
 
-// madeAgent is an agent of a maker.
+// madeAgent is an agent that a maker has made.
 type madeAgent struct {
 	agent *belay.Agent
 	name  string
 	store belay.Store
 
-	// The maker's lock guards the following fields.
+	// maker.mu guards the fields below.
 
-	tasks int                             // running tasks
-	end   func(ctx context.Context) error // called after the last task, once the agent is retired
+	tasks int                             // number of running tasks
+	end   func(ctx context.Context) error // set when the agent is no longer used; closes it after the last task
 }
 
-// take returns the agent for a task. Release it when the task is over. An error from
-// closing the replaced agent does not concern the task.
+// take returns the agent for a task. The caller must call release when the task is over.
+// trouble is an error from closing the previous agent; it does not affect the task.
 func (m *maker) take(ctx context.Context, task *Task) (made *madeAgent, trouble, err error) {
 	made, old, err := m.choose(task)
 	if err != nil || old == nil {
@@ -68,10 +68,10 @@ func (m *maker) take(ctx context.Context, task *Task) (made *madeAgent, trouble,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closingTime)
 	defer cancel()
-	return made, m.finish(ctx, old, old.agent.Retire), nil // the new one has its extensions
+	return made, m.finish(ctx, old, old.agent.Retire), nil // Retire keeps the extensions open, because the new agent uses them
 }
 
-// choose returns the agent for a task, and the one that it replaces, if any.
+// choose returns the agent for a task. old is the agent that it replaces, or nil.
 func (m *maker) choose(task *Task) (made, old *madeAgent, err error) {
 	opts := m.opts
 	if opts.Name == "" {
@@ -94,7 +94,7 @@ func (m *maker) choose(task *Task) (made, old *madeAgent, err error) {
 	return m.last, old, nil
 }
 
-// own records an extension that uses the maker.
+// own records that an extension uses the maker.
 func (m *maker) own(e *Extension) {
 	if e == nil || m.owners[e] {
 		return
@@ -106,7 +106,7 @@ func (m *maker) own(e *Extension) {
 	e.notes(m)
 }
 
-// disown removes a closed extension. If it was the last, the agent is closed.
+// disown removes a closed extension. If it was the last one, the agent is closed.
 func (m *maker) disown(ctx context.Context, e *Extension) error {
 	m.mu.Lock()
 	delete(m.owners, e)
@@ -120,7 +120,7 @@ func (m *maker) disown(ctx context.Context, e *Extension) error {
 	return m.finish(ctx, last, last.agent.Close)
 }
 
-// finish closes a retired agent when its last running task is over.
+// finish closes an agent with end: at once, or after its last running task.
 func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx context.Context) error) error {
 	m.mu.Lock()
 	made.end = end
@@ -132,7 +132,7 @@ func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx contex
 	return end(ctx)
 }
 
-// release records that a task is over.
+// release must be called when a task is over.
 func (m *maker) release(ctx context.Context, made *madeAgent) error {
 	m.mu.Lock()
 	made.tasks--
@@ -147,14 +147,15 @@ func (m *maker) release(ctx context.Context, made *madeAgent) error {
 	return end(ctx)
 }
 
-// sameStore reports whether two stores are the same, if they can be compared.
+// sameStore reports whether two stores are the same. It returns false if they cannot be
+// compared.
 func sameStore(a, b belay.Store) bool {
 	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// Built returns a factory that calls a function to make an agent for each task. The
-// function should use the task's store. They are closed, with their extensions, when
-// the task is over.
+// Built returns a factory that calls build for each task to make an agent. The function
+// should use the task's store. The agent and its extensions are closed when the task is
+// over.
 func Built(build func(ctx context.Context, task *Task) (*belay.Agent, error)) Factory {
 	return func(ctx context.Context, task *Task) (Runner, error) {
 		agent, err := build(ctx, task)
@@ -168,7 +169,7 @@ func Built(build func(ctx context.Context, task *Task) (*belay.Agent, error)) Fa
 	}
 }
 
-// agentRunner is the session of an agent, for one task.
+// agentRunner is a Runner: the session of an agent, for one task.
 type agentRunner struct {
 	*belay.Session
 	close func(ctx context.Context) error
@@ -184,8 +185,8 @@ func (r *agentRunner) Close(ctx context.Context) error {
 	return errors.Join(r.Session.Close(ctx), r.close(ctx))
 }
 
-// Canned returns a factory whose tasks are answered by a function, without a model.
-// It keeps no session.
+// Canned returns a factory whose tasks are answered by a function, without a model. It
+// stores no session.
 func Canned(respond func(ctx context.Context, prompt string) (string, error)) Factory {
 	return func(context.Context, *Task) (Runner, error) {
 		if respond == nil {
@@ -197,7 +198,7 @@ func Canned(respond func(ctx context.Context, prompt string) (string, error)) Fa
 
 type canned func(ctx context.Context, prompt string) (string, error)
 
-// Run yields the events of an agent that gives one answer.
+// Run yields the same events as an agent that gives one answer.
 func (c canned) Run(ctx context.Context, text string, parts ...belay.Part) iter.Seq2[belay.Event, error] {
 	return func(yield func(belay.Event, error) bool) {
 		if len(parts) > 0 {

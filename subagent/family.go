@@ -8,12 +8,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// family holds the agents that use an extension, and the agents made for it.
+// family knows the agents that use an extension, and the makers of its children.
 type family struct {
 	mu      sync.Mutex
-	parents map[string]bool // the agents that use it, by id
-	making  map[string]int  // the names of children that are being made
-	makers  map[*maker]bool // that have agents for it
+	parents map[string]bool // ids of the agents that use the extension
+	making  map[string]int  // names of children that are being made, with their number
+	makers  map[*maker]bool // makers that have an agent for the extension
 }
 
 // Register records an agent that uses the extension.
@@ -21,7 +21,7 @@ func (e *Extension) Register(_ context.Context, agent belay.AgentConfig) error {
 	f := &e.family
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.making[agent.Name] > 0 { // a child that also uses it does not keep it open
+	if f.making[agent.Name] > 0 { // a child that also uses the extension must not keep it open
 		return nil
 	}
 	if f.parents == nil {
@@ -39,9 +39,9 @@ func (e *Extension) Unregister(_ context.Context, agent belay.AgentConfig) error
 	return nil
 }
 
-// Close closes the agents that the factories of [Agent] made for the extension. While an
-// agent uses the extension, it does nothing: closing the last agent closes them. A later
-// task makes new ones.
+// Close closes the agents that factories of [Agent] have made for the extension. It does
+// nothing while an agent still uses the extension: they are closed with the last such
+// agent. A later task makes new agents.
 func (e *Extension) Close(ctx context.Context) error {
 	f := &e.family
 	f.mu.Lock()
@@ -59,7 +59,7 @@ func (e *Extension) Close(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// notes remembers a maker that has an agent for the extension.
+// notes records a maker that has an agent for the extension.
 func (e *Extension) notes(m *maker) {
 	e.family.mu.Lock()
 	defer e.family.mu.Unlock()
@@ -69,7 +69,7 @@ func (e *Extension) notes(m *maker) {
 	e.family.makers[m] = true
 }
 
-// newChild makes a child. The extension may be nil.
+// newChild makes a child. While it does, Register ignores the child. e may be nil.
 func (e *Extension) newChild(model belay.Model, opts *belay.Options) (*belay.Agent, error) {
 	if e != nil {
 		e.family.count(opts.Name, 1)

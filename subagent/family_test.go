@@ -18,11 +18,10 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// level returns the name of the subagent at a depth.
 func level(depth int) string { return fmt.Sprintf("level%d", depth) }
 
-// chain returns the main agent of a family in which each agent calls the next, and the
-// deepest is the given one.
+// chain makes a chain of agents in which each agent calls the next. It returns the first
+// agent. The given subagent is the last one.
 func chain(t *testing.T, store belay.Store, depth int, deepest subagent.Subagent, main *belay.Options) *belay.Agent {
 	t.Helper()
 	deepest.Name = level(depth)
@@ -47,7 +46,7 @@ func TestAFailureAtDepthThree(t *testing.T) {
 		rule    string
 		deepest subagent.Factory
 		status  string
-		want    string // in what the main agent hears, by way of all the others
+		want    string // a part of the result that reaches the main agent
 	}{
 		{"success", answers("forty-two"), "success", `level1 heard {\"subagent\":\"level2\"`},
 		{"a factory that fails", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, errors.New("no key") }, "error", "its factory failed: no key"},
@@ -76,7 +75,7 @@ func TestAFailureAtDepthThree(t *testing.T) {
 				if !strings.Contains(h.end.Text, test.want) {
 					t.Errorf("the main agent heard %s, want %q in it", h.end.Text, test.want)
 				}
-				take(t, agent.Session("s2").Run(t.Context(), "again")).ended(t, belay.EndTurn) // it is usable
+				take(t, agent.Session("s2").Run(t.Context(), "again")).ended(t, belay.EndTurn) // the agent is still usable
 			})
 		})
 	}
@@ -232,7 +231,7 @@ func TestTheParentsHooksHoldInAChild(t *testing.T) {
 	})
 }
 
-// authorizer is a floor.
+// authorizer is a floor (permission check) that calls a function.
 type authorizer func(call belay.ToolCall) belay.Authorization
 
 func (a authorizer) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorization, error) {
@@ -283,7 +282,7 @@ func TestCostsRollUpAndTheParentsBudgetEndsAChild(t *testing.T) {
 		if want := "+child -child error"; h.brackets() != want {
 			t.Errorf("brackets = %s, want %s", h.brackets(), want)
 		}
-		h.ended(t, belay.EndBudget) // the parent's is spent too
+		h.ended(t, belay.EndBudget) // the parent's budget is used up too
 		if r := h.results()[0]; !r.IsError || !strings.Contains(r.Text, "its turn ended with budget: agent main, with its subagents") {
 			t.Errorf("the result is %+v", r)
 		}
@@ -306,7 +305,7 @@ func TestSubagentsOfOneMessageRunAtTheSameTime(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			var all sync.WaitGroup // a barrier: nobody answers before all have been asked
+			var all sync.WaitGroup // a barrier: no child answers before all were asked
 			all.Add(n)
 			child := script(scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
 				all.Done()

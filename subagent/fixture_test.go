@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// onStores runs a test on a store in memory and on one in a file.
+// onStores runs a test with a store in memory and with a store in a file.
 func onStores(t *testing.T, test func(t *testing.T, store belay.Store)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
@@ -33,7 +33,7 @@ func onStores(t *testing.T, test func(t *testing.T, store belay.Store)) {
 	})
 }
 
-// newFile makes a file with an empty store.
+// newFile returns the path of a new file with an empty store.
 var newFile = filetest.Copies("belay.db", func(path string) error {
 	s, err := sqlite.Open(context.Background(), path, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return s.Close()
 })
 
-// openFile opens a store, and closes it when the test is over.
+// openFile opens a store, and closes it when the test ends.
 func openFile(t *testing.T, path string) *sqlite.Store {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), path, nil)
@@ -57,8 +57,8 @@ func openFile(t *testing.T, path string) *sqlite.Store {
 	return store
 }
 
-// script is a model whose steps depend on the conversation, so that it can serve
-// many.
+// script returns a model that chooses its step by the conversation. So one model can
+// serve many sessions.
 func script(steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{FollowTranscript: true, Pace: scripted.Pace{Chunk: scripted.Whole}})
 }
@@ -72,14 +72,14 @@ func invoke(name, prompt string) scripted.Call {
 	return call("invoke_subagent", map[string]string{"name": name, "prompt": prompt})
 }
 
-// tells is a step that repeats the last results.
+// tells returns a step whose text contains the last tool results.
 func tells(who string) scripted.Step {
 	return scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
 		return says(who + " heard " + strings.Join(results(req.Messages), " | ")), nil
 	}}
 }
 
-// results are the texts of the last results message.
+// results returns the texts of the tool results in the last message that has any.
 func results(messages []*belay.Message) []string {
 	var texts []string
 	for i := len(messages) - 1; i >= 0 && texts == nil; i-- {
@@ -104,7 +104,7 @@ func newExtension(t *testing.T, opts *subagent.Options, subagents ...subagent.Su
 	return e
 }
 
-// newAgent makes an agent, and closes it when the test is over.
+// newAgent makes an agent, and closes it when the test ends.
 func newAgent(t *testing.T, model belay.Model, opts *belay.Options) *belay.Agent {
 	t.Helper()
 	agent, err := belay.New(model, opts)
@@ -119,20 +119,20 @@ func newAgent(t *testing.T, model belay.Model, opts *belay.Options) *belay.Agent
 	return agent
 }
 
-// parentOf makes an agent that has subagents.
+// parentOf makes an agent with subagents.
 func parentOf(t *testing.T, model belay.Model, store belay.Store, subagents ...subagent.Subagent) *belay.Agent {
 	t.Helper()
 	return newAgent(t, model, &belay.Options{Store: store, Extensions: []belay.Extension{newExtension(t, nil, subagents...)}})
 }
 
-// heard are the events of a turn.
+// heard has the events and the end of a turn.
 type heard struct {
 	events []belay.Event
 	end    *belay.Turn
 	err    error
 }
 
-// take runs a turn and checks that its events come in pairs.
+// take runs a turn and checks that the events of subagents come in pairs.
 func take(t *testing.T, stream iter.Seq2[belay.Event, error]) *heard {
 	t.Helper()
 	h := new(heard)
@@ -153,7 +153,7 @@ func take(t *testing.T, stream iter.Seq2[belay.Event, error]) *heard {
 	return h
 }
 
-// ended asserts how the turn ended.
+// ended checks how the turn ended.
 func (h *heard) ended(t *testing.T, reason belay.EndReason) {
 	t.Helper()
 	if h.end.Reason != reason {
@@ -161,8 +161,8 @@ func (h *heard) ended(t *testing.T, reason belay.EndReason) {
 	}
 }
 
-// paired asserts that subagent events come in pairs, nested, and that a child's
-// events are between its own pair.
+// paired checks that the events of subagents come in pairs and are nested. The events of
+// a child must be between its own pair.
 func (h *heard) paired(t *testing.T) {
 	t.Helper()
 	type run struct {
@@ -207,7 +207,7 @@ func (h *heard) paired(t *testing.T) {
 	}
 }
 
-// brackets returns the children of a turn, in order: "+name", and "-name
+// brackets returns the start and the end of each child, in order, as "+name" and "-name
 // status".
 func (h *heard) brackets() string {
 	var all []string
@@ -222,7 +222,7 @@ func (h *heard) brackets() string {
 	return strings.Join(all, " ")
 }
 
-// results are those of the main agent's calls.
+// results returns the results of the main agent's calls.
 func (h *heard) results() []belay.Result {
 	var all []belay.Result
 	for _, e := range h.events {
@@ -233,7 +233,7 @@ func (h *heard) results() []belay.Result {
 	return all
 }
 
-// content returns the answer in a result.
+// content returns the answer of a subagent from a result.
 func content(t *testing.T, r belay.Result) string {
 	t.Helper()
 	var in struct {
@@ -246,19 +246,19 @@ func content(t *testing.T, r belay.Result) string {
 	return in.Content
 }
 
-// answers is a factory whose runner always gives the same answer.
+// answers returns a factory whose subagent always gives the same answer.
 func answers(text string) subagent.Factory {
 	return subagent.Canned(func(context.Context, string) (string, error) { return text, nil })
 }
 
-// runner is a Runner of a function.
+// runner makes a Runner of a function.
 type runner func(ctx context.Context, text string) iter.Seq2[belay.Event, error]
 
 func (r runner) Run(ctx context.Context, text string, _ ...belay.Part) iter.Seq2[belay.Event, error] {
 	return r(ctx, text)
 }
 
-// tellsSystem is a step that repeats the system prompt.
+// tellsSystem returns a step whose text is the system prompt.
 func tellsSystem() scripted.Step {
 	return scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) { return says(req.System), nil }}
 }

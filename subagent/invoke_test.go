@@ -57,7 +57,7 @@ func TestInvoke(t *testing.T) {
 // SPEC S-04
 func TestEventsOfChildrenAreToldOnce(t *testing.T) {
 	t.Parallel()
-	// The child streams, so that there are deltas.
+	// The child streams its answer, so that there are text deltas.
 	child := scripted.New([]scripted.Step{says("one two three")}, nil)
 	agent := parentOf(t, script(calls(invoke("reviewer", "go")), says("done")), nil, subagent.Subagent{Name: "reviewer", Factory: subagent.Agent(child, nil)})
 	ctx, stop := context.WithCancel(t.Context())
@@ -261,8 +261,7 @@ func TestAChildThatFailsIsAnErrorResult(t *testing.T) {
 	}
 }
 
-// A runner does not have to report the end of its turn: its text is the
-// answer.
+// A runner need not yield turn_end. Its text is then the answer.
 func TestARunnerMaySayTextAlone(t *testing.T) {
 	t.Parallel()
 	agent := parentOf(t, script(calls(invoke("echo", "hello")), says("done")), nil, subagent.Subagent{Name: "echo", Factory: func(context.Context, *subagent.Task) (subagent.Runner, error) {

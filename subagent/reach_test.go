@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// An agent that is restricted to some subagents lists and calls only those: with
-// either tool, and whoever restricts it.
+// An agent that is restricted to some subagents can list and call only those, with both
+// tools. It does not matter whether the agent or a parent has the restriction.
 //
 // SPEC E-10, E-06
 func TestAnAgentCallsOnlyTheSubagentsOfItsResources(t *testing.T) {
@@ -106,15 +106,15 @@ func TestAnErrorNamesOnlyTheSubagentsOfTheResources(t *testing.T) {
 	}
 }
 
-// A resumed turn keeps to the resources: those of its agent, as it is made now, and those
-// of its parents.
+// A resumed turn keeps to the resources of its agent and of the agent's parents. The
+// agent's resources at the time of the resume count.
 //
 // SPEC E-10, S-10
 func TestAResumedTurnKeepsToItsResources(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
-		before, own, parent map[string][]string // of the child at first and when it is resumed, and of its parent
-		want                string              // which subagents run; empty if the turn cannot be resumed, because the tool is gone
+		before, own, parent map[string][]string // of the child at first, of the child when resumed, and of its parent
+		want                string              // which subagents run; empty if the turn cannot be resumed because the tool is gone
 	}{
 		"without restriction": {nil, nil, nil, "adder writer"},
 		"by its own":          {nil, map[string][]string{"subagents": {"adder"}}, nil, "adder"},

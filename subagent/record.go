@@ -10,14 +10,15 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A parked call of delegate keeps the answers of its finished tasks in a separate
-// session in the parent's store: they may be long, they are content like a transcript,
-// and a finished task must not run again. The last message counts.
+// When a call of delegate is parked, some of its tasks may be finished. They must not run
+// again, so their answers are stored. They are stored in a separate session of the
+// parent's store, because they may be long and are content like messages. Only the last
+// message of that session counts.
 
-// recordSession is the id of that session.
+// recordSession returns the id of the session with the stored answers.
 func recordSession(call *belay.Invocation) string { return freshSession(call, 0) }
 
-// remember stores the available answers.
+// remember stores the answers of the finished tasks.
 func remember(ctx context.Context, call *belay.Invocation, done []*answer) (err error) {
 	kept := make([]*answer, len(done))
 	for i, a := range done {
@@ -30,7 +31,7 @@ func remember(ctx context.Context, call *belay.Invocation, done []*answer) (err 
 		return fmt.Errorf("delegate: %w", err)
 	}
 	store, id := call.Controls().Store(), recordSession(call)
-	ctx = context.WithoutCancel(ctx) // finished tasks stay finished
+	ctx = context.WithoutCancel(ctx) // store them even if the call is cancelled
 	stored, err := store.Open(ctx, id)
 	if err != nil {
 		return fmt.Errorf("delegate: cannot store the finished tasks: %w", err)

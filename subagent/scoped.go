@@ -11,32 +11,32 @@ import (
 // kind is the key of subagents in Options.Resources of an agent.
 const kind = "subagents"
 
-// Resources returns the kind of resource, subagents: Options.Resources of an agent can limit
-// the subagents, by names or patterns.
+// Resources returns the kind of resource, "subagents". An agent's Options.Resources can
+// limit this kind by names or patterns.
 func (e *Extension) Resources() []string { return []string{kind} }
 
-// For returns the extension with only the subagents that an agent may call.
+// For returns the extension for an agent, with only the subagents that the agent may
+// call.
 func (e *Extension) For(reach belay.Reach) belay.Extension { return &scoped{e, reach} } //nolint:ireturn // see the interface
 
-// StepTools returns the tools of an agent that may call all subagents.
+// StepTools returns the tools for an agent that may call all subagents.
 func (e *Extension) StepTools(agent string) []belay.Tool {
 	return (&scoped{e, belay.Reach{Agent: agent}}).StepTools(agent)
 }
 
-// scoped is the extension limited to the subagents that an agent may call in a turn.
-// All code that lists or calls subagents for an agent uses it.
+// scoped is the extension limited to the subagents that one agent may call in one turn.
+// All code that lists or calls subagents for an agent must go through it.
 type scoped struct {
 	*Extension
 
 	reach belay.Reach
 }
 
-// has reports whether the agent may call a subagent.
 func (s *scoped) has(one *Subagent) bool {
 	return (len(one.Agents) == 0 || slices.Contains(one.Agents, s.reach.Agent)) && s.reach.Allows(kind, one.Name)
 }
 
-// all returns the subagents of the agent.
+// all returns the subagents that the agent may call.
 func (s *scoped) all(now *set) []*Subagent {
 	var own []*Subagent
 	for _, one := range now.all {
@@ -47,8 +47,8 @@ func (s *scoped) all(now *set) []*Subagent {
 	return own
 }
 
-// find returns a subagent of the agent, or nil and the names of the available
-// ones.
+// find returns a subagent that the agent may call. If there is none with this name, find
+// returns nil and the names of all that the agent may call.
 func (s *scoped) find(name string) (*Subagent, []string) {
 	own := s.all(s.now.Load())
 	names := make([]string, len(own))
@@ -61,9 +61,9 @@ func (s *scoped) find(name string) (*Subagent, []string) {
 	return nil, names
 }
 
-// set holds the subagents at one moment. It never changes.
+// set is a snapshot of the subagents. Its list never changes.
 type set struct {
-	all []*Subagent // by name
+	all []*Subagent // sorted by name
 
 	mu    sync.Mutex
 	tools map[belay.Reach][]belay.Tool // made on first use
@@ -74,12 +74,12 @@ func newSet(all []*Subagent) *set {
 	return &set{all: all}
 }
 
-// keptReaches is the number of agents, with their parents, whose tools are cached: the
-// number of agent names is unlimited.
+// keptReaches is for how many agents (with their parents) the tools are cached. The cache
+// needs a limit because the number of agent names has none.
 const keptReaches = 256
 
-// StepTools returns the tools of the agent's next step: the same values as long as the
-// subagents do not change.
+// StepTools returns the tools for the agent's next step. It returns the same values until
+// the subagents change.
 func (s *scoped) StepTools(string) []belay.Tool {
 	now := s.now.Load()
 	if len(now.all) == 0 {

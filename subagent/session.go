@@ -12,12 +12,13 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// longestID bounds the ids of sessions: ids of children grow with their depth, and
-// stores index them.
+// longestID is the maximum length of a session id. It is needed because the ids of
+// children grow with their depth, and stores index them.
 const longestID = 256
 
-// freshSession returns the session id for one task of a call. It is the same when another
-// process resumes the call. Tasks of a call are numbered from 1.
+// freshSession returns the session id for one task of a call. Another process that
+// resumes the call gets the same id. nth numbers the tasks of delegate from 1. It is 0
+// for invoke_subagent.
 func freshSession(call *belay.Invocation, nth int) string {
 	own := fmt.Sprintf("%s.%d.%s", call.Turn, call.Step, call.ID)
 	if nth > 0 {
@@ -26,8 +27,8 @@ func freshSession(call *belay.Invocation, nth int) string {
 	return below(call.Session, own)
 }
 
-// durableSession returns the id of a subagent's session for a parent session. Names
-// contain no dot, so it never equals a fresh id.
+// durableSession returns the session id of a durable subagent for a parent session. It
+// never equals an id of freshSession, because names contain no dot.
 func durableSession(call *belay.Invocation, name string) string { return below(call.Session, name) }
 
 func below(parent, own string) string {
@@ -39,8 +40,7 @@ func below(parent, own string) string {
 	return hex.EncodeToString(sum[:16]) + "/" + own
 }
 
-// look reads the state of a session. It fails if another holder has the
-// session.
+// look reads the state of a session. It fails if another process has the session open.
 func look(ctx context.Context, store belay.Store, session string) (*belay.Stored, error) {
 	stored, err := store.Open(ctx, session)
 	if err != nil {
@@ -52,8 +52,7 @@ func look(ctx context.Context, store belay.Store, session string) (*belay.Stored
 	return stored, nil
 }
 
-// ended returns the last turn of a session: another process has finished the
-// parked turn.
+// ended returns the last turn of a session, which another process has finished.
 func ended(stored *belay.Stored) *belay.Turn {
 	end := &belay.Turn{Reason: stored.State.Last}
 	for _, m := range slices.Backward(stored.Messages) {
@@ -65,7 +64,7 @@ func ended(stored *belay.Stored) *belay.Turn {
 	return end
 }
 
-// queue runs the tasks of one durable session one after the other.
+// queue makes the tasks of one durable session run one after the other.
 type queue struct {
 	mu    sync.Mutex
 	lines map[string]*line
@@ -73,10 +72,11 @@ type queue struct {
 
 type line struct {
 	slot chan struct{}
-	in   int // tasks that wait or hold the slot
+	in   int // number of tasks that wait for the slot or have it
 }
 
-// enter waits until the session is free. Call leave when the task is over.
+// enter waits until the session is free. The caller must call leave when the task is
+// over.
 func (q *queue) enter(ctx context.Context, session string) (leave func(), err error) {
 	q.mu.Lock()
 	l := q.lines[session]
@@ -105,10 +105,10 @@ func (q *queue) enter(ctx context.Context, session string) (leave func(), err er
 	}
 }
 
-// parked remembers, for durable sessions, the parent's turn in which a child was parked.
-// As long as that turn waits, the child waits too, and another task must not end it.
-// Other processes do not need this: there the parent's turn is resumed before it makes
-// new calls, or it was abandoned.
+// parked remembers, for each durable session, the parent's turn in which the child was
+// parked. While that turn waits, another task must not end the child. It is enough to
+// remember this in memory: in another process, the parent's turn is either resumed before
+// it makes new calls, or abandoned.
 type parked struct {
 	mu    sync.Mutex
 	turns map[string]string

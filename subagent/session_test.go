@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// counts returns how many messages of the user the model got.
+// counts returns a step that reports how many user messages the model got.
 func counts() scripted.Step {
 	return scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
 		var asked []string
@@ -53,7 +53,7 @@ func TestChildSessions(t *testing.T) {
 				if err := agent.Session("s").Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				second := take(t, family().Session("s").Run(t.Context(), "go on")) // of another agent
+				second := take(t, family().Session("s").Run(t.Context(), "go on")) // in another agent
 				var got []string
 				for _, r := range append(first.results(), second.results()...) {
 					got = append(got, content(t, r))
@@ -147,7 +147,7 @@ func TestADurableChildThatIsHeldElsewhere(t *testing.T) {
 	})
 }
 
-// deployer is a family in which the deepest child wants to deploy, which needs
+// deployer is a chain of agents in which the last child wants to deploy. This needs
 // approval.
 type deployer struct {
 	ran     atomic.Int32
@@ -155,7 +155,7 @@ type deployer struct {
 	durable bool
 }
 
-// asks is a floor on which deploying needs approval.
+// asks is a floor (permission check) that asks for approval of deploy.
 var asks = authorizer(func(call belay.ToolCall) belay.Authorization {
 	if call.Tool() == "deploy" {
 		return belay.Authorization{Decision: belay.ToolAsk, Reason: "it is production", By: "zone"}
@@ -163,7 +163,7 @@ var asks = authorizer(func(call belay.ToolCall) belay.Authorization {
 	return belay.Authorization{}
 })
 
-// subagent is the child that deploys.
+// subagent returns the child that deploys.
 func (d *deployer) subagent() subagent.Subagent {
 	deploy := belay.NewTool("deploy", "deploys", func(context.Context, struct{}) (string, error) {
 		return fmt.Sprintf("deployed %d", d.ran.Add(1)), nil
@@ -179,7 +179,7 @@ func (d *deployer) agent(t *testing.T, store belay.Store) *belay.Agent {
 	return chain(t, store, d.depth, d.subagent(), &belay.Options{Authorizer: asks, OnAsk: belay.AskPark})
 }
 
-// allow approves everything that a turn waits for.
+// allow approves all questions that a turn waits for.
 func allow(t *testing.T, agent *belay.Agent, h *heard) {
 	t.Helper()
 	for _, q := range h.end.Waits {
@@ -208,13 +208,13 @@ func TestAParkedChildParksItsParents(t *testing.T) {
 				if !strings.HasSuffix(h.brackets(), fmt.Sprintf("-%s parked", level(1))) || strings.Count(h.brackets(), "parked") != depth {
 					t.Errorf("brackets = %s, want all parked", h.brackets())
 				}
-				// No decision was made: it parks again.
+				// Without a decision, the turn parks again.
 				again := take(t, agent.Session("s").Resume(t.Context()))
 				again.ended(t, belay.EndParked)
 				if len(again.end.Waits) != 1 || again.end.Waits[0].ID != h.end.Waits[0].ID {
 					t.Fatalf("resumed, the turn waits for %+v", again.end.Waits)
 				}
-				// The process ends, and another one continues.
+				// The process ends, and another process continues.
 				if err := errors.Join(agent.Close(t.Context()), store.Close()); err != nil {
 					t.Fatal(err)
 				}
@@ -228,7 +228,7 @@ func TestAParkedChildParksItsParents(t *testing.T) {
 				if strings.Count(h.brackets(), "success") != depth {
 					t.Errorf("brackets = %s, want all to succeed", h.brackets())
 				}
-				take(t, agent.Session("s2").Run(t.Context(), "go")).ended(t, belay.EndParked) // it is usable
+				take(t, agent.Session("s2").Run(t.Context(), "go")).ended(t, belay.EndParked) // the agent is still usable
 			})
 		}
 	}

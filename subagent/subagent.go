@@ -13,77 +13,78 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Subagent is an agent or function that gets tasks.
+// Subagent is an agent, a function or a service that gets tasks.
 type Subagent struct {
-	// Name is its name for the model: 1 to 64 letters, digits, _ and -, beginning with
-	// a letter or a digit.
+	// Name is the name that the model uses. It has 1 to 64 letters, digits, _ and -, and
+	// begins with a letter or a digit.
 	Name string
-	// Description tells the model what it is for and what to put into the prompt.
-	// Defaults to none.
+	// Description tells the model what the subagent is for, and what to put into the
+	// prompt. May be empty.
 	Description string
 	// Factory makes the runner of a task.
 	Factory Factory
-	// Durable gives it one session for each session of the parent, so that it remembers
-	// earlier tasks. Defaults to a fresh session for each task.
+	// Durable gives the subagent one session for each session of the parent, so that it
+	// remembers earlier tasks. By default, each task has a new session.
 	Durable bool
-	// Isolated leaves the child's questions to its own agent. Defaults to asking where
-	// the parent asks.
+	// Isolated means that the child's own agent handles the child's questions. By
+	// default, the child asks where the parent asks.
 	Isolated bool
-	// Timeout bounds a task including all waiting; negative means no timeout.
-	// Defaults to DefaultTimeout.
+	// Timeout is the maximum time of a task, including all waiting. A negative value
+	// means no timeout. Defaults to DefaultTimeout.
 	Timeout time.Duration
-	// Agents are the names of the agents that may call it. Defaults to all.
+	// Agents are the names of the agents that may call the subagent. Defaults to all.
 	Agents []string
 }
 
-// DefaultTimeout is the timeout of a task if its subagent sets none. It is long
-// because a task may wait for people.
+// DefaultTimeout is the timeout of a task if the subagent sets none. It is long because a
+// task may wait for people.
 const DefaultTimeout = time.Hour
 
-// Factory makes the runner of a task. It is called for each task, and again when a
-// child that was parked is resumed: then the task's session is the one from before.
-// The model gets an error or a panic as the result.
+// Factory makes the runner of a task. It is called for each task. It is called again when
+// a parked child is resumed; then the task has the same session as before. If the factory
+// returns an error or panics, the model gets the error as the result.
 type Factory func(ctx context.Context, task *Task) (Runner, error)
 
 // Task is one task of a subagent.
 type Task struct {
-	// Name is the subagent's name, and Prompt the task.
+	// Name is the name of the subagent. Prompt is the text of the task.
 	Name, Prompt string
-	// Session is the id of the child's session, for a child that keeps one.
+	// Session is the id of the child's session. A child that keeps no session ignores it.
 	Session string
-	// Store keeps the parent's sessions; the child's belong there too.
+	// Store is the parent's store. The child should keep its session there too.
 	Store belay.Store
-	// Controls are those of the parent's call. They are valid until the task is
+	// Controls are the controls of the parent's call. They are valid until the task is
 	// over.
 	Controls *belay.Controls
-	// Resumed means that the child was parked and is resumed now.
+	// Resumed means that the child was parked and must now be resumed.
 	Resumed bool
 
-	owner *Extension // the extension that runs it
+	owner *Extension // the extension that runs the task
 }
 
-// Runner runs one task. It yields events, the last of kind turn_end with the result;
-// without that, the text deltas are the answer. An error fails the task. A
-// [*belay.Session] is a Runner.
+// Runner runs one task. It yields events. The last event should be turn_end, which has
+// the answer. Without turn_end, the text deltas are the answer. An error fails the task.
+// A [*belay.Session] is a Runner.
 type Runner interface {
 	Run(ctx context.Context, text string, parts ...belay.Part) iter.Seq2[belay.Event, error]
 }
 
-// ResumeRunner is a Runner that can resume a parked task. Without it such a task fails.
+// ResumeRunner is a Runner that can resume a parked task. With other runners, resuming a
+// parked task fails.
 type ResumeRunner interface {
 	Runner
 	Resume(ctx context.Context) iter.Seq2[belay.Event, error]
 }
 
-// AbandonRunner is a Runner that can end a parked task that will never be resumed, so
-// that the next task of a durable subagent can begin. Without it the next task gets
-// whatever Run returns.
+// AbandonRunner is a Runner that can end a parked task that will never be resumed. A
+// durable subagent needs this before its next task can begin. With other runners, Run is
+// called although the earlier task is still open.
 type AbandonRunner interface {
 	Runner
 	Abandon(ctx context.Context) (*belay.Turn, error)
 }
 
-// CloseRunner is a Runner that is closed when its task is over, or parked.
+// CloseRunner is a Runner that must be closed when its task is over or parked.
 type CloseRunner interface {
 	Runner
 	Close(ctx context.Context) error
@@ -95,13 +96,13 @@ var (
 	_ CloseRunner   = (*belay.Session)(nil)
 )
 
-// validName matches names of subagents. They are part of session ids, where a dot marks
-// ids of calls.
+// validName matches valid names. A name must not have a dot: names are part of session
+// ids, and there a dot marks the id of a call.
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 const nameRule = "a name is 1 to 64 letters, digits, _ and -, and begins with a letter or a digit"
 
-// sound returns what is wrong with a subagent, or nil.
+// sound returns an error if the subagent is not valid.
 func (s *Subagent) sound() error {
 	switch {
 	case !validName.MatchString(s.Name):
@@ -117,7 +118,7 @@ func (s *Subagent) sound() error {
 	}
 }
 
-// timeout returns the timeout of a task, 0 for none.
+// timeout returns the timeout of a task, or 0 for none.
 func (s *Subagent) timeout() time.Duration {
 	switch {
 	case s.Timeout < 0:
@@ -129,5 +130,5 @@ func (s *Subagent) timeout() time.Duration {
 	}
 }
 
-// errNoRunner is the error of a factory that returned nil.
+// errNoRunner means that a factory returned nil without an error.
 var errNoRunner = errors.New("its factory returned nothing to run")

@@ -26,8 +26,8 @@ func (silent) Stream(ctx context.Context, _ *belay.Request) iter.Seq2[belay.Chun
 	}
 }
 
-// Everything that times out has the class timeout: in the event, in the transcript and for
-// tool.post. Other failures do not, even if they say so.
+// Everything that times out has the class timeout: in the event, in the transcript and at
+// tool.post. Other failures have another class, even if their error is a timeout error.
 //
 // SPEC T-04
 func TestWhatRunsOutOfTimeHasTheClassTimeout(t *testing.T) {
@@ -38,7 +38,7 @@ func TestWhatRunsOutOfTimeHasTheClassTimeout(t *testing.T) {
 		return context.Cause(ctx)
 	}
 	ignores := func(context.Context) error {
-		time.Sleep(2 * bound) // longer than the grace
+		time.Sleep(2 * bound) // longer than the grace period
 		return nil
 	}
 	toolOf := func(run func(context.Context) error, traits *belay.ToolTraits) belay.Tool {
@@ -73,7 +73,7 @@ func TestWhatRunsOutOfTimeHasTheClassTimeout(t *testing.T) {
 		"a tool under the limit of an agent": {calls: callTool, tool: toolOf(heeds, nil), limits: belay.Limits{Tool: bound}, want: belay.ClassTimeout},
 		"a tool that must finish":            {calls: callTool, tool: toolOf(heeds, &belay.ToolTraits{Timeout: bound, MustFinish: true}), want: belay.ClassTimeout},
 		"a tool that gives up by itself": {calls: callTool, tool: toolOf(func(context.Context) error {
-			return context.DeadlineExceeded // of some request of its own
+			return context.DeadlineExceeded // from a request of the tool itself
 		}, nil), want: belay.ClassFailed},
 		"a gate that runs out of time": {
 			calls: callTool, tool: toolOf(func(context.Context) error { return nil }, nil), want: belay.ClassDenied,
@@ -97,7 +97,7 @@ func TestWhatRunsOutOfTimeHasTheClassTimeout(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				defer time.Sleep(2 * bound) // until the tool that ignores its timeout has ended, on the clock of the bubble
+				defer time.Sleep(2 * bound) // fake clock: wait until the tool that ignores its timeout has ended
 				var posted []belay.ResultClass
 				post := belay.ToolPost.On("log", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 					posted = append(posted, r.Class())

@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/listing"
 )
 
-// unbounded are the traits of both tools: each subagent has a timeout of its own.
+// unbounded are the traits of both tools. They set no timeout, because each subagent has
+// its own.
 var unbounded = &belay.ToolTraits{Timeout: -1}
 
 var (
@@ -25,8 +26,8 @@ var (
 		`"required":["tasks"],"additionalProperties":false}`)
 )
 
-// invokeTool makes the tool that runs one task. If the subagents change, a new tool is
-// made: the list is part of its declaration.
+// invokeTool makes the tool that runs one task. Its declaration contains the list of
+// subagents, so a new tool is made when the subagents change.
 func (s *scoped) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	list, leftOut := s.list(own)
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
@@ -48,11 +49,12 @@ func (s *scoped) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a 
 	}, unbounded), s.abandonInvoke, leftOut}
 }
 
-// description begins the description of invoke_subagent. The list of subagents follows.
+// description is the beginning of the description of invoke_subagent. The list of
+// subagents follows it.
 const description = "Gives a task to a subagent, which works on its own and returns the result. It sees nothing of this conversation: put everything it needs to know into the prompt. " +
 	"Calls in one message run in parallel.\n\n"
 
-// list renders subagents, in the order given, and returns what does not fit.
+// list renders subagents in the given order. leftOut says what did not fit.
 func (s *scoped) list(own []*Subagent) (text, leftOut string) {
 	entries := make([]listing.Entry, len(own))
 	for i, one := range own {
@@ -63,7 +65,7 @@ func (s *scoped) list(own []*Subagent) (text, leftOut string) {
 	return text, left.Message("subagent", budget)
 }
 
-// encoded returns a result with JSON text.
+// encoded returns a result whose text is JSON.
 func encoded(value any) (belay.Result, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -86,8 +88,8 @@ type delegated struct {
 	Tasks []task
 }
 
-// delegate runs tasks in parallel. If some of them have to wait, the answers of the
-// others are stored until the call is resumed.
+// delegate runs tasks in parallel. If some tasks are parked, the answers of the others
+// are stored until the call is resumed.
 func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in delegated
 	if err := call.Decode(&in); err != nil {
@@ -134,8 +136,8 @@ func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Re
 	return result, err
 }
 
-// classOf returns the class that all failed tasks share, or failed if they
-// differ.
+// classOf returns the class of the failed tasks. If their classes differ, it returns
+// failed.
 func classOf(all []*answer) belay.ResultClass {
 	class := belay.ClassFailed
 	for i, a := range all {

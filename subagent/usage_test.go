@@ -13,9 +13,10 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// A process is killed while a subagent works. The parent's resumed turn counts the usage of
-// every response of the family once, whether or not the parent had stored the usage of the
-// child before (when a sibling ends, the parent stores its calls).
+// A process is killed while a subagent works. The resumed turn of the parent must count
+// the usage of every response once. This must be true whether or not the parent has
+// stored the child's usage before. The parent stores it when another call of the same
+// message ends.
 //
 // SPEC L-01, S-07
 func TestWhatAChildUsedBeforeAKillIsCountedOnce(t *testing.T) {
@@ -38,7 +39,7 @@ func countAfterKill(t *testing.T, depth int, sibling bool) {
 		return "worked", nil
 	}, nil)
 	quick := belay.NewTool("quick", "ends", func(context.Context, struct{}) (string, error) {
-		time.Sleep(time.Second) // of the bubble: the child is at work by then
+		time.Sleep(time.Second) // fake clock: the child is working by then
 		return "ended", nil
 	}, nil)
 	family := func() *belay.Agent {
@@ -60,9 +61,9 @@ func countAfterKill(t *testing.T, depth int, sibling bool) {
 	killed := family()
 	go func() {
 		defer close(over)
-		_, _ = killed.Session("s").Turn(t.Context(), "go") // it loses its session
+		_, _ = killed.Session("s").Turn(t.Context(), "go") // fails, because another process takes the session
 	}()
-	time.Sleep(time.Minute) // of the bubble: all wait for the tool, and the sibling's result is stored
+	time.Sleep(time.Minute) // fake clock: all wait for the tool, and the result of quick is stored
 	n := 0
 	for s, err := range store.Sessions(t.Context(), belay.SessionFilter{}) {
 		if err != nil {

@@ -15,37 +15,38 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// AskUserTool is the name of the tool of [AskUser].
+// AskUserTool is the name of the tool that [AskUser] adds.
 const AskUserTool = "ask_user"
 
-// LongestAnswer is the maximum length of an answer in characters: the length that
-// stores keep of a decision's reason.
+// LongestAnswer is the maximum length of an answer in characters. Stores keep this many
+// characters of the reason of a decision.
 const LongestAnswer = 512
 
 // ErrAnswer means that an answer is invalid: it is empty, too long, or none of the
-// options. The question is still open.
+// options. The question stays open.
 var ErrAnswer = errors.New("toolbox: the answer is not valid")
 
-// AskUser returns an extension with the tool ask_user, by which the model asks the
-// user a question: with a free answer, or with options to choose from.
+// AskUser returns an extension with the tool ask_user. With it, the model asks the user a
+// question. The answer is free text, or one of some options.
 //
-// A question is an approval, and its answer an approval with the text as its reason. So
-// the rules for approvals apply to questions: each call has its own id and is answered
-// once, by the [belay.Approver] while the turn waits, see [Answering], or by [Answer] and
-// [belay.Agent.Decide] from any process when it is parked. A question without an answer
-// expires. A denial is reported to the model.
+// A question uses the same mechanism as an approval: the answer is an approval whose
+// reason is the text. So the rules for approvals apply. Each call has its own id and is
+// answered once. While the turn waits, the [belay.Approver] answers, see [Answering].
+// When the turn is parked, any process can answer with [Answer] and [belay.Agent.Decide].
+// A question without an answer expires. If the question is denied, the model gets the
+// denial.
 func AskUser() belay.Extension { //nolint:ireturn // its concrete type is private
 	return &askUser{answers: make(map[asked]string)}
 }
 
-// asked identifies the call of a question.
+// asked identifies the call that asks a question.
 type asked struct{ session, turn, call string }
 
-// askUser is the extension. It is safe for concurrent use.
+// askUser is the extension of AskUser. It is safe for concurrent use.
 type askUser struct {
 	mu      sync.Mutex
-	answers map[asked]string // answers of calls that have not run yet
-	order   []asked          // the oldest first
+	answers map[asked]string // answers whose calls have not fetched them yet
+	order   []asked          // the keys of answers, the oldest first
 }
 
 var (
@@ -53,10 +54,11 @@ var (
 	_ belay.HookExtension = (*askUser)(nil)
 )
 
-// Name returns the name for errors.
+// Name returns "ask_user". Errors use it.
 func (*askUser) Name() string { return AskUserTool }
 
-// Tools returns ask_user. It only fetches the answer, so it may run twice.
+// Tools returns ask_user. Running the tool twice is harmless, because it only fetches the
+// answer.
 func (e *askUser) Tools() []belay.Tool {
 	return []belay.Tool{newTool(AskUserTool,
 		"Asks the user a question and returns the answer. Ask only what you cannot find out yourself and need to continue. Ask one question per call. "+
@@ -68,8 +70,7 @@ func (e *askUser) Tools() []belay.Tool {
 		lookOnly, e.fetch)}
 }
 
-// Hooks returns the gate that asks the question, and the observer that receives the
-// answer.
+// Hooks returns a gate that asks the question, and an observer that receives the answer.
 func (e *askUser) Hooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.ToolPre.On(AskUserTool, e.put, &hook.Options{
@@ -81,11 +82,11 @@ func (e *askUser) Hooks() []hook.Subscription {
 	}
 }
 
-// put asks a person about the call, with the question as the reason.
+// put asks for approval of the call. The question is the reason.
 func (*askUser) put(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var q UserQuestion
 	if err := call.Decode(&q); err != nil {
-		return belay.Pass, err // the gate fails closed
+		return belay.Pass, err // an error closes the gate
 	}
 	if why := q.fault(); why != "" {
 		return belay.Deny(why), nil
@@ -93,7 +94,7 @@ func (*askUser) put(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, 
 	return belay.Ask(strings.TrimSpace(q.Question)), nil
 }
 
-// hear keeps the answer for the call, which runs next.
+// hear keeps the answer until the call fetches it.
 func (e *askUser) hear(_ context.Context, o belay.ApprovalOutcome) (belay.Note, error) {
 	if o.Decision() != "allow" {
 		return belay.Note{}, nil
@@ -102,7 +103,7 @@ func (e *askUser) hear(_ context.Context, o belay.ApprovalOutcome) (belay.Note, 
 	defer e.mu.Unlock()
 	of := asked{o.Session(), o.Turn(), o.Call()}
 	e.answers[of] = o.Reason()
-	if e.order = append(e.order, of); len(e.order) > rememberedAnswers { // the oldest belong to aborted turns
+	if e.order = append(e.order, of); len(e.order) > rememberedAnswers { // the oldest are from aborted turns
 		delete(e.answers, e.order[0])
 		e.order = e.order[1:]
 	}
@@ -112,7 +113,7 @@ func (e *askUser) hear(_ context.Context, o belay.ApprovalOutcome) (belay.Note, 
 // rememberedAnswers is the maximum number of answers that wait for their calls.
 const rememberedAnswers = 1_000
 
-// fetch implements the tool: a call runs only after it was answered.
+// fetch is the function of the tool. A call runs only after it was answered.
 func (e *askUser) fetch(ctx context.Context, call *belay.Invocation, q *UserQuestion) (belay.Result, error) {
 	said, answered, err := e.heard(ctx, call)
 	switch {
@@ -128,12 +129,12 @@ func (e *askUser) fetch(ctx context.Context, call *belay.Invocation, q *UserQues
 	return belay.Result{Text: answer}, nil
 }
 
-// grantedBefore is the beginning of the reason of an approval by a grant. Such an
-// approval does not answer a question.
+// grantedBefore is how the reason begins when an earlier approval covers a call. Such an
+// approval is not an answer to the question.
 const grantedBefore = "allowed before, with approval "
 
-// heard returns the answer to a call: as just received or, if another process
-// received it, from the store.
+// heard returns the answer to a call. If this process has not received the answer, heard
+// reads it from the store.
 func (e *askUser) heard(ctx context.Context, call *belay.Invocation) (said string, answered bool, err error) {
 	of := asked{call.Session, call.Turn, call.ID}
 	e.mu.Lock()
@@ -160,15 +161,15 @@ func (e *askUser) heard(ctx context.Context, call *belay.Invocation) (said strin
 	return said, answered, nil
 }
 
-// UserQuestion is what ask_user asks.
+// UserQuestion is a question of ask_user.
 type UserQuestion struct {
 	Question string `json:"question"`
-	// Options are the answers to choose from. Without any the answer is free text.
+	// Options are the answers to choose from. Without options, the answer is free text.
 	Options []string `json:"options,omitempty"`
 }
 
-// ReadQuestion returns the question of an approval of ask_user. ok is false if the
-// approval is for another tool.
+// ReadQuestion returns the question of an approval. ok is false if the approval is not
+// for a call of ask_user.
 func ReadQuestion(asked belay.Question) (question UserQuestion, ok bool) {
 	if asked.Tool != AskUserTool {
 		return UserQuestion{}, false
@@ -180,7 +181,7 @@ func ReadQuestion(asked belay.Question) (question UserQuestion, ok bool) {
 	return question, true
 }
 
-// fault returns why the question cannot be asked, or "".
+// fault returns why the question is invalid, or "".
 func (q UserQuestion) fault() string {
 	if strings.TrimSpace(q.Question) == "" {
 		return "the question is empty"
@@ -207,8 +208,8 @@ func (q UserQuestion) String() string {
 	return b.String()
 }
 
-// resolve returns the meant answer: an option, by its text or its number, or the text
-// itself.
+// resolve returns the answer that the user meant. An option can be given by its text or
+// its number.
 func (q UserQuestion) resolve(said string) (string, error) {
 	said = strings.TrimSpace(said)
 	switch {
@@ -230,9 +231,10 @@ func (q UserQuestion) resolve(said string) (string, error) {
 	return "", fmt.Errorf("%w: it is none of the options: %s, or a number from 1 to %d", ErrAnswer, strings.Join(q.Options, ", "), len(q.Options))
 }
 
-// Answer makes the decision that answers a question of ask_user, for [belay.Agent.Decide]
-// or a store's Decide, with the person's name and answer. An option can be named by its
-// number. It returns ErrAnswer if the answer is invalid.
+// Answer makes the decision that answers a question of ask_user. Pass the decision to
+// [belay.Agent.Decide] or to the Decide method of a store. The arguments are the
+// question, the name of the person, and the answer. An option can be given by its number.
+// If the answer is invalid, the error is ErrAnswer.
 func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	question, ok := ReadQuestion(asked)
 	if !ok {
@@ -246,8 +248,8 @@ func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 }
 
 // Answering returns an approver that asks a person the questions of ask_user. All other
-// approvals go to another approver; if that is nil, they are denied. An empty answer is a
-// denial. After an invalid answer the question is asked again, at most twice.
+// approvals go to the second approver. If that is nil, they are denied. An empty answer
+// is a denial. After an invalid answer, the question is asked again, at most twice.
 func Answering(person string, asker belay.Asker, others belay.Approver) belay.Approver { //nolint:ireturn // an approver is used through the interface
 	return &answering{person, asker, others}
 }
@@ -258,10 +260,10 @@ type answering struct {
 	others belay.Approver
 }
 
-// mostAsked is how often a question is asked.
+// mostAsked is how often a question is asked at most.
 const mostAsked = 3
 
-// Approve asks a question, or calls the other approver.
+// Approve asks a question of ask_user, or calls the other approver.
 func (a *answering) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	question, ok := ReadQuestion(q)
 	switch {

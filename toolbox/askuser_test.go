@@ -20,8 +20,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// asks returns a step of a model that asks questions, each the input of a
-// call.
+// asks returns a model step with one call of ask_user for each input.
 func asks(inputs ...string) scripted.Step {
 	var step scripted.Step
 	for _, input := range inputs {
@@ -35,7 +34,7 @@ const (
 	where = `{"question": "Where to?", "options": ["staging", "production"]}`
 )
 
-// asking returns an agent with ask_user whose model plays these steps.
+// asking returns an agent with ask_user, whose model plays the given steps.
 func asking(t *testing.T, opts *belay.Options, steps ...scripted.Step) *belay.Agent {
 	t.Helper()
 	opts.Extensions = append(opts.Extensions, toolbox.AskUser())
@@ -47,7 +46,8 @@ func asking(t *testing.T, opts *belay.Options, steps ...scripted.Step) *belay.Ag
 	return agent
 }
 
-// ends runs a turn that must end with a reason.
+// ends returns a function that fails the test unless the turn ends with the wanted
+// reason.
 func ends(t *testing.T, want belay.EndReason) func(*belay.Turn, error) *belay.Turn {
 	t.Helper()
 	return func(turn *belay.Turn, err error) *belay.Turn {
@@ -62,7 +62,7 @@ func ends(t *testing.T, want belay.EndReason) func(*belay.Turn, error) *belay.Tu
 	}
 }
 
-// told returns the results of ask_user, in order; failures begin with their class.
+// told returns the results of ask_user, in order. A failure begins with its class.
 func told(t *testing.T, session *belay.Session) []string {
 	t.Helper()
 	var all []string
@@ -91,7 +91,7 @@ func wantTold(t *testing.T, session *belay.Session, want ...string) {
 	}
 }
 
-// answers is an asker with fixed answers that records its questions.
+// answers is an asker with fixed answers. It records the questions.
 type answers struct {
 	says  []string
 	err   error
@@ -144,7 +144,7 @@ func TestAskUserIsAnsweredInGo(t *testing.T) {
 	}
 }
 
-// Other calls go to the other approver, or are denied if there is none.
+// Calls of other tools go to the other approver. If there is none, they are denied.
 func TestAnsweringLeavesOtherCallsAlone(t *testing.T) {
 	t.Parallel()
 	other := belay.Question{Approval: belay.Approval{ID: "ap-1", Tool: "deploy"}, Input: []byte(when)}
@@ -166,7 +166,7 @@ func (f approves) Approve(_ context.Context, q belay.Question) (belay.Decision, 
 	return f(q), nil
 }
 
-// answer answers a question that a parked turn waits for.
+// answer answers a question of a parked turn.
 func answer(t *testing.T, agent *belay.Agent, q belay.Question, said string) (belay.Approval, error) {
 	t.Helper()
 	d, err := toolbox.Answer(q, "ann", said)
@@ -176,8 +176,8 @@ func answer(t *testing.T, agent *belay.Agent, q belay.Question, said string) (be
 	return agent.Decide(t.Context(), d)
 }
 
-// Without an asker the turn parks, and the answer continues it: with a store that
-// lists approvals, and with one that does not.
+// Without an asker, the turn parks, and the answer resumes it. This works with stores
+// that list approvals, and with stores that do not.
 //
 // SPEC E-07
 func TestAskUserIsAnsweredLater(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAskUserIsAnsweredLater(t *testing.T) {
 					t.Errorf("the answer %.10q: %v, want that it will not do", said, err)
 				}
 			}
-			ends(t, belay.EndParked)(belay.Await(session.Resume(t.Context()))) // none of them counted
+			ends(t, belay.EndParked)(belay.Await(session.Resume(t.Context()))) // the invalid answers did not count
 			if _, err := answer(t, agent, q, "2"); err != nil {
 				t.Fatal(err)
 			}
@@ -218,14 +218,14 @@ func TestAskUserIsAnsweredLater(t *testing.T) {
 	}
 }
 
-// The longest answer is stored completely by a store on disk, also if another process
-// gives it. A longer answer is rejected and not cut.
+// A store on disk keeps the longest allowed answer completely, even if another process
+// gives it. A longer answer is rejected, not cut.
 //
 // SPEC E-07
 func TestAskUserKeepsTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "belay.db")
-	open := func(do func(*belay.Agent)) { // as a process does that comes and goes
+	open := func(do func(*belay.Agent)) { // like a process that starts and ends
 		t.Helper()
 		store, err := sqlite.Open(t.Context(), file, nil)
 		if err != nil {
@@ -262,7 +262,7 @@ func TestAskUserKeepsTheWholeAnswer(t *testing.T) {
 	})
 }
 
-// Two questions of one message have their own ids and can be answered in any order.
+// Two questions in one message have different ids. They can be answered in any order.
 //
 // SPEC E-07
 func TestAskUserTwice(t *testing.T) {
@@ -290,7 +290,7 @@ func TestAskUserTwice(t *testing.T) {
 	}
 }
 
-// A question without an answer expires, in a parked turn and in one that waits.
+// A question without an answer expires, in a parked turn and in a waiting turn.
 //
 // SPEC E-07
 func TestAskUserExpires(t *testing.T) {
@@ -315,7 +315,7 @@ func TestAskUserExpires(t *testing.T) {
 	})
 }
 
-// silent never answers.
+// silent is an asker that never answers.
 type silent struct{}
 
 func (silent) Ask(ctx context.Context, _ belay.Inquiry) (string, error) {
@@ -323,7 +323,7 @@ func (silent) Ask(ctx context.Context, _ belay.Inquiry) (string, error) {
 	return "", context.Cause(ctx)
 }
 
-// If nobody must be asked, the model gets an error.
+// If there is no one to ask, the model gets an error.
 func TestAskUserWithNobodyThere(t *testing.T) {
 	t.Parallel()
 	agent := asking(t, &belay.Options{}, asks(when))
@@ -332,8 +332,8 @@ func TestAskUserWithNobodyThere(t *testing.T) {
 	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, and nobody can be asked here)`)
 }
 
-// An approval without a text, and a grant for all calls of the session, are not
-// answers.
+// An approval without a text is not an answer. An approval for the whole session is not
+// one either.
 func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 	t.Parallel()
 	agent := asking(t, &belay.Options{OnAsk: belay.AskPark}, asks(when), asks(where), asks(when))
@@ -355,8 +355,7 @@ func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 		`unavailable: Nobody answered the question. Continue as well as you can without an answer.`)
 }
 
-// failing is a store that rejects everything from a moment on, like the end of a
-// process.
+// failing is a store that fails from a certain moment on, as if the process had ended.
 type failing struct {
 	*memstore.Store
 
@@ -370,8 +369,8 @@ func (f *failing) Commit(ctx context.Context, c *belay.Commit) error {
 	return f.Store.Commit(ctx, c)
 }
 
-// A given answer counts even if the process ends before the model gets it: the next
-// process reads it from the store, and nobody is asked again.
+// An answer counts even if the process ends before the model gets it. The next process
+// reads the answer from the store, and does not ask again.
 //
 // SPEC E-07
 func TestAskUserRemembersAcrossAnEnd(t *testing.T) {
@@ -397,7 +396,7 @@ func TestAskUserRemembersAcrossAnEnd(t *testing.T) {
 	}
 }
 
-// Outside a turn there is no question and no answer.
+// Outside a turn, a call of the tool has no answer.
 func TestAskUserToolAlone(t *testing.T) {
 	t.Parallel()
 	brings, ok := toolbox.AskUser().(belay.ToolExtension)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// ear is ask_user alone: it gets decisions, and its tool fetches the answers.
+// ear is an ask_user extension alone. Tests pass it decisions and fetch the answers.
 type ear struct {
 	t        *testing.T
 	snapshot *hook.Snapshot
@@ -39,7 +39,7 @@ func newEar(t *testing.T) *ear {
 	return &ear{t, snapshot, decided, brings.Tools()[0]}
 }
 
-// hears reports a decision about a call.
+// hears passes a decision about a call to the extension.
 func (e *ear) hears(call int, decision, reason string) {
 	e.t.Helper()
 	input, err := json.Marshal(map[string]string{"id": fmt.Sprintf("ap-%d", call), "call": fmt.Sprintf("call-%d", call), "tool": toolbox.AskUserTool, "decision": decision, "reason": reason, "by": "ann"})
@@ -52,7 +52,7 @@ func (e *ear) hears(call int, decision, reason string) {
 	}
 }
 
-// fetches returns the result of the call.
+// fetches calls the tool and returns the result.
 func (e *ear) fetches(call int) string {
 	e.t.Helper()
 	r, err := e.tool.Call(e.t.Context(), &belay.Invocation{Session: "s", Turn: "t", ID: fmt.Sprintf("call-%d", call), Tool: toolbox.AskUserTool, Input: []byte(when)})
@@ -74,8 +74,7 @@ func (e *ear) want(call int, answer string) {
 
 const nobody = string(belay.ClassUnavailable)
 
-// Answers of turns that never fetched them are kept up to a limit: the oldest are
-// dropped first.
+// Answers that no call has fetched are kept up to a limit. The oldest are dropped first.
 func TestAskUserRemembersSoManyAnswers(t *testing.T) {
 	t.Parallel()
 	const most = toolbox.RememberedAnswers
@@ -87,7 +86,7 @@ func TestAskUserRemembersSoManyAnswers(t *testing.T) {
 	e.want(1, nobody)
 	e.want(2, "answer 2")
 	e.want(most+1, fmt.Sprintf("answer %d", most+1))
-	// A fetched answer is dropped, and makes room.
+	// A fetched answer is dropped, which makes room for another.
 	e.want(2, nobody)
 	e.hears(most+2, "allow", "late")
 	e.hears(most+3, "allow", "later")
@@ -96,7 +95,7 @@ func TestAskUserRemembersSoManyAnswers(t *testing.T) {
 	e.want(most+3, "later")
 }
 
-// A denial is not an answer, whatever its reason, and takes no other's place.
+// A denial is not an answer, even if it has a reason. It does not push out other answers.
 func TestAskUserKeepsNoNo(t *testing.T) {
 	t.Parallel()
 	const most = toolbox.RememberedAnswers

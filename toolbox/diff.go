@@ -2,9 +2,9 @@ package toolbox
 
 import "github.com/belay-run/belay/internal/diff"
 
-const maxDiff = 64 << 10 // bytes of a diff that are kept
+const maxDiff = 64 << 10 // maximum length of a diff in bytes
 
-// changeView is the render data of a change.
+// changeView returns the render data of a change.
 func changeView(name, action, before, after string) ChangeView {
 	v := ChangeView{Kind: "change", Path: name, Action: action}
 	from := inText("a/" + name)

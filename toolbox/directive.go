@@ -9,17 +9,16 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Directives returns the standard directives of an agent, for its
-// Options.Directives:
+// Directives returns the standard slash commands, for an agent's Options.Directives:
 //
 //	/help           list the available commands
 //	/compact        summarize the conversation to free space
 //	/model NAME     use another model from now on; - returns to the agent's own; without a name, show the current one
 //	/stop           end the turn without calling the model
 //
-// They work only at the beginning of a message; elsewhere they are plain text. Before a
-// longer message /compact and /model do their work and the rest is sent to the model. A
-// message with nothing else is answered without the model.
+// They work only at the beginning of a message. Elsewhere they are plain text. If more
+// text follows, /compact and /model do their work, and then the text is sent to the
+// model. If no text follows, the command answers without the model.
 func Directives() []belay.Directive {
 	return []belay.Directive{
 		{Name: "help", Description: "list the available commands", Run: leading(help)},
@@ -30,7 +29,7 @@ func Directives() []belay.Directive {
 }
 
 // leading makes a directive work only at the beginning of a message, or after other
-// names. Elsewhere the name is kept as it was typed.
+// names. Elsewhere the name stays in the text as the user typed it.
 func leading(run func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error)) func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	return func(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		own := belay.Placeholder(use.Name, false)
@@ -43,7 +42,7 @@ func leading(run func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutc
 	}
 }
 
-// onlyNames reports whether a text has nothing but placeholders in it.
+// onlyNames reports whether a text contains only placeholders.
 func onlyNames(text string) bool {
 	for word := range strings.FieldsSeq(text) {
 		if !strings.HasPrefix(word, "[invoked_extension__") {
@@ -53,7 +52,7 @@ func onlyNames(text string) bool {
 	return true
 }
 
-// reply answers instead of the model.
+// reply ends the turn with an answer that is not from the model.
 func reply(format string, args ...any) belay.DirectiveOutcome {
 	return belay.DirectiveOutcome{Reply: &belay.Reply{Text: fmt.Sprintf(format, args...)}}
 }
@@ -101,14 +100,14 @@ func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome
 	}
 	wanted := name
 	if wanted == "-" {
-		wanted = "" // the agent's own
+		wanted = "" // the agent's own model
 	}
 	next, err := use.Controls.FindModel(ctx, wanted)
 	if err != nil {
 		return belay.DirectiveOutcome{}, err
 	}
 	if r, ok := next.(belay.ReachModel); ok && wanted != "" {
-		if err := r.Reach(ctx); err != nil { // it would be kept, and fail turn after turn
+		if err := r.Reach(ctx); err != nil { // otherwise the model would be kept, and every later turn would fail
 			return belay.DirectiveOutcome{}, fmt.Errorf("model %q: %w", name, err)
 		}
 	}
@@ -122,7 +121,7 @@ func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome
 	return belay.DirectiveOutcome{Text: &use.Text}, nil
 }
 
-// withoutWord removes the first occurrence of a word that follows another word.
+// withoutWord removes a word if it directly follows a certain text.
 func withoutWord(text, behind, word string) string {
 	for at := 0; ; {
 		i := strings.Index(text[at:], behind)

@@ -24,8 +24,8 @@ func TestDirectives(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		said  []string
-		want  []string // the answer to each
-		asked int      // how often the agent's own model was asked, for answers and summaries
+		want  []string // the answer to each message
+		asked int      // how often the agent's own model was called, for answers and summaries
 	}{
 		{"help lists all of them", []string{"/help"}, []string{"/compact: summarize the conversation to free space\n/help: "}, 0},
 		{"stop ends the turn", []string{"/stop never mind"}, []string{"Stopped"}, 0},
@@ -80,12 +80,12 @@ func TestDirectiveOfAModelThatIsNotThere(t *testing.T) {
 	}
 }
 
-// farModel is a model that cannot be used.
+// farModel is a model that cannot be reached.
 type farModel struct{ belay.Model }
 
 func (farModel) Reach(context.Context) error { return errors.New("nobody answers") }
 
-// A model that cannot be used is not kept: every turn would fail.
+// A model that cannot be reached is not kept, because every later turn would fail.
 //
 // SPEC D-04
 func TestDirectiveOfAModelThatCannotBeAsked(t *testing.T) {

@@ -9,46 +9,51 @@
 //	...
 //	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root)})
 //
-// [All] adds the shell and takes options; [Shell] is the shell alone. A path is relative
-// to the project, or absolute and inside it. Symbolic links are followed if they stay
-// inside. Nothing leads out: not "..", not a link, not a link that is created during a
-// call. A hard link to a file outside can be read. Its content outside cannot be changed,
-// because write and edit replace the file. The shell is not limited by this: hooks and the
-// floor decide what it may do, and [ShellOptions].Confine runs its commands in a sandbox.
+// [All] adds the shell and has options. [Shell] is the shell alone.
 //
-// write and edit refuse a file that the session has not read, or that has changed since,
-// so that nothing is overwritten unseen. The process remembers the content of read files,
-// up to a limit; if it has forgotten a file, the model must read it again. glob, grep and
-// list skip .git and files that .gitignore excludes.
+// A path is relative to the project, or absolute and inside the project. The file tools
+// follow symbolic links that stay inside. They never leave the project: not by "..", not
+// by a link, and not by a link that is created during a call. They can read a hard link
+// to a file outside. They cannot change that file, because write and edit replace files
+// instead of changing them. The shell has no such limits: hooks and the floor (the
+// permission check) decide what it may do. [ShellOptions].Confine can run its commands in
+// a sandbox.
 //
-// A changed file keeps its owner and its mode, without setuid and setgid. One that cannot
-// keep its owner, or that the user of the process cannot write, is rejected.
+// write and edit refuse to change a file that the session has not read, or that has
+// changed since then. So nothing is overwritten unseen. The process remembers the content
+// of files that were read, up to a limit. If it has forgotten a file, the model must read
+// the file again. glob, grep and list skip .git and the files that .gitignore excludes.
 //
-// Commands inherit the environment without variables that look like secrets: see
-// [ShellOptions]. Unprintable characters in file names are quoted in texts.
+// A changed file keeps its owner and its mode, but not setuid and setgid. The tools
+// refuse to change a file that could not keep its owner, or that the user of the process
+// cannot write.
 //
-// [AskUser] is an extension with a tool by which the model asks the user a question;
+// Commands inherit the environment without the variables that look like secrets, see
+// [ShellOptions]. In texts, file names with unprintable characters are quoted.
+//
+// [AskUser] is an extension with a tool with which the model asks the user a question.
 // [Directives] are slash commands for users.
 //
-// The text of a result is for the model. For people there is render data: JSON of one of
-// the View types, named by its "kind".
+// The text of a result is for the model. To show a result to people, use its render data.
+// It is the JSON form of one of the View types, and its "kind" names the type.
 //
 // # Concurrency
 //
-// The tools are safe for concurrent use, by many sessions too. read, list, glob and grep
-// run in parallel and may run again after a crash. write, edit and shell run one at a time
-// and are not repeated: a call that was interrupted by a crash may be resumed hours later,
-// when repeating it could undo a person's work. The model gets a message about the
-// interruption instead. The tools of one call of Files or All change one file at a time.
+// The tools are safe for concurrent use, also by many sessions. read, list, glob and grep
+// run in parallel, and may run again after a crash. write, edit and shell run one at a
+// time. They are not repeated after a crash: a turn may be resumed hours later, and then
+// repeating a call could undo a person's work. Instead, the model gets a message about
+// the interruption. Tools that come from the same call of Files or All change only one
+// file at a time.
 //
 // # Errors
 //
-// A failure is a result, with a class: invalid (bad input), not_found, denied (outside the
-// project, not read before, or rejected by the sandbox), failed, timeout, aborted,
+// A failure is a result with a class: invalid (bad input), not_found, denied (outside the
+// project, not read before, or rejected by the sandbox), failed, timeout, aborted, or
 // unavailable (no shell). Paths in messages are relative to the project.
 //
 // # Testing
 //
-// Tools are values: call them with a [belay.Invocation], or run a turn with
+// Tools are values. Call them with a [belay.Invocation], or run a turn with
 // provider/scripted in a temporary directory, as the example does.
 package toolbox

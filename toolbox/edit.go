@@ -64,7 +64,7 @@ func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInpu
 		changeView(at.shown, "edited", before, after))
 }
 
-// replaceIn makes the replacements of an edit, and returns their lines.
+// replaceIn makes the replacements of an edit, and returns the lines of the replacements.
 func replaceIn(name, text string, in *editInput) (after string, lines []int, err error) {
 	old, fresh := in.OldString, in.NewString
 	if endsInCRLF(text) {
@@ -91,8 +91,7 @@ func toCRLF(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// linesOf returns the line, counted from 1, of each occurrence of a part in a
-// text.
+// linesOf returns the line numbers, counted from 1, at which a part occurs in a text.
 func linesOf(text, part string) []int {
 	var lines []int
 	line := 1
@@ -108,10 +107,10 @@ func linesOf(text, part string) []int {
 	}
 }
 
-// maxNamedLines is how many lines a message names.
+// maxNamedLines is how many line numbers a message lists.
 const maxNamedLines = 20
 
-// atLines names lines: line 3; lines 3, 7 and 12.
+// atLines returns line numbers as text, such as "line 3" or "lines 3, 7 and 12".
 func atLines(lines []int) string {
 	if len(lines) == 1 {
 		return fmt.Sprintf("line %d", lines[0])

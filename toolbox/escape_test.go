@@ -17,7 +17,7 @@ import (
 
 const secret = "the secret outside"
 
-// outside makes a directory with a secret beside the project.
+// outside makes a directory next to the project, with a secret in it.
 func (k *kit) outside() string {
 	k.t.Helper()
 	dir := filepath.Join(filepath.Dir(k.dir), "outside")
@@ -30,8 +30,8 @@ func (k *kit) outside() string {
 	return dir
 }
 
-// untouched checks that the secret has not changed and that nothing was put beside
-// it.
+// untouched checks that the secret has not changed, and that there are no new files
+// beside it.
 func untouched(t *testing.T, dir string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "secret.txt"))
@@ -124,7 +124,7 @@ func TestWhatStaysInsideIsFollowed(t *testing.T) {
 	} {
 		has(t, k.ok("read", in{"path": name}), "inside")
 	}
-	// A file is the same file whatever path was used to read it, and a link stays a link.
+	// Different paths to one file count as the same file. A link stays a link.
 	k.ok("write", in{"path": "file", "content": "changed\n"})
 	if got := k.content("real/f.txt"); got != "changed\n" {
 		t.Errorf("content = %q", got)
@@ -165,8 +165,8 @@ func TestExtraDirectories(t *testing.T) {
 	k.fails(belay.ClassDenied, "read", in{"path": extra + "/../x"}, "outside")
 }
 
-// A hard link is the file itself: no path shows its other names. It can be read, and its content under other
-// names cannot be changed.
+// A hard link to a file outside can be read: the tools cannot see that the file has
+// another name. Writing replaces the link, so the file outside does not change.
 func TestAHardLinkIsNotWrittenThrough(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, nil)
@@ -191,7 +191,8 @@ func TestPipesAndDevicesDoNotHoldItUp(t *testing.T) {
 	has(t, k.ok("grep", in{"pattern": "needle"}), "f.txt")
 }
 
-// setuid and setgid belong to the old content of a file, not to the new content of a model.
+// setuid and setgid were set for the old content of a file, so new content does not get
+// them.
 func TestWriteDropsTheRightToRunAsAnother(t *testing.T) {
 	t.Parallel()
 	for _, bit := range []os.FileMode{os.ModeSetuid, os.ModeSetgid} {
@@ -216,7 +217,7 @@ func TestWriteDropsTheRightToRunAsAnother(t *testing.T) {
 	}
 }
 
-// A directory becomes a pipe after it was checked and before it is opened.
+// A directory is replaced by a named pipe after it was checked and before it is opened.
 func TestAPipeInADirectorysPlaceDoesNotHoldItUp(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, nil)
@@ -242,14 +243,14 @@ func TestAPipeInADirectorysPlaceDoesNotHoldItUp(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("it waits for the other end of the pipe")
-		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // this lets it continue
+		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // unblocks the walk
 			_ = f.Close()
 		}
 		<-walked
 	}
 }
 
-// File names cannot be used to inject text.
+// File names cannot be used to inject text into results.
 func TestOddNamesAreQuoted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{NoShell: true})
@@ -296,8 +297,8 @@ func TestOddNamesAreQuoted(t *testing.T) {
 	}
 }
 
-// A link repeatedly replaces a directory during calls: whatever was checked before, nothing outside is read or
-// written.
+// During calls, a directory is replaced by a link again and again. Nothing outside is
+// read or written, whatever was checked before.
 func TestALinkThatIsSwappedIn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{NoShell: true})

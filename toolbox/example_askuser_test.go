@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// asksWhere is a model that asks where to deploy.
+// asksWhere returns a model that asks where to deploy.
 func asksWhere() *scripted.Model {
 	return scripted.New([]scripted.Step{
 		{Calls: []scripted.Call{{Tool: "ask_user", Input: `{"question": "Where to?", "options": ["staging", "production"]}`}}},
@@ -32,7 +32,7 @@ func (terminal) Ask(_ context.Context, in belay.Inquiry) (string, error) {
 
 // docs:end asker
 
-// While the turn waits, a person is asked.
+// In this example, a person answers while the turn waits.
 func ExampleAskUser() {
 	// docs:begin answering
 	agent, err := belay.New(asksWhere(), &belay.Options{
@@ -58,8 +58,8 @@ func ExampleAskUser() {
 	// the model is told: production
 }
 
-// Without an asker the turn parks. Any process with the store can answer later, and the
-// turn continues.
+// Without an asker, the turn parks. Any process that uses the store can answer later, and
+// then the turn continues.
 func ExampleAnswer() {
 	ctx := context.Background()
 	agent, err := belay.New(asksWhere(), &belay.Options{Extensions: []belay.Extension{toolbox.AskUser()}, OnAsk: belay.AskPark})

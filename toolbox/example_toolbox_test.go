@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// An agent changes a file of a project and cannot leave the project.
+// In this example, an agent changes a file of a project. It cannot leave the project.
 func ExampleFiles() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", "project"))
@@ -80,7 +80,8 @@ func ExampleFiles() {
 	// read -> denied
 }
 
-// All tools, with the settings of the shell and a directory for long results.
+// This example makes all tools, with settings for the shell and a directory for long
+// results.
 func ExampleAll() {
 	dir := must(os.MkdirTemp("", "project"))
 	defer func() { _ = os.RemoveAll(dir) }()

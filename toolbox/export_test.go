@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Ignored reports whether the .gitignore files of a project, by directory, leave a path
-// out, with the directories above it.
+// Ignored reports whether .gitignore files exclude a path, or a directory above it. The
+// keys of files are directories.
 func Ignored(files map[string]string, name string) bool {
 	isDir := strings.HasSuffix(name, "/")
 	name = strings.TrimSuffix(name, "/")
@@ -30,8 +30,8 @@ func Ignored(files map[string]string, name string) bool {
 	return rules.ignored(name, isDir)
 }
 
-// Search searches a text in blocks of a size, and returns the numbers of the lines that
-// match and of all that are shown.
+// Search searches a text in blocks of the given size. It returns the line numbers of the
+// matches and of all shown lines.
 func Search(ctx context.Context, pattern string, around, block int, from io.Reader) (matched, shown []int, err error) {
 	s, err := newSearch(pattern, false, false)
 	if err != nil {
@@ -51,13 +51,13 @@ func Search(ctx context.Context, pattern string, around, block int, from io.Read
 	return matched, shown, nil
 }
 
-// Memory is what remembers the files that sessions have read.
+// Memory exports memory.
 type Memory struct{ *memory }
 
-// NewMemory makes one of that many files.
+// NewMemory makes a memory with the given maximum number of files.
 func NewMemory(most int) Memory { return Memory{newMemory(most)} }
 
-// Saw notes a file.
+// Saw records that a session has read a file.
 func (m Memory) Saw(session, file string) { m.saw(session, spotOf(file), sum{}) }
 
 // Knows reports whether a session has read a file.
@@ -67,7 +67,7 @@ func (m Memory) Knows(session, file string) bool {
 
 func spotOf(file string) spot { return spot{&place{}, file, file} }
 
-// Pattern compiles a pattern of paths.
+// Pattern compiles a path pattern and returns a function that matches it.
 func Pattern(pattern string) (func(string) bool, error) {
 	re, err := compilePath(pattern, true)
 	if err != nil {
@@ -76,7 +76,8 @@ func Pattern(pattern string) (func(string) bool, error) {
 	return re.MatchString, nil
 }
 
-// Needles are the texts of which a match has one; "i:" marks those of any case.
+// Needles returns the needles of an expression. The prefix "i:" means that case is
+// ignored.
 func Needles(pattern string) []string {
 	var all []string
 	for _, n := range needlesOf(pattern) {
@@ -89,7 +90,7 @@ func Needles(pattern string) []string {
 	return all
 }
 
-// Replace loads a file, lets something happen, and replaces it.
+// Replace loads a file, calls a function, and then replaces the file.
 func Replace(root *os.Root, name, content string, meanwhile func()) error {
 	at := spot{newPlace(root), name, name}
 	old, err := at.load()
@@ -104,8 +105,7 @@ func Replace(root *os.Root, name, content string, meanwhile func()) error {
 	return err
 }
 
-// Walk goes through a project and tells of each entry, directories before what is in
-// them.
+// Walk calls visit for each entry of a project. A directory comes before its content.
 func Walk(ctx context.Context, root *os.Root, visit func(name string)) error {
 	w := &walker{place: newPlace(root), visit: func(e entry) error {
 		visit(e.rel)
@@ -114,5 +114,5 @@ func Walk(ctx context.Context, root *os.Root, visit func(name string)) error {
 	return w.walk(ctx, ".")
 }
 
-// RememberedAnswers is how many answers of ask_user wait for their calls at most.
+// RememberedAnswers exports rememberedAnswers.
 const RememberedAnswers = rememberedAnswers

@@ -15,7 +15,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// in is the input of a call.
 type in = map[string]any
 
 // kit is a project in a temporary directory, with its tools.
@@ -47,7 +46,7 @@ func openRoot(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// put writes a file without the tools.
+// put writes a file directly, without the tools.
 func (k *kit) put(name, content string) {
 	k.t.Helper()
 	name = filepath.Join(k.dir, name)
@@ -59,7 +58,7 @@ func (k *kit) put(name, content string) {
 	}
 }
 
-// content reads a file without the tools.
+// content reads a file directly, without the tools.
 func (k *kit) content(name string) string {
 	k.t.Helper()
 	data, err := os.ReadFile(filepath.Join(k.dir, name))
@@ -69,7 +68,6 @@ func (k *kit) content(name string) string {
 	return string(data)
 }
 
-// callAs makes a call in a session.
 func (k *kit) callAs(session, tool string, input in) belay.Result {
 	k.t.Helper()
 	data, err := json.Marshal(input)
@@ -88,7 +86,7 @@ func (k *kit) call(tool string, input in) belay.Result {
 	return k.callAs("s", tool, input)
 }
 
-// ok makes a call that must succeed, and returns its text.
+// ok makes a call that must succeed, and returns the text of the result.
 func (k *kit) ok(tool string, input in) string {
 	k.t.Helper()
 	r := k.call(tool, input)
@@ -98,7 +96,8 @@ func (k *kit) ok(tool string, input in) string {
 	return r.Text
 }
 
-// fails makes a call that must fail, with a class and with parts of its text.
+// fails makes a call that must fail with the given class and with these parts in its
+// text.
 func (k *kit) fails(class belay.ResultClass, tool string, input in, parts ...string) {
 	k.t.Helper()
 	r := k.call(tool, input)
@@ -108,7 +107,7 @@ func (k *kit) fails(class belay.ResultClass, tool string, input in, parts ...str
 	has(k.t, r.Text, parts...)
 }
 
-// has checks that a text contains parts.
+// has checks that a text contains all parts.
 func has(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -118,7 +117,7 @@ func has(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// view decodes render data.
+// view decodes the render data of a result.
 func view[V any](t *testing.T, r belay.Result) V {
 	t.Helper()
 	var v V

@@ -89,7 +89,7 @@ func (f *files) doGlob(ctx context.Context, _ *belay.Invocation, in *globInput) 
 	return answer(text, view)
 }
 
-// below returns a path of a place relative to one of its directories.
+// below returns a path relative to a directory. The path must be below the directory.
 func below(dir, rel string) string {
 	if dir == "." {
 		return rel
@@ -97,11 +97,11 @@ func below(dir, rel string) string {
 	return strings.TrimPrefix(rel, dir+"/")
 }
 
-// glob is a pattern of paths.
+// glob is a pattern for paths.
 type glob struct {
 	re    *regexp.Regexp
-	base  bool     // matched against the last part of a path
-	fixed []string // the directories it begins with
+	base  bool     // the pattern has no slash, so it is matched against the file name only
+	fixed []string // the directories with which the pattern begins
 }
 
 func parseGlob(pattern string) (*glob, error) {
@@ -136,7 +136,7 @@ func (g *glob) matches(rel string) bool {
 	return g.re.MatchString(rel)
 }
 
-// mayHold reports whether there can be a match below a directory.
+// mayHold reports whether there can be matches below a directory.
 func (g *glob) mayHold(dir string) bool {
 	parts := strings.Split(dir, "/")
 	n := min(len(parts), len(g.fixed))
@@ -148,9 +148,9 @@ type globbed struct {
 	changed time.Time
 }
 
-// newest keeps the most recently changed files, up to the limit.
+// newest keeps the most recently changed files, up to a limit.
 type newest struct {
-	files []globbed // a heap, the one changed first on top
+	files []globbed // a heap with the least recently changed file on top
 	most  int
 	total int
 }
@@ -167,7 +167,7 @@ func (n *newest) add(g globbed) {
 	}
 }
 
-// sorted empties the heap.
+// sorted returns the names of the files, the most recently changed first.
 func (n *newest) sorted() []string {
 	slices.SortFunc(n.files, compareGlobbed)
 	names := make([]string, len(n.files))
@@ -177,7 +177,7 @@ func (n *newest) sorted() []string {
 	return names
 }
 
-// compareGlobbed orders by time, the most recently changed first, then by name.
+// compareGlobbed sorts the most recently changed files first, and then by name.
 func compareGlobbed(a, b globbed) int {
 	return cmp.Or(b.changed.Compare(a.changed), cmp.Compare(a.name, b.name))
 }

@@ -15,8 +15,8 @@ import (
 const (
 	defaultMatches = 200
 	maxMatches     = 1_000
-	// maxSearchers is how many files are searched in parallel, and searchQueue how
-	// many may wait to be searched or reported.
+	// maxSearchers is how many files are searched in parallel. searchQueue is how many
+	// files may wait to be searched, and how many to be reported.
 	maxSearchers = 8
 	searchQueue  = 64
 )
@@ -66,7 +66,7 @@ func (f *files) doGrep(ctx context.Context, _ *belay.Invocation, in *grepInput) 
 	case "count":
 		s.noLines, s.maxLines = true, int(^uint(0)>>1)
 	default:
-		s.around, s.maxLines = in.Context, r.limit+1 // one more shows that there are more
+		s.around, s.maxLines = in.Context, r.limit+1 // one more than the limit, to find out whether there are more
 	}
 	at, err := f.directory(in.Path)
 	file, isFile := errors.AsType[notDirectoryError](err)
@@ -76,7 +76,7 @@ func (f *files) doGrep(ctx context.Context, _ *belay.Invocation, in *grepInput) 
 		if err != nil {
 			return belay.Result{}, f.explain(file.at, err)
 		}
-		defer func() { _ = opened.Close() }() // it was only read
+		defer func() { _ = opened.Close() }() // only read, so an error does not matter
 		found, err := s.in(ctx, opened, make([]byte, searchBlock))
 		if err != nil {
 			return belay.Result{}, f.explain(file.at, err)
@@ -95,18 +95,19 @@ func (f *files) doGrep(ctx context.Context, _ *belay.Invocation, in *grepInput) 
 // job is a file to search, and its result.
 type job struct {
 	at   spot
-	done chan *found // nil if it could not be read
+	done chan *found // gets the result, or nil if the file could not be read
 }
 
-// tree searches a directory with several goroutines and reports the files in order,
-// until tell returns false. All goroutines have ended when it returns.
+// tree searches a directory with several goroutines. It calls tell with the result of
+// each file, in order, until tell returns false. All goroutines have ended when tree
+// returns.
 func (s *search) tree(ctx context.Context, top spot, only *glob, all bool, tell func(string, *found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	queue := make(chan job, searchQueue) // to be searched
-	order := make(chan job, searchQueue) // to be reported
+	queue := make(chan job, searchQueue) // files to search
+	order := make(chan job, searchQueue) // files to report, in order
 	for range min(runtime.GOMAXPROCS(0), maxSearchers) {
 		wg.Go(func() {
 			buf := make([]byte, searchBlock)
@@ -117,7 +118,7 @@ func (s *search) tree(ctx context.Context, top spot, only *glob, all bool, tell 
 	}
 	var walked error
 	wg.Go(func() {
-		defer close(order) // walked is set
+		defer close(order) // after this, walked can be read
 		defer close(queue)
 		w := &walker{place: top.place, all: all, enter: func(dir string) bool {
 			return only == nil || only.mayHold(below(top.rel, dir))
@@ -151,13 +152,13 @@ func (s *search) tree(ctx context.Context, top spot, only *glob, all bool, tell 
 	return walked
 }
 
-// open searches a file found by the walk. Unreadable files are skipped.
+// open searches one file. It returns nil if the file cannot be read.
 func (s *search) open(ctx context.Context, at spot, buf []byte) *found {
 	file, _, err := at.open()
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	f, err := s.in(ctx, file, buf)
 	if err != nil {
 		return nil
@@ -165,7 +166,7 @@ func (s *search) open(ctx context.Context, at spot, buf []byte) *found {
 	return f
 }
 
-// report is the output of a search.
+// report collects the output of a search.
 type report struct {
 	mode           string
 	limit, context int
@@ -173,7 +174,7 @@ type report struct {
 	view           GrepView
 }
 
-// add adds a file. It reports whether there is room for more.
+// add adds the result of a file. It returns false if there is no room for more.
 func (r *report) add(name string, f *found) bool {
 	if f.count == 0 {
 		return true
@@ -203,7 +204,7 @@ func (r *report) add(name string, f *found) bool {
 	return !r.view.Cut
 }
 
-// lines adds a file's lines.
+// lines adds the matching lines of a file.
 func (r *report) lines(file *GrepFile, f *found) {
 	if r.text.Len() > 0 {
 		r.text.WriteByte('\n')

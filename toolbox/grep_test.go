@@ -75,7 +75,7 @@ func TestGrepShowsWhereALongLineMatches(t *testing.T) {
 	}
 }
 
-// However a text is split into blocks, the same lines match as in a line-by-line search.
+// Searching in blocks of any size finds the same lines as a line-by-line search.
 func TestSearchInBlocks(t *testing.T) {
 	t.Parallel()
 	patterns := []string{"a", "ab", "^a", "b$", "a+b", "[^a]b", `\bab\b`, "a|^$", `\s`, "(?s)a.b", `a\z`, "x*", `[^x]+y`, "(?i)AB y", "a b|Y|bb", "(ab)+", "b{2,3}y?", `(?i)B|^\s`}
@@ -111,7 +111,7 @@ func TestSearchInBlocks(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q in %q: lines %v, want %v", pattern, text, got, want)
 		}
-		if around*13 < block/2 && !slices.Equal(shown, near) { // else there is no room for what is around
+		if around*13 < block/2 && !slices.Equal(shown, near) { // otherwise the block has no room for the context
 			t.Fatalf("%q in %q: shown %v, want %v", pattern, text, shown, near)
 		}
 	})

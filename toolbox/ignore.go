@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ignores holds the rules of one .gitignore file, linked to those of the parent
-// directories. A nil *ignores ignores nothing.
+// ignores has the rules of one .gitignore file. above has the rules of the directories
+// above. A nil *ignores excludes nothing.
 type ignores struct {
 	above *ignores
-	dir   string // that the file is in; "." is the top
+	dir   string // the directory of the .gitignore file; "." is the project
 	rules []ignoreRule
 }
 
@@ -20,14 +20,15 @@ type ignores struct {
 type ignoreRule struct {
 	negated  bool
 	dirOnly  bool
-	anchored bool           // matched against the path below the file's directory, not the name
-	literal  string         // the exact text, if the pattern has no special characters
-	suffix   string         // the suffix, if the pattern is "*" and a suffix
-	re       *regexp.Regexp // if it is neither
+	anchored bool           // matched against the path below dir, and not against the file name only
+	literal  string         // the exact name, if the pattern has no special characters
+	suffix   string         // the end of the name, if the pattern is * and a text
+	re       *regexp.Regexp // all other patterns
 }
 
-// ignored reports whether a path is excluded. The nearest file decides, and in it the
-// last rule that matches. The caller must check parent directories.
+// ignored reports whether a path is excluded. The .gitignore file nearest to the path
+// decides, and in it the last rule that matches. The caller must check the directories
+// above the path.
 func (g *ignores) ignored(name string, isDir bool) bool {
 	for ; g != nil; g = g.above {
 		rel := name
@@ -65,10 +66,10 @@ func (r *ignoreRule) matches(rel, base string, isDir bool) bool {
 	}
 }
 
-// maxIgnoreFile bounds what is read of a .gitignore file.
+// maxIgnoreFile is how many bytes of a .gitignore file are read.
 const maxIgnoreFile = 1 << 20
 
-// parseIgnore reads a .gitignore file of a directory.
+// parseIgnore reads the .gitignore file of a directory.
 func parseIgnore(r io.Reader, dir string, above *ignores) (*ignores, error) {
 	g := &ignores{above: above, dir: dir}
 	scanner := bufio.NewScanner(io.LimitReader(r, maxIgnoreFile))
@@ -115,13 +116,13 @@ func parseIgnoreLine(line string) (ignoreRule, bool) {
 	default:
 		var err error
 		if r.re, err = compilePath(line, false); err != nil {
-			return r, false // as git: it matches nothing
+			return r, false // an invalid pattern matches nothing, as in git
 		}
 	}
 	return r, true
 }
 
-// trimTrailingSpaces removes trailing spaces, except one after a backslash.
+// trimTrailingSpaces removes spaces at the end, but keeps a space after a backslash.
 func trimTrailingSpaces(line string) string {
 	end := len(line)
 	for end > 0 && line[end-1] == ' ' {

@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultDepth = 2
-	maxListed    = 1_000 // entries in all
+	maxListed    = 1_000 // entries of the whole listing
 	maxListedDir = 200   // entries of one directory
 )
 
@@ -37,8 +37,8 @@ type tree struct {
 	top   spot
 	depth int
 	text  strings.Builder
-	count int            // entries shown
-	in    map[string]int // entries of each directory on the way down
+	count int            // how many entries are shown
+	in    map[string]int // for each directory, how many entries are shown
 	cut   bool
 }
 
@@ -73,7 +73,7 @@ func (f *files) doList(ctx context.Context, _ *belay.Invocation, in *listInput) 
 	return answer(t.text.String(), ListView{Kind: "list", Path: at.shown, Entries: t.count, Cut: t.cut})
 }
 
-// level is how deep below the top a path is, from 0.
+// level returns how many directories are between the top and a path.
 func (t *tree) level(rel string) int {
 	if t.top.rel != "." {
 		rel = strings.TrimPrefix(rel, t.top.rel+"/")

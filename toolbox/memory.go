@@ -8,19 +8,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// rememberedFiles is how many files are remembered as read, over all sessions.
-// The one not used for longest is forgotten first.
+// rememberedFiles is for how many files the process remembers that they were read, in all
+// sessions together. It forgets the least recently used file first.
 const rememberedFiles = 10_000
 
 // sum is a hash of a file's content.
 type sum [sha256.Size]byte
 
-// memory records which content of which file a session has seen. It is safe for
-// concurrent use.
+// memory records which content of a file each session has seen. It is safe for concurrent
+// use.
 type memory struct {
 	mu    sync.Mutex
 	files map[seenBy]*list.Element
-	order *list.List // of seenFile, the last used in front
+	order *list.List // of seenFile, the most recently used first
 	most  int
 }
 
@@ -35,7 +35,6 @@ func newMemory(most int) *memory {
 	return &memory{files: map[seenBy]*list.Element{}, order: list.New(), most: most}
 }
 
-// saw records that a session has seen a file's content.
 func (m *memory) saw(session string, at spot, content sum) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +52,7 @@ func (m *memory) saw(session string, at spot, content sum) {
 	}
 }
 
-// check returns a failure unless the session has seen the current content of a
-// file.
+// check returns a failure if the session has not seen the current content of a file.
 func (m *memory) check(session string, at spot, content sum) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 const (
 	maxCompared   = 50_000 // lines of a file that are compared
 	maxComparedAt = 300    // bytes of a line that are compared
-	maxQuoted     = 12     // lines of a candidate that are quoted
+	maxQuoted     = 12     // lines of similar text that are quoted
 )
 
 var numbered = regexp.MustCompile(`^ *\d+\t`)
 
-// nearest describes the text of a file that is most similar to a missing text.
+// nearest describes the part of a text that is most similar to old, which was not found.
 func nearest(text, old string) string {
 	want := strings.Split(strings.TrimSuffix(old, "\n"), "\n")
 	if numbered.MatchString(want[0]) {
 		return " It begins with a line number, as read shows it: remove the numbers and the tabs after them."
 	}
-	key, at := "", 0 // the longest line is the most specific
+	key, at := "", 0 // compare the longest line, because it is the most specific
 	for i, line := range want {
 		if line = strings.TrimSpace(line); len(line) > len(key) {
 			key, at = line, i
@@ -57,14 +57,14 @@ func nearest(text, old string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// candidate is a place similar to the missing text: where it would begin, and the
-// line that is similar to its longest line.
+// candidate is a part of the text that may be meant. start is its first line. line is the
+// line that is similar to the longest line of the missing text.
 type candidate struct {
 	start, line int
 	score       float64
 }
 
-// sameBut reports whether a candidate differs in white space only.
+// sameBut reports whether a candidate differs from the missing text only in white space.
 func (c candidate) sameBut(lines, want []string) bool {
 	if c.start+len(want) > len(lines) {
 		return false
@@ -77,7 +77,7 @@ func (c candidate) sameBut(lines, want []string) bool {
 	return true
 }
 
-// quoted shows lines so that their white space can be seen.
+// quoted returns lines in quotes, so that their white space can be seen.
 func quoted(lines []string, from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -90,8 +90,8 @@ func quoted(lines []string, from, to int) string {
 	return b.String()
 }
 
-// similarity returns how similar two texts are, from 0 to 1: the share of byte
-// pairs that both contain.
+// similarity returns how similar two texts are, from 0 to 1. It is the share of byte
+// pairs that both texts contain.
 func similarity(a, b string) float64 {
 	a, b = a[:min(len(a), maxComparedAt)], b[:min(len(b), maxComparedAt)]
 	switch {

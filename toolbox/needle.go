@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxNeedles is how many words are searched for at a time.
+// maxNeedles is how many needles an expression may have.
 const maxNeedles = 16
 
-// needle is plain text that a match must contain. Looking for it is many times
-// quicker than matching an expression.
+// needle is a plain text that a match must contain. Searching for a plain text is many
+// times faster than matching an expression.
 type needle struct {
 	text []byte
-	fold bool // in any case; the text is in lower case then
+	fold bool // ignore case; the text is in lower case
 }
 
-// needlesOf returns texts such that every match of an expression contains one of
-// them, or nil if unknown.
+// needlesOf returns needles for an expression. Every match contains at least one of them.
+// It returns nil if none can be found.
 func needlesOf(pattern string) []needle {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -60,8 +60,9 @@ func needlesIn(re *syntax.Regexp) []needle {
 	return nil
 }
 
-// literalNeedle returns the longest part of a text that has only one spelling in bytes,
-// ignoring case. K and S also match characters outside ASCII, and U+FFFD stands for invalid
+// literalNeedle returns the longest part of a text that has only one form in bytes, apart
+// from ASCII case. If case is ignored, k and s do not qualify, because they also match
+// characters outside ASCII. U+FFFD does not qualify either, because it stands for invalid
 // bytes.
 func literalNeedle(text []rune, fold bool) []needle {
 	best := ""
@@ -81,8 +82,8 @@ func literalNeedle(text []rune, fold bool) []needle {
 	return []needle{{[]byte(best), fold}}
 }
 
-// shortestOf returns the length of the shortest needle, a measure of how
-// selective they are.
+// shortestOf returns the length of the shortest needle. Longer needles select fewer
+// lines.
 func shortestOf(needles []needle) int {
 	if len(needles) == 0 {
 		return 0
@@ -94,7 +95,7 @@ func shortestOf(needles []needle) int {
 	return least
 }
 
-// index returns the position of the first needle, or -1.
+// index returns the first position of the needle in data, or -1.
 func (n needle) index(data []byte) int {
 	if !n.fold {
 		return bytes.Index(data, n.text)
@@ -104,7 +105,7 @@ func (n needle) index(data []byte) int {
 	if 'a' <= low && low <= 'z' {
 		high -= 'a' - 'A'
 	}
-	nextLow, nextHigh := -1, -1 // the next positions; -1 is unknown, len(data) is none
+	nextLow, nextHigh := -1, -1 // the next positions of low and high; -1 means unknown, len(data) means none
 	for at := 0; at+len(n.text) <= len(data); at++ {
 		if nextLow < at {
 			nextLow = indexByte(data, at, low)
@@ -127,7 +128,7 @@ func indexByte(data []byte, from int, c byte) int {
 	return len(data)
 }
 
-// equalFold compares with a lower-case text that has only ASCII letters.
+// equalFold compares data with a lower-case text, ignoring the case of ASCII letters.
 func equalFold(data, lower []byte) bool {
 	for i, c := range data {
 		if 'A' <= c && c <= 'Z' {
@@ -140,11 +141,11 @@ func equalFold(data, lower []byte) bool {
 	return true
 }
 
-// haystack is the data to search. It remembers the next position of each needle, so that
-// a rare needle is not searched for repeatedly.
+// haystack searches data for several needles. It remembers the next position of each
+// needle, so that data is not searched again and again for a rare needle.
 type haystack struct {
 	needles []needle
-	next    []int // the next position of each, at or after the last requested position
+	next    []int // for each needle, its next position at or after the last requested one
 }
 
 func newHaystack(needles []needle) *haystack {
@@ -153,14 +154,14 @@ func newHaystack(needles []needle) *haystack {
 	return h
 }
 
-// forget is called when the data has changed.
+// forget must be called when the data has changed.
 func (h *haystack) forget() {
 	for i := range h.next {
 		h.next[i] = -1
 	}
 }
 
-// from returns the position of the first needle at or after a position, or -1.
+// from returns the first position of any needle, starting at the given position, or -1.
 func (h *haystack) from(data []byte, at int) int {
 	first := len(data)
 	for i, n := range h.needles {

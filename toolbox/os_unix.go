@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// nonblocking is the flag that keeps open from blocking on a pipe.
+	// nonblocking is the flag with which open does not block on a named pipe.
 	nonblocking = syscall.O_NONBLOCK
-	// directoryOnly is the flag that makes open fail for anything but a directory.
+	// directoryOnly is the flag with which open fails for anything except a directory.
 	directoryOnly = syscall.O_DIRECTORY
 )
 
-// keepOwner gives a new file the owner and the group of the one it replaces. It
-// reports whether the group was kept: an owner need not be in the group of their file.
-// If the owner cannot be kept, it returns an error.
+// keepOwner gives a new file the owner and the group of the old one. The result group
+// reports whether the group was kept: this can fail, because the owner need not be a
+// member of the group. If the owner cannot be kept, keepOwner returns an error.
 func keepOwner(f *os.File, old fs.FileInfo) (group bool, err error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// someone is a user and a group that no process of the tests has.
+// someone is a user and group id that no test process has.
 const someone = 54_321
 
-// own puts a file that belongs to a user and a group.
+// own makes a file that belongs to the given user and group.
 func (k *kit) own(name string, uid, gid int, mode os.FileMode) {
 	k.t.Helper()
 	k.put(name, "old\n")
@@ -27,7 +27,7 @@ func (k *kit) own(name string, uid, gid int, mode os.FileMode) {
 	}
 }
 
-// owned checks the content, the owner and the mode of a file.
+// owned checks the content, owner, group and mode of a file.
 func (k *kit) owned(name, content string, uid, gid uint32, mode os.FileMode) {
 	k.t.Helper()
 	info, err := os.Stat(filepath.Join(k.dir, name))
@@ -40,13 +40,13 @@ func (k *kit) owned(name, content string, uid, gid uint32, mode os.FileMode) {
 	}
 }
 
-// as makes calls with a user's permissions for files, on a thread that ends with
-// it.
+// as runs calls with the file permissions of another user. It uses a thread of its own,
+// which ends afterwards.
 func as(t *testing.T, uid, gid int, calls func()) {
 	t.Helper()
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		err := syscall.Setfsgid(gid)
 		if err == nil {
 			err = syscall.Setfsuid(uid)
@@ -98,7 +98,7 @@ func TestWriteKeepsTheOwner(t *testing.T) {
 	}
 	k.owned("readable", "old\n", 0, 0, 0o644)
 	k.owned("shared", "old\n", 0, 0, 0o666)
-	// Members of the group that it has now were among the others.
+	// Members of the new group had only the permissions of others before.
 	has(t, results["group"][0].Text, "Its group could not be kept, so its mode is now -rw-r--r--.")
 	k.owned("group", "newer\n", someone, someone, 0o644)
 	k.owned("theirs", "newer\n", other, other, 0o640)

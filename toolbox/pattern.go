@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// errPattern means that a pattern of paths is invalid.
+// errPattern means that a path pattern is invalid.
 var errPattern = errors.New("a bracket or a brace is not closed, or a range is reversed")
 
-// compilePath makes a regular expression of a path pattern: * and ? match anything but a
-// slash, ** between slashes matches any directories, [a-z] and [!a-z] match one character,
-// and a backslash escapes. With braces, {a,b} matches either. Matching takes linear time
-// for any pattern: a malicious project or model cannot slow it down.
+// compilePath makes a regular expression of a path pattern. * and ? match anything except
+// a slash. ** between slashes matches any number of directories. [a-z] and [!a-z] match
+// one character. A backslash escapes the next character. If braces is set, {a,b} matches
+// a or b. Matching takes linear time for every pattern, so a malicious pattern cannot
+// slow it down.
 func compilePath(pattern string, braces bool) (*regexp.Regexp, error) {
 	t := &translation{rest: pattern, braces: braces}
 	t.out.WriteString(`(?s)\A(?:`)
@@ -34,13 +35,13 @@ func compilePath(pattern string, braces bool) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// translation is the state of translating a pattern.
+// translation is the state while a pattern is translated.
 type translation struct {
 	rest   string
 	braces bool
 	out    strings.Builder
-	depth  int  // of braces
-	inPart bool // inside a path element: the last character was not a slash or a brace
+	depth  int  // how many braces are open
+	inPart bool // the last character was not a slash or a brace
 }
 
 func (t *translation) step() error {
@@ -83,19 +84,19 @@ func (t *translation) step() error {
 	return nil
 }
 
-// take consumes n bytes of the pattern and adds their translation.
+// take removes n bytes from the pattern and adds their translation to the expression.
 func (t *translation) take(n int, by string) {
 	t.rest = t.rest[n:]
 	t.out.WriteString(by)
 }
 
-// literal consumes one character as it is.
+// literal translates one ordinary character.
 func (t *translation) literal() {
 	_, n := utf8.DecodeRuneInString(t.rest)
 	t.take(n, regexp.QuoteMeta(t.rest[:n]))
 }
 
-// class consumes a bracket expression.
+// class translates a bracket expression.
 func (t *translation) class() error {
 	body := t.rest[1:]
 	var out strings.Builder
@@ -120,7 +121,7 @@ func (t *translation) class() error {
 			out.WriteString("[:" + name + ":]")
 			body = body[len(name)+4:]
 			continue
-		case body[0] == '-': // part of a range, or at an edge
+		case body[0] == '-': // - in a range, or at the beginning or end of the brackets
 			out.WriteByte('-')
 			body = body[1:]
 			continue

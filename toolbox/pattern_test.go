@@ -13,7 +13,7 @@ func TestPattern(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		pattern string
-		yes, no string // names, separated by blanks
+		yes, no string // names, separated by spaces
 	}{
 		{"a/*.go", "a/x.go a/.go", "a/b/x.go x.go a/x.gox"},
 		{"a/**/z", "a/z a/b/z a/b/c/z", "az b/a/z a/bz"},
@@ -56,7 +56,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// A malicious pattern does not slow down the search.
+// A malicious pattern does not slow down matching.
 func TestPatternThatWouldTakeForEver(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{strings.Repeat("**/*a", 30) + "b", strings.Repeat("*a", 100) + "b", strings.Repeat("**/", 60) + "b", strings.Repeat("{a,*a}", 30) + "b"} {
@@ -81,7 +81,7 @@ func TestNeedles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		pattern string
-		want    string // the needles, sorted, those of any case with an i
+		want    string // the needles, sorted; i: means that case is ignored
 	}{
 		{"hello", "hello"},
 		{`func\s+name\b`, "func"},

@@ -16,8 +16,8 @@ import (
 // place is a directory that the file tools may use.
 type place struct {
 	root *os.Root
-	dir  string // its absolute name
-	also string // the same without symbolic links
+	dir  string // the absolute path
+	also string // the absolute path without symbolic links
 }
 
 func newPlace(root *os.Root) *place {
@@ -32,7 +32,8 @@ func newPlace(root *os.Root) *place {
 	return p
 }
 
-// inside returns an absolute path relative to the place, if it is below it.
+// inside returns an absolute path relative to the place. The bool is false if the path is
+// outside.
 func (p *place) inside(name string) (string, bool) {
 	for _, dir := range []string{p.dir, p.also} {
 		rel, err := filepath.Rel(dir, name)
@@ -46,14 +47,14 @@ func (p *place) inside(name string) (string, bool) {
 // spot is a path in a place.
 type spot struct {
 	place *place
-	rel   string // without symbolic links, when it was resolved; "." is the place
-	shown string // for messages
+	rel   string // relative to the place; locate has resolved symbolic links; "." is the place itself
+	shown string // the path for messages
 }
 
-// id identifies the file, whatever path was used.
+// id identifies the file, even if it is reached by different paths.
 func (s spot) id() string { return s.place.also + "\x00" + s.rel }
 
-// within returns the spot of a path below this one, without file access.
+// within returns the spot of a path below this one. It does not access files.
 func (s spot) within(rel string) spot {
 	return spot{s.place, path.Join(s.rel, rel), path.Join(s.shown, rel)}
 }
@@ -61,8 +62,8 @@ func (s spot) within(rel string) spot {
 // maxLinks is the maximum number of symbolic links in a path.
 const maxLinks = 40
 
-// locate resolves a path. The result may be out of date when the file is opened;
-// os.Root guarantees that nothing outside is opened.
+// locate resolves a path. The file may change before it is opened, but os.Root guarantees
+// that nothing outside is opened.
 func (f *files) locate(name string) (spot, error) {
 	if name == "" {
 		return spot{}, failf(belay.ClassInvalid, "The path is empty.")
@@ -100,17 +101,17 @@ func (f *files) locate(name string) (spot, error) {
 	return at, nil
 }
 
-// errEscapes stands for a symbolic link that leads out.
+// errEscapes means that a symbolic link leads out of the place.
 var errEscapes = errors.New("path escapes from parent")
 
-// escapes reports whether an error means that a path leads out of its root.
-// Package os exports no such error.
+// escapes reports whether an error means that a path leads out of its root. Package os
+// does not export its error for this, so escapes compares the text.
 func escapes(err error) bool {
 	return errors.Is(err, errEscapes) || err != nil && strings.HasSuffix(err.Error(), errEscapes.Error())
 }
 
-// resolve follows the symbolic links of a clean path, as far as the path exists.
-// Unlike os.Root it follows an absolute link that leads back into the place.
+// resolve follows the symbolic links in a clean path, as far as the path exists. Unlike
+// os.Root, it also follows an absolute link that leads back into the place.
 func (p *place) resolve(rel string) (string, error) {
 	done := "."
 	todo := strings.Split(rel, "/")
@@ -158,15 +159,15 @@ func (p *place) resolve(rel string) (string, error) {
 	return done, nil
 }
 
-// outside returns the failure for a path that leads out. It shows the name of
-// the project but not its location.
+// outside returns the failure for a path that leads out of the project. It shows the name
+// of the project, but not where the project is.
 func (f *files) outside(name string) error {
 	return failf(belay.ClassDenied, "%q is outside the project %q. This tool works inside the project only: give a path relative to it, such as \"docs/notes.md\".",
 		name, filepath.Base(f.project.dir))
 }
 
-// open opens a file for reading. It does not block on a pipe or a device; it
-// rejects everything that is not a regular file.
+// open opens a regular file for reading. It rejects everything else, and does not block
+// on a pipe or a device.
 func (s spot) open() (*os.File, fs.FileInfo, error) {
 	f, err := s.place.root.OpenFile(s.rel, os.O_RDONLY|nonblocking, 0)
 	if err != nil {
@@ -181,13 +182,13 @@ func (s spot) open() (*os.File, fs.FileInfo, error) {
 		err = failf(belay.ClassInvalid, "%q is not a regular file but a %s.", s.shown, kindOf(info.Mode()))
 	}
 	if err != nil {
-		_ = f.Close() // it was only read
+		_ = f.Close() // only read, so an error does not matter
 		return nil, nil, err
 	}
 	return f, info, nil
 }
 
-// openDir opens a directory. It rejects anything else without blocking.
+// openDir opens a directory. It rejects everything else, and does not block.
 func (p *place) openDir(rel string) (*os.File, error) {
 	f, err := p.root.OpenFile(rel, os.O_RDONLY|nonblocking|directoryOnly, 0)
 	if err != nil {
@@ -209,14 +210,14 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-// resembling suggests files with a name similar to one that does not exist.
+// resembling returns a suggestion of existing files with a similar name, or "".
 func (s spot) resembling() string {
 	dir, err := s.place.openDir(path.Dir(s.rel))
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = dir.Close() }()         // it was only read
-	names, _ := dir.Readdirnames(maxResembled) // on an error the entries read so far are used
+	defer func() { _ = dir.Close() }()         // only read, so an error does not matter
+	names, _ := dir.Readdirnames(maxResembled) // on an error, use the names that were read
 	found := near.Names(path.Base(s.rel), names, 3)
 	if len(found) == 0 {
 		return ""
@@ -227,5 +228,5 @@ func (s spot) resembling() string {
 	return ": did you mean " + strings.Join(found, " or ") + "?"
 }
 
-// maxResembled is how many names are compared with one that does not exist.
+// maxResembled is how many names resembling compares.
 const maxResembled = 10_000

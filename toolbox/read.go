@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// maxWhole is the size up to which a file is read completely: its lines are
-	// counted, and it may be changed.
+	// maxWhole is the maximum size of a file that is read completely. Only such a file
+	// may be changed, and only its lines are counted.
 	maxWhole = 32 << 20
-	// maxImage is the largest image that models accept.
+	// maxImage is the maximum size of an image that models accept.
 	maxImage = 5 << 20
-	// maxText is how much of a file one call shows, in bytes. It is below the
-	// loop's default limit for results, so that the model can continue reading
-	// instead.
+	// maxText is how many bytes of a file one call shows. It is below the default limit
+	// for results, so that the result is not cut and the model can read on with another
+	// call.
 	maxText = 40_000
-	// maxLine is how much of a line is shown, in bytes.
+	// maxLine is how many bytes of a line are shown.
 	maxLine = 2_000
-	// sniffed is how much of a file is read to detect its type.
+	// sniffed is how many bytes of a file are read to detect its type.
 	sniffed = 8_000
-	// defaultLines is the default limit of lines.
+	// defaultLines is how many lines a call shows by default.
 	defaultLines = 2_000
 )
 
@@ -61,7 +61,7 @@ func (f *files) doRead(ctx context.Context, call *belay.Invocation, in *readInpu
 	if err != nil {
 		return belay.Result{}, f.explain(at, err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	start := make([]byte, sniffed)
 	n, err := io.ReadFull(file, start)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -91,10 +91,10 @@ func (f *files) doRead(ctx context.Context, call *belay.Invocation, in *readInpu
 	return show.result(at, info, whole)
 }
 
-// isBinary reports whether the beginning of a file shows that it is not text.
+// isBinary reports whether a file is not text, by the first bytes of the file.
 func isBinary(start []byte) bool { return bytes.IndexByte(start, 0) >= 0 }
 
-// showBinary answers for a file that is not text.
+// showBinary returns the result for a file that is not text.
 func showBinary(at spot, file *os.File, start []byte, info fs.FileInfo) (belay.Result, sum, error) {
 	mime := http.DetectContentType(start)
 	switch mime {
@@ -124,22 +124,23 @@ type excerpt struct {
 	from, most int
 
 	text    strings.Builder
-	line    int  // the number of the current line, from 1; 0 before the first
-	to      int  // the last line that was shown
-	lines   int  // in total, if the text was read to its end
-	crlf    bool // some line shown ended in CRLF
-	unclear bool // some line shown is not UTF-8
-	full    bool // there is no room for more
+	line    int  // number of the current line, from 1; 0 before the first line
+	to      int  // number of the last shown line
+	lines   int  // number of all lines, if the text was read to its end
+	crlf    bool // a shown line ended in CRLF
+	unclear bool // a shown line is not valid UTF-8
+	full    bool // there is no room for more lines
 }
 
-// take reads a text. If it reads the whole text, it returns a hash of the content.
+// take reads a text. If whole is set, it reads all of it and returns a hash of the
+// content.
 func (x *excerpt) take(ctx context.Context, from io.Reader, whole bool) (sum, error) {
 	hash := sha256.New()
 	if whole {
-		from = io.TeeReader(io.LimitReader(from, 2*maxWhole), hash) // it may be growing
+		from = io.TeeReader(io.LimitReader(from, 2*maxWhole), hash) // a limit, because the file may be growing
 	}
 	r := bufio.NewReaderSize(from, 64<<10)
-	var line []byte // the part of the current line that may be shown
+	var line []byte // the part of the current line that can be shown
 	long := false
 	for begun := false; ; {
 		part, err := r.ReadSlice('\n')
@@ -185,7 +186,7 @@ func (x *excerpt) wants() bool {
 	return !x.full && x.line >= x.from && x.line < x.from+x.most
 }
 
-// show adds the current line, if it is wanted and fits.
+// show adds the current line if it is wanted and fits.
 func (x *excerpt) show(line []byte, long bool) {
 	if !x.wants() {
 		return
@@ -214,7 +215,7 @@ func (x *excerpt) show(line []byte, long bool) {
 	x.to = x.line
 }
 
-// cutEnd cuts a text to a number of bytes, not within a character.
+// cutEnd cuts a text to a maximum number of bytes, without splitting a character.
 func cutEnd(p []byte, most int) []byte {
 	if len(p) <= most {
 		return p

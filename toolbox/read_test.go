@@ -83,7 +83,7 @@ func TestReadHugeFile(t *testing.T) {
 	if _, err := f.WriteString(strings.Repeat(line, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Truncate(8 << 30); err != nil { // a hole: it takes no room
+	if err := f.Truncate(8 << 30); err != nil { // a sparse file, which takes no space on the disk
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -104,7 +104,7 @@ func TestReadOneEndlessLine(t *testing.T) {
 	}
 }
 
-// pixel is an image of one pixel.
+// pixel is a PNG image of one pixel, in Base64.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 func TestReadWhatIsNotText(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// searchBlock is how much of a file is searched at a time. A longer line is
-	// treated as several lines.
+	// searchBlock is how many bytes of a file are searched at a time. A longer line
+	// counts as several lines.
 	searchBlock = 256 << 10
-	// maxHitLine is how much of a line is shown, in bytes.
+	// maxHitLine is how many bytes of a line are shown.
 	maxHitLine = 400
 )
 
@@ -23,13 +23,13 @@ const (
 // concurrent use.
 type search struct {
 	re       *regexp.Regexp
-	needles  []needle // a line that has none of them cannot match
-	around   int      // lines to show on both sides of a match
-	noLines  bool     // only count
+	needles  []needle // a line without any of them cannot match
+	around   int      // how many lines to show before and after a match
+	noLines  bool     // only count the matches
 	maxLines int      // maximum number of matching lines per file
 }
 
-// newSearch compiles an expression, for lines without their ends.
+// newSearch compiles an expression. It is matched against lines without their line ends.
 func newSearch(pattern string, literal, ignoreCase bool) (*search, error) {
 	if literal {
 		pattern = regexp.QuoteMeta(pattern)
@@ -51,19 +51,20 @@ type hit struct {
 	matched bool
 }
 
-// found is what a file has.
+// found is the result of searching a file.
 type found struct {
-	count int // lines that match
+	count int // number of matching lines
 	hits  []hit
 }
 
-// block is a part of a file: searched lines that may still be shown, then lines to
-// search, then the beginning of a line.
+// block is the part of a file that is in memory. Before pos are lines that were searched
+// and may still be shown as context. From pos to end are lines to search. After end is
+// the beginning of a line that is not yet complete.
 type block struct {
 	data []byte
-	pos  int // the first line to search
-	end  int // after the last
-	line int // the number of the one at pos
+	pos  int // position of the first line to search
+	end  int // position after the last line to search
+	line int // line number at pos
 }
 
 // in searches a file. A binary file has no matches.
@@ -71,7 +72,7 @@ func (s *search) in(ctx context.Context, from io.Reader, buf []byte) (*found, er
 	b := &block{data: buf[:0], line: 1}
 	f := &found{}
 	hay := newHaystack(s.needles)
-	pending := 0 // lines to show after the last match
+	pending := 0 // how many context lines to show after the last match
 	for first := true; ; first = false {
 		last, err := b.fill(from)
 		hay.forget()
@@ -104,8 +105,8 @@ func (s *search) in(ctx context.Context, from io.Reader, buf []byte) (*found, er
 	}
 }
 
-// fill reads until there are lines to search. It reports whether they are the
-// last.
+// fill reads until there are lines to search. last reports whether they are the last
+// lines.
 func (b *block) fill(from io.Reader) (last bool, err error) {
 	for {
 		for len(b.data) < cap(b.data) {
@@ -128,12 +129,12 @@ func (b *block) fill(from io.Reader) (last bool, err error) {
 			b.end = len(b.data)
 			return false, nil
 		}
-		b.data = append(b.data[:0], b.data[b.pos:]...) // a long line needs all the room
+		b.data = append(b.data[:0], b.data[b.pos:]...) // a long line needs the whole buffer
 		b.pos = 0
 	}
 }
 
-// shift drops searched lines to make room. It keeps some, to show them before a
+// shift drops searched lines to make room. It keeps some of them as context for the next
 // match.
 func (b *block) shift(keep int) {
 	start := b.end
@@ -147,8 +148,8 @@ func (b *block) shift(keep int) {
 	b.data = append(b.data[:0], b.data[start:]...)
 }
 
-// step moves past the end of a line, which is a newline unless the line continues in
-// the next block.
+// step moves to the next line. end is the position of the line's end. If end equals most,
+// the line continues in the next block.
 func (b *block) step(end, most int) {
 	b.pos = most
 	if end < most {
@@ -157,8 +158,8 @@ func (b *block) step(end, most int) {
 	}
 }
 
-// next finds the next line that matches, without its end. If there is none, start is
-// the end of the block. follow counts the lines before it.
+// next finds the next matching line and returns its position without the line end. If
+// there is none, start is the end of the block. It does not count lines, see follow.
 func (s *search) next(b *block, hay *haystack) (start, end int, ok bool) {
 	for start = b.pos; start < b.end; start = end + 1 {
 		if len(s.needles) > 0 {
@@ -179,8 +180,8 @@ func (s *search) next(b *block, hay *haystack) (start, end int, ok bool) {
 	return b.end, b.end, false
 }
 
-// follow moves to a line and shows pending context lines on the way. It returns how
-// many are still pending.
+// follow moves to a position. On the way, it counts lines and adds pending context lines.
+// It returns how many are still pending.
 func (f *found) follow(b *block, to, pending int) int {
 	for b.pos < to {
 		end := to
@@ -199,13 +200,13 @@ func (f *found) follow(b *block, to, pending int) int {
 	return pending
 }
 
-// add records a match at the block's position, and the lines before it.
+// add records a match at the current position, and the context lines before it.
 func (f *found) add(s *search, b *block, start, end int) {
 	f.count++
 	if s.noLines {
 		return
 	}
-	shown := 0 // the last recorded line
+	shown := 0 // number of the last recorded line
 	if n := len(f.hits); n > 0 {
 		shown = f.hits[n-1].line
 	}

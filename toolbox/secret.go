@@ -6,11 +6,11 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// looksSecret reports whether a variable looks like a secret: by its name, or
+// looksSecret reports whether a variable looks like a secret: because of its name, or
 // because its value is a URL with a password.
 func looksSecret(name, value string) bool {
 	return urlPassword.MatchString(value) || redact.Name(name)
 }
 
-// urlPassword finds a URL that names a user with a password.
+// urlPassword matches a URL that contains a password.
 var urlPassword = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:]*:[^\s/?#]+@`)

@@ -19,62 +19,66 @@ import (
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	// maxOutput is how much of a command's output is kept. The model sees less of
-	// it; the loop writes a long result to a file.
+	// maxOutput is how many bytes of a command's output are kept. The model sees less:
+	// the loop writes a long result to a file.
 	maxOutput = 1 << 20
-	// maxShown is how much of it the model sees, in characters.
+	// maxShown is how many characters of the output the model sees.
 	maxShown = 30_000
 )
 
-// ShellOptions are the options of [Shell].
+// ShellOptions are the settings of [Shell].
 type ShellOptions struct {
-	// Dir is the working directory of commands. Defaults to the working directory
-	// of the process, and in [All] to the project.
+	// Dir is the working directory of commands. Defaults to the working directory of the
+	// process. In [All], it defaults to the project.
 	Dir string
-	// Shell is the program that gets -c and the command. Defaults to bash if there
-	// is one, else to sh.
+	// Shell is the program that runs commands. It gets the arguments -c and the command.
+	// Defaults to bash if it is installed, or else to sh.
 	Shell string
-	// Env is the whole environment of commands, as KEY=value. Defaults to that of the
-	// process without what looks like a secret: a variable whose value has a URL with a
-	// password in it, or whose name has, between underscores, the word PAT or one that
-	// ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD, CREDENTIAL,
-	// CRED, AUTH, AUTHORIZATION, COOKIE or DSN, also in the plural or with a number.
-	// PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are exceptions. PAGER, GIT_PAGER,
-	// GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for a person.
-	// Variables that change how a shell starts, such as BASH_ENV and exported
-	// functions, are always removed: otherwise a permission check could not know what
-	// the words of a command mean.
+	// Env is the environment of commands, as KEY=value. By default, commands get the
+	// environment of the process without secrets, and with PAGER, GIT_PAGER,
+	// GIT_TERMINAL_PROMPT and TERM set so that no program waits for a person.
+	//
+	// A variable counts as a secret if its value contains a URL with a password. It also
+	// counts as a secret if its name, split at underscores, has the word PAT, or a word
+	// that ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD,
+	// CREDENTIAL, CRED, AUTH, AUTHORIZATION, COOKIE or DSN. The word may be in the plural
+	// or have a number. PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are exceptions.
+	//
+	// Variables that change how a shell starts, such as BASH_ENV and exported functions,
+	// are always removed, even from Env. With them, a permission check could not know
+	// what a command means.
 	Env []string
-	// Keep names variables that are passed on although they look like secrets, as
-	// names or patterns of path.Match: GITHUB_TOKEN, NPM_*. Defaults to none.
+	// Keep lists variables that commands get although they look like secrets. An entry is
+	// a name or a pattern for path.Match, such as GITHUB_TOKEN or NPM_*. Defaults to
+	// none.
 	Keep []string
 	// Timeout is the default timeout of a command. Defaults to 2 minutes.
 	Timeout time.Duration
-	// MaxTimeout is the longest timeout that a command may ask for. Defaults to 10
-	// minutes, or to Timeout if that is longer.
+	// MaxTimeout is the longest timeout that the model can set for a command. Defaults to
+	// 10 minutes, or to Timeout if that is longer.
 	MaxTimeout time.Duration
-	// MaxOutput is how many bytes of output are kept: the first and the last half of
-	// that. Defaults to 1 MiB.
+	// MaxOutput is how many bytes of output are kept. Of a longer output, half of this is
+	// kept from the beginning and half from the end. Defaults to 1 MiB.
 	MaxOutput int
-	// Confine puts a command into a sandbox. It is called before each command and may
-	// change the command line. If it returns an error, the command does not run, and
-	// the error is the result, of class denied. Defaults to running commands as they
-	// are.
+	// Confine puts a command into a sandbox. It is called before each command, and may
+	// change the command line. If it returns an error, the command does not run. The
+	// error is then the result, with class denied. By default, commands run without a
+	// sandbox.
 	Confine func(ctx context.Context, call *belay.Invocation, run *ShellRun) error
 }
 
-// ShellRun is a command before it runs.
+// ShellRun is a command that is about to run.
 type ShellRun struct {
 	// Argv is the command line: the shell, -c and the command.
 	Argv []string
-	// Env is the whole environment, as KEY=value. If a variable occurs twice, the
-	// last value counts.
+	// Env is the environment, as KEY=value. If a variable occurs twice, the last value
+	// counts.
 	Env []string
-	// Note is added after the output of a command that fails, to tell the model about
-	// restrictions. Defaults to nothing.
+	// Note is added after the output if the command fails. It tells the model about
+	// restrictions. Defaults to empty.
 	Note string
-	// Settle is called when the command has ended, in any way. Its text is added
-	// after the output. Defaults to nothing.
+	// Settle is called when the command has ended for any reason. Its text is added after
+	// the output. May be nil.
 	Settle func() string
 }
 
@@ -84,13 +88,14 @@ type shellInput struct {
 	Description    string `json:"description"`
 }
 
-// Shell makes the tool that runs commands. Each command runs in a process group of
-// its own, without a terminal and with empty input. At the timeout, or when the
-// turn is aborted, the group gets SIGTERM, and two seconds later SIGKILL. A
-// background process does not delay the result and is not killed. Without a shell,
-// for example on Windows, the tool is unavailable and says so. If the agent's
-// process is killed while a command runs, Linux kills the shell too, but not the
-// programs that the shell has started; on other systems all of them continue.
+// Shell makes the tool that runs commands. Each command runs in its own process group,
+// without a terminal and with empty input. At the timeout, or when the turn is aborted,
+// the group gets SIGTERM, and two seconds later SIGKILL. A background process does not
+// delay the result, and is not killed. If there is no shell, for example on Windows,
+// calls fail as unavailable.
+//
+// If the agent's process is killed while a command runs, Linux kills the shell too, but
+// not the programs that the shell has started. On other systems, all of them continue.
 func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	s := &shell{}
 	if opts != nil {
@@ -125,7 +130,7 @@ func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used t
 
 type shell struct{ opts ShellOptions }
 
-// errTimeIsUp is the cause when a command times out.
+// errTimeIsUp is the cause of the context when a command times out.
 var errTimeIsUp = errors.New("time is up")
 
 func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput) (belay.Result, error) {
@@ -167,17 +172,18 @@ func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput)
 	return ran.result(output)
 }
 
-// ran is a command that has ended.
+// ran describes a command that has ended.
 type ran struct {
 	exit    proc.Exit
 	timeout time.Duration
-	note    string // if it failed
+	note    string // added if the command failed, see ShellRun.Note
 	settled string
 	view    ShellView
 }
 
-// result describes how a command ended. The text does not contain the duration, so
-// that equal outcomes have equal texts and a loop is detected.
+// result returns the result of a command. The text does not contain the duration:
+// repeated calls with the same outcome then have the same text, so that Belay can detect
+// a loop.
 func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	head, forgotten, tail := output.Ends()
 	r.view.Bytes, r.view.Forgotten = int64(len(head))+forgotten+int64(len(tail)), forgotten
@@ -224,12 +230,12 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	return result, err
 }
 
-// joinEnds joins the kept beginning and end of an output.
+// joinEnds joins the kept beginning and the kept end of an output.
 func joinEnds(head []byte, forgotten int64, tail []byte) string {
 	if forgotten == 0 {
 		return strings.ToValidUTF8(string(head)+string(tail), "\ufffd")
 	}
-	head = cutEnd(head, len(head)-1) // it may end within a character
+	head = cutEnd(head, len(head)-1) // the end may be half a character
 	for i := 0; i < utf8.UTFMax && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
 		tail = tail[1:]
 	}
@@ -238,7 +244,7 @@ func joinEnds(head []byte, forgotten int64, tail []byte) string {
 		strings.ToValidUTF8(string(tail), "\ufffd")
 }
 
-// quiet keeps programs from waiting for a person.
+// quiet are variables that keep programs from waiting for a person.
 var quiet = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TERM=dumb"}
 
 func (s *shell) environment() []string {
@@ -255,8 +261,8 @@ func (s *shell) environment() []string {
 	return append(env, quiet...)
 }
 
-// startsShells reports whether a variable, KEY=value, makes a shell run something
-// before the command, or changes the meaning of its words.
+// startsShells reports whether a variable (KEY=value) makes a shell run something before
+// the command, or changes the meaning of the command.
 func startsShells(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	switch name {

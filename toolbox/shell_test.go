@@ -66,7 +66,7 @@ func TestShellTimesOut(t *testing.T) {
 	if v := view[toolbox.ShellView](t, r); !v.TimedOut || v.Aborted {
 		t.Errorf("view = %+v", v)
 	}
-	// A command may ask for more.
+	// A call can set a longer timeout.
 	if r := k.call("shell", in{"command": "sleep 0.3; echo done", "timeout_seconds": 60}); r.Text != "done\n" {
 		t.Errorf("text = %q", r.Text)
 	}
@@ -114,7 +114,7 @@ func TestShellWithholdsSecrets(t *testing.T) {
 	for _, name := range append(withheld, passed...) {
 		t.Setenv(name, "value-of-"+name)
 	}
-	t.Setenv("OLDPWD", "/") // bash takes nothing else than a directory
+	t.Setenv("OLDPWD", "/") // bash accepts only a directory
 	k := newKit(t, nil)
 	text := k.ok("shell", in{"command": "env"})
 	has(t, "\n"+text, "\nOLDPWD=/\n")
@@ -161,8 +161,8 @@ func TestShellWithholdsURLsWithPasswords(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
-// The environment cannot make the shell run something before a command, or change
-// the meaning of its words.
+// The environment cannot make the shell run something before a command, or change the
+// meaning of the command.
 //
 // SPEC P-14
 func TestShellStartsFresh(t *testing.T) { //nolint:paralleltest // it sets variables
@@ -198,7 +198,7 @@ func TestShellThatIsNotThere(t *testing.T) {
 	k.fails(belay.ClassFailed, "shell", in{"command": "true"}, "could not be started")
 }
 
-// agentOf makes an agent with all tools of a project.
+// agentOf makes an agent with all tools for a project.
 func agentOf(t *testing.T, dir string, opts *belay.Options, steps ...scripted.Step) *belay.Agent {
 	t.Helper()
 	opts.Tools, opts.Authorizer = toolbox.All(openRoot(t, dir), nil), permit.Off()
@@ -293,7 +293,7 @@ func TestAWholeTurn(t *testing.T) {
 		{Calls: []scripted.Call{
 			{Tool: "grep", Input: `{"pattern": "hello"}`}, {Tool: "read", Input: `{"path": "greet.sh"}`}, {Tool: "list", Input: `{}`},
 		}},
-		{Calls: []scripted.Call{ // serial: the shell sees what the edit did
+		{Calls: []scripted.Call{ // run one after the other: the shell sees the edit
 			{Tool: "edit", Input: `{"path": "greet.sh", "old_string": "hello", "new_string": "goodbye"}`}, {Tool: "shell", Input: `{"command": "sh greet.sh"}`},
 		}, Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "grep", Text: "greet.sh\n1: echo hello"}, {Tool: "read", Text: "1\techo hello"}, {Tool: "list", Text: "greet.sh"}}}},
 		{
@@ -326,7 +326,7 @@ func TestAWholeTurn(t *testing.T) {
 	}
 }
 
-// Confine sees the call, and its changed command runs.
+// Confine gets the call, and the command line that it has changed is run.
 func TestShellConfines(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{

@@ -14,23 +14,22 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Options are the options of [All].
+// Options are the settings of [All].
 type Options struct {
 	// ReadOnly leaves out write, edit and shell. Defaults to false.
 	ReadOnly bool
 	// NoShell leaves out shell. Defaults to false.
 	NoShell bool
-	// Extra are further directories for the file tools, such as that of
-	// belay.Options.SpillDir. Files in them have absolute paths. Defaults to none.
+	// Extra are more directories that the file tools may use, such as
+	// belay.Options.SpillDir. Paths in them must be absolute. Defaults to none.
 	Extra []*os.Root
-	// Shell has the options of the shell. Its Dir defaults to the project.
-	// Defaults to the defaults of ShellOptions.
+	// Shell has the settings of the shell. Its Dir defaults to the project. Nil means the
+	// defaults.
 	Shell *ShellOptions
 }
 
-// Files makes the file tools of a project: read, write, edit, list, glob and
-// grep. The caller owns the root and closes it when the tools are no longer
-// used.
+// Files makes the file tools of a project: read, write, edit, list, glob and grep. The
+// caller must close root when the tools are no longer used.
 func Files(root *os.Root) []belay.Tool { return All(root, &Options{NoShell: true}) }
 
 // All makes all tools of a project.
@@ -61,7 +60,7 @@ func All(root *os.Root, opts *Options) []belay.Tool {
 	return append(tools, Shell(&shell))
 }
 
-// files is the state that the file tools share.
+// files is the state that all file tools share.
 type files struct {
 	project *place
 	extra   []*place
@@ -69,7 +68,7 @@ type files struct {
 	change  sync.Mutex // held while a file is changed
 }
 
-// failure is an error that becomes a result for the model.
+// failure is an error that is shown to the model as a result.
 type failure struct {
 	class belay.ResultClass
 	text  string
@@ -81,11 +80,11 @@ func failf(class belay.ResultClass, format string, args ...any) error {
 	return &failure{class, fmt.Sprintf(format, args...)}
 }
 
-// lookOnly are the traits of read-only tools.
+// lookOnly are the traits of tools that change nothing.
 var lookOnly = belay.ToolTraits{Idempotent: true}
 
-// newTool makes a tool of a function. It decodes the input and turns failures
-// into results.
+// newTool makes a tool of a function. It decodes the input for the function, and turns
+// failures into results.
 func newTool[In any](name, description, schema string, traits belay.ToolTraits, run func(context.Context, *belay.Invocation, *In) (belay.Result, error)) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: description, InputSchema: json.RawMessage(schema)},
 		func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -95,7 +94,7 @@ func newTool[In any](name, description, schema string, traits belay.ToolTraits, 
 			}
 			result, err := run(ctx, call, &in)
 			if err != nil && ctx.Err() != nil {
-				return belay.Result{}, context.Cause(ctx) // the loop handles it
+				return belay.Result{}, context.Cause(ctx) // the loop handles a cancelled context
 			}
 			if f, ok := errors.AsType[*failure](err); ok {
 				return belay.Failed(f.class, f.text), nil
@@ -104,7 +103,7 @@ func newTool[In any](name, description, schema string, traits belay.ToolTraits, 
 		}, &traits)
 }
 
-// answer makes a result of text and render data.
+// answer makes a result of a text and render data.
 func answer(text string, view any) (belay.Result, error) {
 	render, err := json.Marshal(view)
 	if err != nil {
@@ -113,7 +112,7 @@ func answer(text string, view any) (belay.Result, error) {
 	return belay.Result{Text: text, Render: render}, nil
 }
 
-// explain turns an error of the operating system about a path into a failure.
+// explain turns an error of the operating system into a failure for the model.
 func (f *files) explain(at spot, err error) error {
 	if _, ok := errors.AsType[*failure](err); ok {
 		return err
@@ -127,7 +126,7 @@ func (f *files) explain(at spot, err error) error {
 		return failf(belay.ClassDenied, "%q: permission denied.", at.shown)
 	}
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err // without the path, which may be of a temporary file
+		err = p.Err // drop the path, because it may be of a temporary file
 	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
 		err = l.Err
 	}
@@ -145,7 +144,7 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// size returns n bytes in words.
+// size returns a number of bytes as text, such as "1.5 KiB".
 func size(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// brings is an extension with fixed tools, or with tools for each step.
+// brings is an extension with tools.
 type brings struct {
 	tools []belay.Tool
 }
@@ -25,8 +25,8 @@ func (b *stepwise) Name() string { return "stepwise" }
 
 func (b *stepwise) StepTools(string) []belay.Tool { return b.tools }
 
-// Tools that write or run commands are refused for an agent without a permission check, in
-// every way that an agent can get them.
+// An agent without a permission check cannot have tools that write or run commands, in
+// whatever way the agent gets them.
 func TestDangerousToolsNeedAnAuthorizer(t *testing.T) {
 	t.Parallel()
 	all := toolbox.All(openRoot(t, t.TempDir()), nil)
@@ -40,7 +40,7 @@ func TestDangerousToolsNeedAnAuthorizer(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts  belay.Options
 		added []belay.Tool
-		want  string // in the error; empty: there is none
+		want  string // a part of the error; empty means no error
 	}{
 		"its own tools":             {belay.Options{Tools: all}, nil, "write, edit, shell;"},
 		"wrapped tools":             {belay.Options{Tools: wrapped}, nil, "write, edit, shell;"},

@@ -1,19 +1,20 @@
 package toolbox
 
-// The View types are the render data of results, for programs that show them to
-// people. Kind is the first key of each and names the type.
+// The View types are the render data of results, for programs that show results to
+// people. The first key of each is kind, which names the type.
 
 // ReadView is the render data of read.
 type ReadView struct {
 	Kind string `json:"kind"` // "read"
 	Path string `json:"path"`
-	// From and To are the lines that were shown, counted from 1; both are 0 if
-	// none were.
+	// From and To are the first and the last shown line, counted from 1. Both are 0 if no
+	// line was shown.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Lines is the number of lines in the file, or 0 if it is too large to count.
+	// Lines is the number of lines in the file, or 0 if the file is too large to count
+	// them.
 	Lines int `json:"lines"`
-	// MIME is the type of an image.
+	// MIME is set for an image.
 	MIME string `json:"mime,omitempty"`
 }
 
@@ -23,10 +24,10 @@ type ChangeView struct {
 	Path string `json:"path"`
 	// Action is created, overwritten, edited or unchanged.
 	Action string `json:"action"`
-	// Diff is in the unified format. Cut means that it is not complete.
+	// Diff is in the unified format. Cut means that Diff is incomplete.
 	Diff string `json:"diff"`
 	Cut  bool   `json:"cut,omitempty"`
-	// Added and Removed count lines.
+	// Added and Removed are numbers of lines.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
 }
@@ -44,7 +45,8 @@ type ListView struct {
 type GlobView struct {
 	Kind    string `json:"kind"` // "glob"
 	Pattern string `json:"pattern"`
-	// Files are the listed files, the most recently changed first, out of Total.
+	// Files are the listed files, the most recently changed first. Total is how many
+	// files match.
 	Files []string `json:"files"`
 	Total int      `json:"total"`
 }
@@ -53,18 +55,18 @@ type GlobView struct {
 type GrepView struct {
 	Kind    string `json:"kind"` // "grep"
 	Pattern string `json:"pattern"`
-	// Files are the files with a match, in the order of the text.
+	// Files are the files with a match, in the same order as in the text.
 	Files []GrepFile `json:"files"`
-	// Matches counts the lines that matched.
+	// Matches is the number of matching lines.
 	Matches int `json:"matches"`
-	// Cut means that the search ended at its limit.
+	// Cut means that the search stopped at its limit.
 	Cut bool `json:"cut,omitempty"`
 }
 
 // GrepFile is a file with matches.
 type GrepFile struct {
 	Path string `json:"path"`
-	// Count is how many lines matched.
+	// Count is the number of matching lines.
 	Count int `json:"count"`
 	// Lines are the matching lines, without context.
 	Lines []GrepLine `json:"lines,omitempty"`
@@ -82,17 +84,18 @@ type ShellView struct {
 	Command string `json:"command"`
 	// Description is the model's description of the command.
 	Description string `json:"description,omitempty"`
-	// ExitCode is -1 if a signal ended the command, and Signal is that signal.
+	// ExitCode is the exit code. It is -1 if a signal ended the command; Signal then
+	// names it.
 	ExitCode int    `json:"exit_code"`
 	Signal   string `json:"signal,omitempty"`
-	// TimedOut and Aborted mean that it was killed.
+	// TimedOut and Aborted mean that Belay killed the command.
 	TimedOut bool `json:"timed_out,omitempty"`
 	Aborted  bool `json:"aborted,omitempty"`
-	// Milliseconds is how long it took.
+	// Milliseconds is how long the command ran.
 	Milliseconds int64 `json:"milliseconds"`
-	// Bytes is how much it wrote, and Forgotten how much of that is lost.
+	// Bytes is the size of the output. Forgotten is how much of it was not kept.
 	Bytes     int64 `json:"bytes"`
 	Forgotten int64 `json:"forgotten,omitempty"`
-	// LeftRunning means that a background process still holds its output open.
+	// LeftRunning means that a background process still has the output open.
 	LeftRunning bool `json:"left_running,omitempty"`
 }

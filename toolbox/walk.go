@@ -12,26 +12,25 @@ import (
 	"syscall"
 )
 
-// walker walks a directory of a project, one directory at a time, sorted by name,
-// without following symbolic links. It skips .git, unreadable directories and,
-// unless all is set, files excluded by .gitignore.
+// walker visits the files of a directory and its subdirectories, sorted by name. It does
+// not follow symbolic links. It skips .git and unreadable directories. Unless all is set,
+// it also skips files that .gitignore excludes.
 type walker struct {
 	place *place
 	all   bool
-	// enter reports whether to enter a directory. Defaults to all of them.
+	// enter reports whether to enter a directory. Nil means that all are entered.
 	enter func(dir string) bool
-	// visit is called for each entry, directories before their content.
+	// visit is called for each entry. A directory comes before its content.
 	visit func(entry) error
 }
 
-// entry is an entry found by a walker.
 type entry struct {
-	rel  string // in the place
+	rel  string // relative to the place
 	mode fs.FileMode
 }
 
-// walk walks a directory. The directory itself is not visited. It is walked even
-// if it is ignored, because the call named it.
+// walk visits everything below a directory, but not the directory itself. The directory
+// is walked even if .gitignore excludes it, because the caller named it.
 func (w *walker) walk(ctx context.Context, dir string) error {
 	var rules *ignores
 	if !w.all {
@@ -43,7 +42,7 @@ func (w *walker) walk(ctx context.Context, dir string) error {
 	return w.in(ctx, dir, rules)
 }
 
-// parents yields the directories above a path, from the top down.
+// parents yields the directories above a path, the top directory first.
 func parents(dir string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		if dir == "." || !yield(".") {
@@ -57,8 +56,8 @@ func parents(dir string) func(yield func(string) bool) {
 	}
 }
 
-// rulesOf reads an ignore file, if it exists and is readable. Like git, it does
-// not follow a link.
+// rulesOf reads an ignore file, if it exists and can be read. Like git, it does not
+// follow a link.
 func (w *walker) rulesOf(name, dir string, above *ignores) *ignores {
 	if info, err := w.place.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return above
@@ -67,7 +66,7 @@ func (w *walker) rulesOf(name, dir string, above *ignores) *ignores {
 	if err != nil {
 		return above
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	rules, err := parseIgnore(f, dir, above)
 	if err != nil {
 		return above
@@ -106,20 +105,20 @@ func (w *walker) in(ctx context.Context, dir string, rules *ignores) error {
 	return nil
 }
 
-// unusable reports whether an error means that a directory was removed, was
-// replaced, or cannot be read.
+// unusable reports whether an error means that a directory was removed or replaced, or
+// cannot be read.
 func unusable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrPermission) || escapes(err)
 }
 
-// entries reads one directory. Do not use Info of the entries: it uses the
-// directory's name and bypasses the root.
+// entries reads one directory. Do not call Info on the entries: it opens files by name
+// and so bypasses the root.
 func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
 	f, err := w.place.openDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read, so an error does not matter
 	entries, err := f.ReadDir(-1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read: %w", err)
@@ -128,7 +127,7 @@ func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// directory returns the directory of a call; the project if the call names none.
+// directory returns the directory that a call names. Defaults to the project.
 func (f *files) directory(name string) (spot, error) {
 	at, err := f.locate(cmp.Or(name, "."))
 	if err != nil {
@@ -144,8 +143,7 @@ func (f *files) directory(name string) (spot, error) {
 	return at, nil
 }
 
-// notDirectoryError is the error for a file that was named instead of a
-// directory.
+// notDirectoryError means that a call named a file instead of a directory.
 type notDirectoryError struct {
 	at   spot
 	info fs.FileInfo

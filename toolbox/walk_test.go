@@ -28,7 +28,7 @@ func TestList(t *testing.T) {
 		t.Errorf("list a = %q, want %q", got, want)
 	}
 	has(t, k.ok("list", in{"all": true}), "  out/\n    x.bin\n")
-	has(t, k.ok("list", in{"path": "out"}), "x.bin") // it was asked for
+	has(t, k.ok("list", in{"path": "out"}), "x.bin") // shown, because the call names it
 	k.put("logs/.gitignore", "*\n")
 	has(t, k.ok("list", in{"path": "logs"}), "it is empty", "set all to see it")
 	k.fails(belay.ClassInvalid, "list", in{"path": "b.txt"}, "is a file of 1 byte")
@@ -93,7 +93,8 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// ignoreCases are .gitignore files by directory, and paths; those of directories end in a slash.
+// ignoreCases have .gitignore files by directory, and paths to check. A path of a
+// directory ends in a slash.
 var ignoreCases = []struct {
 	rule  string
 	files map[string]string
@@ -117,7 +118,7 @@ var ignoreCases = []struct {
 	{"all but some", map[string]string{".": "/*\n!/src\n!.gitignore\n"}, []string{"x", "src/y", "src", "lib/z"}},
 }
 
-// The same files are ignored as by git.
+// The same files are excluded as in git.
 func TestIgnoreAsGitDoes(t *testing.T) {
 	t.Parallel()
 	git, err := exec.LookPath("git")
@@ -168,11 +169,11 @@ func TestIgnore(t *testing.T) {
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files"}); got != want {
 		t.Errorf("grep = %q, want %q", got, want)
 	}
-	// In a subdirectory, the files of parent directories count, too.
+	// In a subdirectory, the .gitignore files of the directories above count too.
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files", "path": "sub"}); got != "sub/build/x\nsub/keep.log" {
 		t.Errorf("grep in sub = %q", got)
 	}
-	// A directory that a call names is searched even if it is ignored.
+	// A directory that the call names is searched even if .gitignore excludes it.
 	has(t, k.ok("grep", in{"pattern": "needle", "path": "build"}), "build/x")
 	has(t, k.ok("grep", in{"pattern": "needle", "path": "a.log"}), "a.log")
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files", "all": true}); strings.Count(got, "\n") != 6 {

@@ -76,7 +76,7 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 	return answer(text, changeView(at.shown, action, before, in.Content))
 }
 
-// current is the current state of a file.
+// current is the content and the state of a file before a change.
 type current struct {
 	data []byte
 	info fs.FileInfo
@@ -84,7 +84,7 @@ type current struct {
 
 func (c *current) sum() sum { return sha256.Sum256(c.data) }
 
-// namesake returns a note about other hard links of a replaced file.
+// namesake returns a note if the replaced file has other hard links.
 func (c *current) namesake() string {
 	if c == nil {
 		return ""
@@ -95,13 +95,13 @@ func (c *current) namesake() string {
 	return ""
 }
 
-// load reads a file that is to be changed.
+// load reads a file that will be changed.
 func (s spot) load() (*current, error) {
 	file, info, err := s.open()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read, so an error does not matter
 	tooLarge := failf(belay.ClassInvalid, "%q is larger than %s, which is too large for this tool. Use the shell.", s.shown, size(maxWhole))
 	if info.Size() > maxWhole {
 		return nil, tooLarge
@@ -116,14 +116,14 @@ func (s spot) load() (*current, error) {
 	return &current{data, info}, nil
 }
 
-// errOtherOwner means that a new file cannot get the owner of the old one.
+// errOtherOwner means that the new file cannot have the owner of the old file.
 var errOtherOwner = errors.New("it belongs to another user")
 
-// replace replaces the content of a file atomically: readers see the old or the
-// new content. old is nil for a new file. It returns notes for the model.
+// replace replaces the content of a file atomically: readers see the old or the new
+// content. old is nil for a new file. The remark is a text for the model.
 func (s spot) replace(old *current, content []byte) (remark string, err error) {
 	root, dir := s.place.root, path.Dir(s.rel)
-	mode := fs.FileMode(0o666) // as the umask leaves it
+	mode := fs.FileMode(0o666) // the umask reduces it
 	if old != nil {
 		mode = 0o600
 		if err := s.writable(old); err != nil {
@@ -141,7 +141,7 @@ func (s spot) replace(old *current, content []byte) (remark string, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = root.Remove(temporary) // the error that counts is the first
+			_ = root.Remove(temporary) // only the first error matters
 		}
 	}()
 	remark, err = s.fill(file, old, content)
@@ -160,8 +160,9 @@ func (s spot) replace(old *current, content []byte) (remark string, err error) {
 	return old.namesake() + remark, nil
 }
 
-// writable returns a failure if a file is not writable, even if its directory would
-// allow replacing it. It opens the file to find out, which changes nothing.
+// writable returns a failure if the file is not writable. Without this check, write
+// access to the directory would be enough to replace the file. It opens the file, but
+// changes nothing.
 func (s spot) writable(old *current) error {
 	if old.info.Mode().Perm()&0o200 == 0 {
 		return failf(belay.ClassDenied, "%q is read-only (mode %s), so nothing was changed.", s.shown, old.info.Mode().Perm())
@@ -177,8 +178,8 @@ func (s spot) writable(old *current) error {
 	return nil
 }
 
-// fill gives a new file its content, and the owner and permissions of the old one. It
-// does not keep setuid and setgid, which were given to other content.
+// fill writes the content, and sets the owner and permissions of the old file. It does
+// not keep setuid and setgid, because they were set for the old content.
 func (s spot) fill(file *os.File, old *current, content []byte) (remark string, err error) {
 	if _, err := file.Write(content); err != nil {
 		return "", fmt.Errorf("write: %w", err)
@@ -192,7 +193,7 @@ func (s spot) fill(file *os.File, old *current, content []byte) (remark string, 
 		if err != nil {
 			return "", fmt.Errorf("keep the owner: %w", err)
 		}
-		if !group { // the group permissions were meant for another group
+		if !group { // the group permissions were meant for the old group
 			mode = mode&^0o070 | mode&0o007<<3
 			remark = fmt.Sprintf(" Its group could not be kept, so its mode is now %s.", mode)
 		}
@@ -209,7 +210,8 @@ func (s spot) fill(file *os.File, old *current, content []byte) (remark string, 
 	return remark, nil
 }
 
-// unchanged returns a failure if another program has changed the file.
+// unchanged returns a failure if another program has changed the file since it was
+// loaded.
 func (s spot) unchanged(old *current) error {
 	info, err := s.place.root.Lstat(s.rel)
 	switch {

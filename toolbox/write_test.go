@@ -24,7 +24,7 @@ func TestWriteCreates(t *testing.T) {
 	if got := view[toolbox.ChangeView](t, r); got != want {
 		t.Errorf("view = %+v, want %+v", got, want)
 	}
-	// A session knows the content that it has written.
+	// A session counts as having read the content that it has written.
 	has(t, k.ok("write", in{"path": "a/b/c.txt", "content": "three\n"}), "was overwritten (1 line)")
 	k.ok("edit", in{"path": "a/b/c.txt", "old_string": "three", "new_string": "four"})
 	if entries, err := os.ReadDir(filepath.Join(k.dir, "a", "b")); err != nil || len(entries) != 1 {
@@ -64,12 +64,12 @@ func TestWriteGoesByContentNotByTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.put("f.txt", "0ld\n") // of the same size, and made to look of the same time
+	k.put("f.txt", "0ld\n") // the same size, and below also the same time
 	if err := os.Chtimes(filepath.Join(k.dir, "f.txt"), info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
 	k.fails(belay.ClassDenied, "write", in{"path": "f.txt", "content": "new\n"}, "has changed")
-	k.put("f.txt", "old\n") // and back again, at another time
+	k.put("f.txt", "old\n") // the old content again, with another time
 	k.ok("write", in{"path": "f.txt", "content": "new\n"})
 }
 
@@ -182,7 +182,7 @@ func TestEdit(t *testing.T) {
 			if got := k.content("f.txt"); got != test.want {
 				t.Errorf("content = %q, want %q", got, test.want)
 			}
-			k.ok("write", in{"path": "f.txt", "content": "again"}) // it knows what it made
+			k.ok("write", in{"path": "f.txt", "content": "again"}) // allowed, because the session has written the content
 		})
 	}
 }

@@ -18,7 +18,7 @@ steps:
     text: To production.
 `
 
-// Questions of the model are asked at a terminal, and an invalid answer is reported.
+// Belay asks the model's questions at a terminal, and reports an invalid answer.
 //
 // SPEC E-07
 func TestQuestionsAreAskedAtATerminal(t *testing.T) {
@@ -60,7 +60,7 @@ steps:
     text: I see.
 `
 
-// Several questions of one message are asked in the order of the calls, so that each
+// Belay asks several questions of one message in the order of the calls, so that each
 // answer goes to the right question.
 //
 // SPEC E-07, P-10
@@ -79,8 +79,8 @@ func TestQuestionsAreAskedInTheOrderOfCalls(t *testing.T) {
 	}
 }
 
-// A question survives its process: the process is killed while a person is asked, the
-// answer comes from another process, and a third one continues, once.
+// A question survives the end of its process. The test kills the process while it asks.
+// Another process gives the answer, and a third one continues the turn, once.
 //
 // SPEC E-07
 func TestAQuestionOutlivesItsProcess(t *testing.T) {
@@ -130,14 +130,14 @@ func TestAQuestionOutlivesItsProcess(t *testing.T) {
 	if out, _ := must(0, "resume", "first", "--model", "scripted/asks.yaml"); out != "To production.\n" {
 		t.Errorf("the turn went on with:\n%s", out)
 	}
-	must(2, "resume", "first", "--model", "scripted/asks.yaml") // it is over
+	must(2, "resume", "first", "--model", "scripted/asks.yaml") // the turn has ended
 	shown, _ := must(0, "show", "first", "--full")
 	if n := len(regexp.MustCompile(`(?m)^\s*production$`).FindAllString(shown, -1)); n != 1 {
 		t.Errorf("the answer is in the transcript %d times, want once:\n%s", n, shown)
 	}
 }
 
-// In a chat questions are answered where they appear.
+// The user answers questions inside the chat.
 //
 // SPEC E-07
 func TestQuestionsAreAskedInAChat(t *testing.T) {

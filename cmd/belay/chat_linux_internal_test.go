@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// conversation is a chat at a terminal that shows it line by line.
+// conversation is a chat at a terminal that cannot move its cursor.
 type conversation struct {
 	*exec.Cmd
 	t        *testing.T
@@ -53,7 +53,7 @@ func (c *conversation) await(text string) string { //nolint:unparam // tests tha
 	return string(seen)
 }
 
-// types enters a line.
+// types types a line.
 func (c *conversation) types(line string) {
 	c.t.Helper()
 	if _, err := c.keyboard.WriteString(line + "\n"); err != nil {
@@ -61,8 +61,8 @@ func (c *conversation) types(line string) {
 	}
 }
 
-// A chat shows which hook failed with its output, and between turns which changed file cannot be
-// loaded, and that it can be loaded again.
+// A chat shows which hook failed, with its output. Between turns it shows that a changed
+// file cannot be loaded, and that it can be loaded again.
 //
 // SPEC C-13
 func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {

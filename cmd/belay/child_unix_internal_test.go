@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// child is a process of the command in a directory of its own.
+// child is a process of belay, in a directory of its own.
 type child struct {
 	*exec.Cmd
 
@@ -25,7 +25,7 @@ type child struct {
 	stdout, stderr *bufio.Reader
 }
 
-// project makes a directory with scripts in it.
+// project makes a directory with these scripts.
 func project(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func project(t *testing.T, scripts map[string]string) string {
 // hanging is the timeout after which a process counts as hanging.
 const hanging = 3 * time.Minute
 
-// command returns a run of belay without the user's own settings.
+// command returns a command that runs belay without the user's own settings.
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), hanging)
@@ -51,7 +51,7 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts belay. It is ended with the test, if it has not ended by then.
+// start starts belay. The end of the test kills it if it still runs.
 func start(t *testing.T, dir string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: command(t, dir, args...), t: t}
@@ -72,7 +72,7 @@ func pipe(t *testing.T, open func() (io.ReadCloser, error)) io.Reader {
 	return r
 }
 
-// await reads a stream until a line has a text in it, and returns all it read.
+// await reads a stream until a line contains a text. It returns everything it read.
 func (c *child) await(from *bufio.Reader, text string) string {
 	c.t.Helper()
 	var read strings.Builder
@@ -95,8 +95,8 @@ func (c *child) signal(s os.Signal) {
 	}
 }
 
-// ended waits for the end, and returns the rest of standard error and the exit
-// code.
+// ended waits for the end of the process. It returns the rest of standard error and the
+// exit code.
 func (c *child) ended() (string, int) {
 	c.t.Helper()
 	rest, err := io.ReadAll(c.stderr)
@@ -111,7 +111,7 @@ func (c *child) ended() (string, int) {
 	return string(rest), c.ProcessState.ExitCode()
 }
 
-// belay runs belay to its end and returns its output.
+// belay runs belay and returns its output.
 func belay(t *testing.T, dir string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := command(t, dir, args...)

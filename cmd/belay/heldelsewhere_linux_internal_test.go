@@ -14,8 +14,8 @@ steps:
   - text: Done.
 `
 
-// A decision about a question at a terminal reports that the process there continues: it
-// holds the session.
+// A terminal asks a question, and the user decides in another process. That process says
+// that the first one continues the turn, because the first one holds the session.
 func TestDecidingWhatATerminalAsks(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asksOnce})

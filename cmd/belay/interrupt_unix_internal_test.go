@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// hangs streams a text and then hangs.
+// hangs is a script that streams a text and then hangs.
 const hangs = `
 follow_transcript: true
 steps:
@@ -19,7 +19,7 @@ steps:
   - fault: {hang: true}
 `
 
-// goesOn continues where hangs stopped.
+// goesOn is a script that continues where hangs stopped.
 const goesOn = `
 follow_transcript: true
 steps:
@@ -33,7 +33,7 @@ steps:
 func TestInterruptAbortsTheTurn(t *testing.T) {
 	t.Parallel()
 	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, syscall.SIGHUP) // or a child of tests that run under nohup would go on ignoring it
+	signal.Notify(heard, syscall.SIGHUP) // under nohup, child processes would otherwise ignore SIGHUP too
 	t.Cleanup(func() { signal.Stop(heard) })
 	for name, sent := range map[string]os.Signal{"interrupt": os.Interrupt, "terminate": syscall.SIGTERM, "hangup": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestInterruptAbortsTheTurn(t *testing.T) {
 	}
 }
 
-// A reader that does not read blocks the end of a turn, so only a second
-// interrupt helps.
+// If nobody reads the output, the turn cannot end. Then only a second interrupt ends the
+// process.
 func TestSecondInterruptForces(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n", "on.yaml": goesOn})
@@ -79,7 +79,7 @@ func TestSecondInterruptForces(t *testing.T) {
 	if !strings.Contains(errs, "recovered from a process that ended unexpectedly: 1 session released") {
 		t.Errorf("nothing is told of what was left behind: %s", errs)
 	}
-	// How far the turn's end came is random.
+	// It is random whether the end of the turn was stored.
 	if state := stateOf(t, dir); state != "interrupted" && state != "aborted" {
 		t.Errorf("the session is %q, want interrupted or aborted", state)
 	}
@@ -143,7 +143,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 	})
 }
 
-// writesLater reads, and would write if it could continue.
+// writesLater is a script that reads, and would write if it could continue.
 const writesLater = `
 follow_transcript: true
 steps:
@@ -153,7 +153,7 @@ steps:
   - text: Done.
 `
 
-// A read-only turn is still read-only after a crash.
+// After a crash a read-only turn is still read-only.
 func TestKilledTurnKeepsItsMode(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"s.yaml": hangs})
@@ -173,7 +173,7 @@ func TestKilledTurnKeepsItsMode(t *testing.T) {
 	}
 }
 
-// A closed output ends the turn in order.
+// If the output is closed, the turn ends cleanly.
 func TestBrokenPipeEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n"})

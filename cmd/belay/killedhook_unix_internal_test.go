@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// slowGate is a hook that reports that it is inside and waits for a line.
+// slowGate is a hook that writes a file when it starts, and then waits for a line.
 const slowGate = `
 hooks:
   - id: slow-gate
@@ -19,8 +19,8 @@ hooks:
     timeout: 10m
 `
 
-// A hook whose process was killed is listed as interrupted, and as a second attempt when
-// the turn is resumed.
+// A hook whose process was killed is listed as interrupted. When the turn is resumed, the
+// list shows a second attempt.
 //
 // SPEC J-04, J-08
 func TestHookOfAKilledProcessIsListed(t *testing.T) {

@@ -9,6 +9,6 @@ import (
 )
 
 func main() {
-	sandbox.Main() // a process that was started to confine a command only does that
+	sandbox.Main() // the sandbox starts this program again to run a confined command
 	os.Exit(cli.Main())
 }

@@ -25,7 +25,7 @@ while read -r line; do
 done
 `
 
-// A resumed turn waits for a server that it needs and that starts slowly.
+// A resumed turn waits for a server that it needs, even if the server starts slowly.
 //
 // SPEC E-09, P-08
 func TestResumeWaitsForASlowServer(t *testing.T) {

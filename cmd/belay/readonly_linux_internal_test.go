@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// confinedBelay runs belay as a user for whom permissions apply, unlike for root.
+// confinedBelay runs belay as a user other than root, because file permissions do not limit
+// root.
 func confinedBelay(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
 	cmd := command(t, dir, args...)
@@ -26,7 +27,7 @@ func confinedBelay(t *testing.T, dir string, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// Errors about files that cannot be written say what to do.
+// An error about a file that cannot be written says what to do.
 func TestReadOnlyPlaces(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"s.yaml": "steps: [{text: Done.}]\n"})

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// put writes a file of a project.
+// put writes a file into a project.
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
@@ -27,8 +27,9 @@ const (
 	brokenHook = "hooks:\n  - id: no\n    phase: tool.pre\n    acton: {deny: not here}\n"
 )
 
-// Changed files that cannot be loaded are shown while `belay run` runs: the file, the line, the
-// mistake, and which version is active. So is that they can be loaded again.
+// While "belay run" runs, it shows changed files that cannot be loaded: the file, the line,
+// the mistake, and which version is active. It also shows that the files can be loaded
+// again.
 //
 // SPEC C-13, W-02
 func TestReloadsAreShown(t *testing.T) {
@@ -90,7 +91,7 @@ func TestReloadsAreShown(t *testing.T) {
 	}
 }
 
-// A hook that no longer runs because its files changed is reported at once.
+// Belay reports at once that a hook no longer runs because its files changed.
 //
 // SPEC W-06
 func TestLostTrustIsShown(t *testing.T) {

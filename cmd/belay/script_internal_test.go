@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// The scripts in testdata/script run the command as a user would.
+// The scripts in testdata/script run belay as a user would.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -25,7 +25,7 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "lines": lines, "remember": remember, "serve": serve(t),
 		},
 		Condition: condition(sandbox.Find(t.Context(), nil)),
-		Setup: func(env *testscript.Env) error { // each has a user of its own
+		Setup: func(env *testscript.Env) error { // each script has its own user
 			env.Setenv("HOME", t.TempDir())
 			return nil
 		},
@@ -33,11 +33,11 @@ func TestScripts(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	sandbox.Main() // it has the name of the program in the children it starts
+	sandbox.Main() // the sandbox starts this binary to run confined commands
 	testscript.Main(m, map[string]func(){"belay": main})
 }
 
-// exits runs a command that must end with an exit code: exits 2 belay --nonsense.
+// exits runs a command that must end with this exit code, such as: exits 2 belay --nonsense
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
@@ -68,8 +68,8 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// remember stores the first word of the last standard output, or the first match of
-// an expression: remember NAME [EXPRESSION].
+// remember stores the first word of the last standard output in a variable, or the first
+// match of an expression: remember NAME [EXPRESSION]
 func remember(ts *testscript.TestScript, neg bool, args []string) {
 	expression := `(\S+)`
 	if len(args) == 2 {
@@ -82,7 +82,7 @@ func remember(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], caught[1])
 }
 
-// condition tells scripts whether the machine has a sandbox.
+// condition lets scripts test whether the machine has a sandbox.
 func condition(found *sandbox.Sandbox) func(string) (bool, error) {
 	return func(word string) (bool, error) {
 		if word != "sandbox" {

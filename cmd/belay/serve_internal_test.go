@@ -8,11 +8,11 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// keyOfServers is the key that the servers of scripts accept.
+// keyOfServers is the key that the test servers accept.
 const keyOfServers = "sk-of-a-test-0123456789abcdef"
 
-// serve starts a server that answers with texts, one after the other, and keeps its
-// address in a variable: serve NAME KIND [TEXT...]. It stops when the test ends.
+// serve starts a server that answers with these texts, one after the other, until the test
+// ends. It stores the server's address in a variable: serve NAME KIND [TEXT...]
 func serve(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	t.Helper()
 	start := map[string]func() providertest.Server{

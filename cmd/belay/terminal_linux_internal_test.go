@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pseudo-terminal: text that is written to the first end is
-// typed at the second.
+// openTerminal makes a pseudo-terminal. Text that is written to keyboard is typed at
+// screen.
 func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -43,14 +43,14 @@ func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-// answering returns what to type after the text on the screen, or "".
+// answering returns what to type after it has seen this text on the screen, or "".
 type answering func(seen string) string
 
-// asksFor is the end of a prompt.
+// asksFor matches the end of a prompt.
 var asksFor = regexp.MustCompile(`(say why not|or another pattern|or enter for none):$`)
 
-// atTerminal runs belay at a terminal with text that was typed before, types
-// answers, and returns everything on the screen, and the exit code.
+// atTerminal runs belay at a terminal. It types the text before, and then the answers. It
+// returns everything on the screen, and the exit code.
 func atTerminal(t *testing.T, dir, before string, answer answering, environ []string, args ...string) (string, int) {
 	t.Helper()
 	keyboard, screen := openTerminal(t)
@@ -73,7 +73,7 @@ func atTerminal(t *testing.T, dir, before string, answer answering, environ []st
 	for {
 		b, err := from.ReadByte()
 		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) { // the last one to close it ends it so
+			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) { // reading ends with one of these errors when the terminal is closed
 				t.Error(err)
 			}
 			break
@@ -101,7 +101,7 @@ steps:
 func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
-	answer := func(seen string) string { // they come in any order
+	answer := func(seen string) string { // the questions come in any order
 		if strings.LastIndex(seen, "shell needs") > strings.LastIndex(seen, "write needs") {
 			return "y\n"
 		}
@@ -140,7 +140,7 @@ steps:
   - text: Done.
 `
 
-// An approval can be for this session, or for calls that a pattern covers.
+// An approval can be for the whole session, or for calls that a pattern covers.
 //
 // SPEC P-09
 func TestAYesMayReachFurther(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAYesMayReachFurther(t *testing.T) {
 	}
 }
 
-// Text that was typed before the question is not an approval.
+// Text that the user typed before the question is not an approval.
 func TestTypingAheadIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
@@ -209,7 +209,7 @@ func TestTerminalGetsColoursAndASpinner(t *testing.T) {
 	}
 }
 
-// A turn that waits for a person is aborted like any other.
+// An interrupt also aborts a turn that waits for a person.
 func TestInterruptWhileAsking(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})

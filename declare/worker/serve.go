@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// message is a call or a notification.
+// message is a call or a notification from Belay.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -31,26 +31,28 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// The error codes: those of JSON-RPC, and one for errors of handlers.
+// The error codes. The first two are defined by JSON-RPC. codeHandler is for errors of
+// handlers.
 const (
 	codeMethod  = -32601
 	codeParams  = -32602
 	codeHandler = -32000
 )
 
-// server is the state of one Serve. One goroutine at a time leads: it reads. When it
-// has read a call, it starts another leader and runs the call itself, so the call does
-// not wait for a goroutine to start. Each goroutine ends with its call.
+// server is the state of one call of Serve. At any time, one goroutine is the leader,
+// which reads the input. When the leader has read a call, it starts another leader and
+// runs the call itself. So a call does not wait for a goroutine to start. Each goroutine
+// ends with its call.
 type server struct {
 	handlers []Handler
-	reader   *bufio.Reader // of the goroutine that leads
-	begun    bool          // likewise
-	ended    chan error    // how reading ended
+	reader   *bufio.Reader // used only by the leader
+	begun    bool          // whether a line was read; used only by the leader
+	ended    chan error    // gets the error with which reading ended
 	running  sync.WaitGroup
 
 	writing sync.Mutex
 	out     io.Writer
-	broken  error // of writing
+	broken  error // the error of a failed write
 
 	mu    sync.Mutex
 	calls map[string]context.CancelFunc // by id
@@ -69,7 +71,7 @@ func (s *server) serve(ctx context.Context, in io.Reader) error {
 	return err
 }
 
-// lead reads until there is a call to run, or nothing more.
+// lead reads messages until there is a call to run or the input ends.
 func (s *server) lead(ctx context.Context) {
 	for {
 		line, err := s.reader.ReadBytes('\n')
@@ -104,7 +106,7 @@ func (s *server) lead(ctx context.Context) {
 	}
 }
 
-// once answers an envelope, as a command does.
+// once answers a single envelope, when the program is used as a command.
 func (s *server) once(ctx context.Context, line []byte) error {
 	var e Envelope
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -117,7 +119,8 @@ func (s *server) once(ctx context.Context, line []byte) error {
 	return s.write(result)
 }
 
-// take handles a line, or returns a function that does.
+// take handles a line. For a call that takes time, it returns a function that runs the
+// call.
 func (s *server) take(ctx context.Context, line []byte) (call func(), err error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil || m.JSONRPC != "2.0" {
@@ -133,7 +136,7 @@ func (s *server) take(ctx context.Context, line []byte) (call func(), err error)
 		s.mu.Unlock()
 		return func() {
 			defer s.forget(string(m.ID))
-			_ = s.write(s.run(ctx, &m)) // kept in s.broken
+			_ = s.write(s.run(ctx, &m)) // write stores its error in s.broken
 		}, nil
 	case "cancel":
 		var params struct {
@@ -150,7 +153,7 @@ func (s *server) take(ctx context.Context, line []byte) (call func(), err error)
 	return nil, nil
 }
 
-// forget ends a call's context.
+// forget cancels the context of a call.
 func (s *server) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Version is the version of the protocol, and of the envelope.
+// Version is the version of the protocol and of the envelope.
 const Version = 1
 
-// Envelope is the input of a hook outside Go: a phase's input with its session,
+// Envelope is the input of a hook outside Go: the input of a phase, with its session,
 // turn and origin.
 type Envelope struct {
-	// V is the version of this form.
+	// V is the version of the envelope, see [Version].
 	V int `json:"v"`
 	// Phase is the wire name of the phase.
 	Phase   string `json:"phase"`
@@ -25,33 +25,33 @@ type Envelope struct {
 	Turn    string `json:"turn"`
 	Step    int    `json:"step"`
 	Agent   string `json:"agent"`
-	// Cwd is the directory that the agent works in. The hook itself runs in the
+	// Cwd is the directory in which the agent works. The hook itself runs in the
 	// directory of the file that declares it.
 	Cwd string `json:"cwd"`
-	// Origin is where the hook came from.
+	// Origin says where the hook comes from.
 	Origin Origin `json:"origin"`
 	// Input is the phase's input.
 	Input json.RawMessage `json:"input"`
 }
 
-// Origin is where the hook came from.
+// Origin says where a hook comes from.
 type Origin struct {
 	Kind hook.OriginKind `json:"kind"`
 	Name string          `json:"name,omitempty"`
 }
 
-// Scope names the session and turn of the input.
+// Scope returns the session, turn, step and agent of the envelope.
 func (e *Envelope) Scope() hook.Scope {
 	return hook.Scope{Session: e.Session, Turn: e.Turn, Step: e.Step, Agent: e.Agent}
 }
 
-// Handler is a handler on a phase. [On] makes one.
+// Handler is a handler for a phase. Make one with [On].
 type Handler struct {
 	phase string
 	run   func(ctx context.Context, e *Envelope) (any, error)
 }
 
-// On binds a handler to a phase.
+// On makes a Handler that runs handler at a phase.
 func On[In any, Out hook.Output](phase hook.Phase[In, Out], handler hook.Handler[In, Out]) Handler {
 	return Handler{phase.Name(), func(ctx context.Context, e *Envelope) (any, error) {
 		in, err := phase.DecodeInput(e.Scope(), e.Input)
@@ -62,8 +62,8 @@ func On[In any, Out hook.Output](phase hook.Phase[In, Out], handler hook.Handler
 	}}
 }
 
-// Main serves standard input and output, and ends the process when standard input
-// ends. Output that handlers print goes to standard error.
+// Main serves standard input and output. It ends the process when standard input ends.
+// While it serves, everything that handlers print to os.Stdout goes to standard error.
 func Main(handlers ...Handler) {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -74,15 +74,15 @@ func Main(handlers ...Handler) {
 	os.Exit(0)
 }
 
-// Serve answers calls until in ends, and returns when running calls are answered;
-// their contexts end with in. If the first message is an envelope, as for a
-// command, it writes one answer and returns.
+// Serve answers calls until in ends. Then it cancels the contexts of running calls, waits
+// for their answers, and returns. If the first line is an envelope, as for a command,
+// Serve writes one answer and returns.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers ...Handler) error {
 	s := &server{out: out, handlers: handlers, calls: make(map[string]context.CancelFunc)}
 	return s.serve(ctx, in)
 }
 
-// answer calls the handler of the envelope's phase. A panic becomes an error.
+// answer calls the handler for the envelope's phase. It returns a panic as an error.
 func (s *server) answer(ctx context.Context, e *Envelope) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

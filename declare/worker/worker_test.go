@@ -18,8 +18,8 @@ const envelope = `{"v":1,"phase":"tool.pre","session":"s","turn":"t","step":2,"a
 
 func run(do string) string { return strings.Replace(envelope, "DO", do, 1) }
 
-// handler denies with its position, waits for the end of its context, fails or
-// panics.
+// handler denies, waits for the end of its context, fails or panics, as the call's input
+// says.
 func handler(cancelled chan<- struct{}) worker.Handler {
 	return worker.On(belay.ToolPre, func(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		var in struct{ Do string }
@@ -65,7 +65,7 @@ func TestServeSpeaksTheProtocol(t *testing.T) {
 		}
 	}
 	ask(`{"jsonrpc":"2.0","id":1,"method":"hello","params":{"v":1}}`, `{"jsonrpc":"2.0","id":1,"result":{"v":1}}`)
-	ask(`{"jsonrpc":"2.0","id":2,"method":"run","params":`+run("wait")+`}`, "") // goes on while the others are answered
+	ask(`{"jsonrpc":"2.0","id":2,"method":"run","params":`+run("wait")+`}`, "") // runs while the next calls are answered
 	ask(`{"jsonrpc":"2.0","id":3,"method":"run","params":`+run("deny")+`}`, `{"jsonrpc":"2.0","id":3,"result":{"decision":"deny","reason":"s/t/main write"}}`)
 	ask(`{"jsonrpc":"2.0","id":4,"method":"run","params":`+run("pass")+`}`, `{"jsonrpc":"2.0","id":4,"result":{}}`)
 	ask(`{"jsonrpc":"2.0","id":5,"method":"run","params":`+run("fail")+`}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32000,"message":"broken"}}`)
@@ -83,7 +83,7 @@ func TestServeSpeaksTheProtocol(t *testing.T) {
 	if err := feed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !answers.Scan() { // the end of the input ends the call
+	if !answers.Scan() { // the end of the input cancels the call
 		t.Error("the call under way was not answered")
 	}
 	<-cancelled

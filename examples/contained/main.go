@@ -50,7 +50,7 @@ func contained(ctx context.Context, model belay.Model, project *os.Root) (*belay
 // docs:end agent
 
 func main() {
-	sandbox.Main() // commands are confined by this program, started anew
+	sandbox.Main() // the sandbox starts this program again to run a confined command
 	if err := show(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "contained:", err)
 		os.Exit(1)

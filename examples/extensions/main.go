@@ -1,6 +1,6 @@
-// Command extensions is an agent with small extensions: an audit in JSON lines, redaction
-// of tool results, a tenant in every tool call, a cost limit, and a tool that runs only in
-// office hours. Each is a file.
+// Command extensions is an agent with small extensions, one per file: an audit in JSON
+// lines, redaction of tool results, a tenant in every tool call, a cost limit, and a tool
+// that runs only in office hours.
 package main
 
 import (
@@ -21,10 +21,10 @@ func main() {
 	}
 }
 
-// run runs turns until the budget is used up. It prints what the model sees; the audit has
-// its own writer.
+// run runs turns until the cost limit is reached. It prints what the model sees. The audit
+// has its own writer.
 func run(ctx context.Context, out, audit io.Writer, now func() time.Time) error {
-	model := scripted.New([]scripted.Step{ // a real one has a price: each step costs 20 cents here
+	model := scripted.New([]scripted.Step{ // each step costs 20 cents here; a real model has a price
 		{Calls: []scripted.Call{{Tool: "orders", Input: `{"of": "ann", "tenant": "globex"}`}}, Usage: belay.Usage{Cost: 0.20}},
 		{Calls: []scripted.Call{{Tool: "deploy"}}, Usage: belay.Usage{Cost: 0.20}},
 		{Text: "It has to wait until tomorrow.", Usage: belay.Usage{Cost: 0.20}},

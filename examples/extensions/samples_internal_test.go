@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// taking runs a turn of an agent whose model makes these calls, and returns the turn and
-// the results.
+// taking runs a turn of an agent whose model makes these calls. It returns the turn and the
+// results.
 func taking(t *testing.T, opts *belay.Options, session string, calls ...scripted.Call) (*belay.Turn, []string) {
 	t.Helper()
 	var steps []scripted.Step
@@ -51,7 +51,7 @@ func taking(t *testing.T, opts *belay.Options, session string, calls ...scripted
 	return turn, told
 }
 
-// echo answers with its input.
+// echo returns its input.
 var echo = belay.NewRawTool(belay.ToolDeclaration{Name: "echo", Description: "Says it again."},
 	func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		if strings.Contains(string(call.Input), "fail") {
@@ -115,7 +115,7 @@ func (c *closable) Close() error {
 	return c.fault
 }
 
-// An error when the file is closed is returned by closing the agent.
+// Closing the agent returns the error of closing the file.
 func TestAuditThatCannotBeClosed(t *testing.T) {
 	t.Parallel()
 	torn := errors.New("the disk is gone")
@@ -128,7 +128,7 @@ func TestAuditThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// An audit that cannot be written is reported, and does not block the work.
+// The agent reports an audit that cannot be written, and continues.
 func TestAuditThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	turn, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{&Audit{To: full{}, Now: evening}}}, "s", scripted.Call{Tool: "echo"})

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	model := scripted.New([]scripted.Step{ // it plays a script; a real one: anthropic.New("claude-sonnet-4-5", nil)
+	model := scripted.New([]scripted.Step{ // plays a script; for a real model use anthropic.New("claude-sonnet-4-5", nil)
 		{Text: "I publish the notes.", Calls: []scripted.Call{{Tool: "write", Input: `{"Path": "/srv/prod/notes.md"}`}}},
 		{Text: "Then as a draft.", Calls: []scripted.Call{{Tool: "write", Input: `{"Path": "drafts/notes.md"}`}}},
 		{Text: "The notes are in drafts, for you to publish.\n"},
@@ -39,7 +39,7 @@ func main() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Print(event.Text) // as it comes; with subagents, print where event.Depth is 0
+		fmt.Print(event.Text) // print text as it arrives; if there are subagents, only where event.Depth is 0
 		if event.Result != nil {
 			fmt.Printf("\n  %s: %s\n", event.Call.Tool, event.Result.Text)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The program needs no key and no network, and prints events as they happen.
+// The program needs no key and no network. It prints events as they happen.
 func Example() {
 	main()
 	// Output:
@@ -20,7 +20,7 @@ func Example() {
 	// The notes are in drafts, for you to publish.
 }
 
-// The first program is short enough to be read at once.
+// The first program must be short.
 func TestProgramIsShort(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")
@@ -29,7 +29,7 @@ func TestProgramIsShort(t *testing.T) {
 	}
 	lines := 0
 	for line := range strings.Lines(string(source)) {
-		if !strings.Contains(line, "// docs:") { // the marks for the documentation
+		if !strings.Contains(line, "// docs:") { // do not count the marks for the docs
 			lines++
 		}
 	}
@@ -38,8 +38,8 @@ func TestProgramIsShort(t *testing.T) {
 	}
 }
 
-// The first program has few dependencies: a program that embeds Belay builds only
-// what it uses.
+// The first program has few dependencies: a program builds only the packages of Belay that
+// it uses.
 func TestProgramIsLight(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".")

@@ -1,5 +1,5 @@
-// Command proxy has an agent whose subagent is another service: the task is posted
-// there, and the response is the answer.
+// Command proxy is an agent whose subagent is another service. The subagent posts its task
+// to the service, and the response is its answer.
 package main
 
 import (
@@ -37,7 +37,7 @@ func (p proxy) Run(ctx context.Context, text string, _ ...belay.Part) iter.Seq2[
 
 // docs:end proxy
 
-// longest is how much of an answer is read.
+// longest is how many bytes of an answer are read.
 const longest = 1 << 20
 
 func (p proxy) post(ctx context.Context, text string) (string, error) {
@@ -50,7 +50,7 @@ func (p proxy) post(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask the service: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read
+	defer func() { _ = resp.Body.Close() }() // ignore errors: the body was read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, longest))
 	switch {
 	case err != nil:
@@ -61,7 +61,7 @@ func (p proxy) post(ctx context.Context, text string) (string, error) {
 	return strings.TrimSpace(string(body)), nil
 }
 
-// translate is the service, which would be elsewhere.
+// translate is the service. Normally it would run on another machine.
 func translate(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(io.LimitReader(r.Body, longest))
 	if err != nil {
@@ -74,7 +74,7 @@ func translate(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such phrase", http.StatusNotFound)
 		return
 	}
-	_, _ = io.WriteString(w, translated) // the caller has possibly left
+	_, _ = io.WriteString(w, translated) // ignore errors: the caller may have ended the connection
 }
 
 func main() {

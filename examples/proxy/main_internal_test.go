@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The service is on loopback, and its errors are reported to the model.
+// The service runs on this machine, and the model gets its errors.
 func Example() {
 	main()
 	// Output:
@@ -21,15 +21,14 @@ func Example() {
 	// Good morning is Guten Morgen. For good evening the service has no words.
 }
 
-// A request to a service that does not answer ends when the parent's turn is
-// cancelled.
+// If the parent's turn is cancelled, a request to a service that does not answer ends.
 func TestProxyHeedsACancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	gone := make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); err != nil { // read the body, so that the end of the connection is noticed
+		if _, err := io.ReadAll(r.Body); err != nil { // read the body, so that the server notices the end of the connection
 			t.Error(err)
 		}
 		cancel()

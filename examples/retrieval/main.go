@@ -1,6 +1,6 @@
-// Command retrieval is an agent that keeps its memories behind a subagent: the agent has
-// no memory tools, and its context stays small. A small model searches and answers with
-// the relevant facts.
+// Command retrieval is an agent whose subagent searches its memories. The agent itself has
+// no memory tools, so its context stays small. The subagent uses a small model, and answers
+// with the relevant facts.
 package main
 
 import (

@@ -1,7 +1,7 @@
 package main
 
-// The archivist has the access of the turn that asks: in the second turn it must not
-// write, and in the third it is not called at all.
+// The archivist has the rights of the turn that calls it. In the second turn it must not
+// write. In the third turn it is not called at all.
 //
 // SPEC E-08
 func Example() {

@@ -1,4 +1,4 @@
-// Package workers_test tries the workers that are shown here.
+// Package workers_test tests the workers in this directory.
 package workers_test
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// lines is how long a complete hook may be.
+// lines is how many lines a complete hook may have.
 const lines = 30
 
 // SPEC C-01, C-08

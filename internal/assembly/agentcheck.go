@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// ForeignNames maps the names that other agents use for tools, in lower case, to the names here.
+// ForeignNames maps tool names of other coding agents, in lower case, to Belay's names.
 var ForeignNames = map[string]string{
 	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
 	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
@@ -26,30 +26,32 @@ var ForeignNames = map[string]string{
 	"askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
 }
 
-// unknownTool returns the message that no tool has a name, with the tool that may be meant.
+// unknownTool returns the message for a tool name that no tool has. It suggests the tool
+// that was probably meant.
 func unknownTool(wanted string, names []string) string {
-	bare, _, _ := strings.Cut(wanted, "(") // as in Bash(git log:*)
+	bare, _, _ := strings.Cut(wanted, "(") // for names such as Bash(git log:*)
 	if ours, ok := ForeignNames[strings.ToLower(bare)]; ok && slices.Contains(names, ours) {
 		return fmt.Sprintf("there is no tool %q: it is called %s here", wanted, ours)
 	}
 	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))
 }
 
-// An AgentCheck finds mistakes of declared agents that show only when the agent is made.
+// An AgentCheck finds mistakes of declared agents that appear only when Belay makes the
+// agent.
 type AgentCheck struct {
 	settings *config.Loaded
 	tools    []string
 	skills   *skill.Catalog
 }
 
-// NewAgentCheck returns a check against the tools and the skills of the project.
+// NewAgentCheck returns a check that uses the tools and skills of the project.
 func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
-	a.DefaultMode(ctx, s) // an agent's mode is compared with it
+	a.DefaultMode(ctx, s) // Mistakes compares the mode of an agent with it
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	defer func() { _ = root.Close() }() // the tools are not used
+	defer func() { _ = root.Close() }() // ignore errors: only the names of the tools are used
 	c := &AgentCheck{settings: s, skills: AllSkills(ctx, s)}
 	for _, tool := range toolbox.All(root, nil) {
 		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
@@ -60,7 +62,8 @@ func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*Agent
 	return c, nil
 }
 
-// Mistakes returns the mistakes of a declared agent. Making it would fail, or it would not do what its file says.
+// Mistakes returns the mistakes of a declared agent: Belay could not make the agent, or the
+// agent would not do what its file says.
 func (c *AgentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	var found []subagent.Problem
 	wrongf := func(format string, args ...any) {
@@ -92,30 +95,32 @@ func (c *AgentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	return found
 }
 
-// hasSkill reports whether a name or an id is that of a skill, or a pattern that matches one.
+// hasSkill reports whether name is the name or id of a skill, or a pattern that matches
+// one.
 func (c *AgentCheck) hasSkill(name string) bool {
 	if _, ok := c.skills.Lookup(name); ok {
 		return true
 	}
 	return slices.ContainsFunc(c.skills.List(), func(s *skill.Skill) bool {
-		byName, _ := path.Match(name, s.Name) // a pattern that cannot be read matches nothing
+		byName, _ := path.Match(name, s.Name) // an invalid pattern matches nothing
 		byID, _ := path.Match(name, s.ID)
 		return byName || byID
 	})
 }
 
-// Foreign reports whether a file was written for another agent. Errors in such a file are not mistakes here.
+// Foreign reports whether a file was written for another coding agent. Errors in such a
+// file are not mistakes.
 func Foreign(s *config.Loaded, path string) bool {
 	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
 }
 
-// absent are tools of another agent that do not exist here.
+// absent are tools of other coding agents that Belay does not have.
 var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
 
-// adapt translates a declaration of .claude/agents into the names that are used here. It returns notes on what it
-// changed and what it left out. It leaves out only tools that the agent does not need. A tool with a limit, such as
-// Bash(git log:*), keeps its name, which no tool here has, so that the agent is not made with more than its file
-// allows.
+// adapt translates a declaration in .claude/agents to Belay's names. It returns notes on
+// what it changed. It leaves out only tools that Belay does not have and that the agent can
+// work without. A tool with a limit, such as Bash(git log:*), keeps its name. Belay has no
+// such tool, so Belay does not make the agent with more rights than its file allows.
 func adapt(d *subagent.Declaration) []string {
 	var said []string
 	if len(d.Ignored) > 0 {
@@ -148,14 +153,14 @@ func adapt(d *subagent.Declaration) []string {
 	return said
 }
 
-// adapted returns notes on the agents of .claude/agents whose declarations were translated.
+// adapted returns notes on the agents in .claude/agents that adapt translated.
 func adapted(s *config.Loaded) []string {
 	dir := filepath.Join(s.Project, ".claude", "agents")
 	if !staysInside(s.Project, dir) {
 		return nil
 	}
 	var notes []string
-	declared, _ := subagent.LoadDir(dir) // their problems are reported elsewhere
+	declared, _ := subagent.LoadDir(dir) // ignore problems: usableAgents reports them
 	for _, d := range declared {
 		if said := adapt(d); len(said) > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %s", ShownPath(s, d.Path), strings.Join(said, "; ")))
@@ -164,8 +169,9 @@ func adapted(s *config.Loaded) []string {
 	return notes
 }
 
-// UnreadHooks returns the problem of an agent whose hooks would not run because hooks in its directory cannot be
-// trusted, or nil. One of the hooks may be a gate, so the agent is not used without them.
+// UnreadHooks returns the problem of an agent in .claude/agents that declares hooks, or
+// nil. Hooks there cannot be trusted, so they would not run. One of them may be a gate, so
+// Belay does not use the agent at all.
 func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
 	if !Foreign(s, d.Path) {
 		return nil
@@ -173,7 +179,8 @@ func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
 	return HooksUnread(d)
 }
 
-// HooksUnread returns the problem of an agent that has hooks in a place where hooks are not read, or nil.
+// HooksUnread returns the problem of an agent that declares hooks in a directory where
+// Belay reads no hooks, or nil.
 func HooksUnread(d *subagent.Declaration) *subagent.Problem {
 	if len(d.Hooks.List) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// No agent is made without the hooks of its file, by any caller: one of them can be a
+// No caller can make an agent without the hooks in its file, because one of them may be a
 // gate.
 func TestNoAgentIsMadeWithoutItsHooks(t *testing.T) {
 	t.Parallel()

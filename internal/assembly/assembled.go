@@ -20,16 +20,16 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// An Assembled is an agent with everything that it uses. The caller sets the first group of fields, [Assembler.Assemble]
-// sets the others, and [Assembled.Close] ends it all.
+// An Assembled is an agent with everything that it uses. The caller sets the first group of
+// fields, [Assembler.Assemble] sets the others, and [Assembled.Close] closes everything.
 type Assembled struct {
 	Settings *config.Loaded
-	Store    belay.Store // the caller closes it
-	// Abandons is true if the agent only ends an open turn. Then it needs no MCP servers.
+	Store    belay.Store // Close does not close it
+	// Abandons means that the agent only ends an open turn. It then needs no MCP servers.
 	Abandons bool
-	// GivenModel answers in place of the model that the settings name, if it is not nil.
+	// GivenModel replaces the model that the settings name, if it is not nil.
 	GivenModel belay.Model
-	// Serves is true if the agent runs turns that other processes began, perhaps with
+	// Serves means that the agent also runs turns that other processes began, perhaps with
 	// another model.
 	Serves bool
 
@@ -39,14 +39,14 @@ type Assembled struct {
 	Skills   *skill.Catalog
 	Places   *Places
 	Servers  *mcptool.Extension
-	Memories *memory.Store // nil if nothing is remembered
+	Memories *memory.Store // nil if memory is off
 
-	declared *subagent.Declaration // the agent's file, if it is a declared agent
-	closers  []func() error        // the last one is called first
+	declared *subagent.Declaration // the declared agent, or nil for the main agent
+	closers  []func() error        // Close calls the last one first
 }
 
-// Model returns the model that answers: the one that the agent's file names, or else the given one, or else the one that the
-// settings name.
+// Model returns the model of the agent. The model in the agent's file wins, then
+// GivenModel, then the model in the settings.
 func (w *Assembled) Model() (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
 	if w.givenAnswers() {
 		return w.GivenModel, nil
@@ -54,12 +54,13 @@ func (w *Assembled) Model() (belay.Model, error) { //nolint:ireturn // which mod
 	return OpenModel(w.Settings)
 }
 
-// givenAnswers reports whether the model of the program answers.
+// givenAnswers reports whether the agent uses GivenModel.
 func (w *Assembled) givenAnswers() bool {
 	return w.GivenModel != nil && (w.declared == nil || w.declared.Model == "")
 }
 
-// modelName returns the name by which a resumed turn finds its model again. A given model has none.
+// modelName returns the name that a turn stores, so that it can be resumed with the same
+// model. GivenModel has no such name.
 func (w *Assembled) modelName() string {
 	if w.givenAnswers() {
 		return ""
@@ -67,11 +68,11 @@ func (w *Assembled) modelName() string {
 	return FullModelName(w.Settings)
 }
 
-// OnClose makes Close call a function, before the functions that were
-// registered earlier.
+// OnClose registers a function that Close calls. Close calls the last registered function
+// first.
 func (w *Assembled) OnClose(f func() error) { w.closers = append(w.closers, f) }
 
-// Close ends the agent and everything that it uses, except for the store.
+// Close closes the agent and everything that it uses, except Store.
 func (w *Assembled) Close() error {
 	var problems []error
 	for len(w.closers) > 0 {
@@ -82,8 +83,9 @@ func (w *Assembled) Close() error {
 	return errors.Join(problems...)
 }
 
-// Assemble makes the agent that the settings describe, or the declared agent that [Assembled.TakeDeclared] named. A nil
-// approver means that nobody can be asked. After an error the caller still calls Close.
+// Assemble makes the agent that the settings describe, or the agent that
+// [Assembled.TakeDeclared] chose. A nil approver means that nobody can answer questions.
+// The caller must call Close, even after an error.
 func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Model, approver belay.Approver) (err error) {
 	s := w.Settings
 	spill := SpillDir(s)
@@ -176,14 +178,14 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	return nil
 }
 
-// Background runs the agent's background work until Close is called. Close waits a few seconds until the turns are
-// added to the agent's memory.
+// Background runs the background jobs of the agent until Close. Close waits up to a few
+// seconds until memory has processed the turns.
 func (a *Assembler) Background(ctx context.Context, w *Assembled) {
 	w.OnClose(a.startJobs(ctx, w.Agent))
 	w.OnClose(a.settleMemory(ctx, w))
 }
 
-// budget returns the budget of the settings, or the smaller one of the agent's file.
+// budget returns the budget of the settings. A smaller limit in the agent's file wins.
 func (w *Assembled) budget() belay.Budget {
 	b := belay.Budget{
 		TurnTokens: w.Settings.Budget.TurnTokens, TurnCost: w.Settings.Budget.TurnCost,
@@ -196,7 +198,7 @@ func (w *Assembled) budget() belay.Budget {
 	return b
 }
 
-// warnUnpriced warns if the budget is in dollars and the model has no known price.
+// warnUnpriced warns if a budget is in dollars and the price of the model is unknown.
 func (a *Assembler) warnUnpriced(w *Assembled, model belay.Model) {
 	b := w.budget()
 	info, ok := model.(belay.InfoModel)
@@ -214,7 +216,7 @@ func (a *Assembler) warnUnpriced(w *Assembled, model belay.Model) {
 	a.warn(fmt.Sprintf("%s: there is no price for %s, so the budget has no effect unless the provider reports costs: set price under providers in %s, or limit tokens with budget.turn_tokens", from, ModelName(w.Settings), userFile(w.Settings)))
 }
 
-// tighter returns the smaller of two limits. Zero means no limit.
+// tighter returns the smaller limit. Zero means no limit.
 func tighter[T int | float64](a, b T) T {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -222,7 +224,7 @@ func tighter[T int | float64](a, b T) T {
 	return min(a, b)
 }
 
-// TakeDeclared chooses a declared agent by its name. An empty name keeps the agent that the settings describe.
+// TakeDeclared chooses a declared agent. An empty name keeps the main agent.
 func (w *Assembled) TakeDeclared(name string) error {
 	if name == "" {
 		return nil
@@ -258,8 +260,8 @@ func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.
 // MainAgent is the name of the agent that the settings describe.
 const MainAgent = "main"
 
-// askMode returns what happens to a call that needs approval. Without an approver the turn parks, and the approval can
-// be decided later.
+// askMode returns what Belay does with a call that needs approval. Without an approver it
+// parks the turn, and a person can decide later.
 func askMode(set string, approver belay.Approver) belay.AskMode {
 	switch {
 	case set == string(belay.AskDeny):
@@ -271,23 +273,23 @@ func askMode(set string, approver belay.Approver) belay.AskMode {
 	}
 }
 
-// instructions are used if the settings have none.
+// instructions are the default instructions.
 const instructions = "You are an agent that works in a project on its user's machine. Look before you change, change no more than the task needs, and say at the end what you did."
 
-// environment describes to the model where it runs.
+// environment tells the model where it runs.
 func environment(s *config.Loaded) *belay.Environment {
 	shell := "sh"
-	if _, err := exec.LookPath("bash"); err == nil { // as the shell tool chooses it
+	if _, err := exec.LookPath("bash"); err == nil { // the shell tool makes the same choice
 		shell = "bash"
 	}
 	return &belay.Environment{Dir: s.Project, Shell: shell}
 }
 
-// startJobs runs background work until stop is called.
+// startJobs runs background jobs until stop is called.
 func (a *Assembler) startJobs(ctx context.Context, agent *belay.Agent) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup
-	done.Go(func() { // until stop is called
+	done.Go(func() { // ends when stop is called
 		if err := agent.Hooks().Work(ctx); err != nil && ctx.Err() == nil {
 			a.caution(fmt.Sprintf("background work stopped: %v", err))
 		}
@@ -299,7 +301,8 @@ func (a *Assembler) startJobs(ctx context.Context, agent *belay.Agent) (stop fun
 	}
 }
 
-// take chooses a declared agent. The model of its file counts, unless a flag names one.
+// take chooses a declared agent. The model in its file applies, unless a flag names
+// another.
 func (w *Assembled) take(d *subagent.Declaration) error {
 	s := w.Settings
 	w.declared = d

@@ -13,47 +13,48 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// An Assembler makes agents of settings. Several goroutines may use it at once.
+// An Assembler makes agents from settings. It is safe for concurrent use.
 type Assembler struct {
 	Options
 
 	looked sync.Once
-	box    *sandbox.Sandbox // features of the machine, once they were detected
+	box    *sandbox.Sandbox // the sandbox of this machine, set by MachineSandbox
 }
 
 // Options are what a program adds to the settings. The zero value adds nothing.
 type Options struct {
-	// Environ are the variables that hooks and MCP servers may get. Defaults to os.Environ.
+	// Environ are the environment variables that hooks and MCP servers may get. Defaults to
+	// os.Environ.
 	Environ []string
-	// MCP are files that declare further MCP servers.
+	// MCP are files that declare more MCP servers.
 	MCP []string
-	// Hooks and Extensions are part of every agent.
+	// Hooks and Extensions are added to every agent.
 	Hooks      []hook.Subscription
 	Extensions []belay.Extension
-	// Reserved are names that the program itself handles when they are typed with a slash in front. A skill with
-	// such a name cannot be typed.
+	// Reserved are slash commands that the program handles itself. A user cannot type a
+	// skill with such a name.
 	Reserved []string
-	// Logger logs what the runtime does. Without one nothing is logged, except that declared hooks log to a file beside
-	// the store.
+	// Logger logs what the runtime does. If nil, nothing is logged, but declared hooks log
+	// to a file beside the store.
 	Logger *slog.Logger
-	// Notify gets the notices. It may be called by any goroutine. Without it they are dropped.
+	// Notify receives the notices. Any goroutine may call it. If nil, notices are dropped.
 	Notify func(Notice)
 }
 
-// A Notice tells people something about the files and the services that an agent is made of.
+// A Notice is a message for people about the files and servers of an agent.
 type Notice struct {
-	// Warning is false for a remark.
+	// Warning is false for a mere remark.
 	Warning bool
-	// Label says what the notice is about: "warning", "not loaded", "not used". It may be empty.
+	// Label is the kind of the notice: "warning", "not loaded", "not used", or empty.
 	Label string
-	// Text is the notice. It contains nothing that a terminal would interpret.
+	// Text is the message, without control characters for terminals.
 	Text string
-	// Later is true if the problem appeared while agents were running, for example because a file
-	// changed.
+	// Later means that the problem appeared while agents were running, for example because
+	// a file changed.
 	Later bool
 }
 
-// String returns the notice as one text, with its label in front.
+// String returns the label and the text.
 func (n Notice) String() string {
 	if n.Label == "" {
 		return n.Text
@@ -61,7 +62,7 @@ func (n Notice) String() string {
 	return n.Label + ": " + n.Text
 }
 
-// New returns an assembler. The options may be nil.
+// New returns an assembler. opts may be nil.
 func New(opts *Options) *Assembler {
 	a := &Assembler{}
 	if opts != nil {
@@ -76,23 +77,23 @@ func (a *Assembler) notify(n Notice) {
 	}
 }
 
-// remark reports a line, and caution a line that needs attention.
+// remark sends a notice, and caution a notice that is a warning.
 func (a *Assembler) remark(text string)  { a.notify(Notice{Text: text}) }
 func (a *Assembler) caution(text string) { a.notify(Notice{Warning: true, Text: text}) }
 
-// warn reports a warning, and label a line with a label in front.
+// warn sends a warning with the label "warning", and label one with another label.
 func (a *Assembler) warn(text string) { a.label("warning", visible.All(visible.OneLine(text))) }
 
 func (a *Assembler) label(label, text string) {
 	a.notify(Notice{Warning: true, Label: label, Text: text})
 }
 
-// warned reports a problem that appeared while agents were running, and relieved that it is
-// solved.
+// warned reports a problem that appeared while agents were running. relieved reports that
+// such a problem is solved.
 func (a *Assembler) warned(text string)   { a.notify(Notice{Warning: true, Text: text, Later: true}) }
 func (a *Assembler) relieved(text string) { a.notify(Notice{Text: text, Later: true}) }
 
-// logger returns where the runtime logs to.
+// logger returns the logger of the runtime.
 func (a *Assembler) logger() *slog.Logger {
 	if a.Logger == nil {
 		return slog.New(slog.DiscardHandler)
@@ -100,7 +101,7 @@ func (a *Assembler) logger() *slog.Logger {
 	return a.Logger
 }
 
-// environ returns the variables that hooks and MCP servers may get.
+// environ returns the environment variables that hooks and MCP servers may get.
 func (a *Assembler) environ() []string {
 	if a.Environ == nil {
 		return os.Environ()
@@ -108,12 +109,13 @@ func (a *Assembler) environ() []string {
 	return a.Environ
 }
 
-// An Error is an error with advice.
+// An Error is an error with a hint for the user.
 type Error struct {
 	Err error
 	// Hint says what to do next. It may be empty.
 	Hint string
-	// Mistake is true if the settings, the files or the request are wrong, and false if something failed.
+	// Mistake means that the user must correct the settings, a file or the command.
+	// Otherwise something failed.
 	Mistake bool
 }
 
@@ -122,12 +124,12 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// mistake returns the error for something that the user must correct.
+// mistake returns an error for something that the user must correct.
 func mistake(format string, args ...any) error {
 	return &Error{Err: fmt.Errorf(format, args...), Mistake: true}
 }
 
-// IsMistake reports whether the user must correct something.
+// IsMistake reports whether err means that the user must correct something.
 func IsMistake(err error) bool {
 	found, ok := errors.AsType[*Error](err)
 	return ok && found.Mistake

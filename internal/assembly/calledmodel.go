@@ -23,17 +23,18 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// calledModel is a model under the name that the settings use for it. A session finds its model again by this name, and
-// two accounts with one vendor are two models.
+// calledModel is a model with the name that the settings give it. A session stores this
+// name to find the model again. Two accounts of one vendor have different names.
 type calledModel struct {
 	belay.Model
 
 	name string
-	// at is its provider, and model its name there; nil for a script.
+	// at is the provider, and model is the name that the provider uses. at is nil for a
+	// script.
 	at    *config.Provider
 	model string
-	// key is masked; empty if none is sent. keyFrom is the variable or the file that it
-	// is from.
+	// key is the masked key, or "" if no key is sent. keyFrom is the variable or file that
+	// the key comes from.
 	key, keyFrom string
 }
 
@@ -43,7 +44,7 @@ var (
 	_ belay.ReachModel     = (*calledModel)(nil)
 )
 
-// Info returns the information of the model, under the name of the settings.
+// Info returns the information of the model, with the name from the settings.
 func (m *calledModel) Info() belay.ModelInfo {
 	var info belay.ModelInfo
 	if own, ok := m.Model.(belay.InfoModel); ok {
@@ -53,7 +54,7 @@ func (m *calledModel) Info() belay.ModelInfo {
 	return info
 }
 
-// CheckTools checks the tools if the model can do that.
+// CheckTools checks the tools, if the model supports that.
 func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
 	if own, ok := m.Model.(belay.ToolCheckModel); ok {
 		return own.CheckTools(tools)
@@ -61,7 +62,8 @@ func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
 	return nil
 }
 
-// Stream streams the response of the model. It adds advice to errors that a wrong name, key or address causes.
+// Stream streams the response of the model. It adds advice to an error that a wrong name,
+// key or address causes.
 func (m *calledModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) {
 		m.Model.Stream(ctx, req)(func(chunk belay.Chunk, err error) bool {
@@ -73,7 +75,7 @@ func (m *calledModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[
 	}
 }
 
-// advised adds advice to an error.
+// advised adds advice to an error of the model.
 func (m *calledModel) advised(err error) error {
 	failure, ok := errors.AsType[*belay.ModelError](err)
 	if !ok || m.at == nil || failure.Err == nil {
@@ -92,7 +94,7 @@ func (m *calledModel) advised(err error) error {
 	switch {
 	case strings.Contains(said, "model"):
 		advised.Err = fmt.Errorf("%w; `belay models %s --check` lists the models that it has", failure.Err, m.at.Name)
-	case m.at.Kind == config.KindOpenAI && m.at.Default == "": // it is not OpenAI's own address
+	case m.at.Kind == config.KindOpenAI && m.at.Default == "": // a server that is not OpenAI's
 		advised.Err = fmt.Errorf("%w; if the server does not have the Responses API, set kind: openai-chat under providers.%s in the user's %s", failure.Err, m.at.Name, config.Name)
 	default:
 		advised.Err = fmt.Errorf("%w; is %s its address? `belay models %s --check` asks it", failure.Err, m.at.URL, m.at.Name)
@@ -100,7 +102,7 @@ func (m *calledModel) advised(err error) error {
 	return &advised
 }
 
-// paidWith says which key was sent.
+// paidWith returns which key was sent, as text.
 func (m *calledModel) paidWith() string {
 	if m.key == "" {
 		return fmt.Sprintf("no key was sent: set key_env or key_file under providers.%s in the user's %s", m.at.Name, config.Name)
@@ -108,11 +110,12 @@ func (m *calledModel) paidWith() string {
 	return fmt.Sprintf("the key was %s from %s", m.key, m.keyFrom)
 }
 
-// reachTime is how long a provider may take to list its models.
+// reachTime limits how long a provider may take to list its models.
 const reachTime = 5 * time.Second
 
-// Reach asks the provider for its models. It returns an error if the provider does not answer, refuses the key, or does
-// not have the model. A provider that answers without a list counts as having the model.
+// Reach asks the provider for its models. It returns an error if the provider does not
+// answer, refuses the key, or does not have the model. If the provider answers without a
+// list, Reach returns nil.
 func (m *calledModel) Reach(ctx context.Context) error {
 	lister, ok := m.Model.(modelLister)
 	if m.at == nil || !ok {
@@ -139,13 +142,14 @@ func (m *calledModel) Reach(ctx context.Context) error {
 	case failure.Kind == belay.ModelAuth:
 		return fmt.Errorf("%s refuses the key %s from %s: %s", m.at.Name, m.key, m.keyFrom, FailureReason(failure))
 	default:
-		return nil // it answers, but without a list
+		return nil // the provider answers, but not with a list
 	}
 }
 
-// isAmong reports whether the provider lists the model, or the settings or the built-in table know it. A name may be
-// short for one in the list (qwen3 for qwen3:latest, claude-sonnet-4-5 for a dated version), or have a suffix for how
-// it is served (:free at openrouter).
+// isAmong reports whether the provider lists the model, or whether the settings or the
+// built-in table have it. The name may be a short form of a listed name: qwen3 for
+// qwen3:latest, or claude-sonnet-4-5 for a dated version. At openrouter it may have a
+// suffix, such as :free.
 func (m *calledModel) isAmong(names []string) bool {
 	if _, said := m.at.Models[m.model]; said || len(names) == 0 {
 		return true
@@ -180,18 +184,18 @@ func IsHere(address string) bool {
 	return err == nil && (ip.Unmap().IsLoopback() || net.IP(ip.AsSlice()).IsUnspecified())
 }
 
-// modelLister lists the models of a provider.
+// modelLister can list the models of a provider.
 type modelLister interface {
 	Models(ctx context.Context) ([]string, error)
 }
 
-// Answered reports whether the server answered at all, even if it refused the request.
+// Answered reports whether the server answered, even with an error.
 func Answered(failure *belay.ModelError) bool {
-	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as if nothing listens
+	_, lost := errors.AsType[*os.SyscallError](failure.Err) // for example, nothing listens at the address
 	return failure.Kind != belay.ModelNetwork && !lost
 }
 
-// FailureReason returns what went wrong, in one line of limited length. It does not repeat the address.
+// FailureReason returns the cause of a failure as one short line, without the address.
 func FailureReason(failure *belay.ModelError) string {
 	err := failure.Err
 	if lost, ok := errors.AsType[*url.Error](err); ok {
@@ -205,7 +209,7 @@ func FailureReason(failure *belay.ModelError) string {
 	return string(line)
 }
 
-// TableOf returns the models of a provider that the built-in table knows.
+// TableOf returns the models of a provider in the built-in table.
 func TableOf(p *config.Provider) []string {
 	switch p.Kind {
 	case config.KindAnthropic:

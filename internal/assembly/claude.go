@@ -14,11 +14,12 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// otherAgent is the page about files that were written for another agent.
+// otherAgent is the docs page about files that were written for Claude Code.
 const otherAgent = "docs/coming-from-claude-code.md"
 
-// Unheeded returns warnings about files that seem to block or check something, but have no effect: hooks in the
-// wrong directory, and hooks and permissions of another agent. A user may rely on one of them.
+// Unheeded returns warnings about files that seem to block or check something, but have no
+// effect. These are hooks in the wrong directory, and hooks and permissions of Claude Code.
+// A user may rely on such a file.
 func Unheeded(s *config.Loaded, p *Places) []string {
 	var odd []string
 	for _, place := range p.All {
@@ -33,7 +34,7 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 	return odd
 }
 
-// Misplaced returns warnings about files in a place that look like hooks and are not read.
+// Misplaced returns warnings about files of a place that look like hooks, but are not read.
 func Misplaced(s *config.Loaded, place *space.Space) []string {
 	var odd []string
 	for _, file := range place.Misplaced() {
@@ -43,15 +44,15 @@ func Misplaced(s *config.Loaded, place *space.Space) []string {
 	return odd
 }
 
-// claudeSettings returns the files where Claude Code keeps the settings of a project.
+// claudeSettings returns the settings files of Claude Code in a project.
 func claudeSettings(s *config.Loaded) []string {
 	dir := filepath.Join(s.Project, ".claude")
 	return []string{filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json")}
 }
 
-// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code has: both if it cannot be read.
-// If its permissions only allow, they are not in keys, and allows is true: ignoring them only makes the agent ask more
-// often.
+// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code has.
+// If the file cannot be read, it returns both. Permissions that only allow calls are not in
+// keys, and make allows true: without them, Belay only asks more often.
 func claudeKeys(file string) (keys []string, allows bool) {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, false
@@ -77,17 +78,17 @@ func claudeKeys(file string) (keys []string, allows bool) {
 	return keys, len(settings.Permissions.Allow) > 0
 }
 
-// readFirst reads the beginning of a file.
+// readFirst reads at most the first bytes of a file.
 func readFirst(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // ignore errors: the file was only read
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Unused returns notes on files that another agent reads here, and this one does not.
+// Unused returns notes on files of Claude Code that Belay does not read.
 func Unused(s *config.Loaded) []string {
 	odd := adapted(s)
 	for _, file := range claudeSettings(s) {
@@ -103,7 +104,7 @@ func Unused(s *config.Loaded) []string {
 		if err == nil && !e.IsDir() && filepath.Ext(path) == ".md" {
 			commands++
 		}
-		return nil // a directory that cannot be read counts as empty
+		return nil // skip directories that cannot be read
 	})
 	if commands > 0 {
 		odd = append(odd, fmt.Sprintf(".claude/commands: it is not read (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
@@ -111,7 +112,7 @@ func Unused(s *config.Loaded) []string {
 	return odd
 }
 
-// ReportUnheeded reports the warnings of [Unheeded].
+// ReportUnheeded sends the warnings of [Unheeded].
 func (a *Assembler) ReportUnheeded(s *config.Loaded, p *Places) {
 	for _, odd := range Unheeded(s, p) {
 		a.warn(odd)

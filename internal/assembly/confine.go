@@ -20,7 +20,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// sandbox returns the sandbox for commands. It is nil if the machine has none, or the settings switch it off.
+// sandbox returns the sandbox for commands, or nil if the machine has none or the settings
+// switch it off.
 func (a *Assembler) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
 	if s.Sandbox.Mode == config.SandboxOff {
 		return nil
@@ -31,17 +32,22 @@ func (a *Assembler) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sand
 	return nil
 }
 
-// MachineSandbox returns the sandbox of this machine. It is looked for once.
+// MachineSandbox returns the sandbox of this machine. It searches for the sandbox only
+// once.
 func (a *Assembler) MachineSandbox(ctx context.Context) *sandbox.Sandbox {
 	a.looked.Do(func() { a.box = sandbox.Find(ctx, nil) })
 	return a.box
 }
 
-// confine runs a command in the sandbox. The command may change the project, the temporary directory and the
-// directories that the settings name, except for the files that control Belay and git. A command of zone 0, and every
-// command in read-only mode, must not change the project. A command has network access if the floor found that it
-// needs it. A command that changes the machine runs outside the sandbox, because its approval covered that. A command
-// that the floor did not understand completely stays inside.
+// confine makes a command run in the sandbox.
+//
+// The command may change the project, the temporary directory and the directories in the
+// settings, but not the files that control Belay and git. A command of zone 0, and every
+// command in read-only mode, cannot change the project. A command has network access only
+// if the floor found that it needs the network.
+//
+// A command that changes the machine runs outside the sandbox, because its approval covered
+// that. A command that the floor did not fully understand stays inside.
 func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
@@ -50,9 +56,9 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 		return nil
 	}
 	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)}).strictest
-	if e == nil { // it was checked too long ago, or in another process
+	if e == nil { // the call was checked in another process, or is forgotten
 		e = f.Of(nil).Explain(ctx, call.Tool, call.Input)
-		e.Findings, e.Zone = nil, permit.ZoneSafe // so it gets no network and cannot leave the sandbox, and can change nothing
+		e.Findings, e.Zone = nil, permit.ZoneSafe // no network, no changes, and no way out of the sandbox
 	}
 	if f.outside(e) {
 		return nil
@@ -85,7 +91,7 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 	return nil
 }
 
-// Confinement describes how a command would run. It is empty for other tools.
+// Confinement describes how a command would run. It returns "" for other tools.
 func (f *Floor) Confinement(e *permit.Explanation) string {
 	switch {
 	case e.Tool != "shell":
@@ -103,12 +109,13 @@ func (f *Floor) Confinement(e *permit.Explanation) string {
 	}
 }
 
-// outside reports whether a command runs outside the sandbox: it changes files that the sandbox would not let it
-// change. Files that it may change inside, because of the settings, do not count.
+// outside reports whether a command runs outside the sandbox, because it changes files that
+// the sandbox protects. Files that the settings make writable inside the sandbox do not
+// count.
 func (f *Floor) outside(e *permit.Explanation) bool {
 	var policy *sandbox.Policy
 	return e.Outside(func(path string) bool {
-		if policy == nil { // few commands need this access to the file system
+		if policy == nil { // compute the policy only if needed: it reads the file system
 			p := f.policy(e)
 			policy = &p
 		}
@@ -116,7 +123,8 @@ func (f *Floor) outside(e *permit.Explanation) bool {
 	})
 }
 
-// below reports whether a path, with links resolved, is one of the others or is below one of them.
+// below reports whether a path is one of others or inside one of them. It resolves links in
+// others.
 func below(path string, others []string) bool {
 	path = filepath.FromSlash(path)
 	return slices.ContainsFunc(others, func(other string) bool {
@@ -128,7 +136,8 @@ func below(path string, others []string) bool {
 	})
 }
 
-// policy returns what the sandbox lets a command do, after the floor has checked it.
+// policy returns what the sandbox lets a command do. e has the findings of the floor about
+// the command.
 func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	s := f.settings
 	p := sandbox.Policy{
@@ -147,9 +156,10 @@ func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	return p
 }
 
-// steering returns the files of the project that control Belay, git and other agents. If there is no git repository,
-// a command must not create one, unless that is its purpose: git runs programs that its settings name, and many shell
-// prompts run git.
+// steering returns the files of the project that control Belay, git and other coding
+// agents. If there is no git repository, a command must not create one, unless that is its
+// purpose. A repository is dangerous: git runs programs that its settings name, and many
+// shell prompts run git.
 func steering(project string, e *permit.Explanation) []string {
 	var paths []string
 	for _, name := range []string{".belay", config.Name, ".claude"} {
@@ -166,7 +176,7 @@ func steering(project string, e *permit.Explanation) []string {
 	paths = append(paths, steeringGit(git)...)
 	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || len(paths) > mostModules {
-			return fs.SkipAll // without submodules there is nothing to walk
+			return fs.SkipAll // an error here means that there are no submodules
 		}
 		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil && entry.IsDir() {
 			paths = append(paths, steeringGit(path)...)
@@ -177,10 +187,11 @@ func steering(project string, e *permit.Explanation) []string {
 	return paths
 }
 
-// mostModules limits how many paths are protected because of submodules.
+// mostModules limits how many paths are protected for submodules.
 const mostModules = 400
 
-// steeringGit returns the files of a repository that git runs, or that name what git runs.
+// steeringGit returns the files of a git repository that are dangerous if a command changes
+// them: git runs them, or they name programs that git runs.
 func steeringGit(dir string) []string {
 	var paths []string
 	for _, name := range []string{"hooks", "config", "config.worktree", "info/attributes"} {
@@ -194,12 +205,13 @@ func makesRepository(f permit.Finding) bool {
 	return f.Kind == permit.KindCommand && (f.Subject == "git init" || strings.HasPrefix(f.Subject, "git init ") || strings.HasPrefix(f.Subject, "git clone "))
 }
 
-// storeVariables returns variables that make package tools download into directories of the project's own. A package
-// that runs code during installation then cannot change what builds outside the sandbox use. The first command that
-// downloads creates the directory, and all confined commands use it from then on. Until then builds read the user's
-// packages.
+// storeVariables returns variables that make Go and cargo download packages into
+// directories of this project. A package may run code during installation. With these
+// directories it cannot change the packages that builds outside the sandbox use. The first
+// command that downloads creates the directory, and later confined commands use it. Until
+// then builds read the user's own packages.
 func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
-	root, err := os.OpenRoot(cache) // confined commands can have put links there
+	root, err := os.OpenRoot(cache) // OpenRoot, because a confined command may have made links there
 	if err != nil {
 		return nil, fmt.Errorf("make a place for packages: %w", err)
 	}
@@ -211,7 +223,7 @@ func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	}
 	if modules {
 		env = append(env, "GOMODCACHE="+filepath.Join(cache, "go-mod"))
-		proxy := "file://" + filepath.ToSlash(filepath.Join(userModules(), "cache", "download")) // existing packages need no download
+		proxy := "file://" + filepath.ToSlash(filepath.Join(userModules(), "cache", "download")) // packages that the user already has need no download
 		if e.Network() {
 			env = append(env, "GOPROXY="+proxy+","+cmp.Or(os.Getenv("GOPROXY"), "https://proxy.golang.org,direct"))
 		} else {
@@ -228,7 +240,7 @@ func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	return env, nil
 }
 
-// fetches reports whether a command runs a program that downloads something.
+// fetches reports whether a command runs this program with access to the network.
 func fetches(e *permit.Explanation, program string) bool {
 	return slices.ContainsFunc(e.Findings, func(f permit.Finding) bool {
 		name, _, _ := strings.Cut(f.Subject, " ")
@@ -236,8 +248,9 @@ func fetches(e *permit.Explanation, program string) bool {
 	})
 }
 
-// makeStore reports whether a directory for packages exists, and creates it if it is wanted. A new one for crates gets
-// the user's cargo settings, which name the registry.
+// makeStore reports whether a directory for packages exists. It creates the directory if
+// wanted is true. A new directory for cargo gets a copy of the user's cargo settings,
+// because they name the registry.
 func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 	if _, err := cache.Lstat(name); err == nil || !wanted {
 		return err == nil, nil
@@ -252,7 +265,7 @@ func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 	for _, file := range []string{"config.toml", "config"} {
 		data, err := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), file)) //nolint:gosec // the settings of the user who runs it
 		if err != nil {
-			continue // there are none
+			continue // the user has no such file
 		}
 		if err := cache.WriteFile(filepath.Join(name, file), data, 0o600); err != nil {
 			return false, fmt.Errorf("make a place for packages: %w", err)
@@ -261,7 +274,7 @@ func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 	return true, nil
 }
 
-// userModules returns the directory where the user's own builds keep Go modules.
+// userModules returns the user's own Go module cache.
 func userModules() string {
 	if modules := os.Getenv("GOMODCACHE"); modules != "" {
 		return modules
@@ -277,7 +290,8 @@ func userModules() string {
 	return filepath.Join(path, "pkg", "mod")
 }
 
-// cacheVariables returns variables that make build tools keep their caches in a directory.
+// cacheVariables returns variables that make build tools keep their caches in this
+// directory.
 func cacheVariables(dir string) []string {
 	return []string{
 		"XDG_CACHE_HOME=" + dir,
@@ -289,8 +303,8 @@ func cacheVariables(dir string) []string {
 	}
 }
 
-// privateCache creates the directory for the caches of confined commands. A cache that the user's builds share would
-// carry files out of the sandbox.
+// privateCache creates the cache directory for confined commands. They must not share a
+// cache with the user's own builds, because files could leave the sandbox that way.
 func privateCache(project string) (string, error) {
 	sum := sha256.Sum256([]byte(project))
 	name := fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
@@ -308,7 +322,7 @@ func privateCache(project string) (string, error) {
 	return dir, nil
 }
 
-// Sandboxed describes what confines commands.
+// Sandboxed describes the sandbox for commands.
 func (f *Floor) Sandboxed() string {
 	switch {
 	case f.settings.Sandbox.Mode == config.SandboxOff:

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// room is a project whose shell is confined like that of the command line.
+// room is a project whose shell commands are confined as in the command line.
 type room struct {
 	t     *testing.T
 	floor *Floor
@@ -23,13 +23,13 @@ type room struct {
 	calls int
 }
 
-// newRoom makes a project in a directory that is not a temporary one, with files.
+// newRoom makes a project with files. Its directory is not inside the temporary directory.
 func newRoom(t *testing.T, user string, files map[string]string) *room {
 	t.Helper()
 	return newRoomIn(t, "build", user, files)
 }
 
-// newRoomIn makes a project in a mode.
+// newRoomIn makes a project with this mode.
 func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
 	t.Helper()
 	s := load(t, user, "BELAY_MODE="+mode)
@@ -65,8 +65,7 @@ func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
 	return r
 }
 
-// sandboxed skips a test if the machine does not enforce the limit in
-// question.
+// sandboxed skips the test if the sandbox of this machine does not enforce these limits.
 func (r *room) sandboxed(limits ...sandbox.Limit) *room {
 	r.t.Helper()
 	for _, limit := range append(limits, sandbox.Writes) {
@@ -77,7 +76,7 @@ func (r *room) sandboxed(limits ...sandbox.Limit) *room {
 	return r
 }
 
-// run checks a command as in a turn, and runs it even if it is denied.
+// run checks a command as in a turn. It runs the command even if the floor denies it.
 func (r *room) run(command string) (belay.Authorization, belay.Result) {
 	r.t.Helper()
 	r.calls++
@@ -97,7 +96,7 @@ func (r *room) run(command string) (belay.Authorization, belay.Result) {
 	return a, result
 }
 
-// mustRun runs a command that must be allowed and succeed.
+// mustRun runs a command that the floor must allow and that must succeed.
 func (r *room) mustRun(command string) string {
 	r.t.Helper()
 	a, result := r.run(command)
@@ -107,8 +106,8 @@ func (r *room) mustRun(command string) string {
 	return result.Text
 }
 
-// outside is a directory that no confined command may change: not in the project, and
-// not a temporary one.
+// outside returns a directory that no confined command may change. It is not in the project
+// and not in the temporary directory.
 func outside(t *testing.T) string {
 	t.Helper()
 	home, err := os.UserHomeDir()
@@ -123,8 +122,8 @@ func outside(t *testing.T) string {
 	return dir
 }
 
-// A program of the project is zone 2 and runs without approval in build mode. The
-// parser cannot see what it does, but the sandbox confines it.
+// A program of the project is in zone 2 and runs without approval in build mode. The floor
+// cannot see what it does, but the sandbox confines it.
 //
 // SPEC P-12
 func TestSandboxHoldsWhatTheParserCannotSee(t *testing.T) {
@@ -191,14 +190,15 @@ func TestServer(t *testing.T) {
 }
 `
 
-// Building and testing work inside, with a server on the loopback interface, and
+// Builds and tests work inside the sandbox, with a server on the loopback interface. They
 // leave nothing in the user's caches.
 //
 // SPEC P-12
 func TestBuildsWorkInTheSandbox(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "", map[string]string{"go.mod": tinyModule, "tiny.go": "package tiny\n", "tiny_test.go": tinyTest}).sandboxed(sandbox.Loopback)
-	// Compiling the standard library anew takes too long for a test.
+	// Build outside the sandbox first: inside, the standard library would be compiled
+	// again.
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", "tiny.test", ".")
 	build.Dir = r.floor.settings.Project
 	if out, err := build.CombinedOutput(); err != nil {
@@ -219,9 +219,9 @@ func TestBuildsWorkInTheSandbox(t *testing.T) {
 	}
 }
 
-// A command that was understood to change the machine runs outside the sandbox,
-// because a person or a rule has allowed it. A command that was not understood stays
-// inside.
+// A command that changes the machine runs outside the sandbox if the floor understood it,
+// because a person or a rule has allowed it. A command that the floor did not understand
+// stays inside.
 //
 // SPEC P-12
 func TestWhatWasLetOutRunsOutside(t *testing.T) {
@@ -242,7 +242,7 @@ func TestWhatWasLetOutRunsOutside(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(target, "unknown.txt")); err == nil {
 		t.Error("what was not understood was let out")
 	}
-	// One understood part does not take the other parts out of the sandbox.
+	// If the floor understands only one part of a command, the other parts stay inside.
 	a, result = r.run("touch " + target + "/half.txt; sh commands")
 	if a.Decision != belay.ToolAsk || !result.IsError {
 		t.Errorf("%+v, %s", a, result.Text)
@@ -254,14 +254,14 @@ func TestWhatWasLetOutRunsOutside(t *testing.T) {
 	}
 }
 
-// Directories of the user's settings can be changed by confined commands; a command
-// that was not checked gets the strictest confinement.
+// Confined commands can change the directories in the user's settings. A command that was
+// not checked gets the strictest confinement.
 func TestSandboxSettings(t *testing.T) {
 	t.Parallel()
 	target := outside(t)
 	r := newRoom(t, "sandbox: {write: ["+target+"]}\n", map[string]string{"out.sh": "#!/bin/sh\necho x > " + target + "/made.txt\n"}).sandboxed()
 	r.mustRun("./out.sh")
-	a, result := r.run("touch " + target + "/asked.txt") // it is asked about, and needs not leave
+	a, result := r.run("touch " + target + "/asked.txt") // needs approval, but does not have to leave the sandbox
 	if a.Decision != belay.ToolAsk || result.IsError {
 		t.Errorf("%+v, %s", a, result.Text)
 	}
@@ -281,7 +281,7 @@ func TestSandboxSettings(t *testing.T) {
 	}
 }
 
-// If a sandbox is required and there is none, commands are denied.
+// If the settings require a sandbox and there is none, commands are denied.
 func TestSandboxIsRequired(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "sandbox: {mode: require}\n", nil)
@@ -294,7 +294,7 @@ func TestSandboxIsRequired(t *testing.T) {
 	}
 }
 
-// A directory for caches that another user prepared is not used.
+// Belay does not use a cache directory that another user may have prepared.
 func TestPrivateCacheIsPrivate(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) error{
 		"one that others may use": func(dir string) error { return os.Mkdir(dir, 0o700|fs.ModePerm) },
@@ -326,8 +326,8 @@ func TestPrivateCacheIsPrivate(t *testing.T) {
 	}
 }
 
-// Network access has a purpose: downloads go into directories of the project, and only git
-// and ssh can use the agent with the user's keys.
+// Downloads go into directories of this project. Only git and ssh can use the agent with
+// the user's SSH keys.
 //
 // SPEC P-15
 func TestNetworkIsForAPurpose(t *testing.T) {
@@ -355,7 +355,7 @@ func TestNetworkIsForAPurpose(t *testing.T) {
 		{"git submodule foreach 'make'; git pull", true, false},
 		{"git -c core.sshCommand=./evil pull", true, false},
 		{"git push origin \"$X\"", true, false},
-		{"python3 -c 'import socket'", r.floor.box == nil, false}, // in a sandbox it is code of the project
+		{"python3 -c 'import socket'", r.floor.box == nil, false}, // in a sandbox it counts as code of the project
 		{"go test ./...", false, false},
 		{"ls", false, false},
 	} {

@@ -13,7 +13,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A Store keeps sessions, in a file on one machine or in a database that several machines share.
+// A Store keeps sessions: in a file on one machine, or in a database that several machines
+// share.
 type Store interface {
 	belay.JournalStore
 	belay.ManageStore
@@ -29,7 +30,7 @@ var (
 	_ Store = (*postgres.Store)(nil)
 )
 
-// OpenDatabase opens a store on a database server.
+// OpenDatabase opens a store in a PostgreSQL database.
 func (a *Assembler) OpenDatabase(ctx context.Context, settings *config.Loaded, opts *postgres.Options) (*postgres.Store, error) {
 	if err := MakeHome(settings.Home()); err != nil {
 		return nil, err
@@ -52,8 +53,8 @@ func (a *Assembler) OpenDatabase(ctx context.Context, settings *config.Loaded, o
 	return store, nil
 }
 
-// remarks is a log handler that reports what a store on a server logs, such as a lost connection. It reports a line
-// once until another one follows.
+// remarks is a log handler that sends the log of a database store as notices, for example
+// about a lost connection. It skips a line that repeats the line before.
 type remarks struct {
 	from *Assembler
 
@@ -61,10 +62,10 @@ type remarks struct {
 	last string
 }
 
-// Enabled reports whether the level is high enough to be reported.
+// Enabled reports whether a level is logged.
 func (r *remarks) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-// Handle reports a line.
+// Handle sends a record as a notice.
 func (r *remarks) Handle(_ context.Context, said slog.Record) error {
 	line := said.Message
 	said.Attrs(func(attr slog.Attr) bool {
@@ -85,5 +86,5 @@ func (r *remarks) Handle(_ context.Context, said slog.Record) error {
 // WithAttrs returns the handler itself, because no store adds attributes.
 func (r *remarks) WithAttrs([]slog.Attr) slog.Handler { return r }
 
-// WithGroup returns the handler itself.
+// WithGroup returns the handler itself, because no store uses groups.
 func (r *remarks) WithGroup(string) slog.Handler { return r }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Each log message of a store on a server is one line, and none is repeated in a
-// row.
+// Each log message of a database store is one line. A line is not repeated directly.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder

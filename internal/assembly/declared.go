@@ -22,7 +22,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// agentDirs returns the directories with declared agents, in rising precedence.
+// agentDirs returns the directories of declared agents. An agent in a later directory
+// replaces an earlier one with the same name.
 func agentDirs(s *config.Loaded) []string {
 	var dirs []string
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -30,7 +31,7 @@ func agentDirs(s *config.Loaded) []string {
 			dirs = append(dirs, filepath.Join(dir, "agents"))
 		}
 	}
-	for _, of := range []string{".claude", ".belay"} { // agents of a project for another program are used here too
+	for _, of := range []string{".claude", ".belay"} { // Belay also uses agents that were written for Claude Code
 		if dir := filepath.Join(s.Project, of, "agents"); staysInside(s.Project, dir) {
 			dirs = append(dirs, dir)
 		}
@@ -38,8 +39,8 @@ func agentDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// Agents reads the declared agents of the machine, the user and the project, sorted by name. An agent of the project
-// replaces one of the user with the same name.
+// Agents reads the declared agents of the machine, the user and the project, sorted by
+// name. An agent of the project replaces an agent of the user with the same name.
 func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	byName := make(map[string]*subagent.Declaration)
 	var problems []subagent.Problem
@@ -68,7 +69,8 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	return all, problems
 }
 
-// AddSpaceAgents adds the agents of loaded spaces. A running agent gets them together with the rest of each space.
+// AddSpaceAgents adds the agents of loaded spaces. A running agent gets these when it
+// installs each space.
 func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {
@@ -81,7 +83,7 @@ func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*
 	return all
 }
 
-// unusable returns why a valid declaration cannot be used here, or nothing.
+// unusable returns why Belay cannot use a valid declaration, or "".
 func unusable(d *subagent.Declaration) string {
 	if _, err := permit.ModeOf(d.Mode); d.Mode != "" && err != nil {
 		return fmt.Sprintf("agent %q: there is no mode %q%s: there are %s", d.Name, d.Mode, near.Hint(d.Mode, config.ModeNames()), strings.Join(config.ModeNames(), ", "))
@@ -89,7 +91,7 @@ func unusable(d *subagent.Declaration) string {
 	return ""
 }
 
-// declaredAgents makes agents of declarations.
+// declaredAgents makes agents from declarations.
 type declaredAgents struct {
 	settings *config.Loaded
 	model    belay.Model
@@ -102,7 +104,8 @@ type declaredAgents struct {
 	failed   func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
 }
 
-// ownHooks returns an extension with the hooks that an agent declares. It fails if they cannot run.
+// ownHooks returns an extension with the hooks that an agent declares. It returns an error
+// if these hooks cannot run.
 func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, error) {
 	var place *space.Space
 	if b.places != nil {
@@ -121,7 +124,7 @@ func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, e
 	return []belay.Extension{own}, nil
 }
 
-// subagents makes subagents of declarations.
+// subagents makes subagents from declarations.
 func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.Subagent {
 	var all []subagent.Subagent
 	for _, d := range declared {
@@ -139,7 +142,8 @@ func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.
 	return all
 }
 
-// build makes an agent of a declaration. A subagent must not do more than its parent, even if its file says so.
+// build makes an agent from a declaration. A subagent never has more rights than its
+// parent, even if its file asks for them.
 func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own ...belay.Extension) (*belay.Agent, error) {
 	if why := unusable(d); why != "" {
 		return nil, fmt.Errorf("%s: %s", d.Path, why)
@@ -175,8 +179,8 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	return belay.New(model, opts)
 }
 
-// find returns the model with a name. The path of a script becomes absolute, so that it is found from any directory
-// later.
+// find returns the model with this name. It makes the path of a script absolute, so that
+// the model can be found later from any directory.
 func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, error) { //nolint:ireturn // see openModel
 	if script, ok := strings.CutPrefix(name, config.Scripted+"/"); ok {
 		path, err := filepath.Abs(script)
@@ -195,8 +199,8 @@ func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, erro
 	return &calledModel{Model: model, name: name}, nil
 }
 
-// toolScope returns the tools that a declared agent and its subagents may use. Nil means all. Reading skills is always
-// allowed.
+// toolScope returns the tools that a declared agent and its subagents may use. nil means
+// all tools. The tools that read skills are always allowed.
 func toolScope(d *subagent.Declaration) []string {
 	if d.Tools == nil {
 		return nil
@@ -204,8 +208,8 @@ func toolScope(d *subagent.Declaration) []string {
 	return append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
 }
 
-// OfServer reports whether a name is that of an MCP server's tool. Whether the tool exists is known when the server is
-// ready.
+// OfServer reports whether a name has the form of a tool of an MCP server. It does not
+// check that the tool exists: only the running server knows that.
 func OfServer(tool string) bool { return strings.Contains(tool, "__") }
 
 // chosenTools returns the tools that a declaration names.
@@ -222,7 +226,7 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 			tools = append(tools, tool)
 		}
 	}
-	names = append(names, subagent.InvokeTool) // an extension provides it
+	names = append(names, subagent.InvokeTool) // the extension for subagents provides this tool
 	for _, wanted := range d.Tools {
 		if !slices.Contains(names, wanted) && !OfServer(wanted) {
 			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))
@@ -231,7 +235,7 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 	return tools, nil
 }
 
-// resources restricts a declared agent and its subagents to the skills that its file names.
+// resources returns the restriction to the skills that the agent's file names, or nil.
 func resources(d *subagent.Declaration) map[string][]string {
 	if d.Skills == nil {
 		return nil
@@ -239,7 +243,7 @@ func resources(d *subagent.Declaration) map[string][]string {
 	return map[string][]string{"skills": d.Skills}
 }
 
-// ReportAgentProblems reports problems of declared agents, with a label in front.
+// ReportAgentProblems sends problems of declared agents as notices, with kind as the label.
 func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems []subagent.Problem) {
 	for i := range problems {
 		p := problems[i]
@@ -248,8 +252,8 @@ func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems 
 	}
 }
 
-// usableAgents returns the declared agents that can be used as subagents. It reports the problems of the others, and
-// only the number of those that were written for another agent.
+// usableAgents returns the declared agents that can be subagents. It reports the problems
+// of the others. For agents of Claude Code it reports only how many there are.
 func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	check, err := a.NewAgentCheck(ctx, s)
@@ -261,7 +265,7 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
 		fails := check.fails(d)
 		unfit := len(fails) > 0 || Foreign(s, d.Path) && len(check.Mistakes(d)) > 0
-		if p := UnreadHooks(s, d); p != nil { // an author who wrote hooks here means this program
+		if p := UnreadHooks(s, d); p != nil { // report these in full: the author meant Belay
 			unused = append(unused, *p)
 		} else if unfit && Foreign(s, d.Path) {
 			odd++
@@ -288,8 +292,9 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	return declared, nil
 }
 
-// fails returns the mistakes that prevent an agent from being made: those of its model and its tools. A missing skill
-// does not prevent it, and of two modes the stricter one counts.
+// fails returns the mistakes that prevent Belay from making the agent: those of its model
+// and its tools. A missing skill does not prevent it. Of two modes, the stricter one
+// applies.
 func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 	made := *d
 	made.Skills, made.Mode = nil, ""
@@ -299,7 +304,7 @@ func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 // ErrNoAgent is the error for a name that no agent has.
 var ErrNoAgent = errors.New("there is no such agent")
 
-// FindAgent returns the declared agent with a name.
+// FindAgent returns the declared agent with this name.
 func FindAgent(s *config.Loaded, name string) (*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	var names []string

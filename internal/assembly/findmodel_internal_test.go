@@ -9,8 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Without a name the model is the default of the first provider with a key.
-// testKey is the key of these tests.
+// testKey is the key that these tests use.
 const testKey = "sk-of-a-test-0123456789abcdef"
 
 func TestChosenModel(t *testing.T) {
@@ -44,7 +43,7 @@ func TestChosenModel(t *testing.T) {
 	}
 }
 
-// A name makes a model of its provider, with its settings.
+// FindModel makes a model of the right provider, with the settings for that model.
 func TestFindModel(t *testing.T) {
 	t.Parallel()
 	settings := load(t, `
@@ -82,8 +81,7 @@ providers:
 	}
 }
 
-// Two accounts with a vendor are two models, although the vendor uses the same
-// name.
+// Two accounts of one vendor are two models, although the vendor uses one name for both.
 func TestAccountsAreToldApart(t *testing.T) {
 	t.Parallel()
 	settings := load(t, "providers: {second: {kind: anthropic, key_env: SECOND_KEY}}\n", "SECOND_KEY=k", "ANTHROPIC_API_KEY=k")
@@ -110,8 +108,7 @@ func TestIsHere(t *testing.T) {
 	}
 }
 
-// Invalid content of a key file is reported with the file's name, and without the
-// key.
+// The error about an invalid key file names the file and does not show the key.
 func TestKeyFilesHoldKeys(t *testing.T) {
 	t.Parallel()
 	const assigned = "key sets a variable, OPENAI_API_KEY=…, but a key file must contain only the key"
@@ -149,8 +146,7 @@ func TestKeyFilesHoldKeys(t *testing.T) {
 	}
 }
 
-// The default models are in the built-in table: their windows and prices are
-// known.
+// The built-in table has the default models, so their context windows and prices are known.
 func TestDefaultModelsAreKnown(t *testing.T) {
 	t.Parallel()
 	settings := load(t, "", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k")

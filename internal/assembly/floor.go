@@ -23,29 +23,31 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// A Floor checks calls in the mode of their turn; see package permit. It remembers its findings about each call. A
-// command is confined by these findings, even if files have changed since.
+// A Floor checks calls in the mode of their turn, see package permit. It remembers its
+// findings about each call. The sandbox uses these findings, even if files have changed
+// since the check.
 type Floor struct {
 	*permit.Floor
 
 	settings *config.Loaded
-	box      *sandbox.Sandbox // nil if there is none, or none is wanted
+	box      *sandbox.Sandbox // nil if the machine has no sandbox, or the settings switch it off
 
 	mu     sync.Mutex
 	judged map[judgedCall]judgements
-	order  []judgedCall // the oldest first
+	order  []judgedCall // keys of judged, the oldest first
 }
 
 var _ belay.PatternAuthorizer = (*Floor)(nil)
 
-// judgedCall identifies a call with its final input.
+// judgedCall identifies a call and its final input.
 type judgedCall struct{ session, turn, id, input string }
 
-// mostJudged is how many calls are remembered. A call that was forgotten gets the strictest confinement.
+// mostJudged limits how many calls are remembered. A forgotten call gets the strictest
+// confinement.
 const mostJudged = 1_000
 
-// NewFloor makes the floor of the project from the settings and the sandbox of the machine. The directory spill holds
-// long results, which tools may read.
+// NewFloor makes the floor of the project from the settings. It uses the sandbox of this
+// machine. spill is the directory of long results, which tools may read.
 func (a *Assembler) NewFloor(ctx context.Context, s *config.Loaded, spill string) (*Floor, error) {
 	f := &Floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]judgements)}
 	a.DefaultMode(ctx, s)
@@ -66,32 +68,34 @@ func (a *Assembler) NewFloor(ctx context.Context, s *config.Loaded, spill string
 	return f, nil
 }
 
-// DefaultMode sets the mode if no setting does: build if there is a sandbox, and standard otherwise.
+// DefaultMode sets the mode if no setting does: build if there is a sandbox, otherwise
+// standard.
 func (a *Assembler) DefaultMode(ctx context.Context, s *config.Loaded) {
 	if s.From("mode").Kind == "default" && a.sandbox(ctx, s) != nil {
 		s.Mode = permit.Build.Name
 	}
 }
 
-// withProfiles adds the profiles of tools for skills, subagents, memory and questions. They need no approval: skills
-// return text of the project, and each call of a subagent is checked by itself.
+// withProfiles adds the profiles of the tools for skills, subagents, memory and questions.
+// These tools need no approval: skills only return text, and the floor checks each call of
+// a subagent.
 func withProfiles(tools map[string]permit.Profile) map[string]permit.Profile {
 	all := map[string]permit.Profile{skill.ReadTool: {}, skill.InvokeTool: {}, subagent.InvokeTool: {}, subagent.DelegateTool: {}}
 	for _, tool := range []string{memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool} {
-		all[tool] = permit.Profile{} // the user has switched these tools on
+		all[tool] = permit.Profile{} // the user switched memory on
 	}
 	all[toolbox.AskUserTool] = permit.Profile{} // it only asks a question
 	maps.Copy(all, tools)
 	return all
 }
 
-// ownFiles returns files of Belay that may be outside of the project.
+// ownFiles returns the files of Belay that may be outside the project.
 func ownFiles(s *config.Loaded) []string {
 	var own []string
 	if s.UserDir != "" {
 		own = append(own, s.UserDir)
 	}
-	if spaces, err := ReadRegistry(s); err == nil { // openPlaces reports its problems
+	if spaces, err := ReadRegistry(s); err == nil { // ignore errors: OpenPlaces reports them
 		for _, r := range spaces {
 			own = append(own, r.Dir)
 		}
@@ -107,8 +111,8 @@ func ownFiles(s *config.Loaded) []string {
 	return own
 }
 
-// Existing returns the directories that exist. The settings of a user are for all projects, and may name directories
-// that only some of them have.
+// Existing returns the directories that exist. A user's settings apply to all projects, so
+// they may name directories that only some projects have.
 func Existing(dirs []string) []string {
 	var there []string
 	for _, dir := range dirs {
@@ -119,7 +123,7 @@ func Existing(dirs []string) []string {
 	return there
 }
 
-// SpillDir returns the directory for long results.
+// SpillDir returns the directory of long results.
 func SpillDir(s *config.Loaded) string { return filepath.Join(s.Home(), "spill") }
 
 // Authorize checks a call in the mode of its turn.
@@ -139,7 +143,8 @@ func (f *Floor) Of(turn policy.Settings) *permit.Floor {
 	return f.In(modeOfTurn(f.settings, turn))
 }
 
-// inMode returns the floor for an agent with a mode of its own. It can only be stricter.
+// inMode returns the floor for an agent that has its own mode. That mode can only make the
+// floor stricter.
 func (f *Floor) inMode(name string) belay.Authorizer { //nolint:ireturn // it is the floor, or a tighter one
 	mode, err := permit.ModeOf(name)
 	if name == "" || err != nil {
@@ -148,25 +153,25 @@ func (f *Floor) inMode(name string) belay.Authorizer { //nolint:ireturn // it is
 	return &tighterFloor{f, mode}
 }
 
-// tighterFloor is the floor for an agent with a stricter mode.
+// tighterFloor is the floor for an agent that has its own mode.
 type tighterFloor struct {
 	*Floor
 
 	mode permit.Mode
 }
 
-// Authorize checks a call in the stricter of the two modes.
+// Authorize checks a call in the stricter of two modes: the agent's and the turn's.
 func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.In(modeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// judgements are the findings about a call: the last ones, which a person sees, and the strictest ones, which decide
-// how the call is confined. A link that appears after an approval does not let the call out of the sandbox.
+// judgements are the findings about a call. A person sees the last ones. The sandbox uses
+// the strictest ones, so that a link that appears after the approval does not let the call
+// out of the sandbox.
 type judgements struct{ last, strictest *permit.Explanation }
 
-// remember stores the findings about a call.
 func (f *Floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +190,7 @@ func (f *Floor) remember(c judgedCall, e *permit.Explanation) {
 	}
 }
 
-// recall returns the findings about a call. They are empty if the call was forgotten.
+// recall returns the findings about a call, or none if the call was forgotten.
 func (f *Floor) recall(c judgedCall) judgements {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,15 +199,15 @@ func (f *Floor) recall(c judgedCall) judgements {
 
 // Advice helps a person to decide about a call.
 type Advice struct {
-	// Reach says how far the call reaches, and Run how it would run, if it is a command.
+	// Reach says what the call affects. Run says how it would run, if it is a command.
 	Reach, Run string
-	// Pattern covers this call and similar ones. It is empty if no pattern does.
+	// Pattern covers this call and similar calls. It is empty if there is no such pattern.
 	Pattern string
-	// Check returns why another pattern cannot cover the call.
+	// Check returns why a pattern that the user typed cannot cover the call, or nil.
 	Check func(pattern string) error
 }
 
-// Advise returns advice about a call that needs an approval.
+// Advise returns advice about a call that needs approval.
 func (f *Floor) Advise(ctx context.Context, q belay.Question) Advice {
 	e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)}).last
 	if e == nil {
@@ -216,7 +221,7 @@ func (f *Floor) Advise(ctx context.Context, q belay.Question) Advice {
 	}
 }
 
-// CheckPattern returns why a pattern does not cover a call.
+// CheckPattern returns why a pattern is invalid or does not cover a call, or nil.
 func CheckPattern(ctx context.Context, f *permit.Floor, pattern, tool string, input json.RawMessage) error {
 	if err := f.CheckPattern(pattern); err != nil {
 		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "permit: "))
@@ -239,7 +244,7 @@ func CheckPattern(ctx context.Context, f *permit.Floor, pattern, tool string, in
 	return nil
 }
 
-// callOf makes a call from a tool and its input, as the floor takes it.
+// callOf makes a call that the floor can check.
 func callOf(tool string, input json.RawMessage) (belay.ToolCall, error) {
 	data, err := json.Marshal(struct {
 		ID    string          `json:"id"`
@@ -252,7 +257,7 @@ func callOf(tool string, input json.RawMessage) (belay.ToolCall, error) {
 	return belay.ToolPre.DecodeInput(hook.Scope{}, data)
 }
 
-// relaxed says in one line which protections are switched off, or nothing.
+// relaxed returns one line that names the protections that are off, or "".
 func (f *Floor) relaxed() string {
 	var parts []string
 	for _, p := range f.Relaxed() {

@@ -16,11 +16,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Main() // commands that tests confine are started by this program
+	sandbox.Main() // the sandbox starts this test binary to run confined commands
 	os.Exit(m.Run())
 }
 
-// load reads settings of a user and a project of their own.
+// load loads the settings of a new user and a new project.
 func load(t *testing.T, user string, environ ...string) *config.Loaded {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func load(t *testing.T, user string, environ ...string) *config.Loaded {
 	return s
 }
 
-// floorFor makes the floor of settings.
+// floorFor makes a floor from settings.
 func floorFor(t *testing.T, s *config.Loaded) *Floor {
 	t.Helper()
 	f, err := New(nil).NewFloor(t.Context(), s, SpillDir(s))
@@ -50,7 +50,7 @@ func floorFor(t *testing.T, s *config.Loaded) *Floor {
 	return f
 }
 
-// toolCall returns a call in the form of the floor.
+// toolCall returns a call that the floor can check.
 func toolCall(t *testing.T, id, tool string, input any) belay.ToolCall {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"id": id, "tool": tool, "input": input})
@@ -110,7 +110,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// The user's settings of the floor apply.
+// The floor uses the user's settings.
 //
 // SPEC P-01, P-05, P-06
 func TestFloorHeedsSettings(t *testing.T) {
@@ -158,8 +158,8 @@ permit:
 	}
 }
 
-// A call is confined by the findings when it was checked, and by the stricter of
-// two.
+// The sandbox uses the findings of the check. After two checks it uses the stricter
+// findings.
 //
 // SPEC P-12
 func TestJudgementsAreRemembered(t *testing.T) {
@@ -199,7 +199,7 @@ func TestJudgementsAreRemembered(t *testing.T) {
 	}
 }
 
-// A question shows what a call affects, and a pattern for similar calls.
+// Advice has what a call affects, and a pattern for similar calls.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	f := floorFor(t, load(t, ""))

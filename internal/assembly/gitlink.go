@@ -12,18 +12,19 @@ import (
 	"strings"
 )
 
-// heldSuffix is added to the names of files that are moved away from git.
+// heldSuffix is the suffix of files that settle renames.
 const heldSuffix = ".held-by-belay"
 
-// repository watches for files that make git read its settings, which name programs to run, from another place. A
-// sandbox cannot prevent such files without breaking git itself.
+// repository detects files that make git read its settings from another directory. Such
+// settings can name programs that git runs. A sandbox cannot prevent these files without
+// breaking git.
 type repository struct {
 	project   string
-	links     []string // the directories that the index has as repositories
-	elsewhere bool     // the repository itself lies elsewhere, as in a worktree
+	links     []string // directories that the git index lists as repositories
+	elsewhere bool     // .git/commondir exists, as in a worktree
 }
 
-// seeRepository looks at the project's repository before a command runs.
+// seeRepository records the state of the project's repository before a command runs.
 func seeRepository(project string) *repository {
 	r := &repository{project: project, links: gitlinks(filepath.Join(project, ".git", "index"))}
 	_, err := os.Lstat(filepath.Join(project, ".git", "commondir"))
@@ -31,7 +32,7 @@ func seeRepository(project string) *repository {
 	return r
 }
 
-// steering returns the settings of the repositories inside the project.
+// steering returns the settings files of the repositories inside the project.
 func (r *repository) steering() []string {
 	var paths []string
 	for _, link := range r.links {
@@ -43,7 +44,8 @@ func (r *repository) steering() []string {
 	return paths
 }
 
-// settle renames files that a command has created, and reports that.
+// settle renames the dangerous files that a command has created. It returns a message about
+// them, or "".
 func (r *repository) settle() string {
 	var held []string
 	hold := func(path string) {
@@ -83,14 +85,13 @@ func (r *repository) settle() string {
 	return fmt.Sprintf("it made git read its settings, which name programs to run, from another place: %s now ends in %s; tell the user", strings.Join(held, ", "), heldSuffix)
 }
 
-// exists reports whether a path exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// gitlinks returns the paths that a git index lists as repositories. An index that cannot be read has none, because git
-// cannot read it either.
+// gitlinks returns the paths that a git index lists as repositories. It returns none if it
+// cannot read the index, because then git cannot read it either.
 func gitlinks(index string) []string {
 	data, err := os.ReadFile(index)
 	if err != nil || len(data) < 12 || string(data[:4]) != "DIRC" {
@@ -103,7 +104,7 @@ func gitlinks(index string) []string {
 	var links []string
 	rest, path := data[12:], ""
 	for range count {
-		const fixed, extended = 62, 0x4000 // of an entry: what stat says, the hash and flags
+		const fixed, extended = 62, 0x4000 // the size of an entry without its name, and the flag for two more bytes
 		if len(rest) < fixed {
 			return links
 		}
@@ -121,7 +122,7 @@ func gitlinks(index string) []string {
 		}
 		path = name
 		if size += taken; version < 4 {
-			size = (size + 7) / 8 * 8 // with at least the zero that ends the name
+			size = (size + 7) / 8 * 8 // entries are padded to a multiple of 8 bytes
 		}
 		if mode == 0o160000 {
 			links = append(links, path)
@@ -134,8 +135,8 @@ func gitlinks(index string) []string {
 	return links
 }
 
-// indexName reads the name of an entry of a git index, and how many bytes it takes, or -1 if it cannot be read. In
-// version 4 a name builds on the one before.
+// indexName reads the name of an index entry. It returns the name and the number of bytes
+// read, or -1 for invalid data. In version 4 a name is the previous name with another end.
 func indexName(data []byte, before string, version uint32) (string, int) {
 	taken := 0
 	if version == 4 {

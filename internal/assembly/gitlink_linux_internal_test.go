@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// gitIn runs git in the project, as its user would.
+// git runs git in the project, outside the sandbox.
 func (r *room) git(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", r.floor.settings.Project, "-c", "user.name=x", "-c", "user.email=x@example.com"}, args...)...)
@@ -19,7 +19,7 @@ func (r *room) git(t *testing.T, args ...string) {
 	}
 }
 
-// Files that a confined command leaves are not run by the user's next git status.
+// The user's next git status does not run files that a confined command left behind.
 //
 // SPEC P-06, P-12
 func TestGitDoesNotRunWhatACommandLeft(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// hookLog is the name of the log file of declared hooks, beside the store.
+// hookLog is the name of the log file of declared hooks. The file is beside the store.
 const hookLog = "hooks.log"
 
-// hookLogger returns the logger of declared hooks. Without a logger of the program they log to a file, because nobody
-// may be at the terminal, or a chat may be using it.
+// hookLogger returns the logger of declared hooks. If the program has no logger, they log
+// to a file and not to the terminal, because a chat may be using the terminal.
 func (a *Assembler) hookLogger(s *config.Loaded) *slog.Logger {
 	if a.Logger != nil {
 		return a.Logger
@@ -26,13 +26,13 @@ func (a *Assembler) hookLogger(s *config.Loaded) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(&lateFile{path: filepath.Join(s.Home(), hookLog)}, nil))
 }
 
-// lateFile is a file that is created by the first write.
+// lateFile is a file that the first write creates.
 type lateFile struct {
 	path string
 	mu   sync.Mutex
 }
 
-// Write appends to the file, and creates it first if needed.
+// Write appends to the file. It creates the file if needed.
 func (f *lateFile) Write(line []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,8 +50,7 @@ func (f *lateFile) Write(line []byte) (n int, err error) {
 	return n, nil
 }
 
-// hookFailed reports the failure of a hook that runs in the background of
-// turns.
+// hookFailed reports the failure of a hook that ran in the background.
 func (a *Assembler) hookFailed(_ hook.Scope, p hook.Problem) {
 	happened, said := "", p.Err.Error()
 	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok {

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// keyGuard returns guards for the files that hold keys: no mode, rule or approval lets a call read or change one.
-// They check the findings of the floor about a call. For programs that the floor cannot analyse, the sandbox hides
-// the files, if there is one.
+// keyGuard returns a guard for the files that hold keys. No mode, rule or approval lets a
+// call read or change such a file. The guard uses the findings of the floor about a call.
+// For programs that the floor cannot analyse, the sandbox hides the files.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	files := keyFiles(s)
 	if len(files) == 0 {
@@ -46,13 +46,14 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	return []permit.Guard{{ID: "belay.keys", Check: check}}, nil
 }
 
-// keyFiles returns the files that hold keys of providers, as the settings name them and with links resolved.
+// keyFiles returns the files that hold keys of providers. It also returns the targets of
+// links.
 func keyFiles(s *config.Loaded) []string {
 	var files []string
 	for _, name := range s.ProviderNames() {
 		p, err := s.Provider(name)
 		if err != nil || p.KeyFile == "" {
-			continue // the provider is unknown, or it has no file
+			continue // the provider is unknown or has no key file
 		}
 		files = append(files, filepath.Clean(p.KeyFile))
 		if direct, err := filepath.EvalSymlinks(p.KeyFile); err == nil {

@@ -13,8 +13,8 @@ import (
 
 const hiddenKey = "sk-hidden-0123456789"
 
-// keyRoom is a room with provider keys in files: one in the user's settings, through
-// a link, and one in the project.
+// keyRoom returns a room with two key files of providers. One is in the user's settings
+// directory, through a link. The other is in the project.
 func keyRoom(t *testing.T) (r *room, files []string) {
 	t.Helper()
 	r = newRoom(t, "providers:\n  work: {url: 'http://127.0.0.1:9/v1', key_file: key}\n  second: {url: 'http://127.0.0.1:9/v1', key_file: ../../project/key}\n", map[string]string{
@@ -32,7 +32,7 @@ func keyRoom(t *testing.T) (r *room, files []string) {
 	return r, []string{filepath.Join(user, "key"), filepath.Join(user, "real"), filepath.Join(r.floor.settings.Project, "key")}
 }
 
-// unchanged fails a test if a key has changed.
+// unchanged fails the test if a key file has changed.
 func unchanged(t *testing.T, files []string) {
 	t.Helper()
 	for _, file := range files {
@@ -42,8 +42,8 @@ func unchanged(t *testing.T, files []string) {
 	}
 }
 
-// A program of the project cannot read or change the files with provider keys, wherever
-// they are.
+// A program of the project cannot read or change the key files of providers, wherever they
+// are.
 //
 // SPEC P-12
 func TestKeyFilesAreHiddenFromCommands(t *testing.T) {
@@ -60,7 +60,7 @@ func TestKeyFilesAreHiddenFromCommands(t *testing.T) {
 	unchanged(t, files)
 }
 
-// Commands of hooks cannot do that either.
+// Commands of hooks cannot read or change key files either.
 //
 // SPEC P-12
 func TestKeyFilesAreHiddenFromHooks(t *testing.T) {

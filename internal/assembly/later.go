@@ -7,8 +7,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// later returns the files of the project that git and other programs run by themselves. Only git may change the plan of
-// a rebase.
+// later returns the files of the project that git and other programs run later by
+// themselves. It includes the plan of a rebase, unless the command is a git command that
+// may change it.
 func (f *Floor) later(e *permit.Explanation) []string {
 	paths := f.RunsLater()
 	if !slices.ContainsFunc(e.Findings, continuesRebase) {
@@ -17,7 +18,7 @@ func (f *Floor) later(e *permit.Explanation) []string {
 	return paths
 }
 
-// continuesRebase reports whether a command is one of git that continues or begins a rebase.
+// continuesRebase reports whether a git command can begin or continue a rebase.
 func continuesRebase(f permit.Finding) bool {
 	words := strings.Fields(f.Subject)
 	return f.Kind == permit.KindCommand && len(words) > 1 && words[0] == "git" &&

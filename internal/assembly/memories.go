@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// useMemory returns the extension for memory, if the settings switch it on.
+// useMemory returns the extension for memory, or nothing if memory is off.
 func (a *Assembler) useMemory(ctx context.Context, w *Assembled) ([]belay.Extension, error) {
 	s := w.Settings
 	if s.Memory.Mode == config.MemoryOff {
@@ -34,7 +34,7 @@ func (a *Assembler) useMemory(ctx context.Context, w *Assembled) ([]belay.Extens
 	return []belay.Extension{extension}, nil
 }
 
-// OpenMemory opens the memory file that the settings name, and creates it if there is none.
+// OpenMemory opens the memory file in the settings. It creates the file if there is none.
 func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	if s.Memory.File == "" {
 		return nil, mistake("there is no place for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
@@ -45,11 +45,12 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	return memory.Open(ctx, s.Memory.File, nil)
 }
 
-// settling is how long Close waits for turns to be added to the memory. The rest is done the next time an agent runs.
+// settling limits how long Close waits until memory has processed the turns. The next agent
+// does the rest.
 const settling = 5 * time.Second
 
-// settleMemory returns a function that waits until the turns are added to the memory, so that the next program can
-// recall them.
+// settleMemory returns a function that waits until memory has processed the turns, so that
+// the next program can recall them.
 func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error {
 	began := time.Now()
 	return func() error {
@@ -69,7 +70,7 @@ func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error
 		for {
 			open, err := extracting(ctx, journal, began)
 			if err != nil || !open {
-				return nil // the work is stored: the next process does it
+				return nil // the job is stored, and the next process runs it
 			}
 			select {
 			case <-look.C:
@@ -80,7 +81,7 @@ func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error
 	}
 }
 
-// tellProposed reports how many memories of this project wait to be accepted.
+// tellProposed reports how many memories of this project wait until a user accepts them.
 func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	if w.Memories == nil || w.Settings.Memory.Mode != config.MemoryPropose {
 		return
@@ -90,7 +91,7 @@ func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	waiting := 0
 	for m, err := range w.Memories.List(ctx, memory.Filter{States: []memory.State{memory.Proposed}}) {
 		if err != nil {
-			return // it is only a remark
+			return // ignore errors: the remark is not important
 		}
 		if RecalledIn(w.Settings, &m) {
 			waiting++
@@ -105,7 +106,7 @@ func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	}
 }
 
-// extracting reports whether a turn since a time must still be added to the memory.
+// extracting reports whether memory must still process a turn that began after since.
 func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) (bool, error) {
 	open := make(map[string]bool)
 	var over []string
@@ -116,7 +117,7 @@ func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) 
 		case run.State == hook.Backgrounded:
 			open[run.Job] = true
 		case run.State.Final():
-			over = append(over, run.Job) // a failed one is retried later
+			over = append(over, run.Job) // a failed job is retried later
 		}
 	}
 	for _, job := range over {
@@ -125,7 +126,7 @@ func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) 
 	return len(open) > 0, nil
 }
 
-// RecalledIn reports whether a memory is recalled in this project.
+// RecalledIn reports whether sessions of this project may recall a memory.
 func RecalledIn(s *config.Loaded, m *memory.Memory) bool {
 	return m.Scope.Kind != memory.Project || m.Scope.Name == s.Project
 }

@@ -4,6 +4,5 @@ package assembly
 
 import "io/fs"
 
-// isMine reports whether a file belongs to the user of this process. Elsewhere the
-// temporary directory is the user's own.
+// isMine always returns true: on these systems the temporary directory belongs to the user.
 func isMine(fs.FileInfo) bool { return true }

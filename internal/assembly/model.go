@@ -14,10 +14,11 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// noModel is the message for a user who has neither a key nor a model.
+// noModel is the message for a user who has no key and names no model.
 const noModel = "there is no model: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or start a local server and name its model, with BELAY_MODEL=ollama/NAME or `belay run --model ollama/NAME`; or try `belay demo`, which needs neither"
 
-// OpenModel returns the model that the settings name, or else the default model of the first provider with a key.
+// OpenModel returns the model in the settings, or else the default model of the first
+// provider with a key.
 func OpenModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
 	if _, err := ChooseModel(settings); err != nil {
 		return nil, err
@@ -25,8 +26,9 @@ func OpenModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn 
 	return FindModel(settings, FullModelName(settings))
 }
 
-// FindModel returns the model with a name, PROVIDER/NAME, as the settings describe it. It sends nothing. It fails if
-// the provider needs a key and there is none. The path of a script is relative to the working directory.
+// FindModel returns the model with the name PROVIDER/NAME. It sends no request. It returns
+// an error if the provider needs a key and there is none. The path of a script is relative
+// to the working directory.
 func FindModel(settings *config.Loaded, name string) (belay.Model, error) { //nolint:ireturn // see openModel
 	p, model, err := settings.ModelOf(name)
 	if err != nil {
@@ -53,7 +55,7 @@ func FindModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 	return called, nil
 }
 
-// NoKeyError is the error for a provider that needs a key and has none on this machine, or for this user.
+// NoKeyError is the error for a provider that needs a key, if Belay finds no key.
 type NoKeyError struct {
 	settings *config.Loaded
 	provider *config.Provider
@@ -64,7 +66,7 @@ func (e *NoKeyError) Error() string {
 	return fmt.Sprintf("there is no key for %s: set %s, or name the file with the key in %s, under providers: key_file of %s", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
 }
 
-// userFile returns words for the user's settings file, with its path.
+// userFile returns "the user's belay.yaml", with its path if it is known.
 func userFile(s *config.Loaded) string {
 	if s.UserDir == "" {
 		return "the user's " + config.Name
@@ -72,14 +74,15 @@ func userFile(s *config.Loaded) string {
 	return "the user's " + filepath.Join(s.UserDir, config.Name)
 }
 
-// A ServedModel is a model of a provider that can list its models.
+// A ServedModel is a model whose provider can list its models.
 type ServedModel interface {
 	belay.InfoModel
 	modelLister
 }
 
-// MakeModel makes a model of a provider. With an empty key none is sent: the packages of the vendors would otherwise
-// take the key of the environment, and send it to any server.
+// MakeModel makes a model of a provider. If key is empty, it sends no key. Without this
+// rule the vendors' packages would take a key from the environment, and send it to any
+// server.
 func MakeModel(p *config.Provider, model, key string) ServedModel { //nolint:ireturn // which model it is, is the user's choice
 	t := p.Of(model)
 	switch p.Kind {
@@ -103,16 +106,17 @@ func MakeModel(p *config.Provider, model, key string) ServedModel { //nolint:ire
 	}
 }
 
-// NoKey is sent to servers that need no key, by a protocol that requires one.
+// NoKey is sent instead of a key, if the protocol requires a key and the server does not.
 const NoKey = "none"
 
-// ChooseModel returns the name of the model to use: the one in the settings, or the default of the first provider with
-// a key, in the order of [config.Loaded.ProviderNames].
+// ChooseModel returns the name of the model to use: the one in the settings, or the default
+// model of the first provider with a key. The order is that of
+// [config.Loaded.ProviderNames].
 func ChooseModel(settings *config.Loaded) (string, error) {
 	if settings.Model != "" {
 		return settings.Model, nil
 	}
-	var served string // a configured provider without a default model
+	var served string // a configured provider that has no default model
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {
@@ -138,7 +142,7 @@ func ChooseModel(settings *config.Loaded) (string, error) {
 	return "", mistake(noModel)
 }
 
-// ModelName returns the name of the model to use, for showing it.
+// ModelName returns the name of the model to use, or "none".
 func ModelName(settings *config.Loaded) string {
 	name, err := ChooseModel(settings)
 	if err != nil {
@@ -147,8 +151,8 @@ func ModelName(settings *config.Loaded) string {
 	return name
 }
 
-// scriptPath returns the path of a script. In a file it is relative to that file, in a flag or a variable to the
-// working directory.
+// scriptPath returns the path of a script. A path in a settings file is relative to that
+// file. A path in a flag or a variable is relative to the working directory.
 func scriptPath(settings *config.Loaded, name string) string {
 	kind := settings.From("model").Kind
 	if filepath.IsAbs(name) || kind == "flag" || kind == "environment" {

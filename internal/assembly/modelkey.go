@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// KeyOf returns the key of a provider, and the variable or the file that it is from. Variables come before the file.
-// The key may be empty.
+// KeyOf returns the key of a provider, and the variable or file that it comes from.
+// Variables win over the file. The key may be empty.
 func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err error) {
 	for _, variable := range p.KeyEnv {
 		if key = strings.TrimSpace(settings.Environment(variable)); key != "" {
@@ -41,11 +41,12 @@ func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 	return key, where, nil
 }
 
-// assignment matches a line that sets a variable, as in files for shells and containers. It does not match the end of a
-// key in base64.
+// assignment matches a line that sets a variable, as in shell files. It does not match a
+// base64 key that ends with "=".
 var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
 
-// notAKey says why the content of a key file is not a key, without repeating it.
+// notAKey returns why the content of a key file is not a key. It does not repeat the
+// content.
 func notAKey(text string) string {
 	switch set := assignment.FindStringSubmatch(text); {
 	case text == "":
@@ -59,7 +60,7 @@ func notAKey(text string) string {
 	}
 }
 
-// MaskKey returns enough of a key to recognise it.
+// MaskKey returns the first and last characters of a key, so that a user can recognise it.
 func MaskKey(key string) string {
 	if len(key) < 16 {
 		return "…"
@@ -67,13 +68,14 @@ func MaskKey(key string) string {
 	return fmt.Sprintf("%s…%s", key[:3], key[len(key)-4:])
 }
 
-// shortestKey is the minimum length of a key that is looked for in other variables.
+// shortestKey is the minimum length of keys that holdsKey searches for in values.
 const shortestKey = 8
 
-// confiner confines a command before it runs.
+// confiner prepares the sandbox of a command before the command runs.
 type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
 
-// holdsKey returns a function that reports whether a variable holds the key of a provider, whatever its name is.
+// holdsKey returns a function that reports whether a variable contains the key of a
+// provider. It checks the name and the value.
 func holdsKey(settings *config.Loaded) func(variable string) bool {
 	names, keys := settings.KeyVariables(), providerKeys(settings)
 	return func(variable string) bool {
@@ -82,13 +84,12 @@ func holdsKey(settings *config.Loaded) func(variable string) bool {
 	}
 }
 
-// providerKeys returns the keys of all providers.
 func providerKeys(settings *config.Loaded) []string {
 	var keys []string
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {
-			continue // no provider has that name
+			continue // ignore errors: such a provider has no key
 		}
 		if key, _, err := KeyOf(settings, p); err == nil && key != "" {
 			keys = append(keys, key)
@@ -97,8 +98,8 @@ func providerKeys(settings *config.Loaded) []string {
 	return keys
 }
 
-// withoutKeys removes the keys of all providers from the environment of a command, before it is confined. The toolbox
-// recognises secrets only by the names of their variables.
+// withoutKeys removes the keys of all providers from the environment of a command. The
+// toolbox also removes secrets, but it recognises them only by the names of variables.
 func withoutKeys(settings *config.Loaded, confine confiner) confiner {
 	holds := holdsKey(settings)
 	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {

@@ -23,15 +23,15 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Places are the directories with hooks, skills and agents: those of the machine, the user and the project, and the
-// loaded spaces. They have been read, and nothing in them runs yet.
+// Places are the directories with hooks, skills and agents: those of the machine, the user,
+// the project and the loaded spaces. They are read, but nothing in them runs yet.
 type Places struct {
 	Host *space.Host
 	All  []*space.Space
-	Err  error // the problems in them
+	Err  error // the mistakes in their files
 }
 
-// OpenPlaces reads the places.
+// OpenPlaces reads all places.
 func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	p := &Places{Host: a.NewHost(ctx, s)}
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -58,10 +58,11 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	return p
 }
 
-// ProjectPlace returns the directory of the project's hooks.
+// ProjectPlace returns the directory of the project's hooks, skills and agents.
 func ProjectPlace(s *config.Loaded) string { return filepath.Join(s.Project, ".belay") }
 
-// load reads a directory. A directory that does not exist is skipped, unless it is a space.
+// load reads a directory. It skips a directory that does not exist, unless the directory is
+// a space.
 func (p *Places) load(dir string, kind hook.OriginKind) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && kind != hook.OriginSpace {
 		return
@@ -73,7 +74,7 @@ func (p *Places) load(dir string, kind hook.OriginKind) {
 	}
 }
 
-// UnfitAgents returns the problems of agents of a space that cannot be used here.
+// UnfitAgents returns the problems of a space's agents that Belay cannot use.
 func UnfitAgents(s *space.Space) error {
 	var problems []error
 	for _, d := range s.Agents {
@@ -84,7 +85,7 @@ func UnfitAgents(s *space.Space) error {
 	return errors.Join(problems...)
 }
 
-// Of returns the place that a file is in, or nil.
+// Of returns the place that contains a file, or nil.
 func (p *Places) Of(file string) *space.Space {
 	for _, s := range p.All {
 		if actual, err := filepath.EvalSymlinks(file); err == nil {
@@ -96,7 +97,7 @@ func (p *Places) Of(file string) *space.Space {
 	return nil
 }
 
-// NewHost returns what decides which hooks of the places may run.
+// NewHost returns the host that decides which hooks of the places may run.
 func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
 	opts := &space.Options{
 		NoCommands: !s.Hooks.AllowCommands,
@@ -118,7 +119,8 @@ func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
 	return space.NewHost(opts)
 }
 
-// HookSwitch reports whether a word of hooks.disable is a switch for all hooks, and not an id, and what it switches.
+// HookSwitch reports whether a word in hooks.disable is a switch for all hooks instead of
+// an id. all is true if the switch disables all hooks.
 func HookSwitch(word string) (all, isSwitch bool) {
 	switch strings.ToLower(word) {
 	case "all", "1", "true", "yes":
@@ -130,18 +132,20 @@ func HookSwitch(word string) (all, isSwitch bool) {
 	}
 }
 
-// hookEnvironment returns the variables that hooks may get: all but those with keys of providers.
+// hookEnvironment returns the variables that hooks may get. It leaves out variables with
+// keys of providers.
 func (a *Assembler) hookEnvironment(s *config.Loaded) []string {
 	return slices.DeleteFunc(slices.Clone(a.environ()), holdsKey(s))
 }
 
-// OpenTrust opens the records of what the user has trusted.
+// OpenTrust opens the records of the directories that the user has trusted.
 func OpenTrust(s *config.Loaded) *space.Trust {
 	return space.OpenTrust(filepath.Join(s.UserDir, "trust"))
 }
 
-// confineHook returns a function that runs the commands of projects and spaces in the sandbox. They may write to the
-// project and to temporary files, and use the network if that was granted. Commands of the operator are not confined.
+// confineHook returns a function that makes the commands of projects and spaces run in the
+// sandbox. They may write to the project and to temporary files. They may use the network
+// only with a grant. Commands of the operator are not confined.
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
 		box := a.sandbox(ctx, s)
@@ -166,8 +170,8 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 	}
 }
 
-// installPlaces installs the contents of the places into an agent, until stop is called. Until then it loads files that
-// change, and reports the outcome.
+// installPlaces installs the contents of the places into an agent. Until stop is called, it
+// also loads files that change, and reports the result.
 func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.Agent, skills *skill.Catalog, subagents *subagent.Extension, declared *declaredAgents) (stop func() error, err error) {
 	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var leases []*space.Lease
@@ -184,10 +188,10 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	known := unloaded(skills)
 	for _, place := range p.All {
 		into := &space.Target{Hooks: agent.Hooks(), Skills: skills}
-		if !ofOperator(place) { // they are already there
+		if !ofOperator(place) { // useMCP already started the servers of the operator
 			into.Servers = declared.servers
 		}
-		if place.Origin.Kind == hook.OriginSpace { // those of the user and the project are already known
+		if place.Origin.Kind == hook.OriginSpace { // the agents of the user and the project are already known
 			into.Subagents = subagents
 			into.Build = func(_ context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error) {
 				return declared.build(d, task.Store, own)
@@ -207,14 +211,14 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	return stop, nil
 }
 
-// ReportNotes reports which hooks and servers do not run.
+// ReportNotes reports the hooks and servers that do not run.
 func (a *Assembler) ReportNotes(notes []space.Note) {
 	for _, n := range notes {
 		a.remark(noteLine(n))
 	}
 }
 
-// noteLine reports that a hook or a server does not run, and why.
+// noteLine returns a line that says that a hook or a server does not run, and why.
 func noteLine(n space.Note) string {
 	what := "does not run"
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// A program that the floor considers harmless can be something else, here a replaced
-// program of the machine. The project still does not change. A command that may change the
-// project proves that the program would change it.
+// A program with a harmless name can be harmful: here a script replaces ls. The project
+// still does not change. The same script under the name touch shows that it would change
+// the project.
 //
 // SPEC P-13
 func TestHarmlessCommandsCannotChangeTheProject(t *testing.T) {
@@ -44,8 +44,8 @@ func TestHarmlessCommandsCannotChangeTheProject(t *testing.T) {
 	}
 }
 
-// In read-only mode the project is read-only for every command, whatever its zone. The test
-// runs a denied command anyway, as if the floor had made a mistake.
+// In read-only mode no command can change the project, whatever its zone. The test runs
+// denied commands too, as if the floor had made a mistake.
 //
 // SPEC P-13
 func TestReadOnlyModeKeepsTheProject(t *testing.T) {
@@ -94,8 +94,8 @@ func TestPolicyOfHarmlessCommands(t *testing.T) {
 	}
 }
 
-// A command that exceeds a bound ends with an error of the tool, which names the bound
-// and the setting. With larger bounds the same script succeeds.
+// A command that exceeds a limit ends with a tool error that names the limit and the
+// setting. With a larger limit the same script succeeds.
 //
 // SPEC P-13
 func TestBoundsEndAsErrorsOfTheTool(t *testing.T) {

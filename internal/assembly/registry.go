@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// registeredHere returns the spaces that are loaded in the project, each once.
+// registeredHere returns the spaces that the project loads, without duplicates.
 func registeredHere(s *config.Loaded) ([]Registered, error) {
 	all, err := ReadRegistry(s)
 	var here []Registered
@@ -29,8 +29,8 @@ func registeredHere(s *config.Loaded) ([]Registered, error) {
 	return here, err
 }
 
-// SpacesHere returns the spaces that are loaded in the project and can be read. Problems with the others are reported
-// when an agent is made.
+// SpacesHere returns the spaces that the project loads and that can be read. OpenPlaces
+// reports the problems of the others.
 func SpacesHere(s *config.Loaded) []*space.Space {
 	list, _ := registeredHere(s)
 	var all []*space.Space
@@ -42,16 +42,16 @@ func SpacesHere(s *config.Loaded) []*space.Space {
 	return all
 }
 
-// A Registered is a space that every agent loads, or every agent of one project.
+// A Registered is a space that the agents of all projects load, or those of one project.
 type Registered struct {
 	Dir string `json:"dir"`
-	// ID is that of its manifest when it was loaded. Older files do not have it.
+	// ID is the id in the manifest when the space was loaded. Older files do not have it.
 	ID string `json:"id,omitempty"`
-	// Project is the only project that has it; empty means all.
+	// Project is the only project that loads the space. Empty means all projects.
 	Project string `json:"project,omitempty"`
 }
 
-// In reports whether agents of a project load the space.
+// In reports whether a project loads the space.
 func (r Registered) In(project string) bool {
 	return r.Project == "" || r.Project == project || r.Project == RealDir(project)
 }
@@ -68,7 +68,7 @@ func (r Registered) name() string { return cmp.Or(r.ID, r.Dir) }
 // registryFile returns the file that lists the loaded spaces.
 func registryFile(s *config.Loaded) string { return filepath.Join(s.UserDir, "spaces.json") }
 
-// ReadRegistry returns the loaded spaces.
+// ReadRegistry returns all loaded spaces.
 func ReadRegistry(s *config.Loaded) ([]Registered, error) {
 	if s.UserDir == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func ReadRegistry(s *config.Loaded) ([]Registered, error) {
 	return list, nil
 }
 
-// WriteRegistry stores the loaded spaces.
+// WriteRegistry stores the list of loaded spaces.
 func WriteRegistry(s *config.Loaded, list []Registered) (err error) {
 	if s.UserDir == "" {
 		return errors.New("spaces: there is no directory for the user's settings: set HOME")

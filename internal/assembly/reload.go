@@ -17,16 +17,17 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// reloads reports what happens to a place whose files change while an agent runs.
+// reloads reports the results when the files of a place change while an agent runs.
 type reloads struct {
 	from     *Assembler
 	settings *config.Loaded
 	lease    *space.Lease
-	notes    []space.Note // that were shown
-	failed   bool         // the files on the disk cannot be loaded
+	notes    []space.Note // notes that were already shown
+	failed   bool         // the files on disk cannot be loaded
 }
 
-// told is called after each attempt to load changed files. It reports the outcome, and logs it.
+// told reports and logs the result of loading changed files. It is called after each
+// attempt.
 func (r *reloads) told(err error) {
 	log := r.from.hookLogger(r.settings)
 	if err != nil {
@@ -49,8 +50,8 @@ func (r *reloads) told(err error) {
 	r.notes = notes
 }
 
-// unloadable describes the mistakes in changed files, and which version is active until they are
-// corrected.
+// unloadable describes the mistakes in changed files. It says that the previous version
+// stays active.
 func (r *reloads) unloadable(err error) string {
 	problems := space.Problems(err)
 	if len(problems) == 0 {
@@ -65,7 +66,7 @@ func (r *reloads) unloadable(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// placeOf returns a description of a place.
+// placeOf returns the name of a place for messages.
 func placeOf(s *space.Space) string {
 	switch s.Origin.Kind {
 	case hook.OriginProject:
@@ -77,8 +78,9 @@ func placeOf(s *space.Space) string {
 	}
 }
 
-// watchSkills reports skill files that can no longer be loaded, and those that can be loaded again, until ctx is done.
-// The agent itself loads changed files before its turns. The problems in known were reported before.
+// watchSkills reports skill files that can no longer be loaded, and files that can be
+// loaded again, until ctx is done. It only reports: the agent itself loads changed files
+// before its turns. known are the problems that were already reported.
 func (a *Assembler) watchSkills(ctx context.Context, s *config.Loaded, catalog *skill.Catalog, known []skill.Problem) {
 	often := time.NewTicker(time.Second)
 	defer often.Stop()
@@ -92,12 +94,13 @@ func (a *Assembler) watchSkills(ctx context.Context, s *config.Loaded, catalog *
 	}
 }
 
-// unloaded returns the problems of files that could not be loaded.
+// unloaded returns the problems of skill files that could not be loaded.
 func unloaded(catalog *skill.Catalog) []skill.Problem {
 	return slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool { return p.Kind != skill.NotLoaded })
 }
 
-// tellSkills reports how the problems of skills differ from the known ones, and returns them.
+// tellSkills reports the differences between the known problems and the problems now. It
+// returns the problems now.
 func (a *Assembler) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.Problem {
 	in := func(list []skill.Problem, p skill.Problem) bool {
 		return slices.ContainsFunc(list, func(o skill.Problem) bool { return o.Error() == p.Error() })

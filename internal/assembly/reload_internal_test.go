@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// A skill file that can no longer be loaded is reported once, and so is that it can be
-// loaded again. A removed file is not reported.
+// Belay reports once that a skill file can no longer be loaded, and once that it can be
+// loaded again. It does not report a removed file.
 //
 // SPEC C-13
 func TestSkillsThatCannotBeLoadedAnyMoreAreShown(t *testing.T) {
@@ -30,7 +30,7 @@ func TestSkillsThatCannotBeLoadedAnyMoreAreShown(t *testing.T) {
 		}
 	}
 	put("tidy", sound)
-	put("odd", broken) // which is known
+	put("odd", broken) // this problem is already known
 	var said strings.Builder
 	a := New(&Options{Notify: func(n Notice) { fmt.Fprintf(&said, "warning=%t later=%t %s\n", n.Warning, n.Later, n) }})
 	s := &config.Loaded{Project: dir}

@@ -12,16 +12,17 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// The mode and the model of a turn are stored with it. It can then be resumed without flags, and a read-only turn stays
-// read-only.
+// Each turn stores its mode and model. So it can be resumed without flags, and a read-only
+// turn stays read-only.
 var (
 	TurnMode     = policy.First[string]("belay.mode")
-	turnModeFrom = policy.First[string]("belay.mode_from") // the kind of its source
+	turnModeFrom = policy.First[string]("belay.mode_from") // where the mode comes from, such as "flag"
 	TurnModel    = policy.First[string]("belay.model")
 )
 
-// RememberTurn returns the hook that stores the mode and the model with each turn, so that the turn can be resumed
-// with them. It runs before all other hooks, and they cannot change these values. An empty model is not stored.
+// RememberTurn returns the hook that stores the mode and the model with each turn. It runs
+// before all other hooks, and they cannot change these values. An empty model is not
+// stored.
 func RememberTurn(s *config.Loaded, model string) hook.Subscription {
 	return belay.TurnPrePolicy.On("belay.turn", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
 		settings := []policy.Setting{TurnMode.Set(s.Mode), turnModeFrom.Set(s.From("mode").Kind)}
@@ -35,11 +36,11 @@ func RememberTurn(s *config.Loaded, model string) hook.Subscription {
 	})
 }
 
-// firstOfAll is a priority before all others.
+// firstOfAll is the priority of a hook that runs before all others.
 const firstOfAll = -1 << 30
 
-// FullModelName returns the name of the model to use. The path of a script is absolute, so that it is found from any
-// directory.
+// FullModelName returns the name of the model to use. It makes the path of a script
+// absolute, so that the model can be found from any directory.
 func FullModelName(s *config.Loaded) string {
 	name, scripted := strings.CutPrefix(ModelName(s), "scripted/")
 	if !scripted {
@@ -52,18 +53,20 @@ func FullModelName(s *config.Loaded) string {
 	return "scripted/" + path
 }
 
-// ModeOfTurn returns the mode that a turn runs in on this machine, or without a turn the mode of the settings.
+// ModeOfTurn returns the mode in which a turn runs on this machine. If turn is nil, it
+// returns the mode of the settings.
 func (a *Assembler) ModeOfTurn(ctx context.Context, s *config.Loaded, turn policy.Settings) permit.Mode {
 	a.DefaultMode(ctx, s)
 	return modeOfTurn(s, turn)
 }
 
-// modeOfTurn returns the mode for a turn. A flag decides. Without one it is the mode that the turn began with. Settings
-// that have changed since apply only if they are stricter, and only if the turn did not begin with a flag.
+// modeOfTurn returns the mode of a turn. A flag wins. Otherwise it is the mode that the
+// turn began with. If the settings now have a stricter mode, that mode applies, unless a
+// flag set the mode when the turn began.
 func modeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
 	today, err := permit.ModeOf(s.Mode)
 	if err != nil {
-		today = permit.ReadOnly // settings are checked when they are read
+		today = permit.ReadOnly // never happens, because config checks the mode
 	}
 	name, _ := TurnMode.Value(turn)
 	had, err := permit.ModeOf(name)

@@ -14,15 +14,15 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// ReadMCP reads the MCP files of the program. Those of the machine, the user, the project and the spaces are part of
-// the places.
+// ReadMCP reads the MCP files that the program names. It does not read those of the
+// machine, the user, the project and the spaces: the places contain them.
 func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
 	var problems []error
 	named := make(map[string]bool)
 	for _, file := range a.MCP {
 		if whole, err := filepath.Abs(file); err == nil {
 			if named[whole] {
-				continue // the same file, named twice
+				continue // the same file was named twice
 			}
 			named[whole] = true
 		}
@@ -38,8 +38,8 @@ func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.Fau
 	return servers, warnings, nil
 }
 
-// MCPServers returns the servers of the wanted places that may run, and those of the program. The notes list the
-// servers that must not run.
+// MCPServers returns the servers that may run: those of the wanted places, and those that
+// the program names. The notes list servers that must not run.
 func (a *Assembler) MCPServers(p *Places, wanted func(*space.Space) bool) ([]mcptool.Server, []space.Note, error) {
 	var all []mcptool.Server
 	var notes []space.Note
@@ -66,8 +66,8 @@ func (a *Assembler) OpenMCP(ctx context.Context, s *config.Loaded, servers []mcp
 	return e, nil
 }
 
-// useMCP starts the MCP servers of the operator. Those of the project and of spaces are installed with the rest of
-// their places.
+// useMCP starts the MCP servers of the operator. installPlaces starts those of the project
+// and of spaces.
 func (a *Assembler) useMCP(ctx context.Context, w *Assembled) error {
 	servers, _, err := a.MCPServers(w.Places, ofOperator)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *Assembler) useMCP(ctx context.Context, w *Assembled) error {
 // ofOperator reports whether a place belongs to the machine or the user.
 func ofOperator(s *space.Space) bool { return s.Origin.Kind == hook.OriginOperator }
 
-// tellServers reports which servers are not ready, and which of their tools are left out.
+// tellServers reports servers that are not ready, and tools that are left out.
 func (a *Assembler) tellServers(e *mcptool.Extension) {
 	for _, status := range e.Servers() {
 		for _, line := range Shortcomings(&status) {
@@ -92,7 +92,7 @@ func (a *Assembler) tellServers(e *mcptool.Extension) {
 	}
 }
 
-// required fails if a required server is not ready.
+// required returns an error if a required server is not ready.
 func required(e *mcptool.Extension) error {
 	if err := e.Missing(); err != nil {
 		return &Error{Err: err, Hint: "see: belay mcp check; `required` is set in the file that declares it"}
@@ -100,7 +100,7 @@ func required(e *mcptool.Extension) error {
 	return nil
 }
 
-// Shortcomings describes what an agent does not get from a server.
+// Shortcomings returns lines about what an agent does not get from a server.
 func Shortcomings(s *mcptool.Status) []string {
 	var lines []string
 	if line := NotReady(s); line != "" {
@@ -115,7 +115,8 @@ func Shortcomings(s *mcptool.Status) []string {
 	return lines
 }
 
-// NotReady describes a server that has no tools yet. It is empty if the server is ready or disabled.
+// NotReady returns a line about a server that is not ready, or "". A disabled server counts
+// as ready.
 func NotReady(s *mcptool.Status) string {
 	switch {
 	case s.State == mcptool.StateReady, s.State == mcptool.StateDisabled:

@@ -7,7 +7,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// ShownPath returns a path as the reader of a listing would type it.
+// ShownPath returns a short form of a path: relative to the project, or with ~ for the home
+// directory.
 func ShownPath(s *config.Loaded, file string) string {
 	for _, dir := range []string{s.Project, RealDir(s.Project)} {
 		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
@@ -30,7 +31,7 @@ func RealDir(dir string) string {
 	return dir
 }
 
-// RelativePath returns a path as seen from the project.
+// RelativePath returns a path relative to the project, if the file is inside the project.
 func RelativePath(s *config.Loaded, path string) string {
 	if rel, err := filepath.Rel(s.Project, path); err == nil && filepath.IsLocal(rel) {
 		return rel

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// SkillDirs returns the directories with skills, in rising precedence: those of the user, then those of the project.
-// Skills that a project has for another agent are used too.
+// SkillDirs returns the directories with skills. A skill in a later directory replaces an
+// earlier one with the same name. The skills of Claude Code in the project are included.
 func SkillDirs(s *config.Loaded) []string {
 	var dirs []string
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -30,12 +30,12 @@ func SkillDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// staysInside reports whether a directory of the project is inside the project, with links resolved. A checkout of a
-// stranger may have a link that leads anywhere.
+// staysInside reports whether a directory is inside the project after links are resolved. A
+// repository from a stranger may contain links to any place.
 func staysInside(project, dir string) bool {
 	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return true // it does not exist
+		return true // the directory does not exist
 	}
 	top, err := filepath.EvalSymlinks(project)
 	if err != nil {
@@ -54,7 +54,8 @@ func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	return skill.NewCatalog(ctx, sources...)
 }
 
-// AllSkills reads the skills of spaces as well. A running agent gets them with the rest of each space.
+// AllSkills also reads the skills of spaces. A running agent gets these when it installs
+// each space.
 func AllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	catalog := OwnSkills(ctx, s)
 	for _, one := range SpacesHere(s) {
@@ -65,8 +66,9 @@ func AllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	return catalog
 }
 
-// tellUnused reports skills that the agent does not have, or that cannot be typed: files that cannot be loaded, skills
-// that another one replaces, and names that a directive has.
+// tellUnused reports skills that the agent does not have, or that a user cannot type. These
+// are files that cannot be loaded, skills that another skill replaces, and skills with the
+// name of a directive.
 func (a *Assembler) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
 	unused := slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool {
 		return p.Kind != skill.NotLoaded && p.Kind != skill.Shadowed
@@ -74,7 +76,8 @@ func (a *Assembler) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
 	a.ReportSkillProblems(s, append(unused, a.Clashes(catalog)...))
 }
 
-// Clashes returns the skills that cannot be typed with a slash, because a directive has the same name.
+// Clashes returns the skills that a user cannot type as /NAME, because a directive has the
+// same name.
 func (a *Assembler) Clashes(catalog *skill.Catalog) []skill.Problem {
 	var taken []string
 	for _, d := range toolbox.Directives() {
@@ -94,7 +97,7 @@ func (a *Assembler) Clashes(catalog *skill.Catalog) []skill.Problem {
 	return found
 }
 
-// ReportSkillProblems reports problems of skills.
+// ReportSkillProblems sends problems of skills as notices.
 func (a *Assembler) ReportSkillProblems(s *config.Loaded, problems []skill.Problem) {
 	for i := range problems {
 		p := problems[i]

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// openTools makes the stock tools that the settings name, for the project's directory. They may read long results in
-// the directory spill. The floor confines commands.
+// openTools makes the built-in tools that the settings name. They work in the project, and
+// may read long results in spill. The floor prepares the sandbox of commands.
 func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []belay.Tool, closeTools func() error, err error) {
 	var roots []*os.Root
 	closeTools = func() error {
@@ -48,8 +48,8 @@ func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []bel
 	return tools, closeTools, nil
 }
 
-// shellProgram returns the shell for commands: bash if there is one, else sh. The floor gets the same name, because
-// some text means one thing to bash and another to sh.
+// shellProgram returns the shell for commands: bash if it is installed, otherwise sh. The
+// floor must know it, because bash and sh understand some text differently.
 func shellProgram() string {
 	if _, err := exec.LookPath("bash"); err == nil {
 		return "bash"
@@ -57,9 +57,9 @@ func shellProgram() string {
 	return "sh"
 }
 
-// UnknownTools returns an error for each tool of the settings that does not exist.
+// UnknownTools returns an error for each tool in the settings that does not exist.
 func UnknownTools(settings *config.Loaded, names []string) error {
-	names = append(slices.Clone(names), toolbox.AskUserTool) // an extension provides it
+	names = append(slices.Clone(names), toolbox.AskUserTool) // an extension provides this tool
 	var problems []error
 	for _, wanted := range settings.Tools {
 		if !slices.Contains(names, wanted) {
@@ -69,13 +69,13 @@ func UnknownTools(settings *config.Loaded, names []string) error {
 	return errors.Join(problems...)
 }
 
-// DeclaredTools returns the declarations of the stock tools.
+// DeclaredTools returns the declarations of the built-in tools.
 func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	root, err := os.OpenRoot(settings.Project)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	defer func() { _ = root.Close() }() // the tools are not used
+	defer func() { _ = root.Close() }() // ignore errors: only the declarations are used
 	var all []belay.ToolDeclaration
 	for _, tool := range toolbox.All(root, nil) {
 		all = append(all, tool.Declaration())
@@ -83,7 +83,8 @@ func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	return all, nil
 }
 
-// questions returns the extension that lets the model ask the user, unless the settings leave its tool out.
+// questions returns the extension that lets the model ask the user. It returns nothing if
+// the settings leave the tool out.
 func questions(s *config.Loaded) []belay.Extension {
 	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.AskUserTool) {
 		return nil

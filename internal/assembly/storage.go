@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// OpenStore opens the store: a file, which is created if there is none, or a database. It reports what it recovered
-// from a process that ended without closing the store.
+// OpenStore opens the store: a file or a database. It creates a file that does not exist.
+// It reports what it recovered after a process ended without closing the store.
 func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Store, error) { //nolint:ireturn // which one it is, the settings say
 	if config.IsDSN(settings.Store) {
 		return a.OpenDatabase(ctx, settings, nil)
@@ -38,8 +38,7 @@ func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Sto
 	return store, nil
 }
 
-// unwritable adds advice to an error about a file that cannot be written: keep sessions elsewhere, and read a copy of
-// the existing ones.
+// unwritable adds a hint to the error for a store file that cannot be written.
 func unwritable(settings *config.Loaded, err error) error {
 	if !errors.Is(err, sqlite.ErrReadOnly) && !ReadOnlyPlace(err) {
 		return err
@@ -51,20 +50,22 @@ func unwritable(settings *config.Loaded, err error) error {
 	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
 }
 
-// ReadOnlyPlace reports whether an error says that a file or a directory cannot be written.
+// ReadOnlyPlace reports whether an error means that a file or directory cannot be written.
 func ReadOnlyPlace(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// Names of stores that are not files: a URL with another scheme, and connection settings in the words of libpq. The
-// paths are absolute here, and double slashes are single.
+// schemed and worded match names of stores that are not files: a URL with another scheme,
+// and connection settings for libpq. The name was made an absolute path before, so double
+// slashes are single.
 var (
 	schemed = regexp.MustCompile(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
 	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
 )
 
-// CheckStore rejects names that look like a database and not like a file. The error does not repeat the name, because
-// it can contain a password.
+// CheckStore returns an error if the name of the store looks like a database that Belay
+// does not support. The error does not repeat the name, because the name can contain a
+// password.
 func CheckStore(settings *config.Loaded) error {
 	if _, err := os.Stat(settings.Store); err == nil || config.IsDSN(settings.Store) {
 		return nil
@@ -79,8 +80,8 @@ func CheckStore(settings *config.Loaded) error {
 	return nil
 }
 
-// StoreDir creates the project's own directory for the store. Any other directory must exist, because a wrong path is
-// more likely than a new one.
+// StoreDir creates the project's directory .belay for the store. It does not create other
+// directories, because a path that does not exist is probably a mistake.
 func StoreDir(settings *config.Loaded) error {
 	if dir := filepath.Dir(settings.Store); dir == filepath.Join(settings.Project, ".belay") {
 		return MakeHome(dir)
@@ -88,7 +89,8 @@ func StoreDir(settings *config.Loaded) error {
 	return MissingStoreDir(settings)
 }
 
-// MissingStoreDir returns an error if the directory of the store must exist and does not.
+// MissingStoreDir returns an error if the directory of the store does not exist and Belay
+// would not create it.
 func MissingStoreDir(settings *config.Loaded) error {
 	dir := filepath.Dir(settings.Store)
 	if config.IsDSN(settings.Store) || dir == filepath.Join(settings.Project, ".belay") {
@@ -97,15 +99,15 @@ func MissingStoreDir(settings *config.Loaded) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return mistake("%s: there is no directory %s for the store: create it first", settings.From("store"), dir)
 	}
-	return nil // opening the store reports the problem
+	return nil // opening the store reports other problems
 }
 
-// keptOut is the .gitignore of the project's directory. It keeps conversations out of version control, but not the
-// files that a team shares.
+// keptOut is the .gitignore of the directory .belay. It keeps conversations out of version
+// control, but not the files that a team shares.
 const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
 
-// MakeHome creates the directory of a store. If it has no .gitignore, it gets one that keeps conversations out of
-// version control.
+// MakeHome creates the directory of a store. It also writes a .gitignore there, if there is
+// none.
 func MakeHome(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for the store: %w", err)
@@ -121,7 +123,7 @@ func MakeHome(dir string) error {
 	return nil
 }
 
-// recovered says in one line what was recovered, or nothing.
+// recovered returns one line about what was recovered, or "".
 func recovered(r sqlite.Recovery) string {
 	var parts []string
 	if len(r.Sessions) > 0 {

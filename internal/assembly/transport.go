@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/internal/netguard"
 )
 
-// transportOf returns the transport for webhooks and MCP servers that the settings describe, or nil if they say
-// nothing.
+// transportOf returns the HTTP transport for webhooks and MCP servers, or nil if the
+// settings do not need a special one.
 func transportOf(s *config.Loaded) http.RoundTripper {
 	if len(s.Network.PrivateHosts) == 0 && !s.Network.Proxy {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// instant is a model that answers at once: it calls the tool, and ends the
-// turn when it has the result.
+// instant is a model that answers at once. It calls the tool, and ends the turn when it has
+// the result.
 type instant struct{}
 
 func (instant) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -34,8 +34,8 @@ func echo(_ context.Context, in echoInput) (string, error) { return in.Text, nil
 
 var echoTool = belay.NewTool("echo", "says it again", echo, nil)
 
-// bareTurns is the floor of a turn: a minimal loop without hooks, limits or
-// records. It checks the tool's input with the same validator.
+// bareTurns is the floor of a turn: a minimal loop without hooks, limits or records. It
+// checks the input of the tool with the same validator.
 func bareTurns() (func(n int), error) {
 	var schema jsonschema.Schema
 	declaration := echoTool.Declaration()

@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// declarePromises are the promises about hooks that are declared in files.
+// declarePromises are the promises about hooks that files declare.
 func declarePromises() []promise {
 	return []promise{
 		{"declare-command", 1.15, commandRatio},
@@ -30,21 +30,20 @@ func declarePromises() []promise {
 	}
 }
 
-// declared is a snapshot with one declared hook, and a function that cleans
-// up.
+// declared is a snapshot with one declared hook. close removes its files.
 type declared struct {
 	*hook.Snapshot
 	dir   string
-	call  belay.ToolCall // of askOnce
+	call  belay.ToolCall // the call that askOnce uses
 	close func() error
 }
 
-// declareHook installs a hook of tool.pre with the given lines.
+// declareHook installs a hook at tool.pre that has these lines in its declaration.
 func declareHook(lines string, files map[string]string) (*declared, error) {
 	return declareHookOn(nil, lines, files)
 }
 
-// declareHookOn installs a hook of tool.pre in a runtime with options.
+// declareHookOn is declareHook with options for the runtime.
 func declareHookOn(opts *hook.RuntimeOptions, lines string, files map[string]string) (*declared, error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
@@ -77,7 +76,7 @@ func declareHookOn(opts *hook.RuntimeOptions, lines string, files map[string]str
 	return &declared{Snapshot: rt.Snapshot(), dir: dir, close: func() error { return errors.Join(set.Close(), os.RemoveAll(dir)) }}, nil
 }
 
-// ask dispatches once, and returns an error unless the hook passed.
+// ask asks the hook about a call. It returns an error unless the hook passes.
 func (d *declared) ask(call belay.ToolCall) error {
 	outcome, err := belay.ToolPre.Dispatch(ctx, d.Snapshot, call)
 	if err == nil && (outcome.Output.Decision != belay.ToolPass || len(outcome.Diagnostics) > 0) {
@@ -86,15 +85,16 @@ func (d *declared) ask(call belay.ToolCall) error {
 	return err
 }
 
-// askOnce dispatches once, and takes the record, which a turn stores with its next commit.
+// askOnce asks the hook once and takes its record. In a turn, the next commit stores the
+// record.
 func (d *declared) askOnce() error {
 	err := d.ask(d.call)
 	d.Take()
 	return err
 }
 
-// medians measures two functions alternately, many times each. Ours runs several times
-// in a row.
+// medians measures two functions alternately and returns their median times. It runs ours
+// row times after each run of floor.
 func medians(times, row int, ours, floor func() error) (a, b float64, err error) {
 	var one, other []float64
 	clock := func(f func() error) float64 {
@@ -111,8 +111,8 @@ func medians(times, row int, ours, floor func() error) (a, b float64, err error)
 	return median(one), median(other), err
 }
 
-// commandRatio is the median time of a command hook divided by that of a bare os/exec
-// of the same program with the same standard input.
+// commandRatio returns the median time of a command hook divided by that of a bare os/exec.
+// Both run the same program with the same standard input.
 func commandRatio() (figure float64, err error) {
 	d, spawn, err := commandHook(nil)
 	if err != nil {
@@ -122,9 +122,9 @@ func commandRatio() (figure float64, err error) {
 	return bestRatio(d.askOnce, spawn)
 }
 
-// evidenceRatio is the time of a command hook on SQLite, with its started record
-// durable before it runs, divided by that of a bare spawn and a bare commit of the same
-// row.
+// evidenceRatio returns the time of a command hook on SQLite divided by that of a bare
+// spawn and a bare commit of the same row. Before the hook runs, its started record is
+// durable.
 func evidenceRatio() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
@@ -141,7 +141,7 @@ func evidenceRatio() (figure float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	if err := d.askOnce(); err != nil { // so that there is a row
+	if err := d.askOnce(); err != nil { // writes the row that openReplay reads
 		return 0, err
 	}
 	floor, err := openReplay(store.Path(), filepath.Join(dir, "bare.db"), "runs")
@@ -152,7 +152,7 @@ func evidenceRatio() (figure float64, err error) {
 	return bestRatio(d.askOnce, func() error { return errors.Join(floor.run(), spawn()) })
 }
 
-// run writes the first run again, in a transaction.
+// run writes the first run again, in its own transaction.
 func (r *replay) run() error {
 	r.turn++
 	run := append([]any(nil), r.rows["runs"][0]...)
@@ -165,8 +165,8 @@ func (r *replay) run() error {
 	return tx.Commit()
 }
 
-// commandHook declares a command hook, and returns a function that starts the same program
-// directly, with the same standard input.
+// commandHook declares a command hook. spawn starts the same program directly, with the
+// same standard input.
 func commandHook(opts *hook.RuntimeOptions) (d *declared, spawn func() error, err error) {
 	program, err := exec.LookPath("tail")
 	if err != nil {
@@ -207,8 +207,8 @@ func bestRatio(ours, floor func() error) (float64, error) {
 	return best, nil
 }
 
-// workerRatio is the median time of a hook as a worker in Go divided by that of the same
-// hook as a shell script.
+// workerRatio returns the median time of a hook that is a Go worker divided by that of the
+// same hook as a shell script.
 func workerRatio() (figure float64, err error) {
 	build, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
@@ -235,14 +235,14 @@ func workerRatio() (figure float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := ours.ask(call); err != nil { // starts it
+	if err := ours.ask(call); err != nil { // starts the worker
 		return 0, err
 	}
 	worked, floor, err := medians(100, 20, func() error { return ours.ask(call) }, func() error { return script.ask(call) })
 	return worked / floor, err
 }
 
-// whenCost is the time, in microseconds, of a hook whose condition is false.
+// whenCost returns the time of a hook whose condition is false, in microseconds.
 func whenCost() (figure float64, err error) {
 	d, err := declareHook(`match: { tools: [write, edit], when: 'args.path.startsWith("/srv/prod")' }`+"\n    action: deny", nil)
 	if err != nil {
@@ -264,8 +264,9 @@ func whenCost() (figure float64, err error) {
 	return best / 1000, err
 }
 
-// reloadCost is the time, in milliseconds, to replace a loaded space with 100 hooks by a
-// changed one, the best of several. It includes its floor: reading and checking the files.
+// reloadCost returns the time to replace a loaded space of 100 hooks by a changed one, in
+// milliseconds. It is the best of several rounds. It includes reading and checking the
+// files.
 func reloadCost() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// durablePromises are the promises about the SQLite store and the command
-// line.
+// durablePromises are the promises about the SQLite store and the command line.
 func durablePromises() []promise {
 	return []promise{
 		{"commits-beyond-2+2n", 0, commitsBeyond},
@@ -29,14 +28,14 @@ func durablePromises() []promise {
 	}
 }
 
-// inTurn are ten hooks, none of them at the end of the turn: a hook there
-// needs a stored turn, so its own records take one more commit.
+// inTurn returns ten hooks, none of them at the end of the turn. A hook there runs after
+// the turn is stored, so its records take one more commit.
 func inTurn() []hook.Subscription {
 	subs := tenHooks()[:9]
 	return append(subs, belay.ToolPre.On("gate-5", noOpinion, nil))
 }
 
-// durable is an agent on a SQLite file.
+// durable is an agent with a SQLite store.
 type durable struct {
 	*belay.Agent
 	store *sqlite.Store
@@ -60,8 +59,8 @@ func (d *durable) close() error {
 	return errors.Join(d.Close(ctx), d.store.Close(), os.RemoveAll(d.dir))
 }
 
-// commitsBeyond is how many commits a turn with one and with two tool steps takes
-// beyond 2 + 2 for each step.
+// commitsBeyond returns how many commits a turn with one tool step takes beyond the
+// promised 2 + 2.
 func commitsBeyond() (beyond float64, err error) {
 	d, err := newDurable(inTurn())
 	if err != nil {
@@ -83,8 +82,8 @@ func commitsBeyond() (beyond float64, err error) {
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// durableTurn is the time of a durable turn with one tool and ten hooks divided
-// by that of as many bare transactions with the same rows.
+// durableTurn returns the time of a durable turn with one tool and ten hooks, divided by
+// the time of bare SQL that writes the same rows in the same number of transactions.
 func durableTurn() (figure float64, err error) {
 	d, err := newDurable(inTurn())
 	if err != nil {
@@ -106,8 +105,8 @@ func durableTurn() (figure float64, err error) {
 	return ratio(ours, floor.turns), nil
 }
 
-// replay writes the rows of a turn repeatedly, in as many transactions, into
-// tables with the same columns and indexes.
+// replay writes the rows of a turn again and again, in the same number of transactions. Its
+// tables have the same columns and indexes as those of the store.
 type replay struct {
 	*sql.DB
 	insert map[string]*sql.Stmt
@@ -128,15 +127,14 @@ func newReplay(from, to string) (*replay, error) {
 	return r, err
 }
 
-// openReplay reads the rows of some tables, and prepares to write them into tables of
-// another file.
+// openReplay reads the rows of these tables, and prepares to write them into another file.
 func openReplay(from, to string, tables ...string) (_ *replay, err error) {
 	src, err := sql.Open("sqlite", "file:"+from+"?mode=ro")
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	own, err := sqlite.Open(ctx, to, nil) // for its tables
+	own, err := sqlite.Open(ctx, to, nil) // creates the tables
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -157,7 +155,7 @@ func openReplay(from, to string, tables ...string) (_ *replay, err error) {
 	return r, nil
 }
 
-// take reads the rows of a table, and prepares to write them.
+// take reads the rows of a table, and prepares the statement that writes them.
 func (r *replay) take(src *sql.DB, table string) error {
 	rows, err := src.QueryContext(ctx, "SELECT * FROM "+table)
 	if err != nil {
@@ -183,8 +181,8 @@ func (r *replay) take(src *sql.DB, table string) error {
 	return errors.Join(err, rows.Err())
 }
 
-// turns writes the rows of n turns: 4 transactions each, with the records in the
-// same transactions as in a turn.
+// turns writes the rows of n turns. Each turn has 4 transactions, and the records are in
+// the same transactions as in a real turn.
 func (r *replay) turns(n int) {
 	messages, runs, call := r.rows["messages"], r.rows["runs"], r.rows["calls"][0]
 	for range n {
@@ -224,8 +222,8 @@ func (r *replay) exec(tx *sql.Tx, stmt *sql.Stmt, args []any) {
 	must(err)
 }
 
-// groupCommit is the number of disk flushes per turn when 64 sessions run turns
-// at once, divided by that of one session alone.
+// groupCommit returns the number of disk flushes per turn when 64 sessions run turns at the
+// same time, divided by the number for one session alone.
 func groupCommit() (figure float64, err error) {
 	d, err := newDurable(inTurn())
 	if err != nil {
@@ -246,13 +244,13 @@ func groupCommit() (figure float64, err error) {
 		wg.Wait()
 		return float64(d.store.Stats().Transactions-before) / float64(sessions*turns)
 	}
-	waits(64, 2) // open the sessions
+	waits(64, 2) // opens the sessions
 	alone := waits(1, 20)
 	return waits(64, 20) / alone, nil
 }
 
-// lastRuns is the time to list the last 50 of a million runs divided by that
-// of ten thousand runs.
+// lastRuns returns the time to list the last 50 of a million runs, divided by the time for
+// ten thousand runs.
 func lastRuns() (figure float64, err error) {
 	few, err := newDurable(nil)
 	if err != nil {
@@ -270,9 +268,9 @@ func lastRuns() (figure float64, err error) {
 	return ratio(many.list, few.list), nil
 }
 
-// fill stores records directly with SQL.
+// fill stores n records directly with SQL.
 func (d *durable) fill(n int) (err error) {
-	takeTurn(d.Session("one")) // without hooks nothing is recorded: this only creates the tables
+	takeTurn(d.Session("one")) // creates the session; without hooks there are no records
 	must(d.store.Journal().Append(ctx, []hook.Run{{
 		ID: "first", Phase: "tool.pre", Subscription: "gate", State: hook.Completed, Started: time.Now(), Ended: time.Now(), Scope: hook.Scope{Session: "one", Turn: "1"},
 	}}))
@@ -321,7 +319,7 @@ func (d *durable) list(n int) {
 	}
 }
 
-// helpTime is the time of `belay --help`, in milliseconds, after a warm-up.
+// helpTime returns the time of `belay --help` in milliseconds, the best of ten.
 func helpTime() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// extensionPromises are the promises about many extensions: with fixed tools, with tools
-// of each step, and with both in a child of an agent that may use only some of the tools.
+// extensionPromises are the promises about many extensions. They are measured with fixed
+// tools and with tools of each step, in an agent and in a child of an agent. The parent of
+// the child may use only some of the tools.
 func extensionPromises() []promise {
 	return []promise{
 		{"extensions-50-tools-1000", 1.2, extensionRatio(agentTurns(stays))},
@@ -21,7 +22,7 @@ func extensionPromises() []promise {
 	}
 }
 
-// toolsOf returns an extension with n tools.
+// toolsOf is an extension with fixed tools.
 type toolsOf struct {
 	name  string
 	tools []belay.Tool
@@ -30,7 +31,7 @@ type toolsOf struct {
 func (e *toolsOf) Name() string        { return e.name }
 func (e *toolsOf) Tools() []belay.Tool { return e.tools }
 
-// stepToolsOf returns an extension with n tools of each step.
+// stepToolsOf is an extension with tools for each step.
 type stepToolsOf struct{ of toolsOf }
 
 func (e *stepToolsOf) Name() string                  { return e.of.name }
@@ -39,8 +40,8 @@ func (e *stepToolsOf) StepTools(string) []belay.Tool { return e.of.tools }
 func stays(e toolsOf) belay.Extension { return &e }              //nolint:ireturn // it is put among extensions
 func steps(e toolsOf) belay.Extension { return &stepToolsOf{e} } //nolint:ireturn // likewise
 
-// extensionRatio is the time of a turn that calls one of 1,000 tools of 50 extensions
-// divided by that of a turn that calls the only tool of one.
+// extensionRatio returns the time of a turn that calls one of 1,000 tools of 50 extensions,
+// divided by the time of a turn with only one extension and one tool.
 func extensionRatio(with func(extensions, each int) (func(n int), error)) func() (float64, error) {
 	return func() (float64, error) {
 		many, err := with(50, 20)
@@ -55,7 +56,7 @@ func extensionRatio(with func(extensions, each int) (func(n int), error)) func()
 	}
 }
 
-// extensionsOf returns extensions with tools. The last tool is the one that is called.
+// extensionsOf returns extensions with tools. The model calls the last tool.
 func extensionsOf(extensions, each int, kind func(toolsOf) belay.Extension) []belay.Extension {
 	all := make([]belay.Extension, extensions)
 	for i := range all {
@@ -72,7 +73,7 @@ func extensionsOf(extensions, each int, kind func(toolsOf) belay.Extension) []be
 	return all
 }
 
-// agentTurns runs turns of an agent with extensions.
+// agentTurns returns a function that runs turns of an agent with extensions.
 func agentTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (func(n int), error) {
 	return func(extensions, each int) (func(n int), error) {
 		store := memstore.New(nil)
@@ -91,8 +92,7 @@ func agentTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (
 // below is the tool that runs a turn of a child.
 const below = "below"
 
-// handing is a model that calls below, and ends the turn when it has the
-// answer.
+// handing is a model that calls the tool below, and ends the turn when it has the answer.
 type handing struct{ instant }
 
 func (m handing) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -107,8 +107,9 @@ func (m handing) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay
 	}
 }
 
-// childTurns runs turns of an agent whose tool runs a turn of a child with
-// extensions. The parent may use only some of their tools, and so may the child.
+// childTurns returns a function that runs turns of an agent whose tool runs a turn of a
+// child. The child has the extensions. The parent may use only some of their tools, and so
+// may the child.
 func childTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (func(n int), error) {
 	return func(extensions, each int) (func(n int), error) {
 		store := memstore.New(nil)

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// hookPromises are the promises about the hook runtime, on the phases of an
-// agent.
+// hookPromises are the promises about the hook runtime.
 func hookPromises() []promise {
 	return []promise{
 		{"active-unused-ns", 2, activeUnused},
@@ -35,7 +34,7 @@ func pass(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return b
 
 var ctx = context.Background()
 
-// snapshotOf installs n handlers with no opinion.
+// snapshotOf installs n handlers that have no opinion.
 func snapshotOf(n int, opts *hook.Options) (*hook.Snapshot, error) {
 	rt, err := hook.NewRuntime(belay.Phases(), nil)
 	if err != nil {
@@ -56,8 +55,8 @@ func toolCall() (belay.ToolCall, error) {
 		[]byte(`{"id": "call-1", "tool": "write", "input": {"path": "a.txt"}}`))
 }
 
-// activeUnused is the time to check a phase without subscriptions divided by
-// that of a nil check.
+// activeUnused returns how many nanoseconds longer it takes to check a phase without
+// subscriptions than to check for nil.
 func activeUnused() (float64, error) {
 	snap, err := snapshotOf(0, nil)
 	if err != nil {
@@ -96,7 +95,7 @@ func nilLoop(snap *hook.Snapshot) func(n int) {
 	}
 }
 
-// isNil is not inlined, because Active is not either.
+// isNil must not be inlined, because Active is not inlined.
 //
 //go:noinline
 func isNil(snap *hook.Snapshot) bool { return snap == nil }
@@ -112,7 +111,7 @@ func dispatchLoop(snap *hook.Snapshot, call belay.ToolCall) func(n int) {
 	}
 }
 
-// floorRecord has the fields of a run's record.
+// floorRecord has the same fields as the record of a run.
 type floorRecord struct {
 	subscription *hook.Subscription
 	scope        *hook.Scope
@@ -122,8 +121,8 @@ type floorRecord struct {
 	state        hook.State
 }
 
-// bareLoop is the floor of an inline handler: a call, a clock reading, and a
-// write to a ring of as many records as the default journal keeps.
+// bareLoop is the floor of an inline handler: call it, read the clock, and write a record
+// to a ring. The ring is as long as that of the default journal.
 func bareLoop(handlers int, call belay.ToolCall) func(n int) {
 	hs := make([]hook.Handler[belay.ToolCall, belay.ToolVerdict], handlers)
 	for i := range hs {
@@ -179,7 +178,8 @@ func inlineAllocs(handlers int) (float64, error) {
 	return allocs(ours), nil
 }
 
-// inlineGrowth is the cost of a handler among 100 divided by that among 10.
+// inlineGrowth returns the cost of one handler among 100 divided by the cost of one handler
+// among 10.
 func inlineGrowth() (float64, error) {
 	ten, _, err := inlineSetup(10)
 	if err != nil {
@@ -192,8 +192,8 @@ func inlineGrowth() (float64, error) {
 	return ratio(hundred, ten) / 10, nil
 }
 
-// goroutineLoop is the floor of a handler that can be abandoned: the same,
-// written by hand.
+// goroutineLoop is the floor of a handler that can be abandoned. It does the same as the
+// runtime, written by hand.
 func goroutineLoop(call belay.ToolCall) func(n int) {
 	return func(n int) {
 		for range n {
@@ -237,8 +237,8 @@ func deadlineAllocs() (float64, error) {
 	return allocs(dispatchLoop(snap, call)), nil
 }
 
-// longSessionTime is the cost of the last hundred runs of a long session
-// divided by that of an early hundred.
+// longSessionTime returns the cost of the last hundred dispatches of a long session divided
+// by the cost of an early hundred.
 func longSessionTime() (float64, error) {
 	call, err := toolCall()
 	if err != nil {
@@ -265,8 +265,8 @@ func timed(dispatch func(n int)) float64 {
 	return float64(time.Since(start))
 }
 
-// longSessionMemory is the memory of a session after 10,000 runs of ten
-// handlers divided by that after 1,000, when its journal is full.
+// longSessionMemory returns the memory of a session after 10,000 dispatches to ten
+// handlers, divided by the memory after 1,000. Its journal is already full after 1,000.
 func longSessionMemory() (float64, error) {
 	call, err := toolCall()
 	if err != nil {
@@ -294,8 +294,8 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// installGrowth is the cost of installing 10,000 subscriptions divided by
-// that of 1,000, each the best of several rounds.
+// installGrowth returns the cost of installing 10,000 subscriptions divided by the cost of
+// installing 1,000. Each is the best of several rounds.
 func installGrowth() (float64, error) {
 	small, large := math.Inf(1), math.Inf(1)
 	for range rounds {
@@ -312,10 +312,9 @@ func installGrowth() (float64, error) {
 	return large / small, nil
 }
 
-// installTime installs n subscriptions, most of which depend on others. The
-// garbage collector is off meanwhile: in such a small process one cycle would run
-// during the large install and none during the small one, but this measures how
-// installing itself grows.
+// installTime installs n subscriptions, most of which depend on others. It switches the
+// garbage collector off. In this small process one collection would run during the large
+// install and none during the small one.
 func installTime(n int) (float64, error) {
 	rt, err := hook.NewRuntime(belay.Phases(), nil)
 	if err != nil {
@@ -324,7 +323,7 @@ func installTime(n int) (float64, error) {
 	subs := make([]hook.Subscription, n)
 	for i := range subs {
 		opts := &hook.Options{Priority: i % 7}
-		if i%3 == 0 { // some overlap, some run inline
+		if i%3 == 0 { // a mix of overlapping and inline handlers
 			opts.Execution, opts.Timeout = hook.Deadline, time.Second
 		}
 		if i%10 != 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// loopPromises are the promises about the loop.
+// loopPromises are the promises about the loop of a turn.
 func loopPromises() []promise {
 	return []promise{
 		{"turn", 3, turnRatio},
@@ -27,11 +27,11 @@ func loopPromises() []promise {
 	}
 }
 
-// noOpinion is a handler without an opinion.
+// noOpinion is a handler that has no opinion.
 func noOpinion[In any, Out hook.Output](context.Context, In) (out Out, err error) { return out, err }
 
-// tenHooks are spread over a turn in a typical way: most of them on tools, the
-// rest on the user's message and on the end.
+// tenHooks returns a typical set of hooks: most are on tools, the others on the user's
+// message and on the end of the turn.
 func tenHooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("prompt", noOpinion, nil),
@@ -53,8 +53,8 @@ func benchAgent() (*belay.Agent, *memstore.Store, error) {
 	return agent, store, err
 }
 
-// turns runs turns in a session of their own, which is then removed, as the
-// floor drops its history.
+// turns returns a function that runs turns in a new session. It then removes the session,
+// because the bare loop drops its history too.
 func turns() (func(n int), error) {
 	agent, store, err := benchAgent()
 	return func(n int) {
@@ -75,8 +75,8 @@ func takeTurn(s *belay.Session) {
 	}
 }
 
-// turnRatio is the time of a turn with one tool and ten hooks divided by that
-// of the bare loop.
+// turnRatio returns the time of a turn with one tool and ten hooks divided by the time of
+// the bare loop.
 func turnRatio() (float64, error) {
 	ours, err := turns()
 	if err != nil {
@@ -97,8 +97,8 @@ func turnAllocs() (float64, error) {
 	return allocs(ours), nil
 }
 
-// thousandTurns is the cost of a turn late in a long session divided by that of
-// an early one.
+// thousandTurns returns the cost of a turn late in a long session divided by the cost of an
+// early one.
 func thousandTurns() (float64, error) {
 	ratios := make([]float64, rounds)
 	for i := range ratios {
@@ -118,8 +118,8 @@ func thousandTurns() (float64, error) {
 	return median(ratios), nil
 }
 
-// tenTools is the time of a turn with ten calls of 50 ms in one message
-// divided by 50 ms: the calls overlap, with or without hooks.
+// tenTools returns the time of a turn with ten calls of 50 ms in one message, divided by 50
+// ms. The calls must run at the same time.
 func tenTools() (float64, error) {
 	const each = 50 * time.Millisecond
 	slow := belay.NewTool("echo", "says it again, slowly", func(_ context.Context, in echoInput) (string, error) {
@@ -139,8 +139,7 @@ func tenTools() (float64, error) {
 	return float64(best) / float64(each), nil
 }
 
-// idleSessionBytes is the memory of a session between turns, without its
-// messages.
+// idleSessionBytes returns the memory of a session between turns, without its messages.
 func idleSessionBytes() (float64, error) {
 	const sessions = 2000
 	agent, _, err := benchAgent()
@@ -148,7 +147,7 @@ func idleSessionBytes() (float64, error) {
 		return 0, err
 	}
 	for range 2000 {
-		takeTurn(agent.Session("warm")) // until the bounded journal is full
+		takeTurn(agent.Session("warm")) // fills the journal, which has a fixed size
 	}
 	before := heap()
 	for i := range sessions {
@@ -186,7 +185,7 @@ func idleSessionGoroutines() (float64, error) {
 	return float64(after - before), nil
 }
 
-// copyOf returns a separate copy of a message, to measure its size.
+// copyOf returns a deep copy of a message, to measure its size.
 func copyOf(m *belay.Message) *belay.Message {
 	c := &belay.Message{Seq: m.Seq, Turn: strings.Clone(m.Turn), Role: m.Role, Kind: m.Kind, Parts: slices.Clone(m.Parts)}
 	if m.Usage != nil {
@@ -208,7 +207,7 @@ func copyOf(m *belay.Message) *belay.Message {
 	return c
 }
 
-// manyCalls is an instant model that makes several calls in one message.
+// manyCalls is a model like instant that makes several calls in one message.
 type manyCalls struct{ n int }
 
 func (m manyCalls) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {

@@ -1,9 +1,10 @@
-// Command bench measures the speed promises and prints one line for each:
+// Command bench measures the promises about speed. It prints one line for each:
 //
 //	bench NAME MEASURED BOUND ok|short
 //
-// Most are ratios to a floor that is measured in the same run, so that they
-// can be compared between machines. It fails only when it cannot measure.
+// Most figures are ratios to a floor: the least that any program would need, measured in
+// the same run. So the figures of different machines can be compared. The program fails
+// only if it cannot measure.
 package main
 
 import (
@@ -21,7 +22,7 @@ import (
 type promise struct {
 	name  string
 	bound float64
-	// measure returns the figure that must not exceed bound.
+	// measure returns the figure. It must not exceed bound.
 	measure func() (float64, error)
 }
 
@@ -40,9 +41,8 @@ func main() {
 	}
 }
 
-// report measures the promises and then prints the table. It reports whether
-// all of them could be measured; promises that are not kept are marked in the
-// table.
+// report measures the promises and then prints the table. It returns false if a promise
+// could not be measured. A promise that is not kept is only marked in the table.
 func report(table, progress io.Writer, promises []promise) (measured bool) {
 	measured = true
 	var lines []string
@@ -62,10 +62,10 @@ func report(table, progress io.Writer, promises []promise) (measured bool) {
 	return measured
 }
 
-// line returns the promise's line in the table.
+// line returns the line of a promise in the table.
 func (p promise) line(measured float64) string {
 	verdict := "ok"
-	if !(measured <= p.bound) { // NaN counts as short, too
+	if !(measured <= p.bound) { // NaN also counts as short
 		verdict = "short"
 	}
 	return fmt.Sprintf("bench %-28s %8.2f %8.2f %s", p.name, measured, p.bound, verdict)
@@ -73,9 +73,9 @@ func (p promise) line(measured float64) string {
 
 const rounds = 15
 
-// ratio returns the cost of f divided by that of floor, each the best of
-// several rounds: slower rounds include other work of the machine. The two run
-// alternately, so that both run under the same load.
+// ratio returns the cost of f divided by the cost of floor. Each is the best of several
+// rounds, because slower rounds include other work of the machine. The two run alternately,
+// so that both have the same load.
 func ratio(f, floor func(n int)) float64 {
 	ours, below := math.Inf(1), math.Inf(1)
 	for range rounds {
@@ -85,8 +85,7 @@ func ratio(f, floor func(n int)) float64 {
 	return ours / below
 }
 
-// perOp returns the time of an operation in nanoseconds, from a loop of at
-// least 20 ms.
+// perOp returns the nanoseconds per operation. It measures a loop of at least 20 ms.
 func perOp(f func(n int)) float64 {
 	for n := 64; ; n *= 2 {
 		start := time.Now()
@@ -102,7 +101,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// allocs returns the average number of allocations of an operation.
+// allocs returns the average number of allocations per operation.
 func allocs(f func(n int)) float64 {
 	result := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()

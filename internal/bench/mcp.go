@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// mcpPromises are the promises about MCP servers: a call of a tool, with 64 bytes
-// and with 64 KiB, compared with a call through the bare SDK.
+// mcpPromises are the promises about MCP servers: a call of a tool with 64 bytes and one
+// with 64 KiB. The floor is a call with the bare SDK.
 func mcpPromises() []promise {
 	return []promise{
 		{"mcp-call", 1.3, mcpRatio(64)},
@@ -23,10 +23,10 @@ func mcpPromises() []promise {
 	}
 }
 
-// mcpVariable makes this program an MCP server.
+// mcpVariable is the variable that makes this program an MCP server.
 const mcpVariable = "BELAY_BENCH_MCP"
 
-// serveMCP runs this program as a server, if the variable is set.
+// serveMCP runs this program as an MCP server, if mcpVariable is set.
 func serveMCP() bool {
 	if os.Getenv(mcpVariable) == "" {
 		return false
@@ -38,12 +38,12 @@ func serveMCP() bool {
 	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in text) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text}}}, nil, nil
 	})
-	_ = server.Run(ctx, &mcp.StdioTransport{}) // it ends with its input
+	_ = server.Run(ctx, &mcp.StdioTransport{}) // ignore the error: the server ends when its input ends
 	return true
 }
 
-// mcpRatio is the time of a call divided by that of a call through the bare SDK. Each
-// uses its own process of the same program.
+// mcpRatio returns the time of a call divided by the time of a call with the bare SDK. Each
+// has its own server process of the same program.
 func mcpRatio(size int) func() (float64, error) {
 	return func() (figure float64, err error) {
 		program, err := os.Executable()

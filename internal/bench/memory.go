@@ -14,7 +14,7 @@ import (
 )
 
 func memoryPromises() []promise {
-	times := sync.OnceValues(func() (took recallTimes, err error) { // filling a store takes long
+	times := sync.OnceValues(func() (took recallTimes, err error) { // once for both promises, because filling a store takes long
 		_, err = inScratch(func(dir string) (_ float64, err error) {
 			took, err = measureRecall(dir)
 			return 0, err
@@ -33,12 +33,11 @@ func memoryPromises() []promise {
 	}
 }
 
-// recallTimes are the times of recall among 10,000 and among 100,000
-// memories.
+// recallTimes are the times of a recall among 10,000 and among 100,000 memories.
 type recallTimes struct{ few, many float64 }
 
-// memoryTexts returns texts like those of users: some words are in many memories,
-// most in few.
+// memoryTexts makes texts like those of users: some words are in many memories, and most
+// words are in few.
 type memoryTexts struct {
 	random *rand.Rand
 	zipf   *rand.Zipf
@@ -67,8 +66,8 @@ func (m *memoryTexts) sentence(words int) string {
 	return strings.Join(said, " ")
 }
 
-// fill creates a store with n memories, in typical scopes: most are the user's own,
-// the others those of projects.
+// fill creates a store with memories in typical scopes. Most belong to the user, and the
+// others to projects.
 func (m *memoryTexts) fill(path string, count int) (*memory.Store, error) {
 	store, err := memory.Open(ctx, path, nil)
 	if err != nil {
@@ -91,7 +90,8 @@ func (m *memoryTexts) fill(path string, count int) (*memory.Store, error) {
 	return store, nil
 }
 
-// recalls returns the median time of recall for texts, in nanoseconds, as in a turn.
+// recalls returns the median time of a recall, in nanoseconds, for texts like those of a
+// turn.
 func (m *memoryTexts) recalls(store *memory.Store, texts []string) (float64, error) {
 	best := make([]float64, len(texts))
 	for i, text := range texts {
@@ -113,7 +113,7 @@ func (m *memoryTexts) recalls(store *memory.Store, texts []string) (float64, err
 	return median(best), nil
 }
 
-// questions are texts of users: short ones and long ones.
+// questions returns short and long texts of users.
 func (m *memoryTexts) questions() []string {
 	var texts []string
 	for i := range 60 {
@@ -122,8 +122,8 @@ func (m *memoryTexts) questions() []string {
 	return texts
 }
 
-// measureRecall recalls for the same texts from a small and a large store,
-// alternately, so that both run under the same load.
+// measureRecall recalls the same texts from a small and a large store. It does so
+// alternately, so that both have the same load on the machine.
 func measureRecall(dir string) (took recallTimes, err error) {
 	m := newMemoryTexts()
 	var stores []*memory.Store

@@ -23,7 +23,7 @@ func permitPromises() []promise {
 	}
 }
 
-// inProject measures in a project of its own.
+// inProject calls measure with a new project directory.
 func inProject(measure func(dir string) (float64, error)) func() (float64, error) {
 	return func() (figure float64, err error) {
 		dir, err := os.MkdirTemp("", "belay-bench-")
@@ -60,7 +60,7 @@ func newFloor(dir string, rules int) (*permit.Floor, error) {
 	return permit.New(dir, opts)
 }
 
-// fileCall is the time, in microseconds, to check a call of a file tool.
+// fileCall returns the time to check a call of a file tool, in microseconds.
 func fileCall(dir string) (float64, error) {
 	floor, err := newFloor(dir, 10)
 	if err != nil {
@@ -86,8 +86,7 @@ var typical = []string{
 	`for f in handler.go server.go; do wc -l "internal/server/$f"; done`,
 }
 
-// shellCall is the time to check typical commands divided by that of parsing
-// them.
+// shellCall returns the time to check typical commands divided by the time to parse them.
 func shellCall(dir string) (float64, error) {
 	floor, err := newFloor(dir, 10)
 	if err != nil {
@@ -115,8 +114,8 @@ func shellCall(dir string) (float64, error) {
 	}), nil
 }
 
-// manyRules is the cost of a call with 1,000 rules divided by that with 10: the
-// larger one of a command and a file.
+// manyRules returns the cost of a check with 1,000 rules divided by the cost with 10. It
+// measures a command and a file call, and returns the larger figure.
 func manyRules(dir string) (float64, error) {
 	few, err := newFloor(dir, 10)
 	if err != nil {

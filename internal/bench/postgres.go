@@ -21,7 +21,7 @@ func postgresPromises() []promise {
 	}
 }
 
-// shared is an agent on a server that waits for its disk.
+// shared is an agent with a PostgreSQL store. The server waits for its disk.
 type shared struct {
 	*belay.Agent
 	store  *postgres.Store
@@ -50,8 +50,8 @@ func (d *shared) close() error {
 	return errors.Join(d.Close(ctx), d.store.Close(), d.server.Stop())
 }
 
-// postgresCommitsBeyond is how many commits a turn with one tool step takes beyond
-// 2 + 2.
+// postgresCommitsBeyond returns how many commits a turn with one tool step takes beyond the
+// promised 2 + 2.
 func postgresCommitsBeyond() (beyond float64, err error) {
 	d, err := newShared()
 	if err != nil {
@@ -73,8 +73,8 @@ func postgresCommitsBeyond() (beyond float64, err error) {
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// postgresTurn is the time of a durable turn with one tool and ten hooks, divided by the
-// time of bare SQL that writes the same rows in the same number of transactions.
+// postgresTurn returns the time of a durable turn with one tool and ten hooks, divided by
+// the time of bare SQL that writes the same rows in the same number of transactions.
 func postgresTurn() (figure float64, err error) {
 	d, err := newShared()
 	if err != nil {
@@ -96,8 +96,8 @@ func postgresTurn() (figure float64, err error) {
 	return ratio(ours, floor.turns), nil
 }
 
-// bareServer writes the rows of a turn repeatedly, in as many transactions, into
-// tables with the same columns and indexes.
+// bareServer writes the rows of a turn again and again, in the same number of transactions.
+// Its tables have the same columns and indexes as those of the store.
 type bareServer struct {
 	*pgx.Conn
 	insert map[string]string
@@ -115,7 +115,7 @@ func newBareServer(server *pgtest.Server) (_ *bareServer, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	own, err := postgres.Open(ctx, dsn, nil) // for its tables
+	own, err := postgres.Open(ctx, dsn, nil) // creates the tables
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -138,8 +138,7 @@ func newBareServer(server *pgtest.Server) (_ *bareServer, err error) {
 	return r, nil
 }
 
-// take reads the rows of a table, and prepares the statement that writes
-// them.
+// take reads the rows of a table, and prepares the statement that writes them.
 func (r *bareServer) take(src *pgx.Conn, table string) error {
 	rows, err := src.Query(ctx, "SELECT * FROM "+table)
 	if err != nil {
@@ -161,8 +160,8 @@ func (r *bareServer) take(src *pgx.Conn, table string) error {
 	return rows.Err()
 }
 
-// turns writes the rows of n turns: 4 transactions each, with the records in the
-// same transactions as in a turn.
+// turns writes the rows of n turns. Each turn has 4 transactions, and the records are in
+// the same transactions as in a real turn.
 func (r *bareServer) turns(n int) {
 	messages, runs, call, session := r.rows["messages"], r.rows["runs"], r.rows["calls"][0], r.rows["sessions"][0]
 	for range n {

@@ -27,8 +27,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// workerPromises are the promises about workers that share a PostgreSQL
-// store.
+// workerPromises are the promises about workers that share a PostgreSQL store.
 func workerPromises() []promise {
 	return []promise{
 		{"postgres-four-workers", 1 / 3.3, fourWorkers},
@@ -38,17 +37,18 @@ func workerPromises() []promise {
 	}
 }
 
-// workerDSN is the variable that makes a process a worker, with its database.
+// workerDSN is a variable with the DSN of a database. If it is set, this process is a
+// worker.
 const workerDSN = "BELAY_BENCH_TEST_WORKER"
 
-// waitsFor is how long the tool of a turn waits, and together how many turns a worker
-// runs at once.
+// waitsFor is how long the tool of a turn waits. together is how many turns a worker runs
+// at the same time.
 const (
 	waitsFor = 50 * time.Millisecond
 	together = 1
 )
 
-// serveWorker runs this process as a worker, if the variable is set.
+// serveWorker runs this process as a worker, if workerDSN is set.
 func serveWorker() bool {
 	dsn := os.Getenv(workerDSN)
 	if dsn == "" {
@@ -56,7 +56,7 @@ func serveWorker() bool {
 	}
 	ending, cancel := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer cancel()
-	go func() { // a worker ends with the benchmark
+	go func() { // the worker ends when the benchmark ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
@@ -80,7 +80,7 @@ func serveWorker() bool {
 	return true
 }
 
-// callsOnce is a model that calls a tool and then ends.
+// callsOnce is a model that calls a tool once and then ends the turn.
 type callsOnce struct{}
 
 // Stream implements belay.Model.
@@ -95,7 +95,7 @@ func (callsOnce) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// sharedServer returns a server that waits for its disk, with an empty store.
+// sharedServer returns a server that waits for its disk, and a new database.
 func sharedServer() (server *pgtest.Server, dsn string, err error) {
 	if server, err = pgtest.Start(&pgtest.Options{Durable: true}); err != nil {
 		return nil, "", err
@@ -106,8 +106,8 @@ func sharedServer() (server *pgtest.Server, dsn string, err error) {
 	return server, dsn, nil
 }
 
-// fourWorkers is the time of four worker processes for turns whose tool waits,
-// divided by that of one.
+// fourWorkers returns the time per turn with four worker processes divided by the time with
+// one. The tool of each turn waits.
 func fourWorkers() (figure float64, err error) {
 	server, dsn, err := sharedServer()
 	if err != nil {
@@ -120,7 +120,7 @@ func fourWorkers() (figure float64, err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var ones, fours []float64
-	for round := range 3 { // alternately, so that both run under the same load
+	for round := range 3 { // alternately, so that both have the same load on the machine
 		one, err := turnsWith(store, dsn, fmt.Sprint("one-", round), 1)
 		if err != nil {
 			return 0, err
@@ -134,8 +134,8 @@ func fourWorkers() (figure float64, err error) {
 	return median(fours) / median(ones), nil
 }
 
-// turnsWith returns the seconds per turn with n workers, which are started before
-// the first turn is submitted.
+// turnsWith returns the seconds per turn with n workers. It starts the workers before it
+// submits the first turn.
 func turnsWith(store *postgres.Store, dsn, name string, workers int) (seconds float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -181,7 +181,7 @@ func turnsWith(store *postgres.Store, dsn, name string, workers int) (seconds fl
 	}
 }
 
-// startWorker starts a worker process, and returns when it is ready.
+// startWorker starts a worker process and waits until it is ready.
 func startWorker(self, dsn string) (stop func() error, err error) {
 	w := exec.CommandContext(ctx, self)
 	w.Env = append(os.Environ(), workerDSN+"="+dsn)
@@ -193,7 +193,7 @@ func startWorker(self, dsn string) (stop func() error, err error) {
 	}
 	stop = func() error {
 		err := errors.Join(w.Process.Signal(syscall.SIGTERM), w.Wait())
-		_ = in.Close() // Wait has possibly removed it already
+		_ = in.Close() // ignore errors: Wait may have closed it
 		return err
 	}
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
@@ -213,11 +213,11 @@ func (a asked) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	}
 }
 
-// roundTrips is how many round trips are measured.
+// roundTrips is how many turns submitToModel measures.
 const roundTrips = 40
 
-// submitToModel is the time from submitting a message to the first request to the
-// model, with an idle worker, divided by the time from inserting a River job to
+// submitToModel returns the time from submitting a message to the first request to the
+// model, with an idle worker. It is divided by the time from inserting a River job to
 // running it, on the same server.
 func submitToModel() (figure float64, err error) {
 	server, dsn, err := sharedServer()
@@ -269,7 +269,7 @@ func submitToModel() (figure float64, err error) {
 	return median(ours) / median(floor), nil
 }
 
-// idleWorker runs a worker on a store until it is stopped.
+// idleWorker runs a worker until stop is called.
 func idleWorker(store *postgres.Store, model belay.Model, told func()) (stop func() error, err error) {
 	agent, err := belay.New(model, &belay.Options{Store: store})
 	if err != nil {
@@ -288,7 +288,7 @@ func idleWorker(store *postgres.Store, model belay.Model, told func()) (stop fun
 	}, nil
 }
 
-// bareRiver is River alone: it inserts a job and runs it.
+// bareRiver inserts a River job and runs it, without Belay.
 type bareRiver struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
@@ -347,10 +347,10 @@ func (b *bareRiver) stop() {
 	b.pool.Close()
 }
 
-// parkedTurns is the number of parked turns.
+// parkedTurns is how many turns parkMany stores.
 const parkedTurns = 10_000
 
-// parkMany stores parked turns, each with an undecided approval.
+// parkMany stores parked turns, each with a pending approval.
 func parkMany(dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -374,11 +374,11 @@ func parkMany(dsn string) error {
 	return nil
 }
 
-// warmUp is how long a worker takes until everything in it runs: River elects a
+// warmUp is how long a worker needs to start completely. For example, River elects a
 // leader.
 const warmUp = 7 * time.Second
 
-// withParked measures an idle worker without parked turns and with many.
+// withParked measures an idle worker without parked turns, and then with many.
 func withParked(measure func(dsn string) (float64, error)) (before, after float64, err error) {
 	server, dsn, err := sharedServer()
 	if err != nil {
@@ -406,11 +406,11 @@ func withParked(measure func(dsn string) (float64, error)) (before, after float6
 	return before, after, err
 }
 
-// parkedGoroutines is the number of goroutines for 10,000 parked turns.
+// parkedGoroutines returns how many more goroutines there are with 10,000 parked turns.
 func parkedGoroutines() (float64, error) {
 	before, after, err := withParked(func(string) (float64, error) {
 		least := runtime.NumGoroutine()
-		for range 100 { // the number varies a little
+		for range 100 { // take the least, because the number varies a little
 			time.Sleep(10 * time.Millisecond)
 			least = min(least, runtime.NumGoroutine())
 		}
@@ -419,11 +419,11 @@ func parkedGoroutines() (float64, error) {
 	return after - before, err
 }
 
-// idleFor is how long an idle worker is measured.
+// idleFor is how long parkedRows measures an idle worker.
 const idleFor = 5 * time.Second
 
-// parkedRows is how many more rows per second the server reads for an idle worker
-// with 10,000 parked turns.
+// parkedRows returns how many more rows per second the server reads for an idle worker if
+// there are 10,000 parked turns.
 func parkedRows() (float64, error) {
 	before, after, err := withParked(func(dsn string) (float64, error) {
 		conn, err := pgx.Connect(ctx, dsn)
@@ -432,7 +432,7 @@ func parkedRows() (float64, error) {
 		}
 		defer func() { _ = conn.Close(ctx) }()
 		read := func() (rows float64, err error) {
-			time.Sleep(1500 * time.Millisecond) // the server publishes its counters once a second
+			time.Sleep(1500 * time.Millisecond) // the server publishes its counters once per second
 			err = conn.QueryRow(ctx, `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables
 				WHERE relname IN ('sessions', 'approvals', 'approval_words', 'due_turns', 'queued_turns', 'holders', 'runs')`).Scan(&rows)
 			return rows, err

@@ -15,8 +15,7 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// skillPromises are the promises about skills, and about the scan of typed
-// text.
+// skillPromises are the promises about skills, and about finding /names in a text.
 func skillPromises() []promise {
 	return []promise{
 		{"skill-match-of-naive-1000th", 1, matchAgainstNaive},
@@ -27,12 +26,12 @@ func skillPromises() []promise {
 	}
 }
 
-// skillTask is 400 bytes that no trigger matches.
+// skillTask is a task of 400 bytes that matches no trigger.
 var skillTask = (`I would like you to look at the payment service, which has been slow since yesterday. The dashboards show that most of the time goes into ` +
 	`the data base, and the logs say that some requests fail after thirty seconds. Please find out which query it is, write down what you see, and propose ` +
 	`a change that we can roll out tomorrow. Do not touch the configuration of the load balancer, and keep the tests as they are.`)[:400]
 
-// manySkills returns skills with two typical expressions each.
+// manySkills returns skills with two typical regular expressions each.
 func manySkills() []skill.Skill {
 	random := rand.New(rand.NewPCG(1, 2))
 	syllables := []string{"ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu"}
@@ -56,8 +55,8 @@ func manySkills() []skill.Skill {
 	return skills
 }
 
-// bestOf returns the shortest time of f in a few rounds, in nanoseconds. It is for
-// slow functions.
+// bestOf returns the shortest time of f in these rounds, in nanoseconds. It is for slow
+// functions.
 func bestOf(rounds int, f func() error) (float64, error) {
 	best := math.Inf(1)
 	for range rounds {
@@ -70,8 +69,8 @@ func bestOf(rounds int, f func() error) (float64, error) {
 	return best, nil
 }
 
-// matchAgainstNaive is the cost of matching a task with 10,000 skills, in
-// thousandths of that of trying every expression.
+// matchAgainstNaive returns the cost of matching a task with 10,000 skills, in thousandths
+// of the cost of trying every expression.
 func matchAgainstNaive() (float64, error) {
 	skills := manySkills()
 	catalog := skill.NewCatalog(ctx, skill.Values(skills...))
@@ -107,7 +106,7 @@ func matchAgainstNaive() (float64, error) {
 	return 1000 * ours / below, nil
 }
 
-// matchAllocs is the number of allocations for a task that matches nothing.
+// matchAllocs returns the number of allocations for a task that matches nothing.
 func matchAllocs() (float64, error) {
 	catalog := skill.NewCatalog(ctx, skill.Values(manySkills()...))
 	if catalog.Match(skillTask, "main") != nil {
@@ -120,7 +119,7 @@ func matchAllocs() (float64, error) {
 	}), nil
 }
 
-// inScratch measures in a temporary directory.
+// inScratch calls measure with a temporary directory.
 func inScratch(measure func(dir string) (float64, error)) func() (float64, error) {
 	return func() (figure float64, err error) {
 		dir, err := os.MkdirTemp("", "belay-bench-")
@@ -132,8 +131,8 @@ func inScratch(measure func(dir string) (float64, error)) func() (float64, error
 	}
 }
 
-// coldLoad is the cost of loading 10,000 skills divided by that of reading
-// their files.
+// coldLoad returns the cost of loading 10,000 skills divided by the cost of reading their
+// files.
 func coldLoad(dir string) (float64, error) {
 	body := strings.Repeat("Take care to do it well, and in the order that is given here.\n", 40)
 	var files []string
@@ -149,7 +148,7 @@ func coldLoad(dir string) (float64, error) {
 		files = append(files, file)
 	}
 	ours, below := math.Inf(1), math.Inf(1)
-	for range 5 { // alternately, so that both run under the same load
+	for range 5 { // alternately, so that both have the same load on the machine
 		read, err := bestOf(1, func() error {
 			for _, file := range files {
 				if _, err := os.ReadFile(file); err != nil {
@@ -176,8 +175,8 @@ func coldLoad(dir string) (float64, error) {
 	return ours / below, nil
 }
 
-// listing is the time, in milliseconds, from a change of 10,000 skills to their
-// new listing.
+// listing returns the time to add one skill to 10,000 and to make the new listing, in
+// milliseconds.
 func listing() (float64, error) {
 	catalog := skill.NewCatalog(ctx, skill.Values(manySkills()...))
 	best := math.Inf(1)
@@ -201,7 +200,7 @@ func listing() (float64, error) {
 	return best / 1e6, nil
 }
 
-// scanText is the cost of scanning 100 KB without a token divided by that of
+// scanText returns the cost of scanning 100 KB without a token divided by the cost of
 // counting its slashes.
 func scanText() (float64, error) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, and then it rests for a while in the shade of an old tree. ", 10) + "See https://example.com/a for more. "

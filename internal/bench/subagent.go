@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// subagentPromises are the promises about subagents: a child that is a function, so
-// that only the dispatch is measured, and one that is an agent whose model answers at
-// once, with a session for the call.
+// subagentPromises are the promises about subagents. One child is a function, so that only
+// the dispatch is measured. The other is an agent with a model that answers at once, and it
+// has a session for each call.
 func subagentPromises() []promise {
 	return []promise{
 		{"subagent-dispatch", 3, dispatchTo(subagent.Canned(func(context.Context, string) (string, error) { return "hello", nil }))},
@@ -20,8 +20,8 @@ func subagentPromises() []promise {
 	}
 }
 
-// delegating is a model that gives its task to a subagent, and ends the turn when it
-// has the answer.
+// delegating is a model that gives its task to a subagent, and ends the turn when it has
+// the answer.
 type delegating struct{ instant }
 
 func (m delegating) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -45,8 +45,8 @@ func (answering) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, 
 	}
 }
 
-// dispatchTo is the time of a turn that calls a subagent divided by that of a turn
-// that calls a tool, with the same hooks.
+// dispatchTo returns the time of a turn that calls a subagent divided by the time of a turn
+// that calls a tool. Both have the same hooks.
 func dispatchTo(child subagent.Factory) func() (float64, error) {
 	return func() (float64, error) {
 		plain, err := turns()
@@ -58,7 +58,7 @@ func dispatchTo(child subagent.Factory) func() (float64, error) {
 			return 0, err
 		}
 		return ratio(func(n int) {
-			store := memstore.New(nil) // the sessions of children remain
+			store := memstore.New(nil) // a new store each time, because the sessions of children are not removed
 			agent, err := belay.New(delegating{}, &belay.Options{Hooks: tenHooks(), Store: store, Extensions: []belay.Extension{subagents}})
 			must(err)
 			s := agent.Session("turns")

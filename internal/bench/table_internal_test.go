@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tableLine is what a program that reads the table looks for.
+// tableLine matches a line of the table, as a program that reads the table would.
 var tableLine = regexp.MustCompile(`^bench ([a-z0-9-]+) +(\S+) +(\S+) (ok|short)$`)
 
 func TestTableCanBeRead(t *testing.T) {
@@ -51,7 +51,7 @@ func TestTableCanBeRead(t *testing.T) {
 	}
 }
 
-// A promise that is not kept is a line in the table and no failure.
+// A promise that is not kept is a line in the table, and not an error.
 func TestAShortFigureIsNoFailure(t *testing.T) {
 	t.Parallel()
 	var table, progress strings.Builder
@@ -86,7 +86,7 @@ func TestMedian(t *testing.T) {
 		{[]float64{7}, 7},
 		{[]float64{9, 1, 5}, 5},
 		{[]float64{100, 1, 2, 3, 1000}, 3},
-		{[]float64{4, 1, 3, 2}, 3}, // of two in the middle, the larger: a promise is not kept by rounding
+		{[]float64{4, 1, 3, 2}, 3}, // of the two in the middle take the larger one, because rounding must not keep a promise
 	} {
 		if got := median(test.values); got != test.want {
 			t.Errorf("median(%v) = %v, want %v", test.values, got, test.want)
@@ -94,8 +94,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// ratio tells how much more work one loop does than another. Four times the
-// work must come out nearer to four than to one, on any machine.
+// ratio returns how much more work one loop does than another. Four times the work must
+// give a number nearer to four than to one, on any machine.
 func TestRatio(t *testing.T) {
 	t.Parallel()
 	work := func(units int) func(n int) {

@@ -8,12 +8,12 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// typedPromises are those of typed tools.
+// typedPromises are the promises about typed tools.
 func typedPromises() []promise {
 	return []promise{{"typed-input", 2, typedInput}}
 }
 
-// orderInput is an ordinary input of a tool: six fields, one nested, one enum.
+// orderInput is a typical input of a tool: six fields, one of them nested and one an enum.
 type orderInput struct {
 	Order    string `json:"order" jsonschema:"the order" pattern:"^ord_[0-9]+$"`
 	Amount   int    `json:"amount" jsonschema:"in cents" minimum:"1" maximum:"1000000"`
@@ -30,14 +30,14 @@ type orderInput struct {
 var orderBytes = []byte(`{"order":"ord_184467","amount":4200,"reason":"damaged","note":"The box arrived open, and one of the cups was broken.",` +
 	`"notify":true,"customer":{"id":99127,"email":"ada@example.com","tags":["gold","returns"]}}`)
 
-// typedInput is what it costs to validate and decode an input, against decoding it with
-// encoding/json alone.
+// typedInput returns the cost of validating and decoding an input, divided by the cost of
+// decoding it with encoding/json alone.
 func typedInput() (float64, error) {
 	typ, err := typeschema.For(reflect.TypeFor[orderInput]())
 	if err != nil {
 		return 0, fmt.Errorf("describe the input: %w", err)
 	}
-	if !typ.Checker.Accepts(orderBytes) { // as an agent asks first
+	if !typ.Checker.Accepts(orderBytes) { // the agent makes the same check before a call
 		return 0, fmt.Errorf("%s is refused", orderBytes)
 	}
 	return ratio(func(n int) {

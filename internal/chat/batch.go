@@ -6,12 +6,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// batchMost is how many events may wait for the loop before the turn is
-// blocked.
+// batchMost is how many events may wait for the loop. If there are more, put blocks the
+// turn.
 const batchMost = 4096
 
-// batch joins the events that come while the loop is busy, so that a turn does
-// not wait for each to be drawn.
+// batch collects the events that arrive while the loop is busy, so that a turn does not
+// wait until each event is drawn.
 type batch struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -25,7 +25,7 @@ func newBatch() *batch {
 	return b
 }
 
-// put adds an event. It blocks only if too many are waiting.
+// put adds an event. It blocks only if batchMost events wait.
 func (b *batch) put(e belay.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,8 +36,8 @@ func (b *batch) put(e belay.Event) {
 	b.changed.Broadcast()
 }
 
-// take waits for events and returns them all. It returns nil when no more will
-// come.
+// take waits for events and returns all of them. It returns nil after close, when no events
+// are left.
 func (b *batch) take() []belay.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +50,7 @@ func (b *batch) take() []belay.Event {
 	return events
 }
 
-// close says that no more events come.
+// close tells take that no more events will come.
 func (b *batch) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

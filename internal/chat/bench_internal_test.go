@@ -12,15 +12,16 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// bench holds a model without a terminal: it records the model's requests.
+// bench holds a model without a terminal. It is also the host, and records what the model
+// requests.
 type bench struct {
 	t       *testing.T
 	m       *model
 	at      time.Time
 	printed []string // without styles
 	raw     []string
-	did     []string // calls of the host
-	fail    error    // of remembering
+	did     []string // calls of the host's methods
+	fail    error    // the error of remember
 	left    bool
 }
 
@@ -62,8 +63,7 @@ func (b *bench) abort(int)                  { b.did = append(b.did, "abort") }
 func (b *bench) force()                     { b.did = append(b.did, "force") }
 func (b *bench) remember(text string) error { b.did = append(b.did, "remember "+text); return b.fail }
 
-// send passes messages to the model and executes its commands, until all is
-// done.
+// send passes messages to the model and runs its commands, until no command is left.
 func (b *bench) send(msgs ...tea.Msg) {
 	b.t.Helper()
 	for _, msg := range msgs {
@@ -92,7 +92,7 @@ func (b *bench) do(cmd tea.Cmd) {
 	}
 }
 
-// fits checks rules for every view: it leaves space on the screen, and no line is
+// fits checks two rules for every view: the view leaves space on the screen, and no line is
 // too wide.
 func (b *bench) fits(content string) {
 	b.t.Helper()
@@ -107,13 +107,13 @@ func (b *bench) fits(content string) {
 	}
 }
 
-// wait advances the time.
+// wait advances the clock.
 func (b *bench) wait(d time.Duration) {
 	b.at = b.at.Add(d)
 	b.send(tickMsg{})
 }
 
-// keys presses keys by their names; other words are typed.
+// keys presses keys by their names, and types all other words.
 func (b *bench) keys(names ...string) {
 	b.t.Helper()
 	for _, name := range names {
@@ -134,14 +134,14 @@ var keyNames = map[string]tea.Key{
 	"backspace": {Code: tea.KeyBackspace}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
 }
 
-// event makes an event of now.
+// event sends an event with the current time.
 func (b *bench) event(e belay.Event) {
 	b.t.Helper()
 	e.Time = b.at
 	b.send(eventsMsg{e})
 }
 
-// says lets the model stream a text, in deltas.
+// says streams a text of the model, in deltas.
 func (b *bench) says(deltas ...string) {
 	b.t.Helper()
 	for _, d := range deltas {
@@ -149,7 +149,7 @@ func (b *bench) says(deltas ...string) {
 	}
 }
 
-// calls lets the model make a call.
+// calls sends the event of a new call.
 func (b *bench) calls(id, tool, input string) *belay.CallPart {
 	b.t.Helper()
 	part := &belay.CallPart{ID: id, Tool: tool, Input: json.RawMessage(input)}
@@ -157,7 +157,7 @@ func (b *bench) calls(id, tool, input string) *belay.CallPart {
 	return part
 }
 
-// answers gives a call its result.
+// answers sends the result of a call.
 func (b *bench) answers(part *belay.CallPart, r belay.Result) {
 	b.t.Helper()
 	b.event(belay.Event{Kind: belay.EventToolUseResult, Call: part, Result: &r})
@@ -177,7 +177,7 @@ func bare(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// shows checks that a text contains others, in this order.
+// shows checks that a text contains these texts, in this order.
 func shows(t *testing.T, where, text string, wants ...string) {
 	t.Helper()
 	rest := text
@@ -191,7 +191,7 @@ func shows(t *testing.T, where, text string, wants ...string) {
 	}
 }
 
-// hides checks that a text contains none of these.
+// hides checks that a text contains none of these texts.
 func hides(t *testing.T, where, text string, refused ...string) {
 	t.Helper()
 	for _, r := range refused {

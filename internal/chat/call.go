@@ -11,26 +11,26 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// How much of a result is shown.
+// These limit how many lines of a result are shown.
 const (
 	resultLines = 3
 	errorLines  = 8
 	diffLines   = 40
 )
 
-// call is a tool call on the screen.
 type call struct {
 	part    *belay.CallPart
-	run     string    // of a subagent's call
-	agent   string    // likewise
+	run     string    // the run of the subagent that made the call, or ""
+	agent   string    // the name of that subagent, or ""
 	since   time.Time // zero if the start time is unknown
-	waits   bool      // for a person's decision
-	news    string    // progress, in the tool's words
+	waits   bool      // waits for a person's decision
+	news    string    // the last progress message of the tool
 	result  *belay.Result
 	elapsed time.Duration
 }
 
-// used shows that a call was made. It begins at once, unless it has to wait.
+// used adds a call to the view, and returns it. Text that came before the call is printed
+// first.
 func (m *model) used(e *belay.Event) *call {
 	m.blocks(m.step.text.flush())
 	c := &call{part: e.Call, since: e.Time, run: e.Run}
@@ -41,8 +41,8 @@ func (m *model) used(e *belay.Event) *call {
 	return c
 }
 
-// held reports whether a call has not started: calls start only after all are
-// decided, and a serial call runs alone, after the calls before it.
+// held reports whether a call has not started. No call starts before all calls are decided.
+// A serial call runs alone, after the calls before it.
 func (m *model) held(c *call) bool {
 	earlier := true
 	for _, other := range m.calls {
@@ -57,8 +57,8 @@ func (m *model) held(c *call) bool {
 	return c.waits
 }
 
-// find returns the open call with an id in a run: calls of subagents may have the
-// same id.
+// find returns the open call with this id. It also compares the run, because calls of
+// different agents can have the same id.
 func (m *model) find(run string, part *belay.CallPart) *call {
 	for _, c := range m.calls {
 		if part != nil && c.run == run && c.part.ID == part.ID && c.result == nil {
@@ -68,17 +68,16 @@ func (m *model) find(run string, part *belay.CallPart) *call {
 	return nil
 }
 
-// answered shows the result of a call. Calls are printed in the order they were
-// made.
+// answered sets the result of a call. It prints calls in the order in which they were made.
 func (m *model) answered(e *belay.Event) {
 	c := m.find(e.Run, e.Call)
-	if c == nil { // of a turn that was resumed
+	if c == nil { // the call was made before the turn was resumed
 		c = m.used(e)
 		c.since = time.Time{}
 	}
 	for _, other := range m.calls {
 		if other != c && other.result == nil && m.held(other) {
-			other.since = e.Time // it may start now
+			other.since = e.Time // the other call may start only now
 		}
 	}
 	c.result, c.waits = e.Result, false
@@ -91,7 +90,7 @@ func (m *model) answered(e *belay.Event) {
 	}
 }
 
-// drop prints the open calls, with a remark for those without an answer.
+// drop prints all open calls. Calls without a result get the remark.
 func (m *model) drop(remark string) {
 	for _, c := range m.calls {
 		if c.result != nil {
@@ -103,8 +102,8 @@ func (m *model) drop(remark string) {
 	m.calls = nil
 }
 
-// line returns a line about an event, with a remark at its end that is never
-// cut.
+// line returns one line: a mark, a title and a remark. It shortens the title, and never the
+// remark.
 func (m *model) line(mark, title, remark string) string {
 	if remark != "" {
 		remark = " · " + remark
@@ -121,7 +120,7 @@ func (m *model) title(c *call) string {
 	return title
 }
 
-// openLine shows a running call.
+// openLine returns the line of a call that has no result yet.
 func (m *model) openLine(c *call) string {
 	if c.waits {
 		return m.line(m.look.warn.Render("?"), m.title(c), "waiting for your answer")
@@ -139,7 +138,7 @@ func (m *model) openLine(c *call) string {
 	return m.line(m.look.accent.Render(m.spinner()), m.title(c), remark)
 }
 
-// doneLines shows a finished call, with the beginning of its result.
+// doneLines returns a finished call and the first lines of its result.
 func (m *model) doneLines(c *call) []string {
 	mark, most, remark := m.look.good.Render("✓"), resultLines, ""
 	if !c.since.IsZero() {
@@ -166,7 +165,7 @@ func (m *model) doneLines(c *call) []string {
 	return append(lines, m.excerpt(shown, most)...)
 }
 
-// excerpt is the beginning of a text, and how much is left out.
+// excerpt returns the first lines of a text, and how many lines follow.
 func (m *model) excerpt(text []string, most int) []string {
 	var lines []string
 	for i, line := range text {
@@ -179,8 +178,8 @@ func (m *model) excerpt(text []string, most int) []string {
 	return lines
 }
 
-// diffOf is the unified diff in a result's render data, if it has one: an object
-// with the key "diff".
+// diffOf returns the unified diff in the render data of a result, or "". Render data with a
+// diff is an object with the key "diff".
 func diffOf(render json.RawMessage) string {
 	var data struct {
 		Diff string `json:"diff"`
@@ -215,8 +214,8 @@ func (m *model) diff(text string) []string {
 	return lines
 }
 
-// gist returns a tool's input in a few words: the most important field first, and
-// a single value without its key.
+// gist returns the input of a call in a few words. The most important field comes first. A
+// single field is shown without its key.
 func gist(input json.RawMessage) string {
 	fields, ok := label.Fields(input)
 	if !ok {

@@ -15,38 +15,39 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Errors that callers check with errors.Is.
+// Callers check these errors with errors.Is.
 var (
-	// ErrNoTerminal means that there is no terminal.
+	// ErrNoTerminal means that standard input or output is not a terminal.
 	ErrNoTerminal = errors.New("chat needs a terminal: without one, use `belay run \"task\"`")
-	// ErrForced means that the user left while a turn was being aborted. The turn
-	// may still be ending.
+	// ErrForced means that the user quit while Belay was aborting a turn. That turn may
+	// still be ending.
 	ErrForced = errors.New("chat: quit before the turn had ended")
 )
 
 // Options are the settings of a chat. A nil *Options is valid.
 type Options struct {
-	// Directives are the agent's slash commands, for completion. Defaults to none.
+	// Directives are the slash commands of the agent, for completion.
 	Directives []Directive
-	// History is the file of the input history. Defaults to keeping nothing.
+	// History is the file that stores the input history. If empty, the history is not
+	// stored.
 	History string
-	// Store gives the state of a session when it is opened: its usage, and whether
-	// a turn waits or was interrupted. Defaults to what the transcript shows.
+	// Store provides the state of the session: its usage, and whether a turn is parked or
+	// interrupted. If nil, the chat derives this from the transcript.
 	Store belay.ListStore
-	// Tools are those of the agent. The chat shows a call of a serial tool as
-	// waiting until it runs. Defaults to no serial tools.
+	// Tools are the tools of the agent. The chat needs them to know which tools are serial:
+	// it shows a call of a serial tool as waiting until the call runs.
 	Tools []belay.Tool
-	// Model is the name to show until a response names the model. Defaults to none.
+	// Model is the model name to show until a response names its model.
 	Model string
-	// Person is the name recorded with decisions. Defaults to "you".
+	// Person is the name that decisions record. Defaults to "you".
 	Person string
-	// Advise returns more information about a call for the approval question. It is
-	// called before the question is shown. Defaults to none.
+	// Advise returns information about a call, to show with the approval question. It may
+	// be nil.
 	Advise func(ctx context.Context, question belay.Question) Advice
-	// In and Out are the terminal. Default to standard input and output.
+	// In and Out are the terminal. They default to standard input and output.
 	In, Out *os.File
-	// Environ is the environment, for NO_COLOR and TERM. Defaults to that of the
-	// process.
+	// Environ is the environment. The chat reads NO_COLOR and TERM. Defaults to the
+	// environment of the process.
 	Environ []string
 }
 
@@ -57,7 +58,7 @@ func (o *Options) person() string {
 	return o.Person
 }
 
-// serial are the tools that run alone, by name.
+// serial returns the names of the tools that run alone.
 func (o *Options) serial() map[string]bool {
 	names := make(map[string]bool)
 	for _, tool := range o.Tools {
@@ -68,15 +69,15 @@ func (o *Options) serial() map[string]bool {
 	return names
 }
 
-// Chat is a conversation in a terminal, and the approver of the agent it is with.
-// Make one with [New].
+// Chat is a conversation in a terminal. It is also the approver of its agent. Make one with
+// [New].
 type Chat struct {
 	opts  Options
-	order Order // of questions
+	order Order // the order of the questions to the user
 
 	mu        sync.Mutex
-	asker     asker // nil while Run is not active
-	inquiries int   // how many there were
+	asker     asker // nil unless Run is active
+	inquiries int   // how many times Ask was called, for ids
 }
 
 var (
@@ -84,13 +85,13 @@ var (
 	_ belay.Asker    = (*Chat)(nil)
 )
 
-// asker shows a question or a note to the user.
+// asker shows questions and notes to the user.
 type asker interface {
 	ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error)
 	note(text string)
 }
 
-// New makes a chat.
+// New returns a chat. opts may be nil.
 func New(opts *Options) *Chat {
 	c := new(Chat)
 	if opts != nil {
@@ -108,8 +109,9 @@ func New(opts *Options) *Chat {
 	return c
 }
 
-// Approve asks the person at the terminal, and waits. While Run is not active it
-// returns an error, which denies. Several questions are asked one after another.
+// Approve asks the person at the terminal, and waits for the decision. Several questions
+// are asked one after another. If Run is not active, Approve returns an error, and the call
+// is denied.
 func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Decision, error) {
 	c.mu.Lock()
 	a := c.asker
@@ -124,8 +126,8 @@ func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Deci
 	return a.ask(ctx, question, advice)
 }
 
-// Ask asks the person at the terminal a question, and waits for the answer. An empty
-// answer means none. While Run is not active it returns an error.
+// Ask shows a question to the person at the terminal and returns the answer, or "" for no
+// answer. If Run is not active, Ask returns an error.
 func (c *Chat) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	c.mu.Lock()
 	a := c.asker
@@ -141,33 +143,32 @@ func (c *Chat) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	return d.Reason, err
 }
 
-// Advice is information that helps a person to decide about a call.
+// Advice helps a person to decide about a call.
 type Advice struct {
-	// Reach describes the effect of the call, and Run how it would run, if there is
-	// more than one way.
+	// Reach describes what the call affects. Run describes how the call would run, if there
+	// is more than one possibility.
 	Reach, Run string
-	// Pattern covers this call and similar ones, if there is such a pattern.
+	// Pattern is a pattern that covers this call and similar calls, or "".
 	Pattern string
-	// Check returns why another pattern cannot be used instead. Defaults to
-	// accepting all.
+	// Check returns why a pattern that the user typed is invalid. If nil, all patterns are
+	// valid.
 	Check func(pattern string) error
 
-	words bool // it is not a call but a question that needs a text answer
+	words bool // not a call, but a question that needs text as its answer
 }
 
-// InOrder wraps an approver that asks through this chat, so that it is called in the
-// order of calls.
+// InOrder wraps an approver that asks through this chat. The wrapped approver gets the
+// questions in the order of their calls.
 func (c *Chat) InOrder(of belay.Approver) belay.Approver { return c.order.Approver(of) } //nolint:ireturn // see Order
 
-// at sets the asker.
+// at sets the asker. nil means that Run is not active.
 func (c *Chat) at(a asker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asker = a
 }
 
-// Note shows a warning in the conversation that belongs to no turn. It reports whether Run is
-// active.
+// Note shows a warning that belongs to no turn. It reports whether Run is active.
 func (c *Chat) Note(text string) bool {
 	c.mu.Lock()
 	a := c.asker
@@ -178,9 +179,9 @@ func (c *Chat) Note(text string) bool {
 	return a != nil
 }
 
-// Run runs a conversation in a session of the agent until the user quits or ctx
-// is done. It then aborts a running turn and waits for its end. The caller closes
-// the agent.
+// Run runs a conversation in a session of the agent, until the user quits or ctx is done.
+// Then it aborts the running turn and waits until it has ended. Run does not close the
+// agent.
 func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) error {
 	in, out := c.opts.In, c.opts.Out
 	if !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
@@ -206,7 +207,7 @@ func (c *Chat) screen(ctx context.Context, s *belay.Session, o *opening, in, out
 	r := newRunner(ctx, c, s, o)
 	profile := colorprofile.Detect(out, c.opts.Environ)
 	r.model.look.profile, r.model.md.profile = profile, profile
-	paper := &canvas{File: out, drawn: func() { go r.tell(drawnMsg{}) }} // the loop may be waiting for the writer
+	paper := &canvas{File: out, drawn: func() { go r.tell(drawnMsg{}) }} // in a goroutine, because the loop may be waiting for this writer
 	r.model.frames = paper.frames.Load
 	program := newProgram(r.model, in, paper, c.opts.Environ, profile)
 	r.attach(program.Send)

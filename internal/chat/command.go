@@ -9,16 +9,16 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// Directive is a slash command of the agent or of this chat.
+// Directive is a slash command of the agent or of the chat.
 type Directive struct {
-	// Name is the word, without its slash.
+	// Name is the name without its slash.
 	Name string
-	// About describes it in one line.
+	// About describes the command in one line.
 	About string
 }
 
-// own are the chat's own commands. A message is one only if it contains
-// nothing else; all other text is for the agent.
+// own are the commands of the chat. A message is such a command only if it contains nothing
+// else. All other text goes to the agent.
 var own = []Directive{
 	{"help", "show keys and commands"},
 	{"resume", "resume an interrupted or waiting turn"},
@@ -29,11 +29,11 @@ var own = []Directive{
 	{"quit", "quit; you can continue the session later"},
 }
 
-// Commands returns the chat's own commands, which come before all other names.
+// Commands returns the commands of the chat. They win over other commands with the same
+// name.
 func Commands() []Directive { return slices.Clone(own) }
 
-// known returns all commands for completion: the chat's own, and those of the
-// agent.
+// known returns the commands of the chat and of the agent, for completion.
 func known(more []Directive) []Directive {
 	all := slices.Clone(own)
 	for _, d := range more {
@@ -59,7 +59,6 @@ func isOwn(text string) bool {
 	return ok && slices.ContainsFunc(own, func(d Directive) bool { return d.Name == name })
 }
 
-// command runs a command of the chat.
 func (m *model) command(text string) tea.Cmd {
 	switch text {
 	case "/help":
@@ -86,7 +85,7 @@ func (m *model) command(text string) tea.Cmd {
 	return nil
 }
 
-// begin starts an activity; only one can run at a time.
+// begin starts an activity, unless another one is running.
 func (m *model) begin(doing string, start func(n int)) tea.Cmd {
 	if m.working {
 		m.note(m.look.warn.Render("∙"), "wait for the end of the turn, or abort it with ctrl+c")
@@ -97,7 +96,7 @@ func (m *model) begin(doing string, start func(n int)) tea.Cmd {
 	return func() tea.Msg { start(n); return nil }
 }
 
-// keyHelp are the keys, for the help.
+// keyHelp lists the keys that /help shows.
 var keyHelp = []Directive{
 	{"enter", "send"},
 	{"alt+enter, ctrl+j", "new line"},
@@ -115,7 +114,7 @@ func (m *model) help() {
 	m.append(kindText, "", m.look.dim.Render(short("Any other text goes to the agent, with or without a slash.", m.width-1)))
 }
 
-// table renders names and descriptions in columns.
+// table formats names and descriptions in two columns.
 func (m *model) table(rows []Directive, prefix string, width int) []string {
 	widest := 0
 	for _, d := range rows {

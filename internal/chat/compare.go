@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// spelled returns an input as readable lines: one line per field, and
-// multi-line text as lines. It leaves nothing out.
+// spelled returns the whole input of a call as readable lines: one line per field, and
+// several lines for a text with line breaks.
 func spelled(input json.RawMessage) []string {
 	fields, ok := label.Fields(input)
 	if !ok {
@@ -34,17 +34,17 @@ func spelled(input json.RawMessage) []string {
 	return lines
 }
 
-// comparedLine is a line that is kept (' '), added ('+') or removed ('-').
+// comparedLine is a line of a diff: kept (' '), added ('+') or removed ('-').
 type comparedLine struct {
 	mark rune
 	text string
 }
 
-// compareMost bounds the work of a comparison: the product of the line counts.
+// compareMost limits the work of compared: the product of the two line counts.
 const compareMost = 250_000
 
-// compared compares two lists of lines, as diff does. Without a first list all
-// lines are added.
+// compared returns the difference of two lists of lines. If there are too many lines, it
+// removes all old lines and adds all new lines.
 func compared(before, after []string) []comparedLine {
 	var out []comparedLine
 	if len(before) == 0 || len(before)*len(after) > compareMost {
@@ -56,8 +56,8 @@ func compared(before, after []string) []comparedLine {
 		}
 		return out
 	}
-	// common[i][j] is the length of the longest sequence that both share from
-	// there on.
+	// common[i][j] is the length of the longest common subsequence of before[i:] and
+	// after[j:].
 	common := make([][]int, len(before)+1)
 	for i := range common {
 		common[i] = make([]int, len(after)+1)

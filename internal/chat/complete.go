@@ -6,14 +6,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// popupLines is how many completions are shown at a time.
+// popupLines is how many completions are shown at the same time.
 const popupLines = 6
 
 // popup holds the completions of the typed text.
 type popup struct {
 	matches []Directive
 	chosen  int
-	closed  string // the text for which it was closed
+	closed  string // the text for which the user closed the popup
 }
 
 // suggest updates the completions of the typed text.
@@ -44,8 +44,7 @@ func (m *model) suggest() {
 	}
 }
 
-// choose handles a key while completions are shown. It reports whether the key
-// was for them.
+// choose handles a key while completions are shown. It reports whether it used the key.
 func (m *model) choose(key string) (tea.Cmd, bool) {
 	p := &m.popup
 	if len(p.matches) == 0 {
@@ -73,7 +72,7 @@ func (m *model) choose(key string) (tea.Cmd, bool) {
 	return nil, true
 }
 
-// popupView shows a few completions around the chosen one.
+// popupView shows the chosen completion and those around it.
 func (m *model) popupView() []string {
 	p := &m.popup
 	if len(p.matches) == 0 {

@@ -1,10 +1,9 @@
-// Package chat is the conversation behind `belay chat`: an agent's session in a
-// terminal.
+// Package chat is the conversation of `belay chat`: a session of an agent in a terminal.
 //
 // # Usage
 //
-// A [Chat] is made first, because it is also the agent's approver: it asks the
-// person at the terminal. Then make the agent, and call [Chat.Run].
+// Make the [Chat] first, because it is also the approver of the agent: it asks the person
+// at the terminal. Then make the agent, and call [Chat.Run].
 //
 //	c := chat.New(&chat.Options{History: file})
 //	agent, err := belay.New(model, &belay.Options{Approver: c})
@@ -13,28 +12,28 @@
 //
 // # How it is built
 //
-// Finished output is printed once and scrolls with the terminal, so that
-// scrolling, searching and copying work as usual. Only the changing part is
-// redrawn: the block of text that the model is writing, the calls that run, the
-// questions, the input. An alternate screen would lose the scrollback for no
-// gain.
+// The chat prints finished output once, and that output scrolls with the terminal. So
+// scrolling, searching and copying work as usual. The chat redraws only the view, the part
+// at the bottom that changes: the block of text that the model is writing, the running
+// calls, the questions and the input. It does not use the alternate screen, because the
+// alternate screen has no scrollback.
 //
-// The model (model.go) is the state. Messages change it, and it returns
-// commands; it does nothing itself. The view is a function of the state. The
-// runner (runner.go) runs turns and converts their events into messages.
+// The model (model.go) is the state. It does nothing by itself: messages change it, and it
+// returns commands. The view is a function of the state. The runner (runner.go) runs turns
+// and converts their events to messages.
 //
-// Text of models and tools is cleaned before it is shown: control characters
-// are made visible.
+// The chat makes control characters in the text of models and tools visible before it shows
+// the text.
 //
 // # Concurrency
 //
-// Each turn has a goroutine that reads its events and one that passes them to the
-// loop, in batches if the loop is slower. The loop waits for neither. When Run
-// returns, they have ended, unless the user forced the exit.
+// Each turn has two goroutines. One reads the events of the turn. The other passes them to
+// the loop, in batches if the loop is slower. The loop waits for neither. When Run returns,
+// both goroutines have ended, unless the user forced the exit.
 //
 // # Errors
 //
-// Errors of a turn are shown, and the conversation continues. Run returns
-// [ErrNoTerminal] without a terminal, [ErrForced] if the user did not wait for
-// the end of a turn, and the cause if its context was cancelled.
+// The chat shows the errors of a turn, and the conversation continues. Run returns
+// [ErrNoTerminal] without a terminal, [ErrForced] if the user did not wait for the end of a
+// turn, and the cause if its context was cancelled.
 package chat

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The documentation shows screens of a real terminal, and names every command and
-// key.
+// docs/chat.md shows screens of a real terminal. It names every command and key.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "chat.md"))

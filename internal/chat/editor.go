@@ -10,16 +10,16 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A longer paste is shown as one word, and sent in full.
+// A paste that is longer than this is shown as one word, but sent in full.
 const (
 	pasteLines = 12
 	pasteBytes = 4000
 )
 
-// editor is where the person types.
+// editor is the input field.
 type editor struct {
 	area   textarea.Model
-	pastes map[string]string // placeholders of long pastes, and the pastes
+	pastes map[string]string // the full text of each long paste, by the word that is shown instead
 }
 
 func newEditor() editor {
@@ -40,14 +40,14 @@ func newEditor() editor {
 	plain := textarea.StyleState{Placeholder: lipgloss.NewStyle().Faint(true)}
 	area.SetStyles(textarea.Styles{Focused: plain, Blurred: plain})
 	area.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "ctrl+j", "shift+enter"))
-	// The terminal handles pasting, which arrives as a message, and copying.
+	// Disable paste and copy: the terminal does both, and a paste arrives as a message.
 	area.KeyMap.Paste.SetEnabled(false)
 	area.KeyMap.CopySelection.SetEnabled(false)
-	_ = area.Focus() // the terminal draws a blinking cursor
+	_ = area.Focus() // the command for blinking is not needed: the terminal draws the cursor
 	return editor{area: area, pastes: make(map[string]string)}
 }
 
-// text returns the typed text, with long pastes expanded.
+// text returns the typed text, with the full text of long pastes.
 func (e *editor) text() string {
 	text := e.area.Value()
 	for word, paste := range e.pastes {
@@ -56,7 +56,6 @@ func (e *editor) text() string {
 	return strings.TrimSpace(text)
 }
 
-// set replaces the text.
 func (e *editor) set(text string) {
 	e.area.Reset()
 	clear(e.pastes)
@@ -64,7 +63,7 @@ func (e *editor) set(text string) {
 	e.area.MoveToEnd()
 }
 
-// insert inserts a text at the cursor.
+// insert inserts a text at the cursor. It shows a long text as one word, see pasteLines.
 func (e *editor) insert(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\uFFFD")
 	lines := strings.Count(text, "\n") + 1
@@ -76,12 +75,13 @@ func (e *editor) insert(text string) {
 	e.area.InsertString(text)
 }
 
-// press passes a key to the editor.
+// press passes a key to the text area.
 func (e *editor) press(msg tea.KeyPressMsg) {
 	e.area, _ = e.area.Update(msg)
 }
 
-// first and last report whether the cursor is in the first or last line.
+// first reports whether the cursor is in the first line, and last whether it is in the
+// last.
 func (e *editor) first() bool { return e.area.Line() == 0 && e.area.LineInfo().RowOffset == 0 }
 
 func (e *editor) last() bool {

@@ -13,23 +13,23 @@ import (
 	"github.com/belay-run/belay/internal/wholefile"
 )
 
-// The history keeps so many entries, none longer than that. Its file may hold
-// twice as many before it is shortened.
+// The history keeps the newest historyEntries entries, each at most historyBytes long. Its
+// file may have twice as many before readHistory shortens it.
 const (
 	historyEntries = 1000
 	historyBytes   = 64 << 10
 )
 
-// history holds the entries, oldest first, and the current position.
+// history holds the entries, the oldest first, and the position in them.
 type history struct {
 	entries []string
-	at      int    // len(entries): the current input
-	draft   string // the input before going back
+	at      int    // the position; len(entries) means the current input
+	draft   string // the current input, saved while the user looks at older entries
 }
 
 func newHistory(entries []string) history { return history{entries: entries, at: len(entries)} }
 
-// add adds an entry, and reports whether to store it in the file.
+// add adds an entry. It reports whether to write the entry to the file.
 func (h *history) add(text string) bool {
 	fresh := len(h.entries) == 0 || h.entries[len(h.entries)-1] != text
 	if fresh {
@@ -42,7 +42,7 @@ func (h *history) add(text string) bool {
 	return fresh && len(text) <= historyBytes
 }
 
-// older goes back by one.
+// older returns the entry before the current one.
 func (h *history) older(typed string) (string, bool) {
 	if h.at == 0 {
 		return "", false
@@ -54,7 +54,7 @@ func (h *history) older(typed string) (string, bool) {
 	return h.entries[h.at], true
 }
 
-// newer goes forward by one, at the end back to the current input.
+// newer returns the entry after the current one. After the last entry it returns the draft.
 func (h *history) newer() (string, bool) {
 	if h.at == len(h.entries) {
 		return "", false
@@ -65,8 +65,8 @@ func (h *history) newer() (string, bool) {
 	return h.entries[h.at], true
 }
 
-// readHistory reads the newest entries of a history file: a JSON string in each
-// line. Invalid lines are skipped, and a missing file is empty.
+// readHistory reads the newest entries of a history file. Each line is a JSON string. It
+// skips invalid lines, and treats a missing file as empty.
 func readHistory(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
@@ -93,7 +93,7 @@ func readHistory(path string) ([]string, error) {
 	return entries[max(len(entries)-historyEntries, 0):], nil
 }
 
-// writeHistory replaces the file by a shorter history, atomically.
+// writeHistory replaces the file atomically.
 func writeHistory(path string, entries []string) error {
 	var text bytes.Buffer
 	for _, entry := range entries {
@@ -107,8 +107,8 @@ func writeHistory(path string, entries []string) error {
 	return nil
 }
 
-// appendHistory adds an entry to a history file. Only the owner can read the
-// file.
+// appendHistory adds an entry to a history file. If it creates the file, only the owner can
+// read it.
 func appendHistory(path, text string) error {
 	if path == "" {
 		return nil
@@ -126,7 +126,7 @@ func appendHistory(path, text string) error {
 	return nil
 }
 
-// writeEntry writes an entry with one call, so that entries of two chats do not
+// writeEntry writes an entry with one call, so that the entries of two running chats do not
 // mix.
 func writeEntry(w io.Writer, text string) error {
 	data, err := json.Marshal(text)

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// deeds describe what a hook did, by the kind of contribution.
+// deeds says what a hook did, by the kind of its contribution.
 var deeds = map[string]string{
 	"deny": "blocked it", "halt": "halted the turn", "ask": "asked for approval", "allow": "approved it",
 	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered instead of the model",
@@ -18,7 +18,7 @@ var deeds = map[string]string{
 	"bundle": "added tools", "continue": "continued the turn", "instruction": "changed the summary",
 }
 
-// deed returns what a hook did, or "" if it did nothing.
+// deed returns what a hook did, in words, or "".
 func deed(run *hook.Run) string {
 	var did []string
 	for _, part := range run.Contributed {
@@ -49,12 +49,12 @@ func (m *model) hooked(e *belay.Event) {
 		return
 	}
 	if did := deed(e.HookRun); did != "" {
-		m.blocks(m.step.text.flush()) // runs are reported when the response is complete
+		m.blocks(m.step.text.flush()) // print the text first: hook runs are reported after the response is complete
 		m.note(m.look.warn.Render("⚑"), fmt.Sprintf("hook %s at %s: %s", e.HookRun.Subscription, e.HookRun.Phase, did))
 	}
 }
 
-// hookSaid shows a hook's message for people, or that it continues the turn.
+// hookSaid shows the output of a hook, or that a hook made the turn continue.
 func (m *model) hookSaid(agent string, e *belay.Event) {
 	m.blocks(m.step.text.flush())
 	if e.Kind == belay.EventTurnContinued {
@@ -65,7 +65,8 @@ func (m *model) hookSaid(agent string, e *belay.Event) {
 	m.say(kindLine, each(m.look.dim, indented(text, "⚑ ", m.width-1))...)
 }
 
-// hookFailed shows that a hook failed, and why. The lines after the first are shown once.
+// hookFailed shows that a hook failed, and why. If the same failure was shown before, it
+// shows only the first line.
 func (m *model) hookFailed(agent string, e *belay.Event) {
 	d := e.Diagnostic
 	if d == nil {
@@ -84,12 +85,12 @@ func (m *model) hookFailed(agent string, e *belay.Event) {
 	m.note(m.look.warn.Render("⚑"), text)
 }
 
-// note prints a line about an event, in full length.
+// note prints a text about an event, without shortening it.
 func (m *model) note(mark, text string) {
 	m.say(kindLine, indented(visible.Clean(text), mark+" ", m.width-1)...)
 }
 
-// diagnosed shows problems of a turn that were not shown when they occurred.
+// diagnosed shows the diagnostics of a turn, except those that hookFailed already showed.
 func (m *model) diagnosed(diagnostics []hook.Diagnostic) {
 	const most = 5
 	diagnostics = slices.DeleteFunc(slices.Clone(diagnostics), func(d hook.Diagnostic) bool { return m.failures[d.String()] })

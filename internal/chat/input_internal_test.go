@@ -24,7 +24,7 @@ func TestManyLines(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "› one", "  two", "  three")
 }
 
-// A long paste is one word in the editor, and complete when it is sent.
+// A long paste is one word in the editor, and is sent in full.
 func TestPaste(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -51,7 +51,7 @@ func TestHistoryKeys(t *testing.T) {
 	b := openBench(t, nil, &opening{session: "main", history: []string{"old", "two\nlines"}})
 	b.keys("draft", "up")
 	shows(t, "the view", b.view(), "› two", "  lines")
-	b.keys("up") // within the entry
+	b.keys("up") // moves inside the entry
 	b.keys("up")
 	shows(t, "the view", b.view(), "› old")
 	b.keys("up", "up")
@@ -60,7 +60,7 @@ func TestHistoryKeys(t *testing.T) {
 	shows(t, "the view", b.view(), "› draft")
 	b.keys("enter")
 	b.send(overMsg{})
-	b.keys("draft", "enter") // the same again is kept once
+	b.keys("draft", "enter") // the same text twice is one entry
 	b.send(overMsg{})
 	b.keys("up", "up")
 	if got := b.m.editor.text(); got != "two\nlines" {
@@ -109,7 +109,7 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
-// The file has a size limit, and an invalid line does not affect others.
+// The history file has a size limit. An invalid line in it does not affect the other lines.
 func TestHistoryFileIsBounded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "history")

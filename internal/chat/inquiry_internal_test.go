@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inquiry asks a question that needs a text answer.
+// inquiry asks a question that needs text as its answer.
 func (b *bench) inquiry(id, text string) chan belay.Decision {
 	b.t.Helper()
 	reply := make(chan belay.Decision, 1)
@@ -55,8 +55,8 @@ func TestInquiryAnswers(t *testing.T) {
 	}
 }
 
-// Questions of both kinds are answered one after another, and a withdrawn question
-// leaves no typed text.
+// Questions about calls and questions for text are asked one after another. A withdrawn
+// question leaves no typed text behind.
 func TestInquiriesWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -79,7 +79,7 @@ func TestInquiriesWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// A question that is too long for the view is printed completely.
+// A question that is too long for the view is printed in full.
 func TestInquiryIsShownWhole(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -88,7 +88,7 @@ func TestInquiryIsShownWhole(t *testing.T) {
 	shows(t, "the screen", b.screen(), "the whole question:", "the last line", "more")
 }
 
-// atDesk is a person at the terminal.
+// atDesk answers questions in place of a person.
 type atDesk func(belay.Question, Advice) (belay.Decision, error)
 
 func (f atDesk) ask(_ context.Context, q belay.Question, a Advice) (belay.Decision, error) {

@@ -27,19 +27,19 @@ func dumb(environ []string) bool {
 	return false
 }
 
-// lineMsg is a line that was typed.
+// lineMsg is a line that the user typed.
 type lineMsg string
 
-// teletype runs the conversation line by line, for a simple terminal. It uses the
-// same model: finished output is printed, and changing output is not shown.
+// teletype runs the conversation line by line, for a terminal that cannot move its cursor.
+// It uses the same model as a screen, but prints only finished output.
 type teletype struct {
 	model *model
 	out   io.Writer
 	msgs  chan tea.Msg
 	over  chan struct{}
 	shown string // the id of the question that was printed
-	asks  bool   // and whether it asks for a pattern
-	err   error  // the first error of writing
+	asks  bool   // the question about a pattern was printed
+	err   error  // the first error of writing to out
 }
 
 // lines runs the conversation on a terminal that cannot move its cursor.
@@ -74,7 +74,7 @@ func (t *teletype) send(msg tea.Msg) {
 	}
 }
 
-// read passes on typed lines until the input ends.
+// read sends the lines that the user types, until the input ends.
 func (t *teletype) read(in io.Reader) {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, 1<<20)
@@ -84,7 +84,7 @@ func (t *teletype) read(in io.Reader) {
 	t.send(leaveMsg{})
 }
 
-// loop handles messages until the model leaves.
+// loop handles messages until the chat ends.
 func (t *teletype) loop() {
 	defer close(t.over)
 	t.update(tea.WindowSizeMsg{Width: 80, Height: 24})
@@ -117,7 +117,7 @@ func (t *teletype) update(msg tea.Msg) {
 	}
 }
 
-// typed handles a line: an answer if a question is open, and text otherwise.
+// typed handles a line: it is the answer if a question is open, and otherwise a message.
 func (t *teletype) typed(line string) tea.Cmd {
 	m := t.model
 	m.now = m.clock()
@@ -149,7 +149,7 @@ func (t *teletype) typed(line string) tea.Cmd {
 	return m.deny(line)
 }
 
-// question prints the first question, once. It reports whether one is open.
+// question prints the first open question, once. It reports whether a question is open.
 func (t *teletype) question() bool {
 	m := t.model
 	if len(m.desk.waiting) == 0 {
@@ -189,7 +189,7 @@ func (t *teletype) prompt() {
 	}
 }
 
-// print writes finished lines.
+// print writes finished output.
 func (t *teletype) print(pages []string) tea.Cmd {
 	for _, page := range pages {
 		t.write(strings.TrimRight(page, " ") + "\n")
@@ -203,7 +203,7 @@ func (t *teletype) write(text string) {
 	}
 }
 
-// do runs a command in its own goroutine, as the loop of a screen does.
+// do runs a command in its own goroutine, as the loop of bubbletea does.
 func (t *teletype) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return

@@ -12,16 +12,15 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// markdown renders blocks of text. It makes a renderer when it is first asked
-// for a width.
+// markdown renders blocks of text. It makes its renderers when it first needs them.
 type markdown struct {
 	profile  colorprofile.Profile
 	light    bool
 	width    int
-	renderer *glamour.TermRenderer // of text, which it wraps
-	code     *glamour.TermRenderer // of code, which it does not
+	renderer *glamour.TermRenderer // for text; wraps lines
+	code     *glamour.TermRenderer // for code; does not wrap lines
 
-	last  string // the last input and its result
+	last  string // the last block, and its lines in lined
 	lined []string
 }
 
@@ -32,8 +31,8 @@ func (md *markdown) fit(width int, light bool) {
 	}
 }
 
-// lines renders a block as lines of at most the given width, without blank lines
-// around it. Text that cannot be rendered is shown as it is.
+// lines renders a block as lines of at most md.width columns, without blank lines around
+// it. It shows text that cannot be rendered unchanged.
 func (md *markdown) lines(text string) []string {
 	if text == md.last && text != "" {
 		return md.lined
@@ -75,11 +74,11 @@ func (md *markdown) render(text string) (string, error) {
 	return (*renderer).Render(text) //nolint:wrapcheck // likewise
 }
 
-// literal keeps what looks like a tag in the text, where the renderer would leave
-// it out. Code is left as it is.
+// literal escapes everything outside code that looks like an HTML tag, because the renderer
+// would leave tags out.
 func literal(text string) string {
 	var b strings.Builder
-	fence, span := "", 0 // the mark of the code that it is in
+	fence, span := "", 0 // the marks that opened the code around the current line, if any
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		bare := strings.TrimSpace(line)
 		mark := fenceOf(bare)
@@ -102,8 +101,8 @@ func literal(text string) string {
 	return b.String()
 }
 
-// tight takes the blank lines out of the items of a list, where the renderer would
-// join the paragraphs around them into one word.
+// tight removes blank lines inside the items of a list. The renderer would join the
+// paragraphs around such a line without a space.
 func tight(text string) string {
 	if first := firstLine(text); strings.TrimSpace(first) == "" || !itemish(first) {
 		return text
@@ -124,8 +123,9 @@ func tight(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// escaped writes a line with a backslash in front of each tag outside code. It
-// takes and returns how many backticks opened the code that the line is in.
+// escaped writes a line with a backslash before each tag outside code. span is how many
+// backticks opened the code span that the line begins in. escaped returns the same for the
+// next line.
 func escaped(b *strings.Builder, line string, span int) int {
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {
@@ -153,8 +153,8 @@ func firstLine(text string) string {
 	return line
 }
 
-// style is glamour's own for the background, without its margins and without a
-// colour for plain text: that is the terminal's.
+// style returns glamour's style for a light or dark background, without margins. Plain text
+// has no colour, so that it gets the terminal's own.
 func (md *markdown) style() gansi.StyleConfig {
 	style := styles.DarkStyleConfig
 	if md.light {
@@ -166,14 +166,14 @@ func (md *markdown) style() gansi.StyleConfig {
 	style.H1.Color, style.H1.BackgroundColor = style.Heading.Color, nil
 	style.Code.Prefix, style.Code.Suffix, style.Code.BackgroundColor = "", "", nil
 	style.HorizontalRule.Format = "\n────────\n"
-	if md.profile <= colorprofile.ASCII { // without colours code needs a mark
+	if md.profile <= colorprofile.ASCII { // without colours, backticks mark code
 		style.Code.Prefix, style.Code.Suffix = "`", "`"
 		style.CodeBlock.Chroma = nil
 	}
 	return style
 }
 
-// trimRight removes trailing spaces, also styled ones.
+// trimRight removes spaces at the end of a line, even if they have a style.
 func trimRight(line string) string {
 	bare := ansi.Strip(line)
 	kept := strings.TrimRight(bare, " ")
@@ -190,7 +190,7 @@ func trimRight(line string) string {
 	return cut
 }
 
-// hardWrapped breaks long lines at the width, also within words.
+// hardWrapped breaks lines that are too wide, even inside words.
 func hardWrapped(lines []string, width int) []string {
 	var out []string
 	for _, line := range lines {

@@ -13,22 +13,21 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// Messages of the runner.
+// The runner sends these messages.
 type (
-	// eventsMsg holds events of the running turn, in order.
+	// eventsMsg has events of the running turn, in order.
 	eventsMsg []belay.Event
-	// overMsg means that the running activity has ended. It has the session's
-	// usage.
+	// overMsg means that the running activity has ended. usage is the usage of the session.
 	overMsg struct {
 		err   error
 		usage belay.Usage
-		// said is a message about it, if it was not a turn.
+		// said is the message to show, if the activity was not a turn.
 		said string
-		// open means that the turn is still open in the store, because its end could not
-		// be stored.
+		// open means that the turn is still open in the store, because its end could not be
+		// stored.
 		open bool
 	}
-	// keptMsg means that the history was written, or has the error.
+	// keptMsg means that an entry was written to the history file, or why not.
 	keptMsg struct{ err error }
 	// noteMsg is a warning that belongs to no turn.
 	noteMsg string
@@ -37,9 +36,9 @@ type (
 	tickMsg  struct{}
 )
 
-// host is the model's interface to the outside. Its methods return at once;
-// results arrive as messages. Requests have numbers, because they may overtake
-// each other: an abort applies to the request with its number.
+// host runs activities for the model. Its methods return at once, and results arrive as
+// messages. Each activity has a number: an abort can arrive before the activity starts, and
+// must not affect another activity.
 type host interface {
 	run(n int, text string)
 	resume(n int)
@@ -50,7 +49,7 @@ type host interface {
 	remember(text string) error
 }
 
-// look is how a terminal shows things.
+// look holds the styles and the properties of the terminal.
 type look struct {
 	theme
 
@@ -58,52 +57,52 @@ type look struct {
 	light   bool
 }
 
-// model is the state of the chat. It belongs to the loop.
+// model is the state of the chat. Only the loop uses it.
 type model struct {
 	host    host
 	printer printer
 	clock   func() time.Time
-	later   func() tea.Cmd // a tickMsg, after a while
+	later   func() tea.Cmd // returns a command that sends a tickMsg after a short time
 	person  string
 	opening opening
 	known   []Directive
-	serial  map[string]bool // tools
+	serial  map[string]bool // names of the tools that run alone
 
 	look          look
 	md            markdown
 	width, height int
 	now           time.Time
-	pressed       time.Time // when a key was last pressed
+	pressed       time.Time // when the user last pressed a key
 	ticking       bool
 	frame         tea.View
 	tall          height
-	frames        func() int64 // how many frames are on the screen
+	frames        func() int64 // returns how many frames have been drawn
 	draws         int64
 
-	// What is printed, see print.go.
+	// These fields are about printed output, see print.go.
 	out      []string
 	said     kind
 	printing bool
-	drawn    bool // the view is on the screen, so lines can be printed above it
+	drawn    bool // the view is on the screen, so lines can be printed above the view
 
-	// The running turn, see turn.go.
+	// These fields are about the running activity, see turn.go.
 	working  bool
-	number   int // of the running activity
+	number   int // number of the running activity
 	doing    string
 	since    time.Time
 	aborting bool
 	step     stepView
 	calls    []*call
-	floor    int // the height of the view in this turn
+	floor    int // the least height of the view in this turn
 	thinking bool
-	thought  string          // the last one, in full
-	warned   map[string]bool // messages about failed hooks
-	failures map[string]bool // hooks that failed in the turn, see diagnosed
-	answer   string          // the last one, as markdown
+	thought  string          // the last thinking of the model, in full
+	warned   map[string]bool // messages about failed hooks that were already shown
+	failures map[string]bool // diagnostics of this turn that were already shown, see diagnosed
+	answer   string          // the last answer, as markdown
 
-	usage   belay.Usage // of the session, as stored
-	spent   belay.Usage // of the running turn
-	answers string      // the model that answered last
+	usage   belay.Usage // usage of the session, as stored
+	spent   belay.Usage // usage of the running turn
+	answers string      // name of the model that answered last
 
 	editor  editor
 	history history
@@ -111,9 +110,9 @@ type model struct {
 	queue   []string
 	desk    desk
 
-	keeping int  // entries that are being written to the history
-	leaving bool // when nothing is running and all is printed
-	asking  bool // whether to leave
+	keeping int  // how many entries are being written to the history file
+	leaving bool // quit when nothing runs and everything is printed
+	asking  bool // the user pressed ctrl+c once; the next ctrl+c quits
 	gone    bool
 }
 
@@ -123,7 +122,7 @@ func newModel(h host, o *opening, opts *Options) *model {
 		known: known(opts.Directives), serial: opts.serial(), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
 		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model,
 	}
-	m.frames = func() int64 { m.draws++; return m.draws } // for each, if unknown
+	m.frames = func() int64 { m.draws++; return m.draws } // without a canvas, every call counts as a new frame
 	m.md.profile = m.look.profile
 	m.now = m.clock()
 	return m
@@ -137,8 +136,8 @@ func (m *model) Init() tea.Cmd {
 	return tea.RequestBackgroundColor
 }
 
-// Update changes the state by a message. It adds commands for printing and
-// quitting.
+// Update changes the state by a message. It returns the commands that follow, including
+// those that print or quit.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // the loop defines it
 	m.now = m.clock()
 	cmd := m.heed(msg)
@@ -159,7 +158,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // t
 	return m, tea.Batch(cmd, printed, again)
 }
 
-// done reports whether nothing is running.
+// done reports whether nothing is running and everything is printed and stored.
 func (m *model) done() bool {
 	return !m.working && !m.printing && len(m.out) == 0 && m.keeping == 0 && !m.tall.waits() && !m.gone
 }
@@ -206,7 +205,7 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// resize adapts everything to a new size. The first call opens the chat.
+// resize adapts the chat to a new size. The first call shows the greeting.
 func (m *model) resize(width, height int) {
 	first := m.height == 0
 	m.width, m.height = max(width, 20), max(height, 3)
@@ -219,7 +218,7 @@ func (m *model) resize(width, height int) {
 	}
 }
 
-// tick schedules an update of the time. One tick is enough for all.
+// tick schedules a tickMsg, unless one is already scheduled.
 func (m *model) tick() tea.Cmd {
 	if m.ticking {
 		return nil
@@ -232,7 +231,6 @@ func tickLater() tea.Cmd {
 	return tea.Tick(100*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// press handles a key.
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	if key == "ctrl+c" {
@@ -266,7 +264,8 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// back goes back to queued messages, or in the history.
+// back puts the last queued message back into the input. If none is queued, it shows the
+// previous entry of the history.
 func (m *model) back() {
 	typed := m.editor.text()
 	if n := len(m.queue); n > 0 && typed == "" {
@@ -276,12 +275,12 @@ func (m *model) back() {
 	}
 	if text, ok := m.history.older(typed); ok {
 		m.editor.set(text)
-		m.popup.closed = text // the arrows still move in the history
+		m.popup.closed = text // keep the popup closed, so that the arrow keys stay in the history
 	}
 }
 
-// interrupt handles ctrl+c: it aborts the running activity, or asks whether to
-// quit.
+// interrupt handles ctrl+c. It aborts the running activity, clears the input, or asks
+// whether to quit. During an abort it quits at once.
 func (m *model) interrupt() tea.Cmd {
 	m.pressed = m.now
 	switch {
@@ -302,7 +301,7 @@ func (m *model) interrupt() tea.Cmd {
 	return nil
 }
 
-// leave ends the chat after aborting the running turn.
+// leave ends the chat. It first aborts the running activity.
 func (m *model) leave() tea.Cmd {
 	m.leaving = true
 	m.queue = nil
@@ -314,15 +313,14 @@ func (m *model) leave() tea.Cmd {
 	return m.abort()
 }
 
-// abort aborts the running activity.
 func (m *model) abort() tea.Cmd {
 	m.aborting = true
 	n := m.number
 	return func() tea.Msg { m.host.abort(n); return nil }
 }
 
-// send handles the input: a command of the chat, or a message for the agent,
-// which is queued while a turn runs.
+// send handles the input. The input is a command of the chat, or a message for the agent. A
+// message is queued while a turn runs.
 func (m *model) send() tea.Cmd {
 	text := m.editor.text()
 	if text == "" || m.leaving {
@@ -346,7 +344,7 @@ func (m *model) send() tea.Cmd {
 	}
 }
 
-// submit starts a turn.
+// submit starts a turn with a message.
 func (m *model) submit(text string) tea.Cmd {
 	m.say(kindUser, m.userLines(text)...)
 	if hint := m.hint(text); hint != "" {
@@ -357,7 +355,7 @@ func (m *model) submit(text string) tea.Cmd {
 	return func() tea.Msg { m.host.run(n, text); return nil }
 }
 
-// hint suggests the name that was meant at the beginning of a message.
+// hint returns a hint if a message begins with a misspelled /name, or "".
 func (m *model) hint(text string) string { return near.Slash(typed.Leading(text), namesOf(m.known)) }
 
 func (m *model) userLines(text string) []string {
@@ -370,8 +368,8 @@ func (m *model) userLines(text string) []string {
 	return each(m.look.user, lines)
 }
 
-// toggleThinking switches between full and short thinking, for the last and all
-// later ones.
+// toggleThinking switches between showing all thinking and showing one line. It applies to
+// the last thinking and to all later ones.
 func (m *model) toggleThinking() {
 	m.thinking = !m.thinking
 	if m.thinking && strings.TrimSpace(m.thought) != "" {

@@ -12,23 +12,23 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// replayed is how many of the last messages are shown when a session is opened.
+// replayed is how many of the last messages the chat shows when it opens a session.
 const replayed = 6
 
 // opening is the state of a session when the chat begins.
 type opening struct {
 	session  string
-	messages []*belay.Message // the last few
-	more     int              // how many came before them
+	messages []*belay.Message // the last messages
+	more     int              // how many messages came before them
 	usage    belay.Usage
-	unended  string // a note about a turn that has not ended
-	calls    string // a note about its calls
+	unended  string // a note about a turn that has not ended, or ""
+	calls    string // a remark for the open calls of that turn
 	trouble  []string
 	history  []string
 }
 
-// open reads the state of a session. Errors are shown and do not prevent the
-// chat.
+// open reads the state of a session. Errors do not stop the chat: open stores them in
+// trouble, and greet shows them.
 func open(ctx context.Context, session *belay.Session, store belay.ListStore) *opening {
 	o := &opening{session: session.ID()}
 	after := int64(0)
@@ -49,7 +49,7 @@ func open(ctx context.Context, session *belay.Session, store belay.ListStore) *o
 	return o
 }
 
-// lookUp finds a session in the store's list.
+// lookUp finds the session in the store.
 func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.SessionInfo {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: o.session}) {
 		if err != nil {
@@ -73,7 +73,7 @@ func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.Sess
 	return nil
 }
 
-// read keeps the last messages of a transcript.
+// read keeps the last messages.
 func (o *opening) read(messages iter.Seq2[*belay.Message, error]) {
 	for message, err := range messages {
 		if errors.Is(err, belay.ErrNotFound) {
@@ -91,12 +91,12 @@ func (o *opening) read(messages iter.Seq2[*belay.Message, error]) {
 	}
 }
 
-// final reports whether a turn can have ended with a message.
+// final reports whether a message can be the last one of a turn.
 func final(message *belay.Message) bool {
 	return message.Role == belay.RoleAssistant && len(message.Calls()) == 0 || message.IsCompaction
 }
 
-// greet shows the state of the conversation.
+// greet shows the last messages, and whether a turn is open.
 func (m *model) greet() {
 	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help lists commands", visible.Clean(m.opening.session)), m.width-1)))
 	if m.opening.more > 0 {
@@ -105,7 +105,7 @@ func (m *model) greet() {
 	for _, message := range m.opening.messages {
 		m.replay(message)
 	}
-	m.drop(cmp.Or(m.opening.calls, "no result")) // none of them runs here
+	m.drop(cmp.Or(m.opening.calls, "no result")) // none of these calls runs in this process
 	for _, text := range m.opening.trouble {
 		m.note(m.look.bad.Render("✗"), text)
 	}
@@ -115,7 +115,6 @@ func (m *model) greet() {
 	m.opening.messages = nil
 }
 
-// replay shows a message of the transcript.
 func (m *model) replay(message *belay.Message) {
 	switch {
 	case message.IsCompaction:
@@ -146,7 +145,7 @@ func (m *model) replay(message *belay.Message) {
 
 func (m *model) replayResult(r *belay.ResultPart) {
 	c := m.find("", &belay.CallPart{ID: r.Call})
-	if c == nil { // its call is not among the last messages
+	if c == nil { // the call is older than the messages that were read
 		c = &call{part: &belay.CallPart{ID: r.Call, Tool: r.Tool}}
 	}
 	mark := m.look.good.Render("✓")

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// listed is a store with another listing.
+// listed is a store whose list of sessions the test sets.
 type listed struct {
 	belay.ListStore
 
@@ -71,7 +71,7 @@ func TestOpeningTellsHowTheSessionStands(t *testing.T) {
 	}
 }
 
-// A session with messages is opened with its last few.
+// The chat opens a session with its last messages.
 func TestOpeningShowsTheLastMessages(t *testing.T) {
 	t.Parallel()
 	var steps []scripted.Step
@@ -114,8 +114,8 @@ func TestOpeningShowsTheLastMessages(t *testing.T) {
 	}
 }
 
-// A call without a result that does not run shows no time and no spinner, but its
-// state. After /resume it shows no time either, because its start is unknown.
+// An open call that does not run shows its state, without a time and without a spinner.
+// After /resume it shows no time either, because its start is unknown.
 func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
 	t.Parallel()
 	part := &belay.CallPart{ID: "1", Tool: "write", Input: json.RawMessage(`{"content":"hello","path":"f.txt"}`)}
@@ -151,7 +151,8 @@ func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
 	}
 }
 
-// Without a listing, the end of the transcript shows that a turn may be open.
+// If the store cannot list sessions, the end of the transcript tells whether a turn may be
+// open.
 func TestOpeningGuessesFromTheTranscript(t *testing.T) {
 	t.Parallel()
 	call := belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{}`)}}

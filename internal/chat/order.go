@@ -8,18 +8,18 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Order puts questions in the order of their calls. The approvals of one message are
-// requested at the same time. A user interface that shows one question at a time would
-// show them in random order, and a person's answer might go to the wrong question. The
-// zero value is ready to use.
+// Order puts approval questions in the order of their calls. Belay requests the approvals
+// of one message at the same time. A user interface that shows one question at a time would
+// show them in random order, and an answer might go to the wrong question. The zero value
+// is ready to use.
 type Order struct {
 	mu     sync.Mutex
-	asked  []belay.Approval // not yet asked, as announced by events
-	change chan struct{}    // closed with the next change
+	asked  []belay.Approval // announced by events, but not shown yet
+	change chan struct{}    // closed at the next change
 }
 
-// Hear learns the order from the events of a turn. Call it for each event, before
-// reading the next.
+// Hear learns the order from the events of a turn. Call it with each event before you read
+// the next one.
 func (o *Order) Hear(e *belay.Event) {
 	switch {
 	case e.Kind == belay.EventApprovalRequested && e.Approval != nil:
@@ -43,7 +43,7 @@ func (o *Order) changed() {
 	}
 }
 
-// leave removes a question, so that later ones need not wait for it.
+// leave removes a question, so that later questions do not wait for it.
 func (o *Order) leave(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +51,7 @@ func (o *Order) leave(id string) {
 	o.changed()
 }
 
-// await waits until the earlier questions of the same turn were asked.
+// await blocks until all earlier questions of the same turn were shown.
 func (o *Order) await(ctx context.Context, a *belay.Approval) error {
 	for {
 		o.mu.Lock()
@@ -76,8 +76,8 @@ func (o *Order) await(ctx context.Context, a *belay.Approval) error {
 	}
 }
 
-// Approver wraps an approver so that it is called in order: for the next call after it
-// has answered, or after a chat has shown the question.
+// Approver wraps an approver so that it gets the questions in order. It gets the next
+// question after it has answered, or after the chat has shown the question.
 func (o *Order) Approver(of belay.Approver) belay.Approver { return inOrder{of, o} } //nolint:ireturn // it wraps the same interface
 
 type inOrder struct {
@@ -88,7 +88,7 @@ type inOrder struct {
 
 type putKey struct{}
 
-// Approve asks when its turn has come.
+// Approve asks after all earlier questions were shown.
 func (v inOrder) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	put := func() { v.order.leave(q.ID) }
 	defer put()
@@ -98,7 +98,7 @@ func (v inOrder) Approve(ctx context.Context, q belay.Question) (belay.Decision,
 	return v.Approver.Approve(context.WithValue(ctx, putKey{}, put), q)
 }
 
-// put records that a question is shown.
+// put tells Order that the chat has shown the question.
 func put(ctx context.Context) {
 	if f, ok := ctx.Value(putKey{}).(func()); ok {
 		f()

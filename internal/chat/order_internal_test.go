@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// asksAll calls an approver for all questions at once, the last one first, and returns
-// the questions in the order in which it put them.
+// asksAll calls an approver with all questions at the same time, the last one first. It
+// returns the order in which the approver got them.
 func asksAll(t *testing.T, o *Order, n int, turn string, put func(ctx context.Context)) string {
 	t.Helper()
 	questions := make([]belay.Question, n)
@@ -28,7 +28,7 @@ func asksAll(t *testing.T, o *Order, n int, turn string, put func(ctx context.Co
 	}))
 	for i := n - 1; i >= 0; i-- {
 		go func() { _, _ = a.Approve(t.Context(), questions[i]) }()
-		synctest.Wait() // it has come as far as it gets
+		synctest.Wait() // every goroutine is blocked now
 	}
 	var all []string
 	for range n {
@@ -62,8 +62,8 @@ func TestQuestionsComeInTheOrderOfCalls(t *testing.T) {
 	})
 }
 
-// A question waits only for earlier ones of its own turn, and not for decided or
-// abandoned ones.
+// A question waits only for earlier questions of its own turn. It does not wait for decided
+// or abandoned ones.
 func TestAQuestionDoesNotWaitInVain(t *testing.T) {
 	t.Parallel()
 	asked := func(o *Order, id, session string) belay.Approval {
@@ -86,7 +86,7 @@ func TestAQuestionDoesNotWaitInVain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := new(Order)
 				other, first, second := asked(o, "other", "child"), asked(o, "first", "s"), asked(o, "second", "s")
-				_ = other // no approver asks it
+				_ = other // nobody asks this question
 				done := make(chan error, 1)
 				go func() {
 					_, err := o.Approver(yes).Approve(t.Context(), belay.Question{Approval: second})

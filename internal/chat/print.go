@@ -8,24 +8,24 @@ import (
 	"github.com/charmbracelet/colorprofile"
 )
 
-// kind is the kind of printed output, for the space between outputs.
+// kind is a kind of printed output. It decides where blank lines are printed.
 type kind int
 
 const (
 	kindNothing kind = iota
-	kindText         // blocks of text, apart from each other
-	kindUser         // text of the person
-	kindLine         // lines about calls, hooks and other events, close together
+	kindText         // blocks of text, separated by blank lines
+	kindUser         // text of the user
+	kindLine         // lines about calls, hooks and other events, without blank lines between them
 )
 
-// printedMsg means that the terminal has printed the last page.
+// printedMsg means that the terminal has printed all pages.
 type printedMsg struct{}
 
-// printer sends lines to the terminal in order, one page at a time.
+// printer prints pages in order, and then sends a printedMsg.
 type printer func(pages []string) tea.Cmd
 
-// printAbove prints above the view. The pages are messages of one sequence,
-// because commands of their own would overtake each other.
+// printAbove prints pages above the view. It uses one sequence, because separate commands
+// could run in any order.
 func printAbove(pages []string) tea.Cmd {
 	cmds := make([]tea.Cmd, 0, len(pages)+1)
 	for _, page := range pages {
@@ -34,7 +34,8 @@ func printAbove(pages []string) tea.Cmd {
 	return tea.Sequence(append(cmds, func() tea.Msg { return printedMsg{} })...)
 }
 
-// say prints finished lines above the view, for good.
+// say prints finished lines above the view. They are not redrawn later. A blank line
+// separates them from other output.
 func (m *model) say(k kind, lines ...string) {
 	if m.said != kindNothing && (k != kindLine || m.said != kindLine) {
 		m.out = append(m.out, "")
@@ -42,14 +43,13 @@ func (m *model) say(k kind, lines ...string) {
 	m.append(k, lines...)
 }
 
-// append prints lines directly after the last output.
+// append prints lines without a blank line before them.
 func (m *model) append(k kind, lines ...string) {
 	m.said = k
 	m.out = append(m.out, lines...)
 }
 
-// print sends the waiting lines, once the terminal has printed the earlier
-// ones.
+// print prints the waiting lines, unless the terminal is still printing earlier ones.
 func (m *model) print() tea.Cmd {
 	if m.printing || len(m.out) == 0 || !m.drawn {
 		return nil
@@ -58,7 +58,7 @@ func (m *model) print() tea.Cmd {
 	for page := range slices.Chunk(m.out, m.page()) {
 		text := m.toned(strings.Join(page, "\n"))
 		if text == "" {
-			text = " " // an empty print would show nothing
+			text = " " // the terminal prints nothing for an empty page
 		}
 		pages = append(pages, text)
 	}
@@ -66,12 +66,12 @@ func (m *model) print() tea.Cmd {
 	return m.printer(pages)
 }
 
-// page is how many lines are printed at a time. The view leaves that much of the
-// screen free, so that printing never pushes it into the scrollback.
+// page returns how many lines are printed at a time. The view leaves as many lines of the
+// screen free, so that printing never moves the view into the scrollback.
 func (m *model) page() int { return max(m.height/3, 1) }
 
-// toned removes colours that the terminal does not support. The renderer does
-// this for the view, but not for printed lines.
+// toned removes colours that the terminal does not support. The renderer of bubbletea does
+// this only for the view.
 func (m *model) toned(text string) string {
 	var b strings.Builder
 	w := colorprofile.Writer{Forward: &b, Profile: m.look.profile}

@@ -22,10 +22,10 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// deadline is the timeout of waits. Only a failing test waits that long.
+// deadline is how long a test waits for something. Only a failing test waits that long.
 const deadline = 20 * time.Second
 
-// stage is a chat whose loop runs, with a scripted model, without a terminal.
+// stage is a chat with a running loop and a scripted model, but without a terminal.
 type stage struct {
 	t      *testing.T
 	chat   *Chat
@@ -57,7 +57,7 @@ func play(t *testing.T, steps []scripted.Step, opts *belay.Options, chatOpts *Op
 		t.Fatal(err)
 	}
 	s.agent = agent
-	ctx, cancel := context.WithCancel(context.Background()) // lives longer than the test's
+	ctx, cancel := context.WithCancel(context.Background()) // must live longer than the context of the test
 	t.Cleanup(cancel)
 	s.start(ctx)
 	return s
@@ -77,7 +77,7 @@ func (s *stage) start(ctx context.Context) {
 	s.t.Cleanup(s.end)
 }
 
-// end quits the chat, if necessary, and closes the agent.
+// end quits the chat, if it still runs, and closes the agent.
 func (s *stage) end() {
 	if s.ended {
 		return
@@ -93,8 +93,7 @@ func (s *stage) end() {
 	}
 }
 
-// sees waits until texts have been printed or drawn completely, in this
-// order.
+// sees waits until these texts were printed or drawn, in this order.
 func (s *stage) sees(wants ...string) {
 	s.t.Helper()
 	teatest.WaitFor(s.t, s.tm.Output(), func(news []byte) bool {
@@ -119,7 +118,7 @@ func (s *stage) all(news []byte) string {
 	return s.seen.String() + string(news)
 }
 
-// forget drops the output so far.
+// forget drops the output that was seen so far.
 func (s *stage) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func TestProgramRunsTools(t *testing.T) {
 	s.sees("Looking.", "✓ read notes.md", "│ # Notes", "✗ nothing", "not_found", "Done.")
 }
 
-// asks returns the options of an agent whose shell needs approval.
+// asks returns options with which every call of shell needs approval.
 func asks() *belay.Options { return &belay.Options{Tools: toolsOfStory(), Authorizer: floor{}} }
 
 type floor struct{}
@@ -194,8 +193,8 @@ func TestProgramAsks(t *testing.T) {
 	}
 }
 
-// Several calls of one response are asked about one after another, and an abort
-// withdraws the questions.
+// The chat asks about several calls of one response one after another. An abort withdraws
+// the questions.
 func TestProgramAsksInTurn(t *testing.T) {
 	t.Parallel()
 	call := scripted.Call{Tool: "shell", Input: `{"command":"rm -rf build"}`}
@@ -219,15 +218,15 @@ func TestProgramAborts(t *testing.T) {
 		{Text: "Here again."},
 	}, nil, nil)
 	s.say("go")
-	s.sees("This", "takes", "ages") // drawn word by word, perhaps
+	s.sees("This", "takes", "ages") // possibly drawn word by word
 	s.key("ctrl+c")
 	s.sees("∎ aborted")
 	s.say("again")
 	s.sees("Here again.")
 }
 
-// Requests can overtake each other: an abort that arrives before its turn
-// counts, and one that arrives after it does not affect the next.
+// Requests can arrive in any order. An abort that arrives before its turn still aborts that
+// turn. An abort that arrives after its turn does not affect the next turn.
 func TestRunnerKeepsAbortsApart(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
@@ -272,8 +271,7 @@ func TestRunnerWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// newTestRunner makes a runner without a loop, whose model does something before
-// it answers.
+// newTestRunner makes a runner without a loop. Its model calls first before it answers.
 func newTestRunner(t *testing.T, first func(context.Context)) (*runner, <-chan overMsg) {
 	t.Helper()
 	agent, err := belay.New(scripted.New([]scripted.Step{{Compute: func(ctx context.Context, _ *belay.Request) (scripted.Step, error) {
@@ -298,7 +296,7 @@ func newTestRunner(t *testing.T, first func(context.Context)) (*runner, <-chan o
 	return r, over
 }
 
-// A turn that does not end when it is aborted does not block the person.
+// The user can quit even if a turn does not end after an abort.
 func TestProgramIsForced(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
@@ -374,7 +372,7 @@ func TestProgramCompletesAndResizes(t *testing.T) {
 	}
 }
 
-// A parked turn is offered when the session is opened, and resumed here.
+// The chat offers to resume a parked turn when it opens the session.
 func TestProgramResumes(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -420,7 +418,7 @@ func TestProgramAbandonsAndCompacts(t *testing.T) {
 	s.sees("there is no turn to resume")
 }
 
-// Without a person at the terminal, no question is asked.
+// Without a running chat, no question is asked.
 func TestApproveWithoutAConversation(t *testing.T) {
 	t.Parallel()
 	if _, err := New(nil).Approve(t.Context(), belay.Question{}); err == nil {
@@ -447,7 +445,7 @@ func TestApproveHeedsItsContext(t *testing.T) {
 		_, err := s.chat.Approve(t.Context(), belay.Question{Approval: belay.Approval{ID: "2", Tool: "write"}})
 		done <- err
 	}()
-	s.sees("write") // the rest of the line stays as it was
+	s.sees("write") // the rest of the line was already drawn
 	s.end()
 	if err := <-done; err == nil {
 		t.Error("a question is answered though the person left")

@@ -14,41 +14,40 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// quiet is the pause in typing before a question accepts keys, so that keys
-// meant for the input do not answer it.
+// quiet is how long the user must not type before a question accepts keys. Otherwise keys
+// that were meant for the input would answer the question.
 const quiet = 700 * time.Millisecond
 
-// askMsg asks whether a call may run. The answer goes to reply, which takes one
-// without waiting.
+// askMsg asks the user a question. reply must have room for one decision.
 type askMsg struct {
 	question belay.Question
 	advice   Advice
 	reply    chan<- belay.Decision
 }
 
-// withdrawMsg means that the answer is no longer needed.
+// withdrawMsg means that a question no longer needs an answer.
 type withdrawMsg struct{ id string }
 
-// desk holds the open questions, in order.
+// desk holds the open questions, the first one first.
 type desk struct {
 	waiting []askMsg
-	armed   bool   // it accepts keys
-	typing  draft  // the answer that is being typed for the first question
-	saved   string // the input that was being typed before
+	armed   bool   // the first question accepts keys
+	typing  draft  // what the user is typing for the first question
+	saved   string // the input before the user began to type an answer
 	fault   string // why the typed answer is invalid
 }
 
-// draft is what a person types to answer a question.
+// draft says what the user is typing as an answer.
 type draft int
 
 const (
 	draftNone    draft = iota
-	draftReason        // of a denial
-	draftPattern       // of the calls that are allowed
-	draftAnswer        // to a question with a text answer
+	draftReason        // the reason of a denial
+	draftPattern       // a pattern for calls to allow
+	draftAnswer        // the answer to a question that needs text
 )
 
-// asked puts a question on the desk.
+// asked adds a question.
 func (m *model) asked(q askMsg) {
 	m.desk.waiting = append(m.desk.waiting, q)
 	if c := m.find(q.question.Run, &belay.CallPart{ID: q.question.Call}); c != nil {
@@ -57,10 +56,10 @@ func (m *model) asked(q askMsg) {
 	m.arm()
 }
 
-// fewLines is the height that a question always gets.
+// fewLines is the height that the view always leaves for a question.
 const fewLines = 5
 
-// arm lets the first question accept keys after a pause in typing.
+// arm lets the first question accept keys, after the user has paused typing.
 func (m *model) arm() {
 	m.desk.armed = len(m.desk.waiting) > 0 && (m.desk.armed || m.now.Sub(m.pressed) >= quiet)
 	if m.desk.armed && m.desk.waiting[0].advice.words && m.desk.typing == draftNone {
@@ -72,7 +71,7 @@ func (m *model) arm() {
 	}
 }
 
-// withdrawn removes a question that is no longer needed.
+// withdrawn removes a question that no longer needs an answer.
 func (m *model) withdrawn(id string) {
 	at := slices.IndexFunc(m.desk.waiting, func(q askMsg) bool { return q.question.ID == id })
 	if at < 0 {
@@ -84,7 +83,7 @@ func (m *model) withdrawn(id string) {
 	}
 }
 
-// next shows the next question. It ignores keys that were pressed before.
+// next shows the next question. The user must pause typing again before it accepts keys.
 func (m *model) next() {
 	m.untype()
 	m.desk.armed = false
@@ -96,16 +95,15 @@ func (m *model) allow(scope belay.ApprovalScope) tea.Cmd {
 	return m.decide(belay.Decision{Allow: true, Scope: scope})
 }
 
-// deny denies it.
+// deny denies the first question.
 func (m *model) deny(reason string) tea.Cmd { return m.decide(belay.Decision{Reason: reason}) }
 
-// inWords answers it with text; an empty text means no answer.
+// inWords answers the first question with text. An empty text means no answer.
 func (m *model) inWords(text string) tea.Cmd {
 	return m.decide(belay.Decision{Allow: strings.TrimSpace(text) != "", Reason: strings.TrimSpace(text)})
 }
 
-// allowLike approves all calls that a pattern covers, unless the pattern is
-// invalid.
+// allowLike approves the first question with a pattern, unless the pattern is invalid.
 func (m *model) allowLike(pattern string) tea.Cmd {
 	advice := &m.desk.waiting[0].advice
 	if pattern == "" {
@@ -120,7 +118,7 @@ func (m *model) allowLike(pattern string) tea.Cmd {
 	return m.allow(belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: pattern})
 }
 
-// decide answers the first question.
+// decide sends the decision on the first question.
 func (m *model) decide(d belay.Decision) tea.Cmd {
 	q := m.desk.waiting[0]
 	m.desk.waiting = m.desk.waiting[1:]
@@ -132,7 +130,7 @@ func (m *model) decide(d belay.Decision) tea.Cmd {
 	return func() tea.Msg { q.reply <- d; return nil }
 }
 
-// typed opens the editor for the first question, and saves the current input.
+// typed lets the user type an answer to the first question. It saves the current input.
 func (m *model) typed(what draft, text string) {
 	m.desk.typing, m.desk.saved, m.desk.fault = what, m.editor.text(), ""
 	m.editor.set(text)
@@ -146,8 +144,7 @@ func (m *model) untype() {
 	}
 }
 
-// answerKey handles a key for the open question. It reports whether it used the
-// key.
+// answerKey handles a key for the first question. It reports whether it used the key.
 func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	d := &m.desk
 	switch {
@@ -166,7 +163,7 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 		return nil, true
 	case d.typing != draftNone:
 		d.fault = ""
-		return nil, false // it is typed
+		return nil, false // the editor gets the key
 	case key == "y" || key == "Y":
 		return m.allow(belay.ApprovalScope{}), true
 	case key == "s" || key == "S":
@@ -184,11 +181,11 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 		m.append(kindLine, m.proposal(&d.waiting[0].question)...)
 		return nil, true
 	default:
-		return nil, true // ignore all other keys
+		return nil, true // a question ignores all other keys
 	}
 }
 
-// questionView shows the first question in at most so many lines.
+// questionView returns the first question in at most this many lines.
 func (m *model) questionView(most int) []string {
 	if len(m.desk.waiting) == 0 {
 		return nil
@@ -229,7 +226,7 @@ func (m *model) questionView(most int) []string {
 	return lines
 }
 
-// inquiryView shows a question with a text answer in at most so many lines.
+// inquiryView returns a question that needs text, in at most this many lines.
 func (m *model) inquiryView(q *belay.Question, most int) []string {
 	head := "The agent asks"
 	if q.Depth > 0 {
@@ -255,7 +252,7 @@ func (m *model) inquiryView(q *belay.Question, most int) []string {
 	return lines
 }
 
-// reach returns lines about the effect of a call and how it would run.
+// reach returns lines about what a call affects and how it would run.
 func reach(a *Advice) []string {
 	var lines []string
 	if a.Reach != "" {
@@ -289,8 +286,8 @@ func (m *model) questionKeys() []string {
 	return append(keys, "n deny with reason · esc deny · v view all · ctrl+c abort")
 }
 
-// proposal shows the input that would run. If it was rewritten, it also shows
-// the model's input.
+// proposal shows the input that would run. If a hook rewrote the input, proposal also shows
+// the model's own input.
 func (m *model) proposal(q *belay.Question) []string {
 	final := spelled(q.Input)
 	var asked []string
@@ -311,14 +308,14 @@ func (m *model) proposal(q *belay.Question) []string {
 	return lines
 }
 
-// marked breaks a line of a comparison; every piece carries its mark.
+// marked breaks a line of a diff. Every resulting line begins with the mark.
 func (m *model) marked(style lipgloss.Style, l comparedLine) []string {
 	mark := fmt.Sprintf("  %c ", l.mark)
 	return each(style, hardPrefixed(l.text, mark, m.width-1))
 }
 
-// hardPrefixed breaks a text at the width, keeps its spaces, and adds a prefix
-// to each line.
+// hardPrefixed breaks a text at the width without changing its spaces. It adds a prefix to
+// each line.
 func hardPrefixed(text, prefix string, width int) []string {
 	pieces := hardWrapped([]string{text}, width-len(prefix))
 	for i := range pieces {

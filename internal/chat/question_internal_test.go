@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// question asks about a call, and returns the channel of the answer.
+// question asks about a call, and returns the channel for the decision.
 func (b *bench) question(id, tool, input string) chan belay.Decision {
 	b.t.Helper()
 	reply := make(chan belay.Decision, 1)
@@ -29,7 +29,7 @@ func (b *bench) question(id, tool, input string) chan belay.Decision {
 	return reply
 }
 
-// decision returns the answer.
+// decision returns the decision that was sent.
 func decision(t *testing.T, reply chan belay.Decision) belay.Decision {
 	t.Helper()
 	select {
@@ -99,8 +99,8 @@ func TestQuestionAnswers(t *testing.T) {
 	}
 }
 
-// The reason why a pattern is invalid is shown. Without a suggested pattern
-// there is no such key.
+// The chat shows why a pattern is invalid. Without a suggested pattern the key p does
+// nothing.
 func TestQuestionPatterns(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -123,7 +123,7 @@ func TestQuestionPatterns(t *testing.T) {
 	hides(t, "the view", b.view(), "enter allows")
 }
 
-// A key that was meant for the input does not answer a question that appears.
+// A key that was meant for the input does not answer a question that just appeared.
 func TestQuestionWaitsForSilence(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -147,8 +147,8 @@ func TestQuestionWaitsForSilence(t *testing.T) {
 	}
 }
 
-// Several questions are asked one after another, and a key pressed twice answers
-// one of them.
+// Questions are asked one after another. A key that is pressed twice answers only one of
+// them.
 func TestQuestionsQueue(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -175,7 +175,7 @@ func TestQuestionsQueue(t *testing.T) {
 	b.send(withdrawMsg{"never asked"})
 }
 
-// A question shows everything that would run, unchanged.
+// A question shows the whole input that would run.
 func TestQuestionHidesNothing(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -209,7 +209,7 @@ func TestQuestionShowsARewrite(t *testing.T) {
 	shows(t, "the view", b.view(), "? shell", "waiting for your answer")
 }
 
-// Decisions are printed, whoever made them.
+// Every decision is printed, no matter who made it.
 func TestDecisionsAreLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)

@@ -15,14 +15,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// errAborted is the cause of a turn that the person aborted.
+// errAborted is the cause of a turn that the user aborted.
 var errAborted = &abortError{}
 
 type abortError struct{}
 
 func (*abortError) Error() string { return "aborted by you" }
 
-// Is makes an abort count as a cancelled context.
+// Is makes errors.Is(err, context.Canceled) true.
 func (*abortError) Is(target error) bool { return target == context.Canceled }
 
 // runner runs turns for a model, and passes their events to its loop.
@@ -34,16 +34,16 @@ type runner struct {
 
 	ready chan struct{} // closed when send is set
 	send  func(tea.Msg)
-	gone  chan struct{} // closed when the loop has ended
+	gone  chan struct{} // closed after the loop has ended
 
 	forced atomic.Bool
-	left   atomic.Bool // the turn that just failed is open in the store
+	left   atomic.Bool // the turn that just failed is still open in the store
 	turns  sync.WaitGroup
 
 	mu      sync.Mutex
-	number  int                     // of the last started activity
-	aborted int                     // of the last aborted activity
-	cancel  context.CancelCauseFunc // of the last started activity
+	number  int                     // number of the last started activity
+	aborted int                     // number of the last aborted activity
+	cancel  context.CancelCauseFunc // cancels the last started activity
 }
 
 func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runner {
@@ -53,15 +53,15 @@ func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runn
 	return r
 }
 
-// newProgram makes the loop. The chat handles signals itself to end in order.
-// Finished output is printed at once and leaves the view with the next frame;
-// frames are short, so it is not visible twice.
+// newProgram makes the loop. It handles no signals, because Chat.Run does. Finished output
+// is printed at once, and leaves the view with the next frame. The frame rate is high, so
+// that nobody sees such output twice.
 func newProgram(m tea.Model, in io.Reader, out io.Writer, environ []string, profile colorprofile.Profile) *tea.Program {
 	return tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(environ),
 		tea.WithColorProfile(profile), tea.WithoutSignalHandler(), tea.WithFPS(120))
 }
 
-// attach sets the receiver of messages.
+// attach sets the function that sends messages to the loop.
 func (r *runner) attach(send func(tea.Msg)) {
 	r.send = send
 	close(r.ready)
@@ -76,7 +76,8 @@ func (r *runner) tell(msg tea.Msg) {
 	}
 }
 
-// end stops the running activity after the loop has ended.
+// end stops the running activity after the loop has ended. It waits for the activity,
+// unless the user forced the exit.
 func (r *runner) end() error {
 	r.chat.at(nil)
 	close(r.gone)
@@ -92,7 +93,7 @@ func (r *runner) end() error {
 	return nil
 }
 
-// ask asks the person a question.
+// ask shows a question to the user and waits for the decision.
 func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error) {
 	reply := make(chan belay.Decision, 1)
 	r.tell(askMsg{question, advice, reply})
@@ -108,16 +109,17 @@ func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice
 	}
 }
 
-// note shows the person a warning.
+// note shows a warning to the user.
 func (r *runner) note(text string) { r.tell(noteMsg(text)) }
 
-// start runs an activity in its own goroutine, which ends with an overMsg.
+// start runs an activity in its own goroutine. It sends an overMsg when the activity has
+// ended.
 func (r *runner) start(n int, do func(ctx context.Context) (said string, err error)) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.mu.Lock()
 	r.number, r.cancel = n, cancel
 	if r.aborted == n {
-		cancel(errAborted) // already aborted
+		cancel(errAborted) // the abort arrived first
 	}
 	r.mu.Unlock()
 	r.turns.Go(func() {
@@ -161,8 +163,8 @@ func (r *runner) force() { r.forced.Store(true) }
 
 func (r *runner) remember(text string) error { return appendHistory(r.chat.opts.History, text) }
 
-// follow passes the events of a turn to the loop. It does not return errors that
-// an event has reported.
+// follow passes the events of a turn to the loop. It returns nil for errors that an event
+// has already reported.
 func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	b := newBatch()
 	var sender sync.WaitGroup
@@ -176,7 +178,7 @@ func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	for event, err := range stream {
 		if err != nil {
 			failure = err
-			break // it is the last
+			break // an error ends the stream
 		}
 		r.chat.order.Hear(&event)
 		told = told || event.Kind == belay.EventError && !event.Retry && event.Depth == 0
@@ -191,8 +193,8 @@ func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	return failure
 }
 
-// isOpen reports whether the session has an open turn in the store, because its last
-// commit failed.
+// isOpen reports whether the store still has an open turn in this session. This happens
+// when the last commit of the turn failed.
 func (r *runner) isOpen() bool {
 	if r.chat.opts.Store == nil {
 		return false

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// tmux is a private server with one window.
+// tmux is a tmux server with one window.
 type tmux struct {
 	t    *testing.T
 	name string
 	dir  string
 }
 
-// newTmux starts the program in a window of its own server, which ends with the
-// test. Without tmux the test fails: a test that did not run must not look as if
-// it had passed.
+// newTmux starts the program in a window of a new tmux server, which ends with the test.
+// Without tmux the test fails, because a test that did not run must not look like a
+// success.
 func newTmux(t *testing.T, environ ...string) *tmux {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chat") //nolint:usetesting // the path of a socket has a limit, and the test's may be longer
@@ -41,7 +41,7 @@ func newTmux(t *testing.T, environ ...string) *tmux {
 	}
 	x := &tmux{t, "chat", dir}
 	args := []string{"new-session", "-d", "-x", "76", "-y", "26", "--", "env", asProgram + "=1", "BELAY_CHAT_TEST_HISTORY=" + filepath.Join(dir, "history")}
-	t.Cleanup(func() { _, _ = x.try("kill-server") }) // it may have ended
+	t.Cleanup(func() { _, _ = x.try("kill-server") }) // ignore errors: the server may have ended
 	x.do(append(append(args, environ...), binary, ";", "set-option", "-g", "remain-on-exit", "on")...)
 	return x
 }
@@ -68,7 +68,7 @@ func (x *tmux) do(args ...string) string {
 	return out
 }
 
-// keys presses keys, by tmux's names.
+// keys presses keys by the names that tmux uses.
 func (x *tmux) keys(keys ...string) { x.t.Helper(); x.do(append([]string{"send-keys"}, keys...)...) }
 
 // line types text and presses enter.
@@ -78,15 +78,15 @@ func (x *tmux) line(text string) {
 	x.keys("Enter")
 }
 
-// screen returns the screen and the scrollback, without text that changes from
-// run to run.
+// screen returns the screen and the scrollback. It replaces text that differs from run to
+// run.
 func (x *tmux) screen() string {
 	x.t.Helper()
 	text := regexp.MustCompile(`\d+\.\ds`).ReplaceAllString(bare(x.do("capture-pane", "-p", "-S", "-")), "0.0s")
 	return regexp.MustCompile(`[⠙⠹⠸⠼⠴⠦⠧⠇⠏]`).ReplaceAllString(text, "⠋")
 }
 
-// until waits until the screen matches.
+// until waits until ok accepts the screen.
 func (x *tmux) until(what string, ok func(screen string) bool) {
 	x.t.Helper()
 	timeout := time.NewTimer(deadline)
@@ -126,9 +126,9 @@ func (x *tmux) settled() string {
 	return last
 }
 
-// is waits until the screen, from the last line on that begins with a text, is
-// that of a file in testdata. With BELAYTEST_UPDATE=1 in the environment the file
-// is rewritten. How far the screen has scrolled is a matter of when it was drawn.
+// is waits until the screen equals a file in testdata. It compares only the part that
+// begins at the last line with the prefix from, because the scroll position depends on
+// timing. With BELAYTEST_UPDATE=1 it rewrites the file.
 func (x *tmux) is(name, from string) {
 	x.t.Helper()
 	path := filepath.Join("testdata", name+".txt")
@@ -148,7 +148,7 @@ func (x *tmux) is(name, from string) {
 	x.until("what "+path+" does:\n"+string(want), func(screen string) bool { return cut(screen) == string(want) })
 }
 
-// The whole chat in a real terminal: every screen as a person sees it.
+// This test runs the whole chat in a real terminal, and compares every screen.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	x := newTmux(t)
@@ -197,7 +197,7 @@ func TestScreen(t *testing.T) {
 	if want := "\"what is here?\"\n\"clean up\"\n\"go on\"\n\"and then the tests\"\n"; err != nil || string(history) != want {
 		t.Errorf("the history holds %q, error %v; want %q", history, err, want)
 	}
-	// All of it is in the scrollback, once.
+	// Every text is in the scrollback exactly once.
 	all := x.do("capture-pane", "-p", "-S", "-")
 	for _, text := range []string{"There are notes", "› clean up", "✓ shell rm -rf build", "buy milk 🥛", "This will take"} {
 		if n := strings.Count(all, text); n != 1 {
@@ -206,8 +206,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// A terminal without colours, and one without any features, show clean
-// output.
+// The output is clean on a terminal without colours, and on one without any features.
 func TestScreenWithoutColours(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -233,7 +232,7 @@ func TestScreenWithoutColours(t *testing.T) {
 	}
 }
 
-// Output to a terminal is not enough: input must be a terminal, too.
+// The chat needs a terminal for input too, not only for output.
 func TestScreenWithoutInput(t *testing.T) {
 	t.Parallel()
 	x := newTmux(t, "sh", "-c", `exec "$0" </dev/null`)

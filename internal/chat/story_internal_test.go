@@ -14,8 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// asProgram makes the test binary the program that the test of the real screen
-// starts.
+// asProgram is the variable that makes the test binary run as the program of newTmux.
 const asProgram = "BELAY_CHAT_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -23,13 +22,13 @@ func TestMain(m *testing.M) {
 		os.Exit(program())
 	}
 	goleak.VerifyTestMain(m,
-		// The test kit waits for an interrupt on a goroutine that nothing ends.
+		// teatest starts a goroutine that waits for an interrupt and never ends.
 		goleak.IgnoreTopFunction("github.com/charmbracelet/x/exp/teatest/v2.NewTestModel.func2"),
-		// Colouring code starts a clock that ends by itself.
+		// The library that colours code starts a clock that ends by itself.
 		goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// program is a chat with a scripted model.
+// program runs a chat with a scripted model.
 func program() int {
 	if err := converse(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "program:", err)
@@ -63,7 +62,7 @@ type shellInput struct {
 	Command string `json:"command" jsonschema:"the command"`
 }
 
-// toolsOfStory are the tools of the program.
+// toolsOfStory returns the tools of the program.
 func toolsOfStory() []belay.Tool {
 	return []belay.Tool{
 		belay.NewTool("read", "Reads a file.", func(context.Context, readInput) (string, error) {
@@ -75,7 +74,7 @@ func toolsOfStory() []belay.Tool {
 	}
 }
 
-// advise returns advice like that of a floor.
+// advise returns advice as a floor would.
 func advise(context.Context, belay.Question) Advice {
 	return Advice{
 		Reach: "zone 1 workspace: changes files of the project or temporary ones", Run: "in the sandbox, without network",
@@ -83,7 +82,7 @@ func advise(context.Context, belay.Question) Advice {
 	}
 }
 
-// converse runs a chat as the command does.
+// converse runs a chat as the command belay chat does.
 func converse(ctx context.Context) error {
 	store := memstore.New(nil)
 	c := New(&Options{History: os.Getenv("BELAY_CHAT_TEST_HISTORY"), Store: store, Directives: []Directive{{"review", "look at the last change"}}, Advise: advise})

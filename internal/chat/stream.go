@@ -5,29 +5,29 @@ import (
 	"unicode/utf8"
 )
 
-// The open block of a text is rendered again with each delta, so it must not
-// grow without limit: longer blocks are cut.
+// The last block of a text is rendered again with each delta. These constants limit its
+// size: a longer block is cut.
 const (
 	openBytes = 4 << 10
-	openLines = 60 // of code
-	keepLines = 20 // of code, that stay open
+	openLines = 60 // lines of code in one block
+	keepLines = 20 // lines of code that stay in the block after a cut
 )
 
-// block is a part of a markdown text that will not change any more.
+// block is a finished part of a markdown text.
 type block struct {
 	text string
-	// glued means that the block continues the one before, which was cut.
+	// glued means that the block continues a block that was cut.
 	glued bool
 }
 
-// stream cuts a markdown text, as it comes, into blocks that can be rendered by
-// themselves. Its zero value is an empty text.
+// stream cuts a streamed markdown text into blocks. Each block can be rendered alone. The
+// zero value is an empty text.
 type stream struct {
-	raw   string // the open block
+	raw   string // the unfinished block
 	glued bool
 }
 
-// add takes a delta and returns the blocks that it finishes.
+// add adds a delta and returns the blocks that are now finished.
 func (s *stream) add(delta string) []block {
 	s.raw += delta
 	var done []block
@@ -44,10 +44,10 @@ func (s *stream) add(delta string) []block {
 	}
 }
 
-// open is the block that is not finished.
+// open returns the unfinished block.
 func (s *stream) open() string { return whole(s.raw) }
 
-// flush ends the text.
+// flush ends the text and returns the last block.
 func (s *stream) flush() []block {
 	last := block{s.raw, s.glued}
 	*s = stream{}
@@ -57,7 +57,8 @@ func (s *stream) flush() []block {
 	return []block{last}
 }
 
-// cut removes and returns the first finished block.
+// cut splits off the first finished block. It returns the block, the rest, and whether
+// there was a finished block.
 func (s *stream) cut() (string, block, bool) {
 	end, fence := boundary(s.raw)
 	if end > 0 {
@@ -81,8 +82,8 @@ func (s *stream) cut() (string, block, bool) {
 	return s.raw[:at], block{s.raw[at:], true}, true
 }
 
-// cutCode removes and returns the beginning of long code, and closes and reopens
-// its fence.
+// cutCode splits off the beginning of a long code block. It closes the fence there, and
+// opens it again in the rest.
 func cutCode(raw, fence string) (string, block, bool) {
 	lines := strings.SplitAfter(raw, "\n")
 	keep := keepLines
@@ -97,8 +98,8 @@ func cutCode(raw, fence string) (string, block, bool) {
 	return first + mark + "\n", block{lines[0] + strings.Join(lines[len(lines)-keep:], ""), true}, true
 }
 
-// boundary returns the end of the first block, or 0 if it is not finished. Then
-// fence is the fence mark, if the block is code.
+// boundary returns the end of the first block, or 0 if that block is unfinished. fence is
+// the fence of an unfinished code block.
 func boundary(raw string) (end int, fence string) {
 	var s scan
 	for start := 0; start < len(raw); {
@@ -122,7 +123,7 @@ func boundary(raw string) (end int, fence string) {
 	return 0, ""
 }
 
-// verdict is the effect of a line on the current block.
+// verdict says whether a line ends the current block.
 type verdict int
 
 const (
@@ -131,13 +132,13 @@ const (
 	endsAfter
 )
 
-// scan is the state of reading a block's lines.
+// scan is the state while the lines of a block are read.
 type scan struct {
 	started bool
-	list    bool   // it begins with an item
-	code    bool   // it begins with a fence
+	list    bool   // the block begins with a list item
+	code    bool   // the block begins with a fence
 	gap     bool   // the last line was blank
-	fence   string // the mark of the code that the next line is in
+	fence   string // the fence that is open, or ""
 }
 
 // read reads the next line, which may be incomplete.
@@ -159,7 +160,7 @@ func (s *scan) read(line string, complete bool) verdict {
 	}
 	mark := fenceOf(bare)
 	if s.started && !s.list && !indents(line) && complete && (mark != "" || heading(line)) {
-		return endsBefore // it interrupts a paragraph
+		return endsBefore // a fence or a heading ends the paragraph before it
 	}
 	if !s.started {
 		s.list, s.code = itemish(line), mark != "" && !indents(line)
@@ -171,22 +172,21 @@ func (s *scan) read(line string, complete bool) verdict {
 	return goesOn
 }
 
-// indents reports whether a line belongs to the item above it.
+// indents reports whether a line is indented, so that it belongs to the list item above.
 func indents(line string) bool { return line[0] == ' ' || line[0] == '\t' }
 
-// itemish reports whether a line is, or may become, an item of a list.
+// itemish reports whether a line is a list item, or may become one when more text arrives.
 func itemish(line string) bool {
 	bare := strings.TrimLeft(line, " \t")
 	return bare != "" && strings.IndexByte("-*+0123456789", bare[0]) >= 0
 }
 
-// heading reports whether a line is a heading.
 func heading(line string) bool {
 	level := len(line) - len(strings.TrimLeft(line, "#"))
 	return level > 0 && level <= 6 && (len(line) == level || line[level] == ' ')
 }
 
-// fenceOf returns the mark that opens code in a line, or "".
+// fenceOf returns the fence that opens a code block in this line, or "".
 func fenceOf(bare string) string {
 	for _, c := range []string{"`", "~"} {
 		n := len(bare) - len(strings.TrimLeft(bare, c))
@@ -197,7 +197,7 @@ func fenceOf(bare string) string {
 	return ""
 }
 
-// closes reports whether a line closes the code that a mark opened.
+// closes reports whether a line closes the code block that fence opened.
 func closes(bare, fence string) bool {
 	return len(bare) >= len(fence) && strings.Trim(bare, fence[:1]) == ""
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// cutAll splits a text that arrives in pieces of n bytes.
+// cutAll splits a text that arrives in pieces of n bytes into blocks.
 func cutAll(text string, n int) []block {
 	var s stream
 	var all []block
@@ -58,7 +58,7 @@ func TestStreamCutsBlocks(t *testing.T) {
 	}
 }
 
-// However a text arrives, its blocks together are the text.
+// The blocks together are the text, in whatever pieces the text arrives.
 func TestStreamLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,8 +76,8 @@ func TestStreamLosesNothing(t *testing.T) {
 	})
 }
 
-// The part that is drawn again with each delta is limited, so that long
-// answers stay fast, and nothing is lost.
+// The part that is drawn again with each delta is limited, so that long answers stay fast.
+// No text is lost.
 func TestStreamBoundsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	var code strings.Builder

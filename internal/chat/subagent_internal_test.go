@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The question names the subagent that asks, and equal ids of a parent and
-// its child are distinguished.
+// A question names the subagent that asks. The chat distinguishes calls of a parent and its
+// child that have the same id.
 func TestSubagentsAreShown(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -37,7 +37,7 @@ func TestSubagentsAreShown(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "↳ subagent scout", "scout: the model is busy", "subagent scout: error: it gave up", "✗ invoke_subagent", "✓ scout: shell")
 }
 
-// An unknown name is reported, and the message is sent unchanged.
+// The chat reports an unknown /name, and sends the message unchanged.
 func TestAMisspeltNameIsTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -4,8 +4,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// theme holds the styles. It uses the terminal's own sixteen colours, and never
-// uses colour alone to convey meaning.
+// theme holds the styles. It uses the sixteen colours of the terminal. Colour is never the
+// only sign of a meaning.
 type theme struct {
 	user, accent, dim, good, bad, warn, added, removed lipgloss.Style
 }
@@ -21,7 +21,7 @@ func newTheme() theme {
 	}
 }
 
-// each styles every line by itself, so that a line can be cut or scrolled away.
+// each styles every line separately, because lines can be cut or scroll away.
 func each(style lipgloss.Style, lines []string) []string {
 	styled := make([]string, len(lines))
 	for i, line := range lines {

@@ -13,19 +13,19 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// askUser is the tool whose approvals are questions with text answers.
+// askUser is the tool whose approvals are questions that need text as their answer.
 const askUser = "ask_user"
 
-// stepView is what the model is saying now.
+// stepView is what the model has sent in the current step.
 type stepView struct {
 	text      stream
-	full      strings.Builder // the text of the step
-	printed   bool            // some of it is
+	full      strings.Builder // the whole text of the step
+	printed   bool            // some blocks of the text are printed
 	thought   strings.Builder
 	thinkFrom time.Time
 }
 
-// work starts a longer activity.
+// work starts an activity.
 func (m *model) work(doing string) {
 	m.number++
 	m.working, m.aborting, m.doing, m.since = true, false, doing, m.now
@@ -33,7 +33,7 @@ func (m *model) work(doing string) {
 	m.failures = make(map[string]bool)
 }
 
-// happened shows an event of the turn.
+// happened shows an event of the running turn.
 func (m *model) happened(e *belay.Event) {
 	if e.Kind == belay.EventToolProgress {
 		if c := m.find(e.Run, e.Call); c != nil {
@@ -80,7 +80,7 @@ func (m *model) happened(e *belay.Event) {
 	}
 }
 
-// happenedBelow shows an event of a subagent: its actions, not its text.
+// happenedBelow shows an event of a subagent. It does not show the subagent's text.
 func (m *model) happenedBelow(e *belay.Event) {
 	switch e.Kind {
 	case belay.EventToolUse:
@@ -113,7 +113,7 @@ func (m *model) happenedBelow(e *belay.Event) {
 	}
 }
 
-// subagentNamed returns a subagent's name, with its depth if that is more than
+// subagentNamed returns the name of a subagent. It adds the depth if the depth is more than
 // one.
 func subagentNamed(name string, depth int) string {
 	if depth > 1 {
@@ -122,7 +122,6 @@ func subagentNamed(name string, depth int) string {
 	return "subagent " + name
 }
 
-// returned shows how a subagent ended.
 func (m *model) returned(e *belay.Event) {
 	mark, text := m.look.accent.Render("↲"), subagentNamed(e.Text, e.Depth)
 	switch s := e.Subagent; {
@@ -139,7 +138,7 @@ func (m *model) returned(e *belay.Event) {
 	m.note(mark, text)
 }
 
-// spoke shows streamed text and prints finished blocks.
+// spoke adds streamed text and prints the blocks that are finished.
 func (m *model) spoke(delta string) {
 	m.thoughtThrough()
 	m.drop("no result")
@@ -170,7 +169,8 @@ func (m *model) thinks(e *belay.Event) {
 	m.step.thought.WriteString(e.Text)
 }
 
-// thoughtThrough ends thinking: it prints a line, or the full text.
+// thoughtThrough ends the model's thinking. It prints one line, or the full text if the
+// user chose that.
 func (m *model) thoughtThrough() {
 	if m.step.thought.Len() == 0 {
 		return
@@ -188,7 +188,7 @@ func (m *model) thoughtLines(text string) []string {
 	return each(m.look.dim, indented(strings.TrimSpace(visible.Clean(text)), "∴ ", m.width-1))
 }
 
-// responded ends the model's text. It shows a response that was not streamed.
+// responded ends the model's text. It prints a response that was not streamed.
 func (m *model) responded(message *belay.Message) {
 	m.thoughtThrough()
 	if m.step.full.Len() == 0 && message != nil && message.Text() != "" {
@@ -215,7 +215,7 @@ func (m *model) consumed(u *belay.Usage) {
 	m.spent.Cost += u.Cost
 }
 
-// decided shows the decision about a call, and by whom.
+// decided shows the decision about a call, and who made it.
 func (m *model) decided(e *belay.Event) {
 	if e.Approval == nil {
 		return
@@ -226,7 +226,7 @@ func (m *model) decided(e *belay.Event) {
 	}
 	for _, c := range m.calls {
 		if c.result == nil {
-			c.since = e.Time // none runs before all are decided
+			c.since = e.Time // no call starts before all calls are decided
 		}
 	}
 	if d == nil {
@@ -249,7 +249,7 @@ func (m *model) decided(e *belay.Event) {
 	m.note(mark, text)
 }
 
-// scope returns the scope of an approval, if it is more than one call.
+// scope returns the scope of an approval, or "" if it covers only one call.
 func scope(d *belay.Decision) string {
 	switch d.Scope.Kind {
 	case belay.ScopeSession:
@@ -270,11 +270,11 @@ func (m *model) compacted(e *belay.Event) {
 	m.note(m.look.accent.Render("∙"), "the conversation was summarized to free space ("+e.Text+"); the session keeps everything")
 }
 
-// failed shows an error. If the attempt is repeated, its streamed text is void.
+// failed shows an error. If the attempt will be repeated, its streamed text is dropped.
 func (m *model) failed(e *belay.Event) {
 	if !e.Retry {
 		if strings.Contains(e.Text, belay.ErrParked.Error()) || strings.Contains(e.Text, belay.ErrNoTurn.Error()) {
-			return // over suggests what to do
+			return // troubled shows what to do
 		}
 		m.blocks(m.step.text.flush())
 		m.note(m.look.bad.Render("✗"), e.Text)
@@ -288,7 +288,7 @@ func (m *model) failed(e *belay.Event) {
 	}
 }
 
-// endings describe how a turn ended if the model did not end it.
+// endings describes how a turn ended, if the model did not end it normally.
 var endings = map[belay.EndReason]string{
 	belay.EndMaxSteps: "the turn reached its limit of steps; send a message to continue",
 	belay.EndBudget:   "the budget is used up",
@@ -299,7 +299,6 @@ var endings = map[belay.EndReason]string{
 	belay.EndParked:   "the turn is waiting: /resume continues it, /abandon drops it",
 }
 
-// ended shows how the turn ended.
 func (m *model) ended(end *belay.Turn) {
 	m.blocks(m.step.text.flush())
 	m.thoughtThrough()
@@ -310,7 +309,7 @@ func (m *model) ended(end *belay.Turn) {
 	m.diagnosed(end.Diagnostics)
 	text := endings[end.Reason]
 	if text == "" {
-		return // normal, or with an error that was shown
+		return // a normal end, or an error that was already shown
 	}
 	if end.By != "" {
 		text += " by " + end.By
@@ -333,8 +332,8 @@ func (m *model) ended(end *belay.Turn) {
 	}
 }
 
-// over continues after an activity with the queued messages. If the turn was
-// aborted or can be resumed, they are put back into the input instead.
+// over handles the end of an activity. It sends the next queued message. If the turn was
+// aborted or is still open, it puts the queued messages back into the input.
 func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
 	m.drop("no result")
@@ -361,7 +360,7 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 	return m.submit(next)
 }
 
-// troubled shows an error that no event has reported, and what to do.
+// troubled shows an error that no event has reported. It says what to do.
 func (m *model) troubled(err error, aborted bool) {
 	missing, without := errors.AsType[*belay.MissingToolError](err)
 	switch {

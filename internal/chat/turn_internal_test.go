@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// begun is a bench with a running turn.
+// begun returns a bench with a running turn.
 func begun(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, nil)
@@ -29,7 +29,7 @@ func begun(t *testing.T) *bench {
 	return b
 }
 
-// Finished blocks are printed once, and only the open one is drawn again.
+// Finished blocks are printed once. Only the unfinished block is drawn again.
 func TestTextIsPrintedBlockByBlock(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -58,7 +58,7 @@ func TestResponseThatWasNotStreamedIsShown(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "All at once.")
 }
 
-// When an attempt is repeated, the text of the first one is void.
+// When an attempt is repeated, the chat drops the text of the first attempt.
 func TestRetryMakesWhatWasStreamedVoid(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -86,7 +86,7 @@ func TestThinkingIsALine(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "∴ first line", "second line")
 }
 
-// Calls run in parallel and are printed in the order in which they were made.
+// Calls run in parallel, and are printed in the order in which they were made.
 func TestCallsAreLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -103,8 +103,7 @@ func TestCallsAreLines(t *testing.T) {
 	hides(t, "the view", b.view(), "read", "write")
 }
 
-// A call that has not started does not look as if it ran, and its time is
-// counted from its start.
+// A call that has not started is shown as waiting. Its time counts from its start.
 func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	alone := belay.NewTool("write", "Writes a file.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
@@ -127,7 +126,7 @@ func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read a · 2.0s", "✓ write b · 3.0s", "✓ write c · 0.0s")
 }
 
-// Calls of a subagent do not wait for the main agent's call that runs it.
+// The calls of a subagent do not wait for the parent's call that runs the subagent.
 func TestSubagentsCallsDoNotWaitForTheirParent(t *testing.T) {
 	t.Parallel()
 	alone := belay.NewTool("delegate", "Has a subagent do it.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
@@ -152,7 +151,7 @@ func TestDiffIsColoured(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.raw, "\n"), b.m.look.removed.Render("-old"), b.m.look.added.Render("+new"))
 }
 
-// Hooks are shown if they did something and are visible.
+// A hook is shown if it did something.
 func TestHookLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -174,8 +173,8 @@ func TestHookLines(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read x/../a", "rewritten by paths: a", "│ ok")
 }
 
-// Messages of hooks for people are shown with the hook's id, and so is the hook that
-// continues a turn.
+// The output of a hook is shown with the id of the hook. A hook that continues a turn is
+// shown too.
 func TestWhatHooksSayIsShown(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -188,8 +187,8 @@ func TestWhatHooksSayIsShown(t *testing.T) {
 	hides(t, "the scrollback", strings.Join(b.raw, "\n"), "\x1b[2J")
 }
 
-// A failed hook is shown with its output, and not again when the turn ends. Its output is not
-// repeated.
+// A failed hook is shown with its output, and not again at the end of the turn. The same
+// output is shown only once.
 //
 // SPEC C-13
 func TestFailedHooksAreShown(t *testing.T) {
@@ -207,12 +206,12 @@ func TestFailedHooksAreShown(t *testing.T) {
 	shows(t, "the scrollback", all, "⚑ hook project/lint failed at tool.post: exit code 1\n  no config\n  see setup.md\n⚑ hook project/lint failed at tool.post: exit code 1\n⚑ hook helper: project/lint failed",
 		"⚑ turn_stop.limit at turn.stop: too often")
 	hides(t, "the scrollback", all, "hook.error")
-	b.m.work("working") // the next turn: what nobody was shown is shown at its end
+	b.m.work("working") // in the next turn the failure was not shown, so the end of the turn shows it
 	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{failed}}})
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "⚑ hook.error project/lint at tool.post: exit code 1")
 }
 
-// A tool's progress is shown after its call: the latest message, until the call ends.
+// The last progress message of a tool is shown beside its call until the call ends.
 func TestProgressIsShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -277,8 +276,8 @@ func TestErrorsAreShownAndTheChatGoesOn(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "So far", "✗ model: auth")
 }
 
-// A turn whose end could not be stored can be resumed. Messages typed meanwhile would
-// abandon it, so they are not sent automatically.
+// A turn whose end could not be stored can be resumed. A new message would abandon the
+// turn, so queued messages are not sent.
 //
 // SPEC L-14
 func TestTurnThatIsLeftOpen(t *testing.T) {
@@ -295,7 +294,7 @@ func TestTurnThatIsLeftOpen(t *testing.T) {
 	}
 }
 
-// Text that is typed during a turn is shown as queued, and sent when the turn
+// A message that the user types during a turn is shown as queued, and sent when the turn
 // ends.
 func TestInputIsQueued(t *testing.T) {
 	t.Parallel()
@@ -389,8 +388,8 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// The input line does not move during a turn: blank lines replace printed parts
-// of the view.
+// The input line does not move during a turn. Blank lines replace the parts of the view
+// that were printed.
 func TestInputDoesNotJump(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -411,14 +410,14 @@ func TestInputDoesNotJump(t *testing.T) {
 	}
 }
 
-// Output waits while the terminal is busy, so that its order is kept.
+// Output waits while the terminal is printing, so that its order is kept.
 func TestPrintsInOrder(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
 	var printed []string
 	b.m.printer = func(pages []string) tea.Cmd {
 		printed = append(printed, bare(strings.Join(pages, "\n")))
-		return nil // the terminal takes its time
+		return nil // the terminal has not finished printing
 	}
 	b.says("one\n\ntwo\n\nthree\n\nx")
 	b.says("y\n\nz")
@@ -436,7 +435,7 @@ func TestLeavingKeepsTheHistory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	b.keys("/quit")
-	b.m.Update(tea.KeyPressMsg(keyNames["enter"])) // and nothing is done about it yet
+	b.m.Update(tea.KeyPressMsg(keyNames["enter"])) // the commands of this update are not run yet
 	b.wait(slack)
 	b.wait(slack)
 	if b.left {
@@ -448,7 +447,7 @@ func TestLeavingKeepsTheHistory(t *testing.T) {
 	}
 }
 
-// A view becomes lower only when the cursor was drawn at its final place.
+// A view shrinks only after the cursor was drawn at its new position.
 func TestHeightWaits(t *testing.T) {
 	t.Parallel()
 	var h height
@@ -462,8 +461,8 @@ func TestHeightWaits(t *testing.T) {
 		{3, 0, 1, 3},
 		{9, 0, 2, 9},
 		{4, 0, 3, 9},
-		{4, slack, 3, 9}, // no frame was drawn since
-		{3, 0, 4, 9},     // even less to show: it waits anew
+		{4, slack, 3, 9}, // no frame was drawn since then
+		{3, 0, 4, 9},     // less to show: the waiting starts again
 		{3, slack / 2, 5, 9},
 		{3, slack / 2, 5, 3},
 		{8, 0, 6, 8},
@@ -480,7 +479,8 @@ func TestHeightWaits(t *testing.T) {
 	}
 }
 
-// Long text, wide characters and bad bytes: send checks that each view fits.
+// Long text, wide characters and invalid bytes fit every screen. send checks this for each
+// view.
 func TestAnythingFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
@@ -507,7 +507,7 @@ func TestAnythingFitsTheScreen(t *testing.T) {
 	}
 }
 
-// Without colours only the colours are missing.
+// Without colours the output has the same text.
 func TestNoColour(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -515,7 +515,7 @@ func TestNoColour(t *testing.T) {
 	b.keys("go", "enter")
 	b.says("Use `code` and **bold**.\n\n")
 	b.answers(b.calls("1", "read", `{}`), belay.Result{Text: "ok"})
-	all := strings.Join(b.raw[1:], "\n") // the greeting was before
+	all := strings.Join(b.raw[1:], "\n") // without the greeting
 	if ansi.Strip(all) != all {
 		t.Errorf("there are sequences for a terminal that knows none: %q", all)
 	}

@@ -16,11 +16,11 @@ func (m *model) spinner() string {
 	return spinnerFrames[int(m.now.Sub(m.since)/(100*time.Millisecond))%len(spinnerFrames)]
 }
 
-// View returns the view of the last state.
+// View returns the last frame that Update drew.
 func (m *model) View() tea.View { return m.frame }
 
-// draw draws the changing part: the model's current text, running calls, a
-// question, the input. It never takes the whole screen, see page.
+// draw draws the view: the model's unfinished text, running calls, the question and the
+// input. It never fills the whole screen, see page.
 func (m *model) draw() tea.View {
 	if m.height == 0 {
 		return tea.NewView("")
@@ -38,8 +38,8 @@ func (m *model) draw() tea.View {
 		news = append([]string{""}, news...)
 	}
 	if m.working {
-		// A finished block leaves the view when it is printed above. Blank lines
-		// replace it, so that the input does not jump.
+		// A finished block leaves the view when it is printed above. Blank lines replace
+		// the block, so that the input line does not move.
 		height := len(lines) + len(news) + len(input) + len(below)
 		m.floor = min(max(m.floor, height), most)
 		lines = append(lines, make([]string, max(m.floor-height, 0))...)
@@ -59,12 +59,13 @@ func (m *model) draw() tea.View {
 	return view
 }
 
-// farewell is the last view. It ends with a new line for later output.
+// farewell returns the last view. It ends with a line break, for the output of other
+// programs.
 func (m *model) farewell() tea.View {
 	return tea.NewView(m.look.dim.Render(short(m.status(), m.width-1)) + "\n")
 }
 
-// live returns the unfinished text.
+// live returns the unfinished thinking and text, and the calls.
 func (m *model) live() []string {
 	var lines []string
 	if thought := m.step.thought.String(); thought != "" {
@@ -87,7 +88,7 @@ func (m *model) live() []string {
 	return lines
 }
 
-// activity describes the running activity.
+// activity returns a line about the running activity, if any.
 func (m *model) activity() []string {
 	switch {
 	case m.working && m.leaving:
@@ -102,7 +103,7 @@ func (m *model) activity() []string {
 	}
 }
 
-// queued shows the messages that will be sent after the turn.
+// queued shows the messages that will be sent after this turn.
 func (m *model) queued() []string {
 	const most = 3
 	var lines []string
@@ -116,7 +117,7 @@ func (m *model) queued() []string {
 	return lines
 }
 
-// belowInput returns the completions, or the status.
+// belowInput returns the completions, or else the status line.
 func (m *model) belowInput() []string {
 	if lines := m.popupView(); lines != nil {
 		return lines

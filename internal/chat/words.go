@@ -38,7 +38,7 @@ func count(n int) string {
 	}
 }
 
-// bill formats the usage.
+// bill formats tokens and cost.
 func bill(u belay.Usage) string {
 	s := fmt.Sprintf("%s in, %s out", count(u.In+u.CacheRead+u.CacheWrite), count(u.Out))
 	if u.Cost > 0 {
@@ -47,7 +47,7 @@ func bill(u belay.Usage) string {
 	return s
 }
 
-// many returns a number with its noun.
+// many returns a number and a noun in the right form.
 func many(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -60,14 +60,14 @@ func short(text string, width int) string {
 	return ansi.Truncate(strings.Join(strings.Fields(text), " "), max(width, 1), "…")
 }
 
-// wrapped breaks a text into lines of at most width columns, between words where
-// that is possible.
+// wrapped breaks a text into lines of at most width columns. It breaks between words if
+// possible.
 func wrapped(text string, width int) []string {
 	return strings.Split(ansi.Wrap(text, max(width, 1), ""), "\n")
 }
 
-// indented adds a prefix to a text, wraps it, and indents the other lines by the
-// width of the prefix.
+// indented wraps a text. The first line begins with prefix, and the others are indented by
+// the width of prefix.
 func indented(text, prefix string, width int) []string {
 	in := ansi.StringWidth(prefix)
 	lines := wrapped(text, width-in)

@@ -23,7 +23,7 @@ func (a *app) agentsCommand() *cobra.Command {
 	return agents
 }
 
-// agentLine is the listing entry of an agent.
+// agentLine is one agent in the output of "belay agents list".
 type agentLine struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
@@ -89,7 +89,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 	return cmd
 }
 
-// agentNames returns the names of the declared agents, for completion.
+// agentNames returns the names of the declared agents, for shell completion.
 func (a *app) agentNames() []string {
 	settings, err := a.settings()
 	if err != nil {

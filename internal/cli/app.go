@@ -14,39 +14,39 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// app is shared by all commands: the streams and their properties, and the
-// common flags.
+// app holds what all commands share: the standard streams, their properties, and the common
+// flags.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	// Which of the three are terminals.
+	// These report whether in, out and err are terminals.
 	inTerminal, outTerminal, errTerminal bool
-	// How to write to out and err.
+	// These write colours to out and err, or plain text.
 	onOut, onErr style
 	width        int
 
-	// Common flags of all commands.
 	dir, store string
 	debug      bool
 	mcp        []string // files that declare MCP servers
 
-	// Where settings are read from besides the project; empty and nil mean the
-	// user's directory and the process's environment.
+	// userDir and environ replace the user's settings directory and the process
+	// environment. Tests set them; otherwise they are empty.
 	userDir string
 	environ []string
 
-	// hooks are installed in each agent, beside the command line's own.
+	// hooks are installed in each agent, in addition to the hooks that package cli itself
+	// installs.
 	hooks []hook.Subscription
 
 	mu        sync.Mutex
-	interrupt func()       // called at the first interrupt
-	noticed   func(notice) // shows notices; nil for standard error
+	interrupt func()       // called at the first interrupt signal
+	noticed   func(notice) // shows notices; if nil, notices go to standard error
 
 	assembling sync.Once
-	assembles  *assembly.Assembler // see assembler
+	assembles  *assembly.Assembler // set once, by the method assembler
 }
 
-// assembler returns what makes agents, as the flags say.
+// assembler returns the assembler that makes agents. It is built once, from the flags.
 func (a *app) assembler() *assembly.Assembler {
 	a.assembling.Do(func() {
 		opts := &assembly.Options{Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Reserved: chatCommands(), Notify: a.showAssembly}
@@ -58,7 +58,8 @@ func (a *app) assembler() *assembly.Assembler {
 	return a.assembles
 }
 
-// showAssembly shows a notice about the files and services that an agent is made of.
+// showAssembly prints a notice from package assembly about the files and servers of an
+// agent.
 func (a *app) showAssembly(n assembly.Notice) {
 	switch {
 	case n.Later:
@@ -72,7 +73,7 @@ func (a *app) showAssembly(n assembly.Notice) {
 	}
 }
 
-// newApp examines the streams of the process.
+// newApp returns an app that uses the standard streams of this process.
 func newApp() *app {
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
@@ -92,11 +93,11 @@ func newApp() *app {
 }
 
 const (
-	plainWidth = 100 // width of lines that no terminal limits
+	plainWidth = 100 // line width if the output is not a terminal
 	narrowest  = 40
 )
 
-// colourful reports whether the user allows colours.
+// colourful reports whether the environment allows colours.
 func colourful() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
@@ -104,7 +105,7 @@ func colourful() bool {
 // remarkf writes a line to standard error.
 func (a *app) remarkf(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
-// logger returns the logger of the runtime. Without --debug it discards everything.
+// logger returns the logger of the runtime. Without --debug it discards everything it gets.
 func (a *app) logger() *slog.Logger {
 	if !a.debug {
 		return slog.New(slog.DiscardHandler)
@@ -112,7 +113,7 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// onInterrupt calls f at the first interrupt, until the returned function is called.
+// onInterrupt makes the first interrupt signal call f. Call stop to remove f.
 func (a *app) onInterrupt(f func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,16 +125,16 @@ func (a *app) onInterrupt(f func()) (stop func()) {
 	}
 }
 
-// forgetTyped drops text that was typed before the question: it is not an
-// answer.
+// forgetTyped drops text that the user typed before the question appeared. Such text is not
+// an answer to the question.
 func (a *app) forgetTyped() {
 	if file, ok := a.in.(*os.File); ok {
 		forgetTyped(file)
 	}
 }
 
-// readLine reads a line that a person types. It returns when ctx is done; the
-// goroutine that reads stays blocked, because nothing can wake it.
+// readLine reads one line from standard input, or returns when ctx is done. In that case
+// the goroutine that reads stays blocked, because a pending read cannot be cancelled.
 func (a *app) readLine(ctx context.Context) (string, error) {
 	type typed struct {
 		line string

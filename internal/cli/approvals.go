@@ -83,9 +83,9 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 	return out.end("nothing waits for a decision")
 }
 
-// approvalsInOrder returns approvals in the order of the store, and those of one turn in
-// the order of their calls: the calls of a message are checked at the same time, so the
-// order of the questions is random.
+// approvalsInOrder returns approvals in the order of the store. It sorts the approvals of
+// one turn by the order of their calls. The store has them in random order, because Belay
+// checks the calls of one message at the same time.
 func approvalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
 	var all []belay.Approval
 	type turn struct{ session, turn string }
@@ -177,7 +177,7 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	}
 	input, err := askedAbout(ctx, store, approval)
 	question, words := asksInWords(ctx, store, approval)
-	if err == nil && !words { // a question of the model affects nothing
+	if err == nil && !words { // a question of the model has no effects to describe
 		var more [][2]string
 		more, err = a.advised(ctx, store, approval, input)
 		for _, line := range more {
@@ -195,7 +195,8 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	return err
 }
 
-// askedAbout finds the input of an approval's call in the transcript.
+// askedAbout finds the input of the call that an approval is about. It reads the
+// transcript.
 func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval) (json.RawMessage, error) {
 	var input json.RawMessage
 	for m, err := range store.Read(ctx, approval.Session, 0) {
@@ -221,9 +222,10 @@ func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval
 	return input, nil
 }
 
-// findApproval finds an approval by its id, or by the beginning of the id.
+// findApproval finds an approval by its id, or by a prefix that only its id has. A pending
+// approval wins over decided ones.
 func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
-	if strings.TrimSpace(word) == "" { // for example an unset variable: every id begins with it
+	if strings.TrimSpace(word) == "" { // for example an unset shell variable: every id has the empty prefix
 		return belay.Approval{}, usage("the id of the approval is empty: `belay approvals list` lists them")
 	}
 	var found []belay.Approval
@@ -240,7 +242,7 @@ func findApproval(ctx context.Context, store belay.ListStore, word string) (bela
 			found = append(found, approval)
 		}
 	}
-	if len(found) > 1 { // decided ones are probably not meant
+	if len(found) > 1 { // prefer an approval that is still pending
 		if pending := slices.DeleteFunc(slices.Clone(found), func(a belay.Approval) bool { return a.Decided != nil }); len(pending) == 1 {
 			found = pending
 		}
@@ -294,7 +296,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 	return a.deciding(cmd, &reason)
 }
 
-// deciding sets up the common part of the commands that decide.
+// deciding adds the arguments and flags that "approve" and "deny" share.
 func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 	cmd.Args = arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them")
 	cmd.ValidArgsFunction = a.completeApprovals
@@ -302,7 +304,7 @@ func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 	return cmd
 }
 
-// scopeOf parses a scope.
+// scopeOf converts the value of --scope.
 func scopeOf(word string) belay.ApprovalScope {
 	switch word = strings.TrimSpace(word); word {
 	case "", "once":
@@ -330,8 +332,7 @@ func (a *app) decide(ctx context.Context, store assembly.Store, word string, d b
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// decideOn stores the decision on an approval, and prints how the turn
-// continues.
+// decideOn stores the decision on an approval, and prints how the turn continues.
 func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
 	session := parentOf(approval.Session)
 	before, err := store.Load(ctx)
@@ -388,8 +389,9 @@ func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, e
 	return false, nil
 }
 
-// tellGoOn prints how a turn continues after its last question was decided. It continues automatically if it is
-// queued and a worker is running, or if the process that asks still holds the session. The store is read before and
+// tellGoOn prints how a turn continues after its last question was decided. The turn
+// continues by itself in two cases: it is queued and a worker is running, or the process
+// that asked still holds the session. The caller reads the load of the store before and
 // after the decision.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	resume, watch := "go on:   belay resume "+session, "belay watch "+session
@@ -400,7 +402,7 @@ func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 		a.remarkf("%s", resume)
 	case slices.ContainsFunc(claimed(before), of), slices.ContainsFunc(claimed(after), of), slices.ContainsFunc(before.PutOff, of), after.Parked < before.Parked:
 		a.remarkf("a worker continues the turn; see: %s", watch)
-	case before.Waiting > 0: // it can be one of those, if it was woken before
+	case before.Waiting > 0: // the turn may be one of the waiting turns
 		a.remarkf("a worker continues the turn if it was submitted; see: %s", watch)
 		a.remarkf("if not, %s", resume)
 	default:
@@ -417,7 +419,7 @@ func claimed(load *belay.Load) []belay.DueTurn {
 	return all
 }
 
-// decidedAs returns a decision as one word.
+// decidedAs returns "allowed" or "refused".
 func decidedAs(allow bool) string {
 	if allow {
 		return "allowed"
@@ -432,7 +434,7 @@ func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.look(ctx, func(store assembly.Store) error { // without completion the user can still type it
+	_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
 		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
 			if err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 )
 
-// The message after a decision depends on the store: a worker continues the turn only if
-// one is alive and the turn is queued.
+// After a decision, Belay prints how the turn continues. A worker continues it only if a
+// worker is running and the turn is queued.
 func TestDecidingSaysWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	const (

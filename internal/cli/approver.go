@@ -14,15 +14,15 @@ import (
 // approver asks the person at the terminal, one question at a time.
 type approver struct {
 	p *printer
-	w *work // its floor gives advice
+	w *work // its floor describes the call, see work.advise
 }
 
 var _ belay.Approver = approver{}
 
-// mostShown is how many lines of an input a person sees before the decision.
+// mostShown is how many lines of an input Belay prints with an approval question.
 const mostShown = 40
 
-// Approve shows what the call would do and waits for an answer.
+// Approve prints what the call would do and waits for the user's answer.
 func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decision, err error) {
 	advice := v.w.advise(ctx, q)
 	v.p.asking(func() {
@@ -51,7 +51,7 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 	return d, err
 }
 
-// askedBy returns who asks, what the call affects and how it would run.
+// askedBy returns who asks, what the call affects and how the command would run.
 func askedBy(q belay.Question, advice *chat.Advice) string {
 	parts := []string{"asked by " + oneLine(q.By), advice.Reach}
 	if advice.Run != "" {
@@ -60,8 +60,8 @@ func askedBy(q belay.Question, advice *chat.Advice) string {
 	return strings.Join(parts, " · ")
 }
 
-// answer reads the answer. If not all lines of the input were shown, the user can
-// ask for the rest.
+// answer reads the user's answer. If lines is not nil, the user can choose to see all of
+// them.
 func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []string) (belay.Decision, error) {
 	a := v.p.a
 	choice := "[y] once, [s] for this session, "
@@ -98,7 +98,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 	return d, nil
 }
 
-// pattern asks for a pattern until it is valid.
+// pattern asks for a pattern until the user gives a valid one.
 func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Advice) (belay.Decision, error) {
 	a := v.p.a
 	for {
@@ -120,8 +120,8 @@ func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Ad
 	}
 }
 
-// line reads a line. It reports false if there is none, for example after
-// Ctrl-D.
+// line reads a line from the user. ok is false if the input ended without a line, for
+// example after Ctrl-D.
 func (v approver) line(ctx context.Context) (line string, ok bool, err error) {
 	line, err = v.p.a.readLine(ctx)
 	if line == "" && errors.Is(err, io.EOF) {
@@ -135,5 +135,5 @@ func (v approver) line(ctx context.Context) (line string, ok bool, err error) {
 	return strings.TrimSpace(line), true, nil
 }
 
-// lateApprover is an approver that is set when the agent is made.
+// lateApprover lets the caller set the approver after the agent exists.
 type lateApprover struct{ belay.Approver }

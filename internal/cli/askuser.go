@@ -18,7 +18,8 @@ type terminalAsker struct{ p *printer }
 
 var _ belay.Asker = terminalAsker{}
 
-// Ask shows the question and reads a line. An empty line, or Ctrl-D, is no answer.
+// Ask prints the question and reads one line. It returns "" if the line is empty or the
+// user types Ctrl-D.
 func (v terminalAsker) Ask(ctx context.Context, in belay.Inquiry) (answer string, err error) {
 	v.p.asking(func() {
 		if ctx.Err() != nil {
@@ -60,7 +61,7 @@ its number. Several words are one answer. "belay resume" then resumes the turn, 
 	}
 }
 
-// answer answers a question of the model.
+// answer stores the user's answer to a question of the model.
 func (a *app) answer(ctx context.Context, store assembly.Store, word, said string) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
@@ -80,7 +81,8 @@ func (a *app) answer(ctx context.Context, store assembly.Store, word, said strin
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// asksInWords reports whether an approval is a question that needs an answer as text.
+// asksInWords reads the question of an approval. It reports false if the approval is not a
+// question that needs text as its answer.
 func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approval) (toolbox.UserQuestion, bool) {
 	if approval.Tool != toolbox.AskUserTool {
 		return toolbox.UserQuestion{}, false
@@ -92,12 +94,12 @@ func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approva
 	return toolbox.ReadQuestion(belay.Question{Approval: *approval, Input: input})
 }
 
-// wantsAnswer returns the error for approving a question. It says how to answer.
+// wantsAnswer returns the error for a user who approves a question instead of answering it.
 func wantsAnswer(approval *belay.Approval) error {
 	return usage("approval %s is a question, and approving does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
 }
 
-// settledAs returns a decision as one word.
+// settledAs returns "answered", "allowed" or "refused".
 func settledAs(approval *belay.Approval, allow bool) string {
 	if allow && approval.Tool == toolbox.AskUserTool {
 		return "answered"
@@ -105,8 +107,8 @@ func settledAs(approval *belay.Approval, allow bool) string {
 	return decidedAs(allow)
 }
 
-// toDecide returns the commands that decide a turn's approvals: for the first call,
-// and for the first question.
+// toDecide returns the commands with which a user decides the approvals of a turn. It names
+// the first pending call and the first pending question.
 func toDecide(waits []belay.Question) []string {
 	inWords := func(q belay.Question) bool { _, ok := toolbox.ReadQuestion(q); return ok }
 	var lines []string

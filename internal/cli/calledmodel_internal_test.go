@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// lastAsked returns the model of the last request.
+// lastAsked returns the name of the model in the last request.
 func lastAsked(t *testing.T, server providertest.Server) string {
 	t.Helper()
 	requests := server.Requests()
@@ -24,8 +24,8 @@ func lastAsked(t *testing.T, server providertest.Server) string {
 	return body.Model
 }
 
-// A session keeps its model. A flag overrules it for one turn, and a message says so.
-// Without a default model, the kept model is used.
+// A session remembers its model. --model overrides the model for one turn, and Belay prints
+// a remark. If the settings have no model, Belay uses the model of the session.
 //
 // SPEC D-04
 func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
@@ -63,7 +63,7 @@ func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
 	}
 }
 
-// A session keeps only a model that can be used.
+// A session remembers a model only if it can be used.
 //
 // SPEC D-04
 func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {
@@ -114,7 +114,7 @@ func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {
 	}
 }
 
-// An error because of a wrong name or address says what to do.
+// The error for a wrong model name or address says what to do.
 func TestFailuresAdvise(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -40,7 +40,7 @@ come up. Without a flag it is a new session. The arrow keys bring back what you 
 	return cmd
 }
 
-// chatError gives the error that ended a chat its exit code.
+// chatError adds an exit code to the error that ended a chat.
 func chatError(err error) error {
 	switch {
 	case errors.Is(err, chat.ErrNoTerminal):
@@ -96,7 +96,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	return nil
 }
 
-// typeable returns the names that can be typed with a slash in front.
+// typeable returns the names that a user can type after a slash.
 func (w *work) typeable() []chat.Directive {
 	var all []chat.Directive
 	for _, n := range w.Agent.TypedNames() {
@@ -107,7 +107,7 @@ func (w *work) typeable() []chat.Directive {
 	return all
 }
 
-// chooseSession finds the session for the chat, or names a new one.
+// chooseSession returns the session of the chat: an existing one, or a new id.
 func (a *app) chooseSession(ctx context.Context, w *work, o *runOptions) (string, error) {
 	switch {
 	case w.session != nil:

@@ -39,7 +39,7 @@ and keys that are missing on this machine, and files in .claude that cannot be u
 	}
 }
 
-// check looks for mistakes in everything that would be loaded.
+// check looks for mistakes in everything that an agent here would load.
 func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	places := a.assembler().OpenPlaces(ctx, s)
 	problems := []error{a.checkSettings(s), places.Err}
@@ -64,8 +64,8 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	return nil
 }
 
-// checkSettings finds mistakes in valid settings that would stop a run: the model, the
-// tools and the store. A missing key on this machine is not a mistake.
+// checkSettings finds settings that are valid but would stop a run: the model, the tools or
+// the store. A missing key on this machine is only a warning.
 func (a *app) checkSettings(s *config.Loaded) error {
 	problems := []error{assembly.CheckStore(s), assembly.MissingStoreDir(s)}
 	if s.Model != "" {
@@ -83,8 +83,8 @@ func (a *app) checkSettings(s *config.Loaded) error {
 	return errors.Join(append(problems, err)...)
 }
 
-// checkAgents finds mistakes that show only when agents are made. Files in .claude, and missing keys on this machine,
-// are warnings and not mistakes.
+// checkAgents finds mistakes that appear only when Belay builds the agents. Problems of
+// agents in .claude, and missing keys on this machine, are only warnings.
 func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent.Declaration) error {
 	check, err := a.assembler().NewAgentCheck(ctx, s)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	var problems []error
 	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
-			continue // already reported, with the reason
+			continue // checkOwnHooks reports it
 		}
 		looked := *d
 		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {
@@ -114,9 +114,9 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	return errors.Join(problems...)
 }
 
-// checkSkills finds skills that cannot be loaded, and checks the skills for this program
-// against the specification and Belay's additional fields. Skills of another agent, in
-// .claude, only have to be loadable.
+// checkSkills finds skills that cannot be loaded. It also checks skills against the
+// specification and against Belay's additional fields. The skills in .claude are written
+// for another program, so they only need to be loadable.
 func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembly.Places) error {
 	catalog := assembly.AllSkills(ctx, s)
 	var problems []error
@@ -137,7 +137,7 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	}
 	for _, dir := range assembly.Existing(dirs) {
 		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {
-			continue // there is none, or its problem is already reported
+			continue // no skill in it was loaded, or its problem is already reported
 		}
 		found, err := skill.Check(dir, false)
 		if err != nil {
@@ -152,18 +152,19 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	return errors.Join(problems...)
 }
 
-// within reports whether a file is in a directory, by their names.
+// within reports whether the path of a file is below a directory. It does not resolve
+// links.
 func within(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// warn prints a warning.
 func (a *app) warn(odd string) {
 	a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 }
 
-// tallyOf counts what would be loaded, and how much of it comes from spaces and agents.
+// tallyOf counts the hooks, agents and skills that would be loaded. It adds how many come
+// from spaces and from agents.
 func tallyOf(ctx context.Context, places *assembly.Places, agents []*subagent.Declaration, s *config.Loaded) string {
 	hooks, ofAgents, ofSpaces, spaceAgents := 0, 0, 0, 0
 	for _, p := range places.All {
@@ -186,7 +187,8 @@ func tallyOf(ctx context.Context, places *assembly.Places, agents []*subagent.De
 	}, ", ")
 }
 
-// parts returns the parts of a number in brackets, or "".
+// parts returns the two counts in brackets, such as " (2 of agents, 1 of spaces)". It
+// leaves out zeros.
 func parts(n int, of string, m int, from string) string {
 	var said []string
 	if n > 0 {
@@ -201,7 +203,7 @@ func parts(n int, of string, m int, from string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// checkOwnHooks checks the hooks that an agent declares.
+// checkOwnHooks returns the mistakes in the hooks that an agent declares.
 func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Declaration) error {
 	place := places.Of(d.Path)
 	if place == nil {
@@ -217,7 +219,7 @@ func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Dec
 	return own.Close(ctx)
 }
 
-// checkOrder checks whether the hooks can be ordered, and prints which of them do not run.
+// checkOrder checks that the hooks can be ordered, and prints the hooks that do not run.
 func (a *app) checkOrder(ctx context.Context) error {
 	v, err := a.seeHooks(ctx)
 	if err != nil {
@@ -264,7 +266,7 @@ flag. --all also shows the defaults.`,
 	return cmd
 }
 
-// unset returns the default of a setting as one word.
+// unset returns a default value as one word.
 func unset(path, text string) string {
 	switch {
 	case path == "tools" && text == "null":
@@ -276,7 +278,7 @@ func unset(path, text string) string {
 	}
 }
 
-// showConfig shows settings, one to a line.
+// showConfig prints one setting per line.
 func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) error {
 	paths := config.Paths()
 	if len(args) == 1 {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionCommand replaces the command of cobra, which has no examples.
+// completionCommand replaces cobra's own command, because that one has no examples.
 func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{

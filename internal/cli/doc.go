@@ -1,10 +1,12 @@
-// Package cli is the command line: cmd/belay calls [Main] and nothing else. It reads flags, prints, and asks the person at the
-// terminal. Package internal/assembly makes the agents, and package host runs those of the worker.
+// Package cli is the command line of Belay. cmd/belay only calls [Main]. The package reads
+// flags, prints, and asks the person at the terminal. Package internal/assembly makes the
+// agents, and package host runs the agents of workers.
 //
-// One file holds one command. What several commands share has files of its own: the app with its streams (app.go), exit codes
-// (exit.go), settings and sessions (open.go), the agent of a command (work.go), listings and --json (list.go, json.go), and what
-// a turn looks like on a terminal (printer.go).
+// Each command has its own file. These files are shared by several commands: app.go (the
+// streams), exit.go (exit codes), open.go (settings and sessions), work.go (the agent of a
+// command), list.go and json.go (listings and --json), and printer.go (a turn on a
+// terminal).
 //
-// Standard output carries results: the model's text, listings, JSON. Everything else goes to standard error: progress, questions,
-// remarks and errors. So output can be piped.
+// Results go to standard output: the model's text, listings and JSON. Progress, questions,
+// remarks and errors go to standard error, so that users can pipe the output.
 package cli

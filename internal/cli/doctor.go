@@ -25,19 +25,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// finding is one line of doctor's report.
+// finding is one line in the output of "belay doctor".
 type finding struct {
-	// Name is what was checked, and Status is ok, missing, note or broken.
+	// Name says what was checked. Status is ok, missing, note or broken.
 	Name   string `json:"name"`
 	Status string `json:"status"`
-	// Detail is the result, and Remedy how to get what is missing.
+	// Detail is the result. Remedy says how to fix it.
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitempty"`
-	// Essential findings that are not ok make doctor fail.
+	// Essential means that doctor fails if Status is not ok.
 	Essential bool `json:"essential,omitempty"`
 }
 
-// The statuses of findings.
 const (
 	found   = "ok"
 	missing = "missing"
@@ -45,7 +44,7 @@ const (
 	note    = "note"
 )
 
-// report is the result of doctor, as --json prints it.
+// report is the result of doctor. --json prints it.
 type report struct {
 	OK       bool             `json:"ok"`
 	Project  string           `json:"project,omitempty"`
@@ -54,7 +53,7 @@ type report struct {
 	Build    build            `json:"build"`
 }
 
-// settingInForce is a setting with its source.
+// settingInForce is a setting, its value, and where the value comes from.
 type settingInForce struct {
 	Path  string        `json:"path"`
 	Value any           `json:"value"`
@@ -90,7 +89,7 @@ the floor and the sandbox, and other useful programs. Says how to get what is mi
 	return cmd
 }
 
-// examine checks everything.
+// examine makes all checks of doctor.
 func (a *app) examine(ctx context.Context) *report {
 	r := &report{OK: true, Build: thisBuild()}
 	settings, err := a.settings()
@@ -138,8 +137,8 @@ func settingsFinding(s *config.Loaded) finding {
 	return f
 }
 
-// modelFinding reports which model would be used. It sends no request to servers
-// elsewhere. A server on this machine is asked whether it has the model.
+// modelFinding reports which model would be used. It sends a request only to a server on
+// this machine.
 func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "model", Status: found, Essential: true}
 	model, err := assembly.OpenModel(s)
@@ -199,7 +198,7 @@ func providersFinding(s *config.Loaded) finding {
 	return f
 }
 
-// storeFinding checks the store, if there is one. It creates none.
+// storeFinding checks the store if one exists. It does not create a store.
 func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding {
 	path := settings.Store
 	f := finding{Name: "store", Status: found, Detail: config.MaskDSN(path), Essential: true}
@@ -229,7 +228,7 @@ func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding
 	return f
 }
 
-// writable returns why the store could not be created.
+// writable returns why Belay could not create the store, or nil.
 func writable(settings *config.Loaded) error {
 	dir := filepath.Dir(settings.Store)
 	if dir != filepath.Join(settings.Project, ".belay") {
@@ -295,7 +294,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 	return f
 }
 
-// floorFinding reports the rules of the floor, and which of them are relaxed.
+// floorFinding reports the rules of the floor and the protections that the settings relax.
 func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
 	mode := a.assembler().ModeOfTurn(ctx, s, nil)
@@ -316,7 +315,7 @@ func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// programFinding runs a program to get its version.
+// programFinding runs a program to print its version.
 func programFinding(ctx context.Context, name string, argv []string, remedy string) finding {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -331,7 +330,8 @@ func programFinding(ctx context.Context, name string, argv []string, remedy stri
 	return finding{Name: name, Status: found, Detail: oneLine(string(out))}
 }
 
-// filesFinding looks for mistakes in hooks, spaces, agents and servers, as check does.
+// filesFinding looks for mistakes in hooks, spaces, agents and MCP servers, as "belay
+// check" does.
 func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "hooks", Status: found, Essential: true}
 	places := a.assembler().OpenPlaces(ctx, s)
@@ -351,7 +351,8 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// unheededFinding reports files that look like hooks or rules, or belong to another agent, and are not read.
+// unheededFinding reports files that look like hooks or rules, or belong to another
+// program, but are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
 	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
 	if len(odd) == 0 {
@@ -386,7 +387,7 @@ func (a *app) terminalFinding() finding {
 	return f
 }
 
-// showReport prints the report for people.
+// showReport prints the report as text.
 func (a *app) showReport(r *report) error {
 	s := a.onOut
 	dress := map[string]func(string) string{found: s.green, missing: s.red, broken: s.red, note: s.dim}
@@ -429,10 +430,10 @@ func (a *app) showReport(r *report) error {
 	return err
 }
 
-// besideNames is the width of the columns before the last one.
+// besideNames is the width of the columns to the left of the last column.
 const besideNames = 24
 
-// wrapped breaks a text into lines that fit the terminal.
+// wrapped splits a text into lines that fit the terminal.
 func (a *app) wrapped(text string) []string {
 	text = visible.All(text)
 	if a.outTerminal {
@@ -441,7 +442,8 @@ func (a *app) wrapped(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// shownValue returns a setting as it is printed. Pointers are followed, and durations are text.
+// shownValue returns the value to print for a setting: names for rules and guards, and text
+// for a duration.
 func shownValue(pointer any) any {
 	switch v := reflect.ValueOf(pointer).Elem().Interface().(type) {
 	case time.Duration:
@@ -469,7 +471,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// bytesOf formats a size for people.
+// bytesOf formats a size as text, such as "1.2 MB".
 func bytesOf(n int64) string {
 	switch {
 	case n >= 1_000_000_000:
@@ -483,7 +485,7 @@ func bytesOf(n int64) string {
 	}
 }
 
-// checkStore opens a store and checks it.
+// checkStore opens the store and checks its integrity.
 func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err error) {
 	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 )
 
-// The exit codes. docs/cli.md lists them.
+// These are the exit codes. docs/cli.md lists them.
 const (
 	exitOK      = 0
-	exitFailed  = 1   // something failed
-	exitUsage   = 2   // the command line, the configuration or the choice of model is wrong
-	exitRefused = 3   // the turn ended blocked, by a hook, or refused, by the model
+	exitFailed  = 1
+	exitUsage   = 2   // wrong command line, configuration or model name
+	exitRefused = 3   // a hook blocked the turn, or the model refused it
 	exitParked  = 4   // the turn waits for a decision
-	exitLimit   = 5   // the turn reached its limit of steps or its budget
+	exitLimit   = 5   // the turn reached its step limit or its budget
 	exitStuck   = 6   // the turn repeated itself
-	exitAborted = 130 // it was interrupted
+	exitAborted = 130 // a signal interrupted the command
 )
 
-// exitError ends a command with an exit code. Without an error, everything has already been
-// printed.
+// exitError ends a command with an exit code. If err is nil, the command has already
+// printed its message.
 type exitError struct {
 	code int
 	err  error
@@ -42,12 +42,11 @@ func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// interruptedError is the cause of a context that a signal ended.
+// interruptedError is the cause of a context that a signal cancelled.
 type interruptedError struct{ signal string }
 
 func (e *interruptedError) Error() string { return "interrupted by " + e.signal }
 
-// exitCode returns the exit status for an error.
 func exitCode(err error) int {
 	var exit *exitError
 	var interrupted *interruptedError
@@ -67,7 +66,7 @@ func exitCode(err error) int {
 	}
 }
 
-// endCode returns the exit status for the end of a turn.
+// endCode returns the exit status for the reason a turn ended.
 func endCode(end belay.EndReason) int {
 	switch end {
 	case belay.EndTurn:

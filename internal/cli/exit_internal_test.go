@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Each error has its exit code, also when it is wrapped or joined with others.
+// Each error has an exit code, even if it is wrapped or joined with other errors.
 //
 // SPEC L-05
 func TestErrorsHaveExitCodes(t *testing.T) {
@@ -45,8 +45,8 @@ func TestErrorsHaveExitCodes(t *testing.T) {
 	}
 }
 
-// Another process parks a session after `run --session` has looked at it. The command then exits
-// with the code of a parked turn.
+// A turn parks in another process after "run --session" has read the session. The command
+// then exits with the code for a parked turn.
 //
 // SPEC L-02
 func TestASessionThatParksMeanwhile(t *testing.T) {
@@ -89,7 +89,8 @@ func askingTool() belay.Tool {
 	}, nil)
 }
 
-// A chat without a terminal is a usage error. A chat that the user left by force was aborted.
+// A chat without a terminal is a usage error. A chat that the user forced to end has the
+// exit code for "interrupted".
 //
 // SPEC L-05
 func TestChatsHaveExitCodes(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// desk is a command line in its own directory.
+// desk runs commands in a directory of its own.
 type desk struct {
 	t        *testing.T
 	dir      string
@@ -35,7 +35,6 @@ func newDesk(t *testing.T, scripts map[string]string) *desk {
 	return d
 }
 
-// run runs a command and returns its exit code.
 func (d *desk) run(args ...string) int {
 	d.t.Helper()
 	return d.runIn(d.t.Context(), args...)
@@ -55,7 +54,7 @@ func (d *desk) runIn(ctx context.Context, args ...string) int {
 	return exitCode(err)
 }
 
-// must runs a command that must succeed.
+// must runs a command and fails the test unless the command succeeds.
 func (d *desk) must(args ...string) {
 	d.t.Helper()
 	if code := d.run(args...); code != exitOK {
@@ -63,10 +62,10 @@ func (d *desk) must(args ...string) {
 	}
 }
 
-// model is the flag for the script of this desk, s.yaml.
+// model returns the flag that makes s.yaml in this directory the model's script.
 func (d *desk) model() string { return "--model=scripted/" + filepath.Join(d.dir, "s.yaml") }
 
-// agent makes an agent on the store of this desk, as another program would.
+// agent makes an agent that uses the same store, as another program would.
 func (d *desk) agent(steps []scripted.Step, opts belay.Options) *belay.Agent {
 	d.t.Helper()
 	path := filepath.Join(d.dir, ".belay", "belay.db")
@@ -93,7 +92,7 @@ func (d *desk) agent(steps []scripted.Step, opts belay.Options) *belay.Agent {
 	return agent
 }
 
-// contains reports which parts a text lacks.
+// contains fails the test for each part that is not in the text.
 func contains(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {

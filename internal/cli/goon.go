@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// awaitCalled waits for the MCP servers that the open calls of a session need, while they
-// start for the first time and at most for their start timeout.
+// awaitCalled waits for MCP servers that are still starting, if the open calls of the
+// session need their tools. It waits at most for the start timeout of these servers.
 func (a *app) awaitCalled(ctx context.Context, w *work) error {
 	if w.session == nil || w.session.State.Turn == nil || w.Servers == nil {
 		return nil
@@ -39,7 +39,7 @@ func (a *app) awaitCalled(ctx context.Context, w *work) error {
 	return w.Servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
 }
 
-// openCallTools returns the tools that the last response of a session calls.
+// openCallTools returns the tools that the last model response of the open turn calls.
 func openCallTools(ctx context.Context, store belay.Store, session *belay.SessionInfo) ([]string, error) {
 	var tools []string
 	for m, err := range store.Read(ctx, session.ID, 0) {
@@ -56,8 +56,8 @@ func openCallTools(ctx context.Context, store belay.Store, session *belay.Sessio
 	return tools, nil
 }
 
-// withoutTools returns the error for a turn that cannot be resumed because tools are missing.
-// It says what to do.
+// withoutTools returns the error for a turn that cannot be resumed because tools are
+// missing. The error names the reasons and what to do.
 func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolError) error {
 	var reasons []string
 	told := make(map[string]bool)
@@ -74,7 +74,7 @@ func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolEr
 	}
 }
 
-// why returns why a tool is missing.
+// why returns the name of a missing tool, with the reason in brackets if it is known.
 func why(servers *mcptool.Extension, tool string) string {
 	if servers != nil {
 		for _, s := range servers.Servers() {
@@ -93,7 +93,7 @@ func why(servers *mcptool.Extension, tool string) string {
 	return tool
 }
 
-// mcpFlags returns the --mcp flags as they were given.
+// mcpFlags returns the --mcp flags of this command, to repeat them in a suggested command.
 func (a *app) mcpFlags() string {
 	var b strings.Builder
 	for _, file := range a.mcp {
@@ -102,7 +102,7 @@ func (a *app) mcpFlags() string {
 	return b.String()
 }
 
-// quoted returns a word quoted for a shell.
+// quoted quotes a word for a shell, if necessary.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
@@ -113,14 +113,14 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// lacking returns the error of a turn that cannot be resumed because tools are missing, or
-// nil.
+// lacking reports whether err means that a turn cannot be resumed because tools are
+// missing.
 func lacking(err error) (*belay.MissingToolError, bool) {
 	return errors.AsType[*belay.MissingToolError](err)
 }
 
-// goOnAs makes the settings use the model that an open turn began with, unless a flag names one. It prints what changes
-// for the turn.
+// goOnAs makes the settings use the model of the open turn, unless --model names another.
+// It prints a remark if the mode of the turn changes.
 func (a *app) goOnAs(ctx context.Context, settings *config.Loaded, info *belay.SessionInfo) error {
 	open := info.State.Turn
 	if open == nil {

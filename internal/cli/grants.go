@@ -47,14 +47,14 @@ ends with its session, or when it is revoked.`,
 	return cmd
 }
 
-// sessionGrant is a grant with its session, as --json prints it.
+// sessionGrant is a grant and its session. --json prints it.
 type sessionGrant struct {
 	Session string `json:"session"`
 	belay.Grant
 }
 
-// grants returns the grants of a session, or of all sessions, the last changed
-// session first.
+// grants returns the grants of one session, or of all sessions if session is empty. The
+// session that changed last comes first.
 func grants(ctx context.Context, store belay.ListStore, session string) ([]sessionGrant, error) {
 	filter := belay.SessionFilter{}
 	if session != "" {
@@ -108,7 +108,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			var words []string
 			if len(args) == 0 {
 				ctx := context.Background()
-				_ = a.look(ctx, func(store assembly.Store) error { // without completion the user can still type it
+				_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
 					all, err := grants(ctx, store, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
@@ -161,7 +161,7 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 	return nil
 }
 
-// floorOf returns the floor in the mode of the turn of an approval.
+// floorOf returns the floor for an approval, in the mode of the turn that asked.
 func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -183,7 +183,8 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	return f, in, nil
 }
 
-// advised returns what the call of an approval would do, and which pattern covers similar calls.
+// advised returns lines about the call of an approval: what it affects, how it would run,
+// and which pattern covers similar calls.
 func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
 	f, in, err := a.floorOf(ctx, store, approval)
 	if err != nil {
@@ -202,7 +203,7 @@ func (a *app) advised(ctx context.Context, store belay.ListStore, approval *bela
 	return lines, nil
 }
 
-// fits returns why a pattern cannot be the scope of an approval, or nil.
+// fits returns an error if a pattern cannot be the scope of an approval.
 func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.Approval, pattern string) error {
 	_, in, err := a.floorOf(ctx, store, approval)
 	if err != nil {

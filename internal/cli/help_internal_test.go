@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Help fits a terminal of 80 columns. Its texts have no line breaks of the source, so that
-// they can be broken to fit, and lose no word. Examples are short.
+// The help fits a terminal of 80 columns. It has no line breaks inside a paragraph, so that
+// fang can wrap it, and it loses no words.
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
 	a := newApp()
@@ -33,7 +33,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	})
 	walk(root, func(c *cobra.Command) {
 		for example := range strings.Lines(c.Example) {
-			if example = strings.TrimSpace(example); len([]rune(example)) > 72 { // fang cuts more on a terminal of 80 columns
+			if example = strings.TrimSpace(example); len([]rune(example)) > 72 { // fang cuts longer examples in 80 columns
 				t.Errorf("%s: this example does not fit: %s", c.CommandPath(), example)
 			}
 		}

@@ -18,8 +18,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// seen are the hooks of an agent that runs no turns: hooks of files and those of the
-// command line itself. Nothing runs without a request.
+// seen holds the hooks that an agent here would have: the hooks of files, and the hooks of
+// package cli. It runs no turns. A hook runs only if a command asks for it, such as "hooks
+// try".
 type seen struct {
 	settings *config.Loaded
 	places   *assembly.Places
@@ -27,19 +28,19 @@ type seen struct {
 	leases   []*space.Lease
 	ofAgents []agentHook
 	closers  []func(context.Context) error
-	// agent is the declared agent whose turns are shown, if any: its own hooks are then
-	// among the others.
+	// agent is the declared agent whose turns are shown, or "". If it is set, runtime also
+	// has the hooks that this agent declares.
 	agent string
 }
 
-// agentHook is a hook that an agent declares. It exists only in the agent's turns.
+// agentHook is a hook that an agent declares. It runs only in the turns of that agent.
 type agentHook struct {
 	agent string
 	place *space.Space
 	sub   hook.Subscription
 }
 
-// seeHooks installs the hooks that an agent here would have.
+// seeHooks installs the hooks that an agent here would have, without an agent.
 func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -78,7 +79,7 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 		for _, d := range s.Agents {
 			own, _, err := v.places.Host.AgentHooks(s, d.Name)
 			if err != nil {
-				continue // `belay check` reports the reason, and so does the agent at its start
+				continue // "belay check" and the start of the agent report the reason
 			}
 			v.closers = append(v.closers, own.Close)
 			if with, ok := own.(belay.HookExtension); ok {
@@ -102,11 +103,11 @@ func (v *seen) close(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// notes are about the hooks that do not run.
+// notes say why hooks do not run. noteKey makes the keys.
 type notes map[string]space.Note
 
-// noteKey returns a key for a hook. The id alone is not enough, because agents may declare hooks with the ids of
-// others.
+// noteKey returns a unique key for a hook. The id alone is not unique: an agent may declare
+// a hook with the id of another hook.
 func noteKey(phase, id, file string, line int) string {
 	return fmt.Sprintf("%s %s %s:%d", phase, id, file, line)
 }
@@ -127,7 +128,7 @@ func (v *seen) notes() notes {
 	return all
 }
 
-// whyOff returns why a hook does not run, by its id and phase.
+// whyOff returns why the hook with this id and phase does not run.
 func (v *seen) whyOff(phase, id string) string {
 	for _, sub := range v.runtime.Subscriptions() {
 		if sub.ID() != id || sub.Phase().Name() != phase {
@@ -140,16 +141,16 @@ func (v *seen) whyOff(phase, id string) string {
 	return "its file says enabled: false"
 }
 
-// noQueue is a queue for listing background hooks. It runs nothing.
+// noQueue lets the runtime accept background hooks, so that they can be listed.
 type noQueue struct{}
 
-// Enqueue refuses.
+// Enqueue always returns an error.
 func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
 	return errors.New("background work does not run here: run a turn")
 }
 
-// as shows the turns of a declared agent: it adds the agent's own hooks and leaves out
-// those of other agents. Without a name it does nothing.
+// as selects the turns of a declared agent. It adds the hooks that this agent declares and
+// leaves out the hooks of other agents. An empty name changes nothing.
 func (v *seen) as(ctx context.Context, name string) error {
 	if name == "" || name == assembly.MainAgent {
 		return nil
@@ -174,18 +175,19 @@ func (v *seen) as(ctx context.Context, name string) error {
 	return nil
 }
 
-// inTurnsOf is the help of --agent.
+// inTurnsOf is the help text of --agent.
 const inTurnsOf = "in the turns of this declared agent, with its own hooks"
 
-// agentFlag adds a flag that names a declared agent.
+// agentFlag adds the flag --agent, which names a declared agent.
 func (a *app) agentFlag(cmd *cobra.Command, name *string, what string) {
 	cmd.Flags().StringVar(name, "agent", "", what)
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // no error: the flag exists
 		return a.agentNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// owner returns the agent whose turns are shown, if it declares the hook.
+// owner returns the agent whose turns are shown if that agent declares the hook, or else
+// "".
 func (v *seen) owner(sub hook.Subscription) string {
 	own := func(h agentHook) bool {
 		return h.sub.ID() == sub.ID() && h.sub.Phase().Name() == sub.Phase().Name()
@@ -196,7 +198,7 @@ func (v *seen) owner(sub hook.Subscription) string {
 	return ""
 }
 
-// looking runs a command that reads the hooks of this project.
+// looking returns a cobra function that calls look with the hooks of this project.
 func (a *app) looking(look func(ctx context.Context, v *seen, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		v, err := a.seeHooks(cmd.Context())
@@ -208,18 +210,18 @@ func (a *app) looking(look func(ctx context.Context, v *seen, args []string) err
 	}
 }
 
-// hookLine is the listing entry of a hook.
+// hookLine is one hook in the output of "belay hooks list".
 type hookLine struct {
 	ID     string      `json:"id"`
 	Phase  string      `json:"phase"`
 	Kind   string      `json:"kind"`
 	Origin hook.Origin `json:"origin"`
-	// Agent is the agent that declares it. Only that agent has it.
+	// Agent is the agent that declares the hook. The hook runs only in its turns.
 	Agent string `json:"agent,omitempty"`
 	// State is on, shadow, off, closed or limited.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// Warnings are oddities that are not mistakes.
+	// Warnings are problems that do not stop the hook from loading.
 	Warnings []string `json:"warnings,omitempty"`
 
 	match, fails string
@@ -265,8 +267,7 @@ that denies everything it matches, because it is not allowed to run. The reason 
 	return cmd
 }
 
-// lines returns the listing entries of hooks. Those that agents declare are at
-// the end.
+// lines returns one entry per hook. The hooks that agents declare come last.
 func (v *seen) lines(check *hookCheck) []hookLine {
 	notes := v.notes()
 	var all []hookLine
@@ -275,7 +276,7 @@ func (v *seen) lines(check *hookCheck) []hookLine {
 		line.Agent = v.owner(sub)
 		all = append(all, line)
 	}
-	if v.agent != "" { // which are included already
+	if v.agent != "" { // the runtime already has the hooks of this agent
 		return all
 	}
 	for _, h := range v.ofAgents {
@@ -286,7 +287,7 @@ func (v *seen) lines(check *hookCheck) []hookLine {
 	return all
 }
 
-// ofAgent returns the agent that declares a hook, as a suffix of its origin.
+// ofAgent returns a suffix with the agent that declares a hook, or "".
 func ofAgent(agent string) string {
 	if agent == "" {
 		return ""
@@ -317,7 +318,8 @@ func lineOf(sub hook.Subscription, notes notes, check *hookCheck) hookLine {
 	return line
 }
 
-// shownOrigin returns the origin of a hook in a few words.
+// shownOrigin returns where a hook comes from: its file and line, or the kind of its
+// origin.
 func (a *app) shownOrigin(s *config.Loaded, o hook.Origin) string {
 	if o.File == "" {
 		return o.Kind.String()

@@ -134,14 +134,16 @@ func (h *newHook) script() string {
 	return h.id + ".sh"
 }
 
-// guards reports whether the template denies calls to production, the example at tool.pre.
+// guards reports whether the hook is at tool.pre. Its template there denies calls to
+// production.
 func (h *newHook) guards() bool { return h.phase == belay.ToolPre.Name() }
 
-// commands reports whether it is for shell commands, which have no path.
+// commands reports whether the hook is only for the tool shell. The input of shell has a
+// command and no path.
 func (h *newHook) commands() bool { return slices.Equal(h.tools, []string{"shell"}) }
 
-// declaration returns the text of the file. Conditions that need no program are in its
-// match.
+// declaration returns the text of the YAML file. Its match has the conditions that need no
+// program.
 func (h *newHook) declaration() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hooks:\n  - id: %s\n    phase: %s\n", h.id, h.phase)
@@ -170,7 +172,7 @@ func (h *newHook) declaration() string {
 	return b.String()
 }
 
-// call returns an input to try it with: the required fields of the phase.
+// call returns an example input for "hooks try", with the required fields of the phase.
 func (h *newHook) call() (map[string]any, error) {
 	described, err := phasejson.Describe(h.phase)
 	if err != nil {
@@ -222,7 +224,8 @@ func (h *newHook) call() (map[string]any, error) {
 	return call, nil
 }
 
-// says returns what exit code 2, and its equivalent in JSON, means at the phase.
+// says returns what exit code 2 means at the phase, and a JSON answer with the same
+// meaning.
 func (h *newHook) says() (exit, object string) {
 	wire, err := phasejson.New(h.phase)
 	switch {
@@ -237,7 +240,6 @@ func (h *newHook) says() (exit, object string) {
 	}
 }
 
-// text returns the text of the script.
 func (h *newHook) text() string {
 	rest := "\n# Users see what the script prints.\necho \"" + h.id + " was at $BELAY_PHASE\"\n"
 	if h.guards() {

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/declare"
 )
 
-// The first hook in README.md is the one that `hooks new` writes.
+// README.md shows the same hook that "hooks new" writes.
 func TestReadmeShowsTheHookThatIsWritten(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
@@ -22,8 +22,8 @@ func TestReadmeShowsTheHookThatIsWritten(t *testing.T) {
 	contains(t, string(readme), h.declaration(), "belay hooks new no-prod --tools write,edit")
 }
 
-// For every phase, the written hook can be loaded, its example input is valid, and its
-// script explains what its exit code means.
+// For every phase, the new hook loads, its example input is valid, and its script says what
+// exit code 2 means.
 func TestNewHooksFitTheirPhase(t *testing.T) {
 	t.Parallel()
 	for _, phase := range belay.Phases() {

@@ -14,19 +14,19 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// phasePlan is the order of a phase, as it is printed.
+// phasePlan is the order of the hooks of a phase. --json prints it.
 type phasePlan struct {
 	hook.Plan
-	// Agent is the declared agent whose turns are shown, and Own are the ids of the
-	// hooks that it declares.
+	// Agent is the declared agent whose turns are shown. Own are the ids of the hooks that
+	// this agent declares.
 	Agent string   `json:"agent,omitempty"`
 	Own   []string `json:"own,omitempty"`
-	// OfAgents are the hooks that agents declare. They have no place in the order: each
-	// runs only in the turns of its agent.
+	// OfAgents are the hooks that agents declare. They are not part of the plan, because
+	// each runs only in the turns of its agent.
 	OfAgents []hookLine `json:"of_agents,omitempty"`
 }
 
-// plan returns the order of a phase.
+// plan returns the order of the hooks of a phase.
 func (v *seen) plan(phase string, lines []hookLine) (phasePlan, error) {
 	plan, err := v.runtime.Plan(phase)
 	p := phasePlan{Plan: plan, Agent: v.agent}
@@ -75,7 +75,8 @@ place in the agent's own turns, which --agent draws. Nothing runs.`,
 	return cmd
 }
 
-// tellPlans prints the order of phases. With some it skips phases without hooks.
+// tellPlans prints the order of the hooks of each phase. If some is true, it skips phases
+// without hooks.
 func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -108,11 +109,11 @@ func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
 	return nil
 }
 
-// mayNotRun is shown for a gate that denies because it is not allowed to run.
+// mayNotRun is the state of a gate that is not allowed to run and therefore denies.
 const mayNotRun = "closed: it is not allowed to run"
 
-// drawPlan draws the order of one phase: one line per hook along a rail, hooks that
-// can run together in a bracket, and hooks of agents beside it.
+// drawPlan prints the hooks of one phase, one per line. A bracket joins hooks that can run
+// at the same time. The hooks of agents come last.
 func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 	s, notes := v.settings, v.notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
@@ -160,7 +161,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		}
 		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in its turns: --agent "+line.Agent)
 	}
-	_ = t.write(a.out, nil) // like its other lines
+	_ = t.write(a.out, nil) // ignore errors, as for the other lines here
 	for _, id := range plan.Disabled {
 		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.whyOff(plan.Phase, id)))
 	}
@@ -178,7 +179,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 	}
 }
 
-// order returns what determines the place of a hook.
+// order returns why a hook is at its position.
 func order(e hook.PlanEntry) string {
 	if len(e.After) > 0 {
 		return "after " + strings.Join(e.After, ", ")
@@ -191,11 +192,11 @@ func order(e hook.PlanEntry) string {
 	})
 }
 
-// extreme is a priority that is only used to be first or last.
+// extreme matches a priority so large that it only means "first" or "last".
 var extreme = regexp.MustCompile(`priority -?\d{9,}`)
 
-// failing returns what a failed run of a hook means. "Closed" without more is for a gate
-// that is not allowed to run.
+// failing returns what a failed run of a hook means, such as "fails open". It does not
+// return "closed" alone: that word means a gate that is not allowed to run.
 func failing(mode string) string {
 	if mode == "fallback" {
 		return "falls back"

@@ -55,13 +55,12 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 	return cmd
 }
 
-// completeHooks completes the ids of hooks.
 func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	v, err := a.seeHooks(context.Background())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer func() { _ = v.close(context.Background()) }() // nothing was started
+	defer func() { _ = v.close(context.Background()) }() // ignore errors: no hook has run
 	var ids []string
 	for _, sub := range v.runtime.Subscriptions() {
 		ids = append(ids, sub.ID())
@@ -72,8 +71,8 @@ func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, c
 	return slices.Compact(slices.Sorted(slices.Values(ids))), cobra.ShellCompDirectiveNoFileComp
 }
 
-// find finds a hook by its id, and by its phase and the agent that declares it if the id
-// has several.
+// find finds a hook by its id. If several hooks have this id, phase and agent select one of
+// them.
 func (v *seen) find(id, phase, agent string) (hook.Subscription, error) {
 	var found []hook.Subscription
 	var ids, phases []string
@@ -109,7 +108,7 @@ func (v *seen) find(id, phase, agent string) (hook.Subscription, error) {
 	}
 }
 
-// readInput reads the input of a phase.
+// readInput reads the JSON input of a phase from a file or from standard input.
 func (a *app) readInput(file string) (json.RawMessage, error) {
 	var data []byte
 	var err error
@@ -133,7 +132,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// tryHook runs one hook alone.
+// tryHook runs one hook without the other hooks.
 func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
 	note, noted := v.notes().of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 	if sub.Options().Disabled {
@@ -167,7 +166,7 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 	return nil
 }
 
-// calledTool returns the tool in the input of a phase, if it has one.
+// calledTool returns the name of the tool in the input of a phase, or "".
 func calledTool(input json.RawMessage) string {
 	var call struct {
 		Tool string `json:"tool"`
@@ -178,7 +177,7 @@ func calledTool(input json.RawMessage) string {
 	return call.Tool
 }
 
-// tellTool warns that no tool has the name.
+// tellTool prints a warning if no tool has this name.
 func (a *app) tellTool(v *seen, name string) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -190,7 +189,8 @@ func (a *app) tellTool(v *seen, name string) error {
 	return nil
 }
 
-// explainInput runs hooks on an input.
+// explainInput runs the hooks of a phase on an input and returns what each of them
+// answered.
 func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent string, input json.RawMessage) (x hook.Explanation, err error) {
 	wire, err := phasejson.New(phase)
 	if err != nil {
@@ -205,8 +205,7 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent strin
 	return x, nil
 }
 
-// tellExplanation prints which hooks ran, what each answered, and the
-// outcome.
+// tellExplanation prints which hooks ran, what each of them answered, and the result.
 func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 	owners := make(map[string]string)
 	for _, sub := range v.runtime.Subscriptions() {
@@ -251,7 +250,8 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 	fmt.Fprintf(a.out, "→ %s\n", merged)
 }
 
-// diagnosed returns a diagnostic as text, with its error, which is not stored.
+// diagnosed returns a diagnostic as text, including its error. Records do not store that
+// error.
 func diagnosed(d hook.Diagnostic) string {
 	if d.Code == codes.MatchFailed && d.Err != nil {
 		return fmt.Sprintf("%s %s: its condition failed, and at a gate that counts as a match: %v (`has(args.KEY)` tells whether a key is there)", d.Code, d.Subscription, d.Err)
@@ -262,7 +262,7 @@ func diagnosed(d hook.Diagnostic) string {
 	}
 	said := d.Err.Error()
 	if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok && safe.Message == d.Message {
-		said = strings.TrimPrefix(strings.TrimPrefix(said, d.Message), ": ") // the text already has the message
+		said = strings.TrimPrefix(strings.TrimPrefix(said, d.Message), ": ") // text already contains the message
 	}
 	if said == "" || said == d.Message {
 		return text
@@ -270,8 +270,8 @@ func diagnosed(d hook.Diagnostic) string {
 	return text + ": " + said
 }
 
-// ofOthers are the hooks of a phase that agents declare, which are not asked in the turns
-// of the main agent.
+// ofOthers returns the hooks of a phase that agents declare. In a turn of the main agent
+// these hooks are not asked.
 func (v *seen) ofOthers(phase string) []hook.Explained {
 	var all []hook.Explained
 	for _, h := range v.ofAgents {
@@ -323,7 +323,7 @@ asked in which order, what each answered, what won, and which were not asked and
 				return err
 			}
 			for i := range x.Entries {
-				if e := &x.Entries[i]; !e.Asked && e.Position == 0 { // it has no place in the order
+				if e := &x.Entries[i]; !e.Asked && e.Position == 0 { // the hook is not in the plan, because it does not run
 					e.Why = v.whyOff(phase, e.ID)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// A diagnostic of a failed hook says each thing once: its message is also the beginning
-// of its error.
+// A diagnostic does not repeat its message, although the error also begins with that
+// message.
 func TestDiagnosedSaysEachThingOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -22,10 +22,10 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// hookCheck finds oddities of hooks that are not mistakes: the hooks may be for another
-// machine, or for tools that do not exist yet.
+// hookCheck finds problems of hooks that are not mistakes. For example, a hook may be for
+// another machine, or for a tool that does not exist yet.
 type hookCheck struct {
-	names []string // names of the tools of an agent here, except those of MCP servers
+	names []string // the tools of an agent here, except those of MCP servers
 }
 
 func newHookCheck(s *config.Loaded) (*hookCheck, error) {
@@ -33,7 +33,7 @@ func newHookCheck(s *config.Loaded) (*hookCheck, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	defer func() { _ = root.Close() }() // the tools are not used
+	defer func() { _ = root.Close() }() // ignore errors: only the names of the tools are used
 	c := &hookCheck{names: []string{
 		toolbox.AskUserTool, subagent.InvokeTool, subagent.DelegateTool, skill.ReadTool, skill.InvokeTool,
 		memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool,
@@ -45,12 +45,13 @@ func newHookCheck(s *config.Loaded) (*hookCheck, error) {
 	return c, nil
 }
 
-// tool returns a warning if no tool matches a name or a pattern, or "". Tools of MCP
-// servers, server__tool, are not known beforehand.
+// tool returns a warning if no tool matches a name or a pattern, or else "". It accepts
+// every name of the form server__tool, because the tools of MCP servers are unknown until
+// the servers start.
 func (c *hookCheck) tool(pattern string) string {
 	covers := func(name string) bool {
 		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
-		return ok || err != nil // the warning names the hook's own file
+		return ok || err != nil // the loader reports an invalid pattern
 	}
 	if assembly.OfServer(pattern) || slices.ContainsFunc(c.names, covers) {
 		return ""
@@ -61,7 +62,7 @@ func (c *hookCheck) tool(pattern string) string {
 	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))
 }
 
-// tools returns which tools of a match do not exist.
+// tools returns a warning for each tool in a match that does not exist.
 func (c *hookCheck) tools(m hook.Match) []string {
 	var odd []string
 	for _, pattern := range slices.Concat(m.Tools, m.Labels["tool"]) {
@@ -72,7 +73,7 @@ func (c *hookCheck) tools(m hook.Match) []string {
 	return odd
 }
 
-// all returns the warnings about the hooks of a place, and about files that are not read.
+// all returns the warnings about all hooks here, and about files that are not read.
 func (c *hookCheck) all(v *seen) []string {
 	odd, ids := append(assembly.Unheeded(v.settings, v.places), assembly.Unused(v.settings)...), []string(nil)
 	for _, line := range v.lines(c) {
@@ -98,15 +99,15 @@ func (c *hookCheck) all(v *seen) []string {
 	return odd
 }
 
-// shellWord matches the program at the beginning of a shell line, if the shell expands
-// nothing in it.
+// shellWord matches the first word of a shell command, if the shell does not expand that
+// word.
 var shellWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 
-// shellWords are the built-in commands of shells.
+// shellWords are built-in commands and keywords of shells.
 var shellWords = strings.Fields(". : alias bg break case cd command continue echo eval exec exit export false fg for if jobs kill local printf pwd read readonly return set shift test time times trap true type ulimit umask unset until wait while")
 
-// missingProgram returns which program of a hook is missing on this machine, or
-// "".
+// missingProgram returns a warning if a program that a hook needs is missing on this
+// machine, or else "".
 func missingProgram(d *declare.Declaration) string {
 	if len(d.Argv) == 0 {
 		return ""
@@ -120,7 +121,7 @@ func missingProgram(d *declare.Declaration) string {
 		program = m[1]
 	}
 	if strings.Contains(program, "/") && !filepath.IsAbs(program) {
-		return interpreters(d) // it is beside the file, and exists
+		return interpreters(d) // the program is in the directory of the hook's file, and loading checked that it exists
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Sprintf("the program %s is not on this machine, so the hook will fail", program)
@@ -128,8 +129,8 @@ func missingProgram(d *declare.Declaration) string {
 	return interpreters(d)
 }
 
-// interpreters returns which script of a hook has an interpreter that is missing on this
-// machine.
+// interpreters returns a warning if the interpreter of a hook's script is missing on this
+// machine, or else "".
 func interpreters(d *declare.Declaration) string {
 	for _, script := range d.Scripts {
 		words := firstLine(script)
@@ -147,13 +148,13 @@ func interpreters(d *declare.Declaration) string {
 	return ""
 }
 
-// firstLine returns the interpreter in the first line of a script.
+// firstLine returns the words after "#!" in the first line of a script.
 func firstLine(script string) []string {
 	f, err := os.Open(script)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // ignore errors: the file was only read
 	line, _ := bufio.NewReaderSize(f, 256).ReadSlice('\n')
 	rest, ok := strings.CutPrefix(string(line), "#!")
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// plainJSON returns JSON without the escapes for HTML.
+// plainJSON replaces the escapes of <, > and & by these characters.
 func plainJSON(input json.RawMessage) string {
 	var b strings.Builder
 	text := string(input)
@@ -27,7 +27,7 @@ func plainJSON(input json.RawMessage) string {
 				continue
 			}
 		}
-		b.WriteString(text[i : i+2]) // skip the escaped character
+		b.WriteString(text[i : i+2]) // copy any other escape unchanged
 		i++
 	}
 	return b.String()
@@ -35,7 +35,7 @@ func plainJSON(input json.RawMessage) string {
 
 var unescapedHTML = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
 
-// about describes a call in one line.
+// about describes the input of a call in one line.
 func about(input json.RawMessage) string {
 	text := label.Of(input)
 	if text == string(input) {
@@ -44,8 +44,8 @@ func about(input json.RawMessage) string {
 	return oneLine(text)
 }
 
-// inputLines shows an input to the person who decides about it: a command as a shell would show it,
-// a change as a diff, everything else as JSON. Nothing is left out.
+// inputLines shows the whole input of a call to the person who decides. It shows a command
+// as in a shell, a change of a file as a diff, and everything else as JSON.
 func inputLines(s style, input json.RawMessage) []string {
 	fields, ok := label.Fields(input)
 	if !ok {
@@ -112,7 +112,8 @@ func marked(text, mark string, dress func(string) string) []string {
 	return lines
 }
 
-// clipped keeps the first and last lines of many, and adds how many it left out.
+// clipped keeps the first and the last lines if there are too many, and says how many it
+// left out.
 func clipped(lines []string, most int, left func(string) string) []string {
 	if len(lines) <= most {
 		return lines

@@ -22,7 +22,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// The text of an approval question is complete.
+// An approval question shows the whole input.
 //
 // SPEC P-10
 func TestInputLines(t *testing.T) {

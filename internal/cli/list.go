@@ -1,40 +1,41 @@
 package cli
 
-// list prints things of one kind: a table for people, or with --json one object a line for programs.
+// list prints a table for people, or with --json one object per line.
 type list struct {
 	a      *app
 	asJSON bool
 	table  table
-	err    error // the first failure to print
+	err    error // the first error of printJSON
 }
 
-// newList begins a list with the titles of its columns.
+// newList returns an empty list with these column titles.
 func (a *app) newList(asJSON bool, titles ...string) *list {
 	l := &list{a: a, asJSON: asJSON}
 	l.table.add(titles...)
 	return l
 }
 
-// add adds an entry: the value for --json, and the cells of its row.
+// add adds an entry: the value for --json, and the cells of the row for the table.
 func (l *list) add(value any, cells ...string) {
 	l.object(value)
 	l.row(cells...)
 }
 
-// object prints a value with --json. Use it with row where one object is several rows.
+// object prints a value with --json. Call it and row, instead of add, if one object has
+// several rows.
 func (l *list) object(value any) {
 	if l.asJSON && l.err == nil {
 		l.err = l.a.printJSON(value)
 	}
 }
 
-// row adds a row to the table.
 func (l *list) row(cells ...string) { l.table.add(cells...) }
 
-// rows returns how many rows there are.
+// rows returns the number of rows without the titles.
 func (l *list) rows() int { return len(l.table.rows) - 1 }
 
-// end prints the table, or a remark if it has no rows. With --json everything is already printed.
+// end prints the table, or the text none if the table has no rows. With --json everything
+// is already printed.
 func (l *list) end(none string) error {
 	switch {
 	case l.asJSON:

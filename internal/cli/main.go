@@ -26,9 +26,9 @@ func Main() int {
 	return exitCode(err)
 }
 
-// help shows the help of a command in the style of fang. Nothing else uses fang:
-// before it shows an error it asks the terminal for its colours, and waits for
-// seconds if there is no answer.
+// help prints the help of a command with the library fang. Nothing else uses fang: before
+// it prints an error, it asks the terminal for its colours, and waits for seconds if the
+// terminal does not answer.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	if os.Getenv("TERM") == "dumb" {
 		cmd.Long = ansi.Wordwrap(paragraphs(cmd.Long), a.width, "")
@@ -61,20 +61,20 @@ func paragraphs(text string) string {
 	return strings.Join(all, "\n\n")
 }
 
-// signals returns a context that ends with the first interrupt. The second one
-// ends the process.
+// signals returns a context that the first interrupt cancels. The second interrupt ends the
+// process.
 func (a *app) signals() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	arrived := make(chan os.Signal, 2)
 	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores this signal
+	if !signal.Ignored(syscall.SIGHUP) { // nohup makes the process ignore SIGHUP
 		signal.Notify(arrived, syscall.SIGHUP)
 	}
 	over := make(chan struct{})
-	go func() { // until stop is called
+	go func() { // this goroutine ends when stop is called
 		select {
 		case s := <-arrived:
-			cancel(&interruptedError{s.String()}) // first: the chat releases the terminal
+			cancel(&interruptedError{s.String()}) // cancel first, so that the chat releases the terminal
 			go a.interrupted()
 		case <-over:
 			return
@@ -82,7 +82,7 @@ func (a *app) signals() (context.Context, func()) {
 		for {
 			select {
 			case s := <-arrived:
-				if s != syscall.SIGHUP { // a closing terminal can send it twice
+				if s != syscall.SIGHUP { // a closing terminal can send SIGHUP twice
 					os.Exit(exitAborted)
 				}
 			case <-over:
@@ -97,7 +97,7 @@ func (a *app) signals() (context.Context, func()) {
 	}
 }
 
-// interrupted calls the function that waits for an interrupt.
+// interrupted calls the function that onInterrupt set.
 func (a *app) interrupted() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,7 +106,7 @@ func (a *app) interrupted() {
 	}
 }
 
-// tell prints the error that ends a command.
+// tell prints the error that ended a command.
 func (a *app) tell(err error) {
 	var exit *exitError
 	var interrupted *interruptedError
@@ -114,9 +114,9 @@ func (a *app) tell(err error) {
 	case err == nil:
 		return
 	case errors.As(err, &exit) && exit.err == nil:
-		return // it is told
+		return // the command already printed it
 	case errors.As(err, &interrupted):
-		return // whoever interrupts knows
+		return // the user caused it and needs no message
 	}
 	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible.All(told(err))+"\n")
 	if hint := hintOf(err); hint != "" {
@@ -124,7 +124,7 @@ func (a *app) tell(err error) {
 	}
 }
 
-// hintOf returns the advice of an error, or "".
+// hintOf returns the hint of an error, or "".
 func hintOf(err error) string {
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.hint
@@ -135,7 +135,8 @@ func hintOf(err error) string {
 	return ""
 }
 
-// told returns the text of an error without the program's name, which is printed before it.
+// told returns the text of an error without the prefix "belay: ", because tell prints this
+// prefix.
 func told(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "belay: "), ": belay: ", ": ")
 }

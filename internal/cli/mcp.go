@@ -32,10 +32,10 @@ func (a *app) mcpCommand() *cobra.Command {
 	return servers
 }
 
-// starting is how long list and check wait for servers.
+// starting is how long "mcp list" and "mcp check" wait for servers.
 const starting = time.Minute + 10*time.Second
 
-// mcpLine is the listing entry of a server.
+// mcpLine is one server in the output of "belay mcp list".
 type mcpLine struct {
 	Name    string        `json:"name"`
 	State   mcptool.State `json:"state"`
@@ -46,10 +46,10 @@ type mcpLine struct {
 	Line    int           `json:"line"`
 	Tools   []mcpToolLine `json:"tools"`
 	Left    []string      `json:"left_out,omitempty"`
-	None    []string      `json:"unmatched,omitempty"` // entries of tools in the declaration that match nothing
+	None    []string      `json:"unmatched,omitempty"` // patterns under "tools" in the declaration that match no tool
 }
 
-// mcpToolLine is the listing entry of a tool.
+// mcpToolLine is one tool of an mcpLine.
 type mcpToolLine struct {
 	Name        string `json:"name"`
 	Original    string `json:"original"`
@@ -109,7 +109,7 @@ func mcpLineOf(ctx context.Context, floor *assembly.Floor, s *mcptool.Status) *m
 	return line
 }
 
-// hints describes the annotations of a tool.
+// hints returns the annotations of a tool in words.
 func (t *mcpToolLine) hints() string {
 	switch {
 	case t.Destructive:
@@ -121,7 +121,7 @@ func (t *mcpToolLine) hints() string {
 	}
 }
 
-// tellMCP prints remarks about a server besides its tools.
+// tellMCP prints the problems of a server.
 func (a *app) tellMCP(s *mcptool.Status) {
 	if s.State == mcptool.StateDisabled {
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mcp server %s is disabled", oneLine(s.Server.Name))))
@@ -131,7 +131,8 @@ func (a *app) tellMCP(s *mcptool.Status) {
 	}
 }
 
-// tellUnread names files of MCP servers in the project's root, which other programs read.
+// tellUnread prints a remark for each .mcp.json or mcp.json in the root of the project.
+// Other programs read such files, and Belay does not.
 func (a *app) tellUnread(s *config.Loaded, servers []mcptool.Server) {
 	for _, name := range []string{".mcp.json", "mcp.json"} {
 		file := filepath.Join(s.Project, name)
@@ -151,7 +152,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// withMCP starts the servers of all places, and calls f while they run.
+// withMCP starts the MCP servers of all places, and calls f while they run.
 func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Status) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -179,9 +180,9 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 	return f(settings, e.Servers())
 }
 
-// readOver returns the settings of MCP servers that have no effect here.
+// readOver returns the settings in the files of MCP servers that Belay ignores.
 func (a *app) readOver(p *assembly.Places) []*mcptool.FaultError {
-	_, warnings, _ := a.assembler().ReadMCP() // mistakes are reported when the servers start
+	_, warnings, _ := a.assembler().ReadMCP() // ignore mistakes: withMCP reports them
 	for _, place := range p.All {
 		if read, _ := mcptool.Load(filepath.Join(place.Dir, "mcp.json")); read != nil {
 			warnings = append(read.Warnings, warnings...)

@@ -36,7 +36,7 @@ Those of another project are not recalled.`,
 	return cmd
 }
 
-// noMemoriesError means that nothing was remembered yet.
+// noMemoriesError means that the file of memories does not exist.
 type noMemoriesError struct{ path, mode string }
 
 func (e *noMemoriesError) Error() string {
@@ -47,7 +47,8 @@ func (e *noMemoriesError) Error() string {
 	return text
 }
 
-// noneYet prints that there are no memories yet. For commands that only look, this is not an error.
+// noneYet prints a noMemoriesError as a remark and returns nil: commands that only read do
+// not fail for this reason.
 func (a *app) noneYet(err error) error {
 	if none := (*noMemoriesError)(nil); errors.As(err, &none) {
 		a.remarkf("%s", none)
@@ -56,7 +57,7 @@ func (a *app) noneYet(err error) error {
 	return err
 }
 
-// memories opens the existing file and calls f with it. It creates none.
+// memories opens the file of memories and calls f with it. It does not create the file.
 func (a *app) memories(ctx context.Context, f func(*config.Loaded, *memory.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -131,7 +132,7 @@ func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memo
 	return out.end("nothing is remembered")
 }
 
-// memoryList lists memories.
+// memoryList is a list of memories.
 type memoryList struct {
 	*list
 
@@ -142,7 +143,7 @@ func (a *app) newMemoryList(asJSON bool) *memoryList {
 	return &memoryList{a.newList(asJSON, "MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT"), time.Now()}
 }
 
-// memory adds a row for a memory, with its value for --json.
+// memory adds a row for a memory. value is the object for --json.
 func (t *memoryList) memory(value any, m *memory.Memory) {
 	state := string(m.State)
 	switch m.State {
@@ -160,7 +161,7 @@ func (t *memoryList) memory(value any, m *memory.Memory) {
 	t.add(value, m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
 }
 
-// findMemory finds a memory by its id, or by a unique beginning of the id.
+// findMemory finds a memory by its id, or by a prefix that only its id has.
 func findMemory(ctx context.Context, store *memory.Store, word string) (memory.Memory, error) {
 	var found []memory.Memory
 	if word == "" {
@@ -329,7 +330,8 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 	return cmd
 }
 
-// changeMemories finds all memories first, so that a mistyped id changes nothing.
+// changeMemories accepts or forgets memories. It looks up all ids first, so that a mistyped
+// id changes nothing.
 func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []string, did string, as memory.State, change func(context.Context, string) (memory.Memory, error), asJSON bool) error {
 	var ids []string
 	already := make(map[string]bool)
@@ -364,10 +366,9 @@ func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []s
 	return nil
 }
 
-// completeMemories completes the ids of memories.
 func (a *app) completeMemories(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	_ = a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error { // without completion the user can still type it
+	_ = a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error { // ignore errors: the user can type the id without completion
 		for m, err := range store.List(cmd.Context(), memory.Filter{Prefix: word, States: []memory.State{memory.Active, memory.Proposed}, Limit: 50}) {
 			if err != nil {
 				return err

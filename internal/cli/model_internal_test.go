@@ -11,10 +11,10 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// aKey is the key that the servers of these tests accept.
+// aKey is the key that the test servers accept.
 const aKey = "sk-of-a-test-0123456789abcdef"
 
-// servers starts one server for each kind of provider.
+// servers starts a test server, for each kind of provider.
 var servers = map[string]func(t *testing.T, key string) providertest.Server{
 	config.KindAnthropic: func(t *testing.T, key string) providertest.Server {
 		t.Helper()
@@ -34,7 +34,7 @@ var servers = map[string]func(t *testing.T, key string) providertest.Server{
 	},
 }
 
-// write writes files of the user's directory for settings.
+// write writes files into the user's settings directory.
 func (d *desk) write(files map[string]string) {
 	d.t.Helper()
 	dir := filepath.Dir(config.UserPath(filepath.Join(d.dir, "user")))
@@ -48,13 +48,13 @@ func (d *desk) write(files map[string]string) {
 	}
 }
 
-// A task can use a server of any kind, under a name of the user's choice.
+// A task can use a server of each kind, under any name that the user gives it.
 func TestServersAndKeys(t *testing.T) {
 	t.Parallel()
 	for kind, start := range servers {
 		for _, test := range []struct {
 			rule    string
-			entry   string // beside kind and address
+			entry   string // more settings of the provider, after its kind and URL
 			environ []string
 			keyFile string
 			code    int
@@ -95,7 +95,7 @@ func TestServersAndKeys(t *testing.T) {
 	}
 }
 
-// Costs are counted with the price in the settings, and limited.
+// Costs use the price in the settings, and the budget limits them.
 //
 // SPEC L-07
 func TestPricesOfTheSettingsCount(t *testing.T) {

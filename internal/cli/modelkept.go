@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// heedKept makes the settings use the model of a session, if they name no usable model. It prints a remark if a flag
-// overrules the model of the session.
+// heedKept makes the settings use the model of the session, if they name no usable model.
+// If --model names another model, heedKept prints a remark.
 func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
 	kept := info.State.Model
 	switch {
@@ -30,7 +30,7 @@ func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
 	return nil
 }
 
-// answering returns the name of the model that answers in a session.
+// answering returns the name of the model that answers in this session.
 func (w *work) answering() string {
 	if w.session != nil && w.session.State.Model != "" && w.Settings.From("model").Kind != "flag" {
 		return w.session.State.Model

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// A key file that other users can read is reported wherever providers are
-// listed.
+// All commands that list providers report a key file that other users can read.
 func TestOpenKeyFilesAreTold(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -41,8 +40,8 @@ func TestOpenKeyFilesAreTold(t *testing.T) {
 	}
 }
 
-// An error about a rejected key shows where the key is from and its ends. If a server
-// needs a key and none was sent, the error says that.
+// The error about a rejected key shows where the key comes from, and its first and last
+// characters. Another error says that a server needs a key and got none.
 func TestRefusedKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range config.Kinds() {
@@ -76,8 +75,8 @@ func TestRefusedKeysAreNamed(t *testing.T) {
 	}
 }
 
-// A local server that is not started, and a web page in place of a server, are reported
-// at once.
+// Belay reports at once that a local server is not running, or that an address has a web
+// page instead of a model server.
 func TestWhatIsNoServerIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	requests := make(chan struct{}, 10)

@@ -22,11 +22,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// offers are the providers and their models, in the form of --json.
+// offers are the providers and their models. --json prints them.
 type offers struct {
-	// Model is the model for tasks if none is named; empty if there is none.
+	// Model is the model that tasks use by default, or "".
 	Model string `json:"model"`
-	// Problem is why there is none.
+	// Problem says why a task cannot run.
 	Problem   string     `json:"problem,omitempty"`
 	Providers []provided `json:"providers"`
 }
@@ -36,26 +36,24 @@ type provided struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	URL  string `json:"url"`
-	// Status is ok, missing (a key), note (it is unknown whether a server runs) or
-	// broken.
+	// Status is ok, missing (no key), note (unknown whether the server runs) or broken.
 	Status string `json:"status"`
-	// Detail is the result in words, and Remedy what to do about it.
+	// Detail is the result in words. Remedy says what to do.
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitempty"`
-	// Key is masked, and KeyFrom is where it was found.
+	// Key is the masked key. KeyFrom is where the key was found.
 	Key      string `json:"key,omitempty"`
 	KeyFrom  string `json:"key_from,omitempty"`
 	NeedsKey bool   `json:"needs_key"`
-	// Reachable is set if that was checked.
+	// Reachable says whether the provider answered. It is nil without --check.
 	Reachable *bool             `json:"reachable,omitempty"`
 	Models    []belay.ModelInfo `json:"models,omitempty"`
 
-	set      bool // it is in the settings, has a key, or was named
+	set      bool // the provider is in the settings, has a key, or was named as an argument
 	provider *config.Provider
 }
 
-// mostOffered is how many models of a provider are shown if several providers
-// are listed.
+// mostOffered is how many models of each provider are listed, unless one provider is named.
 const mostOffered = 20
 
 func (a *app) modelsCommand() *cobra.Command {
@@ -113,7 +111,7 @@ answers and accepts the key, and costs nothing. With --check, exit code 1 means 
 	return cmd
 }
 
-// listOffers checks the settings of all providers, or of the named ones.
+// listOffers returns the providers with these names, or all of them.
 func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 	o := &offers{}
 	if name, err := assembly.ChooseModel(settings); err == nil {
@@ -138,7 +136,7 @@ func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 	return o, nil
 }
 
-// offerOf reports whether a provider can be used.
+// offerOf describes a provider, and whether it can be used. It sends no request.
 func offerOf(settings *config.Loaded, p *config.Provider) provided {
 	o := provided{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: found, set: p.Said, provider: p}
 	key, where, err := assembly.KeyOf(settings, p)
@@ -165,18 +163,18 @@ func offerOf(settings *config.Loaded, p *config.Provider) provided {
 	return o
 }
 
-// check asks the providers for their models, all at once.
+// check asks all providers for their models at the same time.
 func (o *offers) check(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
 	var done sync.WaitGroup
 	for i := range o.Providers {
 		if p := &o.Providers[i]; p.Status == found || p.Status == note {
-			done.Go(func() { p.ask(ctx, settings, timeout) }) // until it has answered, or times out
+			done.Go(func() { p.ask(ctx, settings, timeout) }) // ends when the provider answers or the timeout passes
 		}
 	}
 	done.Wait()
 }
 
-// ask asks a provider for its models.
+// ask asks one provider for its models.
 func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
 	key, _, err := assembly.KeyOf(settings, o.provider)
 	if err != nil {
@@ -192,7 +190,7 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	o.Reachable = &there
 	failed := broken
 	if !o.set {
-		failed = note // the settings do not say that it runs
+		failed = note // a server that nobody configured does not have to run
 	}
 	switch {
 	case err == nil:
@@ -215,8 +213,8 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	}
 }
 
-// list adds the models that are known without a request, of providers that can
-// be used or were named.
+// list adds the models that are known without a request. It does this for providers that
+// can be used or were named.
 func (o *offers) list(settings *config.Loaded) {
 	for i := range o.Providers {
 		p := &o.Providers[i]
@@ -246,8 +244,8 @@ func knownModels(settings *config.Loaded, p *config.Provider) []string {
 	return names
 }
 
-// sorted puts the models in the built-in table or the settings before others:
-// a service can list many that are not for chats.
+// sorted puts models in the built-in table or the settings first. A service may list many
+// models that are not for chats.
 func sorted(p *config.Provider, names []string) []string {
 	place := make(map[string]int)
 	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), assembly.TableOf(p)...) {
@@ -257,7 +255,7 @@ func sorted(p *config.Provider, names []string) []string {
 	return names
 }
 
-// infos returns window and price of models, as the settings have them.
+// infos returns the context window and the price of models.
 func infos(p *config.Provider, names []string) []belay.ModelInfo {
 	var all []belay.ModelInfo
 	for _, name := range names {
@@ -268,7 +266,7 @@ func infos(p *config.Provider, names []string) []belay.ModelInfo {
 	return all
 }
 
-// showOffers prints the providers for people.
+// showOffers prints the providers and their models as text.
 func (a *app) showOffers(o *offers, checked, all bool) error {
 	s := a.onOut
 	dress := map[string]func(string) string{found: s.green, missing: s.yellow, broken: s.red, note: s.dim}
@@ -328,7 +326,7 @@ func tokensOf(n int) string {
 	return visible.Grouped(n)
 }
 
-// amountOf formats a price with all its digits, at least two.
+// amountOf formats a price with all its decimals, and at least two of them.
 func amountOf(price float64) string {
 	if price == 0 {
 		return "-"
@@ -340,8 +338,8 @@ func amountOf(price float64) string {
 	return digits
 }
 
-// completeModels completes the name of a model: first the provider, then its
-// known models.
+// completeModels completes the name of a model: first its provider, then the known models
+// of that provider.
 func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	settings, err := config.Load(&config.Options{Dir: cmd.Flag("dir").Value.String()})
 	if err != nil {
@@ -365,9 +363,10 @@ func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobr
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// openKeyFile returns a warning if a key file can be read by others on this machine.
+// openKeyFile returns a warning if other users of this machine can read or change the key
+// file.
 func openKeyFile(p *config.Provider, where string) string {
-	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // modes have no meaning there
+	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // Windows has no such file modes
 		return ""
 	}
 	info, err := os.Stat(p.KeyFile)

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// offered runs models --json and returns the result by provider.
+// offered runs "models --json" and returns the providers by name.
 func (d *desk) offered(code int, args ...string) map[string]provided {
 	d.t.Helper()
 	if got := d.run(append([]string{"models", "--json"}, args...)...); got != code {
@@ -30,13 +30,13 @@ func (d *desk) offered(code int, args ...string) map[string]provided {
 	return all
 }
 
-// noServers moves the local servers to addresses where nothing listens.
+// noServers sets the URLs of local servers to addresses where nothing listens.
 var noServers = []string{
 	"BELAY_PROVIDERS_OLLAMA_URL=http://127.0.0.1:1", "BELAY_PROVIDERS_LLAMA_CPP_URL=http://127.0.0.1:1",
 	"BELAY_PROVIDERS_VLLM_URL=http://127.0.0.1:1", "BELAY_PROVIDERS_LMSTUDIO_URL=http://127.0.0.1:1",
 }
 
-// Servers of all kinds list their models.
+// Servers of every kind list their models.
 func TestModelsAreChecked(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -46,7 +46,7 @@ func TestModelsAreChecked(t *testing.T) {
 	}
 	d.write(map[string]string{config.Name: settings})
 	d.environ = append([]string{"MY_LOGIN=" + aKey}, noServers...)
-	all := d.offered(exitFailed, "--check") // those that were moved are set, and are not there
+	all := d.offered(exitFailed, "--check") // noServers makes the local servers configured but not reachable
 	for kind := range servers {
 		p := all["my-"+kind]
 		if p.Status != found || p.Reachable == nil || !*p.Reachable || p.Key != "sk-…cdef" || p.KeyFrom != "MY_LOGIN" {
@@ -72,7 +72,7 @@ func TestModelsAreChecked(t *testing.T) {
 	}
 }
 
-// Problems of a server are reported within a time limit.
+// Belay reports the problems of a server within the timeout.
 func TestModelsThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -118,7 +118,7 @@ func TestModelsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// A server that needs no key gets none, whatever the environment contains.
+// A server that needs no key gets none, even if the environment has one.
 func TestNoKeyIsSentUnasked(t *testing.T) {
 	t.Parallel()
 	headers := make(chan http.Header, 1)
@@ -138,7 +138,7 @@ func TestNoKeyIsSentUnasked(t *testing.T) {
 	}
 }
 
-// Without --check nothing is sent; known models are listed.
+// Without --check, Belay sends no request and lists the models it knows.
 func TestModelsAreListed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was sent", r.Method, r.URL) }))

@@ -4,14 +4,14 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// notice is a message that belongs to no event of a turn: a file that can no longer be loaded, or
-// a failed background hook.
+// notice is a message that belongs to no event of a turn. Examples: a file can no longer be
+// loaded, or a background hook failed.
 type notice struct {
 	text string
-	good bool // otherwise it is a warning
+	good bool // not a warning
 }
 
-// showNotice shows a notice. It may be called at any time, by any goroutine.
+// showNotice shows a notice. Any goroutine may call it at any time.
 func (a *app) showNotice(n notice) {
 	a.mu.Lock()
 	show := a.noticed
@@ -31,7 +31,7 @@ func (a *app) remarkNotice(n notice) {
 	a.remarkf("%s", text)
 }
 
-// onNotice makes f show notices, until the returned function is called.
+// onNotice makes f show notices. Call stop to remove f.
 func (a *app) onNotice(f func(notice)) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

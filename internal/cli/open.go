@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// settings reads the configuration and the common flags.
+// settings loads the settings. The common flags override them.
 func (a *app) settings() (*config.Loaded, error) {
 	if a.dir != "" {
 		if info, err := os.Stat(a.dir); err != nil || !info.IsDir() {
@@ -34,8 +34,8 @@ func (a *app) settings() (*config.Loaded, error) {
 	return settings, nil
 }
 
-// look opens the existing store and calls f with it. It creates none. A
-// read-only store is opened too.
+// look opens the existing store and calls f with it. It does not create a store. If the
+// store cannot be written to, look opens it read-only.
 func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -55,15 +55,15 @@ func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error
 	return f(store)
 }
 
-// noStoreError means that there is no store yet.
+// noStoreError means that the store does not exist yet.
 type noStoreError struct{ path string }
 
 func (e *noStoreError) Error() string {
 	return fmt.Sprintf("there are no sessions yet: %s does not exist. `belay run \"task\"` makes the first", e.path)
 }
 
-// findSession finds a session by its id, or by a unique beginning of the id.
-// The empty word means the session that changed last.
+// findSession finds a session by its id, or by a prefix that only its id has. An empty word
+// means the session that changed last.
 func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
 	var found []belay.SessionInfo
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word}) {
@@ -96,7 +96,8 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
 }
 
-// findOpen returns the last changed session with an open turn, or else the last changed one.
+// findOpen returns a session with an open turn that no process holds, or else any session.
+// The session that changed last wins.
 func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
 		if err != nil {
@@ -109,12 +110,12 @@ func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, er
 	return findSession(ctx, store, "")
 }
 
-// isChild reports whether a session belongs to a subagent. Its id begins with
-// that of its parent.
+// isChild reports whether a session belongs to a subagent. The id of such a session is the
+// parent's id, a slash, and more.
 func isChild(id string) bool { return strings.Contains(id, "/") }
 
-// parentOf returns the parent session of a subagent's session, or the session
-// itself.
+// parentOf returns the parent session of a subagent's session. It returns the id of any
+// other session unchanged.
 func parentOf(id string) string {
 	parent, _, _ := strings.Cut(id, "/")
 	return parent
@@ -131,7 +132,7 @@ func idsOf(infos []belay.SessionInfo, most int) []string {
 	return ids
 }
 
-// mostNear is how many sessions are searched for a similar name.
+// mostNear limits how many sessions are searched for a similar id.
 const mostNear = 1000
 
 func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
@@ -147,14 +148,13 @@ func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
 	return ids, nil
 }
 
-// completeSessions completes the ids of sessions.
 func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx := context.Background()
 	var words []string
-	_ = a.look(ctx, func(store assembly.Store) error { // without completion the user can still type it
+	_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
 		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err
@@ -169,8 +169,8 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// openToRead opens a store file read-only if it cannot be used otherwise, because the disk
-// is full or the file is damaged. Other errors are returned unchanged.
+// openToRead opens the store file read-only if the disk is full or the file is damaged.
+// Otherwise it returns err.
 func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (assembly.Store, error) { //nolint:ireturn // like openStore
 	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
 		return nil, err

@@ -71,7 +71,6 @@ run. COMMAND is a shell command: a single argument is used as it is, several are
 	return cmd
 }
 
-// explainedCall is the call to explain.
 type explainedCall struct {
 	tool  string
 	input json.RawMessage
@@ -116,7 +115,7 @@ func callToExplain(tool, input string, words []string) (explainedCall, error) {
 	return call, nil
 }
 
-// asUsage turns an error into a usage error.
+// asUsage turns an error into a usage error, unless it already is one.
 func asUsage(err error) error {
 	if exitCode(err) == exitUsage {
 		return err
@@ -124,14 +123,14 @@ func asUsage(err error) error {
 	return usage("%w", err)
 }
 
-// explained is an explanation in the form of --json.
+// explained is the explanation of a call. --json prints it.
 type explained struct {
 	*permit.Explanation
 
 	Decision string `json:"decision"`
-	// Pattern covers this call and similar ones.
+	// Pattern covers this call and similar calls.
 	Pattern string `json:"pattern,omitempty"`
-	// Runs is how a command would run.
+	// Runs says how a command would run.
 	Runs string `json:"runs,omitempty"`
 }
 

@@ -44,7 +44,7 @@ allow), then the mode.`,
 	return cmd
 }
 
-// inForce are the rules that apply in a project, in the form of --json.
+// inForce holds the rules that apply in a project. --json prints it.
 type inForce struct {
 	Project     string            `json:"project"`
 	Mode        permit.Mode       `json:"mode"`
@@ -88,7 +88,7 @@ type toolInForce struct {
 type protectionHolds struct {
 	permit.Protection
 
-	// Relaxed is where it was relaxed; empty if it applies.
+	// Relaxed is where the settings relax the protection, or "" if the protection applies.
 	Relaxed string `json:"relaxed,omitempty"`
 }
 
@@ -136,7 +136,7 @@ func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
 	return r, nil
 }
 
-// section is a part of a listing.
+// section is a titled part of the listing.
 type section struct {
 	title string
 	rows  [][]string
@@ -204,7 +204,7 @@ func (a *app) sections(r *inForce) []section {
 	return []section{here, guards, protections, rules, tools, zones, modes}
 }
 
-// String returns what a guard protects.
+// String returns what a guard denies, and why.
 func (g *guardInForce) String() string {
 	var parts []string
 	for _, part := range []struct {

@@ -13,25 +13,25 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// printer shows a turn as it happens: the model's text on standard output, everything else as lines on standard error.
-// To a terminal the text is streamed. A pipe gets each message when it is stored, so that a failed attempt leaves
-// nothing behind.
+// printer shows the events of a turn: the model's text on standard output, everything else
+// on standard error. On a terminal it streams the text. Otherwise it prints each message
+// after the message is stored, so that the text of a failed attempt is never printed.
 type printer struct {
 	a     *app
-	order chat.Order // of questions
+	order chat.Order // the order of the questions to the user
 
-	mu       sync.Mutex // the spinner and the approver write too
-	midLine  bool       // the text on the terminal has not ended its line
+	mu       sync.Mutex // guards the fields below; the spinner and the approver also write
+	midLine  bool       // the last text did not end with a line break
 	spin     *spinner
 	calls    map[string]*callSeen
-	running  []string        // ids of the running calls, oldest first
-	fault    error           // first error of writing the text
-	streamed bool            // text of this step is on the screen
-	warned   map[string]bool // messages of failed hooks that were shown
-	failures map[string]bool // diagnostics of failed hooks that were shown
+	running  []string        // ids of the running calls, in the order they started
+	fault    error           // the first error of writing to standard output
+	streamed bool            // text of this step is already on the terminal
+	warned   map[string]bool // warnings that were already shown in full
+	failures map[string]bool // diagnostics of hooks that were already shown
 }
 
-// callSeen is a call that was shown and has no result yet.
+// callSeen is a call that has no result yet.
 type callSeen struct {
 	tool, about string
 	since       time.Time
@@ -43,7 +43,6 @@ func newPrinter(a *app) *printer {
 	return p
 }
 
-// tell shows an event.
 func (p *printer) tell(e *belay.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +98,8 @@ func (p *printer) tell(e *belay.Event) {
 	}
 }
 
-// below shows an event of a subagent: its calls and the messages of hooks about them. Its
-// text is not shown, because it is for its parent.
+// below shows an event of a subagent: its calls, and the messages of hooks. It does not
+// show the subagent's text, because that text is for the parent agent.
 func (p *printer) below(e *belay.Event) {
 	switch {
 	case e.Kind == belay.EventHookOutput:
@@ -142,7 +141,7 @@ func (p *printer) text(text string) {
 	p.midLine = !strings.HasSuffix(text, "\n")
 }
 
-// response ends the text of a step.
+// response ends the text of a step. It prints the text if it was not streamed.
 func (p *printer) response(m *belay.Message) {
 	if !p.streamed {
 		if text := m.Text(); text != "" {
@@ -153,7 +152,6 @@ func (p *printer) response(m *belay.Message) {
 	p.endLine()
 }
 
-// endLine ends the current line of text.
 func (p *printer) endLine() {
 	if p.midLine {
 		p.text("\n")
@@ -173,18 +171,17 @@ func (p *printer) called(c *belay.CallPart, at time.Time) {
 	p.spinCalls()
 }
 
-// ran describes a call by the input that it runs with, which hooks can have changed.
+// ran describes a call by the input that it ran with. Hooks may have changed the input.
 func ran(c *belay.CallPart) string {
 	switch {
 	case c.Final == nil:
 		return about(c.Input)
-	case len(c.RewrittenBy) == 0: // it got defaults
+	case len(c.RewrittenBy) == 0: // only defaults were added
 		return about(c.Final)
 	}
 	return about(c.Final) + " (rewritten by " + oneLine(strings.Join(c.RewrittenBy, ", ")) + ")"
 }
 
-// spinCalls shows the running calls in the spinner.
 func (p *printer) spinCalls() {
 	switch len(p.running) {
 	case 0:
@@ -199,7 +196,7 @@ func (p *printer) spinCalls() {
 
 func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) {
 	c := p.calls[part.ID]
-	if c == nil { // it was made before the turn was resumed
+	if c == nil { // the call was made before the turn was resumed
 		c = &callSeen{part.Tool, ran(part), time.Time{}}
 	}
 	delete(p.calls, part.ID)
@@ -223,7 +220,7 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 		if !ran {
 			dress = s.yellow
 		}
-		if r.Class == belay.ClassDenied { // only the reason is shown, not the advice for the model
+		if r.Class == belay.ClassDenied { // show the reason without the advice for the model
 			why, _, _ := strings.Cut(r.Text, "\n")
 			said = short(oneLine(why), 4*p.a.width)
 		}
@@ -240,16 +237,17 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 	p.spinCalls()
 }
 
-// lastLines is how many lines of a failed command's output are shown, from its end.
+// lastLines is how many lines of output are shown: the last lines of a failed command, or
+// the lines after the first one of a hook.
 const lastLines = 10
 
 func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
 	a := e.Approval
-	if p.calls[c.ID] == nil { // in a resumed turn it was not shown yet
+	if p.calls[c.ID] == nil { // the turn was resumed, and the call is not shown yet
 		p.calls[c.ID] = &callSeen{tool: c.Tool, about: ran(c)}
 	}
 	for _, seen := range p.calls {
-		seen.since = e.Time // no spinner while the user is asked
+		seen.since = e.Time // do not count the time that the user needed to answer
 	}
 	d := a.Decided
 	if d == nil {
@@ -272,7 +270,7 @@ func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
 	p.line(line)
 }
 
-// reaching returns the scope of an approval, if it covers more than one call.
+// reaching returns the scope of an approval, or "" if the approval covers only one call.
 func reaching(s belay.ApprovalScope) string {
 	switch s.Kind {
 	case belay.ScopeSession:
@@ -296,7 +294,7 @@ func (p *printer) hookRun(r *hook.Run) {
 	p.line(line + "  " + s.dim(took(time.Duration(r.Latency))))
 }
 
-// hookOutput shows a hook's output for people, if it is short.
+// hookOutput shows the first lines of a hook's output.
 func (p *printer) hookOutput(agent string, e *belay.Event) {
 	s := p.a.onErr
 	all := strings.Split(strings.TrimSpace(visible.Clean(e.Text)), "\n")
@@ -322,7 +320,7 @@ func (p *printer) hookFailed(agent string, e *belay.Event) {
 	p.warn(visible.HookFailure(agent+e.By, d.Phase, d.Message, e.Text))
 }
 
-// warn shows a warning. Lines below the first are shown only once.
+// warn shows a warning. If the same warning was shown before, it shows only the first line.
 func (p *printer) warn(text string) {
 	s := p.a.onErr
 	lines := strings.Split(visible.Clean(text), "\n")
@@ -336,7 +334,7 @@ func (p *printer) warn(text string) {
 	}
 }
 
-// notice shows a message that is not an event.
+// notice shows a notice.
 func (p *printer) notice(n notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -354,12 +352,12 @@ func (p *printer) shown(d *hook.Diagnostic) bool {
 	return p.failures[d.String()]
 }
 
-// goesOn shows which hook makes the turn continue, and why.
+// goesOn shows which hook made the turn continue, and why.
 func (p *printer) goesOn(agent string, e *belay.Event) {
 	p.line("  " + p.a.onErr.yellow("goes on:") + " " + agent + oneLine(e.By) + ": " + oneLine(e.Text))
 }
 
-// asking calls f, which asks a person, without other output on the terminal.
+// asking calls f, which asks the user. Nothing else is printed until f returns.
 func (p *printer) asking(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -368,7 +366,7 @@ func (p *printer) asking(f func()) {
 	f()
 }
 
-// failed returns the first error of writing the text.
+// failed returns the first error of writing to standard output.
 func (p *printer) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -46,7 +46,6 @@ Without SESSION it resumes the last changed session with an open turn. With --ab
 	return cmd
 }
 
-// abandon ends the open turn of a session.
 func (a *app) abandon(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
 	info := w.session
 	if info.State.Turn == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// root returns the command with all its subcommands.
+// root returns the command belay with all its subcommands.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belay",
@@ -27,8 +27,8 @@ Conversations are kept in a file of the project and survive a crash.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.Version = version()
-	root.SilenceErrors, root.SilenceUsage = true, true // Main tells errors
-	root.CompletionOptions.DisableDefaultCmd = true    // Belay has its own command for it
+	root.SilenceErrors, root.SilenceUsage = true, true // Main prints errors
+	root.CompletionOptions.DisableDefaultCmd = true    // see completionCommand
 	root.SetHelpFunc(a.help)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -52,14 +52,14 @@ Conversations are kept in a file of the project and survive a crash.`,
 	return root
 }
 
-// parent makes a command that only has subcommands.
+// parent completes a command that only has subcommands.
 func parent(c *cobra.Command) *cobra.Command {
-	c.Args = knownCommand // a misspelled subcommand is an error, not a request for help
+	c.Args = knownCommand // reject a misspelled subcommand instead of printing the help
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return c
 }
 
-// knownCommand rejects unknown subcommands.
+// knownCommand returns an error for an unknown subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// unknownFlag rewords errors about flags, and suggests similar ones.
+// unknownFlag rewrites cobra's error about a flag. It suggests a flag with a similar name.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
@@ -90,7 +90,8 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf("%s", text), hint: "see: " + cmd.CommandPath() + " --help"}
 }
 
-// arguments returns a check that a command has between least and most arguments.
+// arguments returns a function that checks the number of arguments. wanted is the advice in
+// its error.
 func arguments(least, most int, wanted string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {
@@ -107,7 +108,7 @@ func arguments(least, most int, wanted string) cobra.PositionalArgs {
 	}
 }
 
-// exclusive rejects a command line with more than one of the flags.
+// exclusive makes a command reject more than one of these flags.
 func exclusive(cmd *cobra.Command, flags ...string) {
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {

@@ -25,18 +25,18 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// runOptions are the flags of run and resume.
+// runOptions are the flags of the commands that run a turn: run, resume, chat and worker.
 type runOptions struct {
 	goOn     bool
 	session  string
-	open     bool // the session must have an open turn
-	resumes  bool // an open turn may be resumed
-	taskless bool // a turn must be open, because there is no task
-	abandons bool // the open turn is ended, which needs no model
+	open     bool // if no session is named, prefer one with an open turn
+	resumes  bool // the command may resume an open turn
+	taskless bool // there is no task, so the session must have an open turn
+	abandons bool // the command ends the open turn, and needs no model
 	as       string
-	agent    string // a declared agent, instead of the one that the settings describe
+	agent    string // a declared agent; "" means the agent that the settings describe
 	json     bool
-	settings map[string]*string // flags that overrule settings, by key
+	settings map[string]*string // flags that override settings, by the path of the setting
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -74,7 +74,7 @@ Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done,
 	return cmd
 }
 
-// settingFlags are the flags that overrule settings.
+// settingFlags adds the flags that override settings.
 func (o *runOptions) settingFlags(cmd *cobra.Command) {
 	o.settings = make(map[string]*string)
 	for _, f := range settingFlags {
@@ -98,7 +98,7 @@ func complete(cmd *cobra.Command, flag string, words []string) {
 	})
 }
 
-// overruled reads the settings and the flags that overrule them.
+// overruled returns the settings with the flags that override them.
 func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	})
 }
 
-// task returns the task of the user. It is empty if a turn must be resumed.
+// task returns the user's task, or "" to resume a turn.
 func (a *app) task(o *runOptions, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && (o.goOn || o.session != ""):
@@ -156,7 +156,7 @@ func (a *app) task(o *runOptions, args []string) (string, error) {
 	return string(text), nil
 }
 
-// chooseTurn finds the session and decides what to do in it.
+// chooseTurn starts or resumes a turn in the chosen session, or in a new one.
 func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task string) (iter.Seq2[belay.Event, error], error) {
 	if w.session == nil {
 		id := newSessionID(time.Now())
@@ -196,7 +196,7 @@ func heldElsewhere(info *belay.SessionInfo) error {
 	return fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
 }
 
-// nothingOpen returns the error for a session without a turn to resume.
+// nothingOpen returns the error for a session that has no turn to resume.
 func nothingOpen(info *belay.SessionInfo) error {
 	return &exitError{
 		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn has ended, so there is nothing to resume: give a task", info.ID),
@@ -204,7 +204,7 @@ func nothingOpen(info *belay.SessionInfo) error {
 	}
 }
 
-// free rejects an id that cannot be used for a new session.
+// free returns an error if id is invalid, or if a session already has it.
 func (a *app) free(ctx context.Context, store belay.ListStore, id string) error {
 	if !validID(id) {
 		return usage("%q cannot be the id of a session: use letters, digits, dots, dashes and underscores", id)
@@ -226,7 +226,7 @@ func validID(id string) bool {
 	})
 }
 
-// atWork opens everything that a turn needs, runs the turn, and closes it.
+// atWork opens everything that a turn needs, runs the turn, and closes everything.
 func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions, choose func(context.Context, *work) (iter.Seq2[belay.Event, error], error)) (err error) {
 	p := newPrinter(a)
 	var person belay.Approver
@@ -260,7 +260,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	return a.outcome(end, err)
 }
 
-// modelFlag returns the flag that named the model, as it was given, or "": the next
+// modelFlag returns the flag --model as the user gave it, or "". The command for the next
 // turn needs it again.
 func modelFlag(s *config.Loaded) string {
 	if s.From("model").Kind != "flag" {
@@ -269,34 +269,34 @@ func modelFlag(s *config.Loaded) string {
 	return " --model " + quoted(s.Model)
 }
 
-// ended is an ended turn, with the results from its events.
+// ended is a turn that has ended, and what its events reported.
 type ended struct {
 	*belay.Turn
 	session string
-	model   string // the flag that names the model of a new turn, if it needs one
+	model   string // see modelFlag
 	took    time.Duration
-	shown   func(*hook.Diagnostic) bool // whether it was already shown
+	shown   func(*hook.Diagnostic) bool // reports whether the printer already showed a diagnostic
 	left    leftover
 }
 
-// leftover is the stored state of a turn that has ended for this process.
+// leftover is the state of a turn in the store, after this process ended the turn.
 type leftover int
 
 const (
-	leftEnded   leftover = iota // it has ended in the store, too
-	leftOpen                    // it can be resumed
-	leftNothing                 // not even its start was stored
+	leftEnded   leftover = iota // the turn ended in the store too
+	leftOpen                    // the turn is open in the store and can be resumed
+	leftNothing                 // the store has nothing of the turn
 )
 
-// leftOf reads the stored state of the last turn of a session. If its last commit
-// failed, the turn is open in the store, and a new turn would end it.
+// leftOf reads the state of the session's last turn from the store. If the last commit
+// failed, the turn is still open in the store. A new turn would then abort it.
 func leftOf(ctx context.Context, store belay.ListStore, session string, failure error) leftover {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
 		switch {
 		case err != nil && failure != nil:
-			return leftOpen // if it is not open, resuming it reports that and is harmless
+			return leftOpen // harmless if wrong: "belay resume" then reports that no turn is open
 		case err != nil:
 			return leftEnded
 		case info.ID != session:
@@ -311,10 +311,10 @@ func leftOf(ctx context.Context, store belay.ListStore, session string, failure 
 	return leftNothing
 }
 
-// follow shows a turn until it ends.
+// follow shows the events of a turn until it ends.
 func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOptions) (*ended, error) {
 	ignorePipe := make(chan os.Signal, 1)
-	signal.Notify(ignorePipe, syscall.SIGPIPE) // a closed pipe ends the turn, not the process
+	signal.Notify(ignorePipe, syscall.SIGPIPE) // a closed pipe must end the turn, not kill the process
 	defer signal.Stop(ignorePipe)
 	defer a.onInterrupt(func() {
 		p.asking(func() { a.remarkf("%s", a.onErr.yellow("stopping: the turn is being ended; Ctrl-C again to force")) })
@@ -349,7 +349,7 @@ func (a *app) show(event *belay.Event, p *printer, asJSON bool) error {
 	return p.failed()
 }
 
-// outcome prints how a turn ended, and returns the exit code.
+// outcome prints how a turn ended. It returns an error with the exit code.
 func (a *app) outcome(end *ended, err error) error {
 	if end == nil || end.Turn == nil {
 		return err
@@ -383,7 +383,7 @@ func (a *app) outcome(end *ended, err error) error {
 	return &exitError{code: endCode(end.Reason)}
 }
 
-// ending describes the end of a turn that did not succeed.
+// ending describes why a turn ended early.
 func (a *app) ending(end *ended) string {
 	line := "the turn ended: " + string(end.Reason)
 	switch end.Reason {
@@ -439,7 +439,7 @@ func waitsFor(end *ended) string {
 	return "it waits for " + strings.Join(parts, " and ")
 }
 
-// afterwards prints what the user can do now.
+// afterwards returns the commands that the user can run next.
 func (a *app) afterwards(end *ended) []string {
 	switch end.Reason {
 	case belay.EndParked:
@@ -464,8 +464,8 @@ func (a *app) afterwards(end *ended) []string {
 	}
 }
 
-// tellHint prints a hint if a message begins with a /name that does not exist and is similar to one that does. The
-// message goes to the model unchanged.
+// tellHint prints a hint if a message begins with an unknown /name that is similar to a
+// known one. The message still goes to the model unchanged.
 func (a *app) tellHint(w *work, text string) {
 	var names []string
 	for _, n := range w.Agent.TypedNames() {

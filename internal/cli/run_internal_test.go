@@ -31,7 +31,7 @@ func TestBlockedTurn(t *testing.T) {
 	contains(t, d.err.String(), "the turn was blocked by no-lists: lists are off limits\n")
 }
 
-// Each end reason has an exit code, and only a turn that succeeded has 0.
+// Each end reason has an exit code. Only a successful turn has 0.
 //
 // SPEC L-05
 func TestEndReasonsHaveExitCodes(t *testing.T) {
@@ -54,7 +54,7 @@ func TestVisibleHooksAreLines(t *testing.T) {
 	contains(t, d.err.String(), "  hook no-lists at tool.pre  completed halt  ")
 }
 
-// The output shows the input that ran, and who changed it.
+// The output shows the input that the call ran with, and the hook that changed it.
 //
 // SPEC T-07
 func TestARewrittenCallIsToldAsItRan(t *testing.T) {
@@ -69,7 +69,8 @@ func TestARewrittenCallIsToldAsItRan(t *testing.T) {
 	contains(t, d.err.String(), "  write rewritten.txt (rewritten by elsewhere)")
 }
 
-// A failure is shown when it happens, once. With --json it is an event, and a warning at the end.
+// A failure of a hook is shown once, when it happens. With --json it is an event, and a
+// warning at the end.
 //
 // SPEC C-13
 func TestFailuresOfHooksAreShown(t *testing.T) {
@@ -145,7 +146,7 @@ func TestEventsAreJSONLines(t *testing.T) {
 	}
 }
 
-// Background work runs during a command, or in the next one.
+// Background jobs run during a command, or during the next command.
 //
 // SPEC J-08
 func TestRunsAreFilteredAndBackgroundWorkIsDone(t *testing.T) {
@@ -166,7 +167,7 @@ func TestRunsAreFilteredAndBackgroundWorkIsDone(t *testing.T) {
 	}
 	began := time.Now()
 	d.must("run", d.model(), "--as", "first", "a task")
-	for len(worked) == 0 { // a command can end before its work begins; the next one does it
+	for len(worked) == 0 { // if a command ends before its job begins, the next command runs the job
 		d.must("run", d.model(), "a task")
 	}
 	for _, test := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runsOptions are the flags of runs.
+// runsOptions are the flags of the command runs.
 type runsOptions struct {
 	filter   hook.Filter
 	states   []string
@@ -96,7 +96,7 @@ func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) er
 	if o.follow {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		coming = followNow(ctx, journal, o.filter) // before the list is read, so that nothing is missed
+		coming = followNow(ctx, journal, o.filter) // start before the list is read, so that no record is missed
 	}
 	runs, err := o.list(ctx, journal)
 	if err != nil {
@@ -119,13 +119,13 @@ func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) er
 	return v.follow(ctx, coming, o.shown)
 }
 
-// followed is a new record, or why there are no more.
+// followed is a new record, or the error that ended the journal's stream.
 type followed struct {
 	run hook.Run
 	err error
 }
 
-// followNow follows a journal in the background until ctx is done.
+// followNow sends the new records of a journal until ctx is done.
 func followNow(ctx context.Context, journal hook.FollowJournal, filter hook.Filter) <-chan followed {
 	coming := make(chan followed)
 	go func() {
@@ -134,14 +134,14 @@ func followNow(ctx context.Context, journal hook.FollowJournal, filter hook.Filt
 			select {
 			case coming <- followed{r, err}:
 			case <-ctx.Done():
-				return // the reader has stopped
+				return // nobody receives any more
 			}
 		}
 	}()
 	return coming
 }
 
-// complete reads the flags with values of enumerations.
+// complete checks the flags --state, --phase and --since, and sets the filter.
 func (o *runsOptions) complete(now time.Time) error {
 	for _, word := range o.states {
 		var state hook.State
@@ -169,16 +169,16 @@ func (o *runsOptions) complete(now time.Time) error {
 	return usage("--since: %q is neither a duration (24h, 7d) nor a time (2026-11-15, 2026-11-15T09:00:00Z)", o.since)
 }
 
-// shown reports whether a record is listed.
+// shown reports whether a record should be listed.
 func (o *runsOptions) shown(r *hook.Run) bool {
 	return o.all || r.Visibility == hook.VisibleInAudit || r.Visibility == hook.VisibleToUser
 }
 
-// list finds the last matching records, the oldest first.
+// list returns the newest matching records, the oldest of them first.
 func (o *runsOptions) list(ctx context.Context, journal hook.ListJournal) ([]hook.Run, error) {
 	filter := o.filter
 	filter.Newest = true
-	filter.Limit = 0 // records that are not shown do not count
+	filter.Limit = 0 // the loop below counts only records that are shown
 	if o.all {
 		filter.Limit = o.filter.Limit
 	}
@@ -198,7 +198,7 @@ func (o *runsOptions) list(ctx context.Context, journal hook.ListJournal) ([]hoo
 	return runs, nil
 }
 
-// runsView shows records.
+// runsView prints records in columns, or as JSON.
 type runsView struct {
 	a      *app
 	json   bool
@@ -216,7 +216,7 @@ func (v *runsView) add(r hook.Run) {
 	v.rows = append(v.rows, r)
 }
 
-// flush prints the added rows in aligned columns.
+// flush prints the rows that were added.
 func (v *runsView) flush() error {
 	rows := v.rows
 	v.rows = nil
@@ -268,8 +268,7 @@ func (v *runsView) dress(line, state string) string {
 	}
 }
 
-// clock formats a time of today with milliseconds, and other times with their
-// day.
+// clock formats a time. It leaves out the date if the time is today.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -278,13 +277,13 @@ func clock(t, now time.Time) string {
 	return t.Format("01-02 15:04")
 }
 
-// runCells are the columns of a record.
+// runCells returns the columns of a record.
 func runCells(r *hook.Run, now time.Time) []string {
 	name := r.Subscription
 	if name == "" {
 		name = r.JobHandler
 	}
-	if r.Attempt > 1 || r.Attempt == 1 && r.Job != "" { // a hook that ran once has no number
+	if r.Attempt > 1 || r.Attempt == 1 && r.Job != "" { // a job always shows its attempt, a hook only from the second attempt on
 		name += fmt.Sprintf(" #%d", r.Attempt)
 	}
 	lasted := "-"
@@ -310,7 +309,7 @@ func runCells(r *hook.Run, now time.Time) []string {
 	return []string{clock(r.Started, now), r.State.String(), r.Phase, name, lasted, strings.Join(words, " ")}
 }
 
-// follow shows records as they arrive, except those that are already listed.
+// follow prints new records, except those that are already listed.
 func (v *runsView) follow(ctx context.Context, coming <-chan followed, shown func(*hook.Run) bool) error {
 	for f := range coming {
 		r := f.run

@@ -49,7 +49,7 @@ It works while the session is in use.`,
 	}
 }
 
-// describe changes the title or the labels of a session.
+// describe changes the title or labels of a session.
 func (a *app) describe(ctx context.Context, word string, update belay.SessionUpdate) error {
 	return a.look(ctx, func(store assembly.Store) error {
 		info, err := findSession(ctx, store, word)
@@ -82,13 +82,14 @@ deleted too. A session that is in use is not deleted. This cannot be undone.`,
 	return cmd
 }
 
-// deleteSession deletes a session, its files and, if wanted, its memories.
+// deleteSession deletes a session and its files. If memories is true, it also forgets what
+// was remembered from the session.
 func (a *app) deleteSession(ctx context.Context, store assembly.Store, id string, memories bool) error {
 	info, err := findSession(ctx, store, id)
 	switch {
 	case err != nil:
 		return err
-	case info.ID != id: // what cannot be undone is not guessed
+	case info.ID != id: // do not guess: deletion cannot be undone
 		return usage("to delete session %s, give its whole id", info.ID)
 	}
 	settings, err := a.settings()
@@ -125,7 +126,7 @@ func (a *app) deleteSession(ctx context.Context, store assembly.Store, id string
 	return nil
 }
 
-// familyOf returns the ids of a session and of its subagents.
+// familyOf returns the ids of a session and of its subagents' sessions.
 func familyOf(ctx context.Context, store belay.ListStore, id string) ([]string, error) {
 	ids := []string{id}
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: id + "/"}) {
@@ -137,7 +138,7 @@ func familyOf(ctx context.Context, store belay.ListStore, id string) ([]string, 
 	return ids, nil
 }
 
-// forgetSessions forgets what was remembered from sessions.
+// forgetSessions forgets the memories of these sessions. It returns how many there were.
 func (a *app) forgetSessions(ctx context.Context, sessions []string) (count int, err error) {
 	err = a.memories(ctx, func(_ *config.Loaded, store *memory.Store) error {
 		for _, session := range sessions {

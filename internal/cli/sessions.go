@@ -13,23 +13,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// listed is a session in the form of `belay sessions --json`.
+// listed is one session in the output of "belay sessions --json".
 type listed struct {
-	ID      string      `json:"id"`
-	Title   string      `json:"title"`
-	State   string      `json:"state"`
-	Turns   int         `json:"turns"`
-	Last    int64       `json:"messages"`
-	Created time.Time   `json:"created"`
-	Changed time.Time   `json:"changed"`
-	Usage   belay.Usage `json:"usage"`
-	// Labels are the session's labels.
-	Labels map[string]string `json:"labels,omitempty"`
-	// Cursor is what --after takes to list what follows.
+	ID      string            `json:"id"`
+	Title   string            `json:"title"`
+	State   string            `json:"state"`
+	Turns   int               `json:"turns"`
+	Last    int64             `json:"messages"`
+	Created time.Time         `json:"created"`
+	Changed time.Time         `json:"changed"`
+	Usage   belay.Usage       `json:"usage"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	// Cursor is the value of --after that lists the sessions after this one.
 	Cursor string `json:"cursor"`
-	// ForkedFrom is the session that it was forked from.
+	// ForkedFrom is the session and message that this session was forked from.
 	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
-	// Ending is why the last turn ended.
+	// Ending says why the last turn ended.
 	Ending *belay.Ending `json:"ending,omitempty"`
 }
 
@@ -78,7 +77,7 @@ last one ended. If there are more sessions than --limit, the command to list the
 	return cmd
 }
 
-// labelsOf reads labels that were given as NAME=VALUE. where begins the messages about wrong ones.
+// labelsOf parses labels of the form NAME=VALUE. where is the prefix of its errors.
 func labelsOf(where string, words []string, canRemove bool) (map[string]string, error) {
 	labels := make(map[string]string, len(words))
 	for _, word := range words {
@@ -91,7 +90,7 @@ func labelsOf(where string, words []string, canRemove bool) (map[string]string, 
 	return labels, nil
 }
 
-// sessionsShown selects what is listed.
+// sessionsShown selects the sessions to list.
 type sessionsShown struct {
 	open, children bool
 	labels         map[string]string
@@ -135,7 +134,7 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 	return out.end("no sessions")
 }
 
-// titleOf returns the title of a session, or its first words.
+// titleOf returns the title of a session, or else its first message.
 func titleOf(ctx context.Context, store belay.Store, info belay.SessionInfo) string {
 	if info.Title != "" {
 		return info.Title
@@ -143,7 +142,7 @@ func titleOf(ctx context.Context, store belay.Store, info belay.SessionInfo) str
 	return firstWords(ctx, store, info.ID)
 }
 
-// firstWords returns the first message of the user in a session.
+// firstWords returns the user's first message in a session, as the user typed it.
 func firstWords(ctx context.Context, store belay.Store, id string) string {
 	for m, err := range store.Read(ctx, id, 0) {
 		if err != nil {
@@ -159,7 +158,7 @@ func firstWords(ctx context.Context, store belay.Store, id string) string {
 	return ""
 }
 
-// stateOf returns the state of a session, in one word.
+// stateOf returns the state of a session as one word.
 func stateOf(info belay.SessionInfo) string {
 	switch turn := info.State.Turn; {
 	case turn == nil && info.State.Last == belay.EndTurn:

@@ -86,7 +86,7 @@ func (a *app) showSession(ctx context.Context, store assembly.Store, word string
 	return t.err
 }
 
-// transcript prints messages for people.
+// transcript prints messages as text.
 type transcript struct {
 	a    *app
 	w    io.Writer
@@ -96,7 +96,7 @@ type transcript struct {
 	err  error
 
 	session string
-	held    bool // a process has it open
+	held    bool // a process has the session open
 }
 
 func (t *transcript) linef(format string, args ...any) {
@@ -113,7 +113,7 @@ func (t *transcript) head(info belay.SessionInfo) {
 	t.linef("%s", t.s.bold(line))
 }
 
-// whyEnded returns why the last turn ended, in one line, or "".
+// whyEnded returns why the last turn ended, or "" if a turn is open.
 func whyEnded(info belay.SessionInfo) string {
 	e := info.State.Ending
 	if e == nil || info.State.Turn != nil {
@@ -161,7 +161,7 @@ func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last 
 	return t.err
 }
 
-// standing returns the state of a call.
+// standing returns the state of a call in words.
 func (t *transcript) standing(c *belay.CallRecord) string {
 	switch {
 	case c.Result != nil && c.Result.IsError:
@@ -179,7 +179,7 @@ func (t *transcript) standing(c *belay.CallRecord) string {
 	}
 }
 
-// message prints one message with its kind, so that no two kinds look alike.
+// message prints one message. Each kind of message looks different.
 func (t *transcript) message(m *belay.Message) {
 	if m.Turn != t.turn {
 		t.turn = m.Turn
@@ -194,7 +194,6 @@ func (t *transcript) message(m *belay.Message) {
 	}
 }
 
-// kind returns the kind of a message in words.
 func (t *transcript) kind(m *belay.Message) string {
 	s := t.s
 	switch {
@@ -276,10 +275,10 @@ func (t *transcript) result(r *belay.ResultPart) {
 	t.body("  ", r.Text)
 }
 
-// mostLines is how many lines of a part are shown without --full.
+// mostLines is how many lines of one part are printed without --full.
 const mostLines = 12
 
-// body prints text below its message.
+// body prints a text, indented below its message.
 func (t *transcript) body(prefix, text string) {
 	lines := strings.Split(strings.TrimRight(visible.Clean(text), "\n"), "\n")
 	if !t.full {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// injector adds something before each message, like a skill.
+// injector adds a part before each message, as a skill does.
 type injector struct{}
 
 func (injector) Name() string { return "injector" }

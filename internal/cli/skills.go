@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ofSpace returns the space of a file, in brackets, or "".
+// ofSpace returns a suffix with the space that contains a file, or "".
 func ofSpace(spaces []*space.Space, file string) string {
 	if id := spaceOf(spaces, file); id != "" {
 		return " (space " + id + ")"
@@ -48,7 +48,7 @@ func (a *app) skillsCommand() *cobra.Command {
 	return skills
 }
 
-// skillLine is the listing entry of a skill.
+// skillLine is one skill in the output of "belay skills list".
 type skillLine struct {
 	Name        string   `json:"name"`
 	ID          string   `json:"id"`
@@ -98,7 +98,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	return cmd
 }
 
-// waysIn returns how a skill gets into a conversation, besides /NAME.
+// waysIn returns how a skill can enter a conversation, apart from /NAME.
 func waysIn(s *skill.Skill) string {
 	var ways []string
 	if !s.Hidden && !s.UserOnly {
@@ -113,7 +113,7 @@ func waysIn(s *skill.Skill) string {
 	return cmp.Or(strings.Join(ways, ", "), "/name alone")
 }
 
-// chatCommands returns the names of the chat's own commands.
+// chatCommands returns the names of the commands that the chat itself defines.
 func chatCommands() []string {
 	var names []string
 	for _, d := range chat.Commands() {
@@ -145,7 +145,7 @@ func (a *app) showSkillCommand() *cobra.Command {
 			catalog := assembly.AllSkills(cmd.Context(), settings)
 			reading, err := catalog.Read(cmd.Context(), args[0], section)
 			if errors.Is(err, skill.ErrNotFound) {
-				hint := near.Hint(args[0], assembly.SkillNames(catalog)) // it also has skills that are not listed for the model
+				hint := near.Hint(args[0], assembly.SkillNames(catalog)) // the catalog's own hint leaves out skills that the model does not see
 				if strings.Contains(err.Error(), "did you mean") {
 					hint = ""
 				}

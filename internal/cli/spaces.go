@@ -32,7 +32,7 @@ next start on; "belay trust" decides what its hooks may run.`,
 	return cmd
 }
 
-// spaceLine is the listing entry of a space.
+// spaceLine is one space in the output of "belay space list".
 type spaceLine struct {
 	ID      string `json:"id"`
 	Name    string `json:"name,omitempty"`
@@ -113,7 +113,7 @@ func lineOfSpace(host *space.Host, r assembly.Registered) spaceLine {
 	return line
 }
 
-// forWhom returns which projects have a space.
+// forWhom returns which projects load a space.
 func forWhom(r assembly.Registered, s *config.Loaded) string {
 	if r.Project == "" {
 		return "all projects"
@@ -162,12 +162,12 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry assembly.Reg
 		if r.Dir == entry.Dir && (r.Project == "" || r.Project == entry.Project) {
 			return fmt.Errorf("space %s is loaded already, for %s: unload it first", loaded.Manifest.ID, forWhom(r, s))
 		}
-		other, _ := space.Load(r.Dir, hook.OriginSpace) // only its id matters
+		other, _ := space.Load(r.Dir, hook.OriginSpace) // ignore mistakes: only the id is needed
 		if cmp.Or(other.Manifest.ID, r.ID) == loaded.Manifest.ID && r.Dir != entry.Dir {
 			return fmt.Errorf("there is a space %s already, from %s: unload it first, or change the id in one manifest", loaded.Manifest.ID, r.Dir)
 		}
 	}
-	if entry.Project == "" { // also for projects that already had it
+	if entry.Project == "" { // for all projects: replace the entries of single projects
 		list = slices.DeleteFunc(list, func(r assembly.Registered) bool { return r.Dir == entry.Dir })
 	}
 	if err := assembly.WriteRegistry(s, append(list, entry)); err != nil {
@@ -185,8 +185,7 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry assembly.Reg
 	return nil
 }
 
-// installable loads a space and checks whether it can be installed beside the
-// installed ones. Nothing runs.
+// installable loads a space, and checks that Belay can install it. Nothing runs.
 func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*space.Space, error) {
 	loaded, err := space.Load(dir, hook.OriginSpace)
 	if err := errors.Join(err, assembly.UnfitAgents(loaded)); err != nil {
@@ -210,7 +209,8 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 	return loaded, lease.Unload(context.WithoutCancel(ctx))
 }
 
-// skillMistakes joins the problems of a space's skills, except for files that were reported before.
+// skillMistakes joins the problems of a space's skills. It leaves out the files in told,
+// which were already reported.
 func skillMistakes(s *space.Space, told map[string]bool) error {
 	var problems []error
 	for _, p := range s.SkillProblems() {
@@ -242,8 +242,7 @@ loaded only for this project. Running agents keep it until they end.`,
 	return cmd
 }
 
-// unregister removes a space from the list, and returns which projects had
-// it.
+// unregister removes a space from the registry, and prints which projects had it.
 func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 	list, err := assembly.ReadRegistry(s)
 	if err != nil {

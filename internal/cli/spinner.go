@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// spinner shows activity on a terminal. Elsewhere it does nothing. Its
-// printer's lock guards it.
+// spinner shows activity if standard error is a terminal. The lock of its printer guards
+// it.
 type spinner struct {
 	p     *printer
 	label string
@@ -22,7 +22,7 @@ const spinnerPace = 120 * time.Millisecond
 
 func newSpinner(p *printer) *spinner { return &spinner{p: p} }
 
-// start shows the spinner until end is called.
+// start shows the spinner until the method end is called.
 func (s *spinner) start() {
 	if !s.p.a.errTerminal {
 		return
@@ -48,7 +48,7 @@ func (s *spinner) start() {
 	})
 }
 
-// end removes the spinner.
+// end stops the spinner and removes it from the screen.
 func (s *spinner) end() {
 	if s.stop == nil {
 		return
@@ -61,14 +61,14 @@ func (s *spinner) end() {
 	s.clear()
 }
 
-// say sets the text.
+// say sets the text beside the spinner.
 func (s *spinner) say(label string) {
 	if s.label != label {
 		s.label, s.since = label, time.Now()
 	}
 }
 
-// draw shows a frame, unless the line contains text.
+// draw shows a frame, unless the current line contains text of the model.
 func (s *spinner) draw(frame string) {
 	if s.p.midLine {
 		return

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A name that is neither a file nor a supported database is rejected, with advice and
-// without a password, and nothing is created.
+// Belay rejects a store that is neither a file nor a supported database. The error gives
+// advice and hides the password, and no file is created.
 func TestStoreIsNoFile(t *testing.T) {
 	t.Parallel()
 	for store, says := range map[string]string{

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// A damaged file is reported with advice, and what cannot be counted is not shown
-// as zero.
+// "store check" reports a damaged file and what to do. It does not show zero for what it
+// cannot count.
 func TestStoreCheckOfADamagedFile(t *testing.T) {
 	t.Parallel()
 	for page, says := range map[int64][]string{
-		3: {"the file is damaged", ".recover"}, // where the version of the tables is
+		3: {"the file is damaged", ".recover"}, // this page has the version of the tables
 		4: {"damaged", "unknown", ".recover"},
 	} {
 		d := newDesk(t, map[string]string{"s.yaml": "steps: [{text: hello}]\n"})
@@ -57,7 +57,7 @@ func TestExplanationInTheDocs(t *testing.T) {
 	}
 	d := newDesk(t, nil)
 	d.must("permit", "explain", "--", "git", "push", "--force")
-	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // this raises the zones
+	if got := d.out.String(); !strings.Contains(got, "without a sandbox") && got != shown { // without a sandbox the zones are higher
 		t.Errorf("the command prints\n%s\nand the docs have\n%s", got, shown)
 	}
 	_, pattern, _ := strings.Cut(shown, "a pattern for such calls: ")

@@ -16,7 +16,7 @@ import (
 )
 
 // After a failed commit the turn is still open in the store. The advice is a command that
-// resumes it and does not abort it.
+// resumes the turn and does not abort it.
 //
 // SPEC L-14
 func TestAdviceAfterAFailedCommit(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAdviceAfterAFailedCommit(t *testing.T) {
 	}
 }
 
-// If not even the beginning of the turn was stored, there is no advice to resume it.
+// If the start of the turn was not stored, Belay does not advise to resume the turn.
 //
 // SPEC L-14
 func TestAdviceWhenNothingWasStored(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAdviceWhenNothingWasStored(t *testing.T) {
 	}
 }
 
-// Commands that only read still work with a damaged store.
+// Commands that only read also work with a damaged store.
 //
 // SPEC L-14
 func TestLookingAtADamagedStore(t *testing.T) {
@@ -77,7 +77,7 @@ func TestLookingAtADamagedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[39]++ // so many pages are free
+	data[39]++ // a wrong number of free pages
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}

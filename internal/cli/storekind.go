@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// missingStore returns the error for a store that does not exist yet. For a database
-// only the server knows.
+// missingStore returns an error if the store file does not exist yet. It returns nil for a
+// database, because only the server knows.
 func missingStore(settings *config.Loaded) error {
 	if config.IsDSN(settings.Store) {
 		return nil
@@ -30,10 +30,10 @@ func missingStore(settings *config.Loaded) error {
 	return nil
 }
 
-// health is the result of a check, for any kind of store.
+// health is the result of "store check", for every kind of store.
 type health struct {
-	// Path is the file. For a database, Database is its name and Server the
-	// version of the server.
+	// Path is set for a file. Database (its name) and Server (its version) are set for a
+	// database.
 	Path     string `json:"path,omitempty"`
 	Database string `json:"database,omitempty"`
 	Server   string `json:"server,omitempty"`
@@ -42,11 +42,11 @@ type health struct {
 	Problems []string `json:"problems,omitempty"`
 	Bytes    int64    `json:"bytes"`
 	Holders  []holder `json:"holders,omitempty"`
-	// The content; nil if it cannot be counted because the file is damaged.
+	// contents is nil if the file is damaged and cannot be counted.
 	*contents
 }
 
-// contents counts the content of a store.
+// contents counts what a store has.
 type contents struct {
 	Free     int64           `json:"free,omitempty"`
 	Log      int64           `json:"log,omitempty"`
@@ -65,7 +65,7 @@ type holder struct {
 	Gone  bool      `json:"gone,omitempty"`
 }
 
-// healthOf checks a store.
+// healthOf checks the integrity of a store.
 func healthOf(ctx context.Context, store assembly.Store) (*health, error) {
 	switch store := store.(type) {
 	case *sqlite.Store:
@@ -74,7 +74,7 @@ func healthOf(ctx context.Context, store assembly.Store) (*health, error) {
 			Path: h.Path, Version: h.Version, Problems: h.Problems, Bytes: h.Bytes,
 			contents: &contents{h.Free, h.Log, h.Sessions, h.Runs, h.Pending, h.Jobs},
 		}
-		if info, err := os.Stat(h.Path); len(h.Problems) > 0 && err == nil { // nothing was counted
+		if info, err := os.Stat(h.Path); len(h.Problems) > 0 && err == nil { // a damaged file was not counted
 			of.Bytes, of.contents = info.Size(), nil
 		}
 		for _, o := range h.Holders {

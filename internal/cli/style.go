@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// style writes in colour, or leaves text unchanged. The colours are from the
-// terminal's own palette, so that they suit light and dark backgrounds.
+// style adds colours to text, or leaves it unchanged if it is false. It uses the palette of
+// the terminal, so that the colours suit light and dark backgrounds.
 type style bool
 
 func (s style) sgr(code, text string) string {
@@ -29,25 +29,25 @@ func (s style) green(text string) string  { return s.sgr("32", text) }
 func (s style) yellow(text string) string { return s.sgr("33", text) }
 func (s style) cyan(text string) string   { return s.sgr("36", text) }
 
-// oneLine returns a text as one line, with control characters made visible.
+// oneLine joins a text to one line and makes control characters visible.
 func oneLine(text string) string { return visible.OneLine(text) }
 
-// short cuts a line to a width.
+// short cuts a line to a width in terminal cells.
 func short(text string, width int) string { return ansi.Truncate(text, max(width, 1), "…") }
 
-// padded pads a text to a width in terminal cells.
+// padded adds spaces until a text has a width in terminal cells.
 func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// table aligns columns. The last one is not padded.
+// table prints rows in aligned columns.
 type table struct {
 	rows [][]string
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the rows. If head is not nil, it formats the first one.
+// write prints the rows. If head is not nil, it formats the first row.
 func (t *table) write(w io.Writer, head func(string) string) error {
 	var widths []int
 	for _, row := range t.rows {
@@ -77,7 +77,7 @@ func (t *table) write(w io.Writer, head func(string) string) error {
 	return err
 }
 
-// took formats a duration for people.
+// took formats a duration, such as "1.2s".
 func took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -91,7 +91,7 @@ func took(d time.Duration) string {
 	}
 }
 
-// ago formats how long ago a time was.
+// ago formats how much time has passed, such as "5m ago".
 func ago(now, then time.Time) string {
 	switch d := now.Sub(then); {
 	case d < time.Minute:
@@ -107,7 +107,7 @@ func ago(now, then time.Time) string {
 	}
 }
 
-// dollars formats a cost; "" for zero.
+// dollars formats a cost, such as "$0.12", or "-" for zero.
 func dollars(cost float64) string {
 	switch {
 	case cost == 0:

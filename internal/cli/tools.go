@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// toolNames returns the names of the tools of the toolbox.
+// toolNames returns the names of the built-in tools.
 func toolNames(settings *config.Loaded) ([]string, error) {
 	declared, err := assembly.DeclaredTools(settings)
 	var names []string
@@ -23,12 +23,12 @@ func toolNames(settings *config.Loaded) ([]string, error) {
 	return names, err
 }
 
-// unknownFields returns which fields of an input its tool does not have, or "".
+// unknownFields returns a warning for each field of an input that the tool does not have.
 func unknownFields(declared []belay.ToolDeclaration, tool string, input json.RawMessage) []string {
 	var given map[string]json.RawMessage
 	at := slices.IndexFunc(declared, func(d belay.ToolDeclaration) bool { return d.Name == tool })
 	if at < 0 || json.Unmarshal(input, &given) != nil {
-		return nil // it is checked as it is
+		return nil // the tool is not built in, or the input is not an object
 	}
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`

@@ -82,8 +82,8 @@ Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames
 	return cmd
 }
 
-// trustable loads the directory to trust: the project, a directory, or a space by its id.
-// If strict is set, mistakes are an error.
+// trustable loads the directory to trust: the project's, another directory, or a space by
+// its id. Mistakes in its files are an error only if strict is true.
 func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
 	dir, kind := assembly.ProjectPlace(s), hook.OriginProject
 	if len(args) == 1 {
@@ -113,7 +113,7 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 	}
 	var ids []string
 	for _, r := range list {
-		loaded, _ := space.Load(r.Dir, hook.OriginSpace) // the user of the space reports its mistakes
+		loaded, _ := space.Load(r.Dir, hook.OriginSpace) // ignore mistakes: the caller loads the space again and reports them
 		if id := cmp.Or(loaded.Manifest.ID, r.ID); id != "" {
 			if ids = append(ids, id); id == word {
 				return r.Dir, nil
@@ -124,12 +124,12 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, r := range list { // its directory possibly no longer exists
+	for _, r := range list { // also finds a space whose directory no longer exists
 		if r.Dir == dir || r.Dir == assembly.RealDir(dir) || filepath.Base(r.Dir) == word {
 			return r.Dir, nil
 		}
 	}
-	if r, err := assembly.OpenTrust(s).Lookup(dir); err == nil && r != nil { // so may this
+	if r, err := assembly.OpenTrust(s).Lookup(dir); err == nil && r != nil { // also finds a trusted directory that no longer exists
 		return dir, nil
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -205,7 +205,7 @@ func changeWord(c space.Change) string {
 	}
 }
 
-// prefixedID returns the id of a hook as in listings: project/no-prod.
+// prefixedID returns the id of a hook with its prefix, such as project/no-prod.
 func prefixedID(place *space.Space, d *declare.Declaration) string {
 	if prefix := place.Prefix(); prefix != "" {
 		return prefix + "/" + d.ID
@@ -213,7 +213,7 @@ func prefixedID(place *space.Space, d *declare.Declaration) string {
 	return d.ID
 }
 
-// tellPrograms prints the programs that would run.
+// tellPrograms prints the programs and servers of a place that would run if it is trusted.
 func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 	for _, d := range loaded.Programs() {
 		what := strings.Join(d.Argv, " ")
@@ -312,7 +312,7 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 	return out.end("nothing is trusted")
 }
 
-// stateOfTrust returns the state of a trusted directory.
+// stateOfTrust returns whether a trusted directory has changed.
 func stateOfTrust(host *space.Host, r *space.Record) string {
 	if _, err := os.Stat(r.Dir); err != nil {
 		return "is gone"

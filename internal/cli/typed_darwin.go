@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reading is the system's FREAD: it drops unread input.
+// reading is FREAD of the system. It selects the input queue.
 const reading = 1
 
-// forgetTyped drops unread input of a terminal.
+// forgetTyped drops input of the terminal that nobody has read.
 func forgetTyped(terminal *os.File) {
-	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCFLUSH, reading) // other files have nothing to drop
+	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCFLUSH, reading) // ignore errors: a file that is not a terminal has nothing to drop
 }

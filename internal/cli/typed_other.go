@@ -4,6 +4,6 @@ package cli
 
 import "os"
 
-// forgetTyped does nothing here: text that was typed ahead counts as an
-// answer.
+// forgetTyped does nothing on this system. Text that the user typed before a question
+// counts as the answer.
 func forgetTyped(*os.File) {}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is the build information of this program.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -39,7 +38,7 @@ func thisBuild() build {
 	return b
 }
 
-// version returns the version as one word.
+// version returns the version of this program.
 func version() string { return thisBuild().Version }
 
 func (a *app) versionCommand() *cobra.Command {

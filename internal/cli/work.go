@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// work is an agent with its store, for as long as a command needs it.
+// work is the agent of a command, with its store.
 type work struct {
 	*assembly.Assembled
 
@@ -26,7 +26,7 @@ type work struct {
 	session *belay.SessionInfo // the session to continue; nil for a new one
 }
 
-// open opens the store, until the work is closed.
+// open opens the store. Closing the work also closes the store.
 func (w *work) open(ctx context.Context, a *app) error {
 	store, err := a.assembler().OpenStore(ctx, w.Settings)
 	if err != nil {
@@ -37,8 +37,9 @@ func (w *work) open(ctx context.Context, a *app) error {
 	return nil
 }
 
-// begin opens the store and makes the agent that the settings describe, or the one that ran the turn that is resumed. A
-// nil approver means that nobody can be asked.
+// begin opens the store and makes the agent: the declared one, the agent of the session, or
+// the one that the settings describe. A nil approver means that nobody can answer
+// questions.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{Assembled: &assembly.Assembled{Settings: settings, Abandons: o.abandons}}
 	if err := w.TakeDeclared(o.agent); err != nil {
@@ -59,7 +60,8 @@ func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions,
 	return w, nil
 }
 
-// beginNew opens the model and the store for a new session. Without a model it creates no store.
+// beginNew opens the model and the store for a new session. It opens the model first, so
+// that a missing model creates no store.
 func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
 	if model, err = assembly.OpenModel(w.Settings); err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay
 	return model, w.open(ctx, a)
 }
 
-// beginOld opens the store for an existing session, and the model that its open turn began with.
+// beginOld opens the store and finds the existing session. It returns the model of the open
+// turn, or else the model of the session.
 func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
 	if err := missingStore(w.Settings); err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	if isChild(info.ID) {
 		return nil, usage("session %s is a subagent's, which runs only the turns of its parent: go on with `belay resume %s`", info.ID, parentOf(info.ID))
 	}
-	if o.taskless && info.Held { // this needs no model
+	if o.taskless && info.Held { // check this before the model is opened
 		return nil, heldElsewhere(&info)
 	}
 	if o.taskless && info.State.Turn == nil {
@@ -111,13 +114,12 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	return assembly.OpenModel(w.Settings)
 }
 
-// newSessionID returns an id that sorts by day and is short enough to type.
+// newSessionID returns an id that begins with the date and is short enough to type.
 func newSessionID(now time.Time) string {
 	return now.Format("20060102") + "-" + strings.ToLower(rand.Text()[:5])
 }
 
-// who returns the name of the person at the terminal, for the record of
-// decisions.
+// who returns the name of the person at the terminal. Decisions record this name.
 func who() string {
 	name := cmp.Or(os.Getenv("USER"), os.Getenv("USERNAME"))
 	if name == "" {
@@ -128,8 +130,7 @@ func who() string {
 	return cmp.Or(name, "somebody") + " (belay)"
 }
 
-// advise returns the advice that the chat and the terminal show with a question
-// about a call.
+// advise returns what the approval question shows about a call.
 func (w *work) advise(ctx context.Context, q belay.Question) chat.Advice {
 	advice := w.Floor.Advise(ctx, q)
 	return chat.Advice{Reach: advice.Reach, Run: advice.Run, Pattern: advice.Pattern, Check: advice.Check}

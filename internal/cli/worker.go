@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// workerOptions are the flags of worker.
+// workerOptions are the flags of the command worker.
 type workerOptions struct {
 	run                runOptions
 	turns              int
@@ -50,7 +50,7 @@ take longer than --grace are cut. Other workers take over the turns of a killed 
 	return cmd
 }
 
-// flags adds the flags.
+// flags adds the flags to the command.
 func (o *workerOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&o.turns, "turns", 8, "take so many turns at once")
@@ -63,10 +63,11 @@ func (o *workerOptions) flags(cmd *cobra.Command) {
 	o.run.settingFlags(cmd)
 }
 
-// leastTakeover is the shortest takeover time: a worker sends several heartbeats in it.
+// leastTakeover is the minimum of --takeover. A worker needs time to send several
+// heartbeats.
 const leastTakeover = time.Second
 
-// engine makes the options of a worker from the flags.
+// engine converts the flags to the options of the engine.
 func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	switch {
 	case o.turns < 1:
@@ -90,11 +91,12 @@ func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	return &engine.Options{Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace}, nil
 }
 
-// bounds parses NAME=COUNT. A name that nothing has would limit nothing.
+// bounds parses NAME=COUNT. It rejects unknown names, because a limit for them would have
+// no effect.
 func bounds(flag string, words []string, known func(name string) error) (map[string]int, error) {
 	all := make(map[string]int, len(words))
 	for _, word := range words {
-		at := max(strings.LastIndexByte(word, '='), 0) // the name of a model can contain one
+		at := max(strings.LastIndexByte(word, '='), 0) // the last "=": the name of a model may contain another
 		name, count := word[:at], strings.TrimPrefix(word[at:], "=")
 		n, err := strconv.Atoi(count)
 		if name == "" || err != nil || n < 1 {
@@ -113,7 +115,7 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 	return all, nil
 }
 
-// anAgent returns an error if no agent has a name.
+// anAgent returns an error if no agent has this name.
 func anAgent(s *config.Loaded, name string) error {
 	names := []string{assembly.MainAgent}
 	declared, _ := assembly.Agents(s)
@@ -126,7 +128,7 @@ func anAgent(s *config.Loaded, name string) error {
 	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
 }
 
-// serve runs turns until the worker is stopped.
+// serve runs the worker until it is stopped.
 func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	ctx := cmd.Context()
 	settings, err := a.overruled(cmd, &o.run)
@@ -140,7 +142,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
 		a.remarkf("%s", a.onErr.dim("--takeover is for a database: if the store is a file, the turns of a dead worker are taken over at once"))
 	}
-	if _, err := assembly.OpenModel(settings); err != nil { // without a model it creates no store
+	if _, err := assembly.OpenModel(settings); err != nil { // check first, so that a missing model creates no store
 		return err
 	}
 	store, err := a.openShared(ctx, settings, o.takeover)
@@ -152,7 +154,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return errors.Join(err, store.Close())
 	}
 	defer func() { err = errors.Join(err, agents.Close(), store.Close()) }()
-	if _, err := agents.Agent(ctx, host.Main); err != nil { // mistakes are found before a turn is claimed
+	if _, err := agents.Agent(ctx, host.Main); err != nil { // find mistakes before the worker claims a turn
 		return err
 	}
 	var left leftTurns
@@ -173,7 +175,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if o.once {
 		var watching sync.WaitGroup
 		defer watching.Wait()
-		watching.Go(func() { // until nothing is due, or the worker ends
+		watching.Go(func() { // ends when nothing is due, or when the worker ends
 			defer stop()
 			a.untilIdle(working, store, &left)
 		})
@@ -183,7 +185,8 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	return err
 }
 
-// openHost opens the host of a worker's agents with the flags. The worker does their background work.
+// openHost opens the host that makes the worker's agents. The host runs no background jobs,
+// because the worker does.
 func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store) (*host.Host, error) {
 	opts := &host.Options{
 		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, NoJobs: true,
@@ -203,7 +206,7 @@ func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, s
 	return host.Open(ctx, opts)
 }
 
-// openShared opens a store for a worker.
+// openShared opens the store of a worker.
 func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (assembly.Store, error) { //nolint:ireturn // which one it is, the settings say
 	if config.IsDSN(settings.Store) {
 		return a.assembler().OpenDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
@@ -211,10 +214,11 @@ func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover 
 	return a.assembler().OpenStore(ctx, settings)
 }
 
-// idlePoll is how often it checks whether anything is left.
+// idlePoll is how often untilIdle reads the store.
 const idlePoll = 50 * time.Millisecond
 
-// leftTurns are the sessions whose turns were left to other workers.
+// leftTurns are the sessions with turns that this worker cannot run. It leaves them to
+// other workers.
 type leftTurns struct {
 	mu       sync.Mutex
 	sessions map[string]bool
@@ -233,7 +237,8 @@ func (l *leftTurns) note(taken *engine.Taken) {
 	}
 }
 
-// isMissing reports whether a turn cannot run here, but possibly elsewhere.
+// isMissing reports whether a turn cannot run here because its model or a tool is missing.
+// Another worker may have it.
 func isMissing(err error) bool {
 	_, model := errors.AsType[*belay.MissingModelError](err)
 	_, tool := errors.AsType[*belay.MissingToolError](err)
@@ -246,8 +251,8 @@ func (l *leftTurns) count() int {
 	return len(l.sessions)
 }
 
-// untilIdle returns when no turn is due except those left to other workers, and no job
-// is left.
+// untilIdle returns when no job is left and no turn is due. It ignores turns that are left
+// to other workers.
 func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()
@@ -270,7 +275,7 @@ func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftT
 	}
 }
 
-// takenLine is a turn in the form of --json.
+// takenLine is one turn in the output of "belay worker --json".
 type takenLine struct {
 	Session string          `json:"session"`
 	Agent   string          `json:"agent"`
@@ -282,10 +287,10 @@ type takenLine struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// tellTaken prints a turn that the worker has run.
+// tellTaken prints the result of a turn that the worker has run.
 func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	if errors.Is(taken.Err, belay.ErrNoTurn) {
-		return // there was nothing to do
+		return // the turn had already ended
 	}
 	l := takenLine{Session: taken.Session, Agent: taken.Agent}
 	if taken.Turn != nil {
@@ -297,7 +302,7 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if asJSON {
-		_ = a.printJSON(l) // a worker continues without a reader
+		_ = a.printJSON(l) // ignore errors: the worker continues if nobody reads its output
 		return
 	}
 	what := string(l.Reason)
@@ -315,7 +320,7 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, visible.Counted(l.Steps, "step"))
 }
 
-// submitOptions are the flags of submit.
+// submitOptions are the flags of the command submit.
 type submitOptions struct {
 	session, as, agent, model string
 	json                      bool

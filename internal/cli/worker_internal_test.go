@@ -24,8 +24,8 @@ import (
 	"github.com/belay-run/belay/internal/pgtest"
 )
 
-// Every command works on a database as on a file, with --store or BELAY_STORE, and the
-// password is never shown.
+// Every command works with a database as it does with a file, by --store or BELAY_STORE.
+// The password is never printed.
 //
 // SPEC P-08, L-02
 func TestDatabase(t *testing.T) {
@@ -49,7 +49,7 @@ steps:
   - calls: [{tool: shell, input: {command: "sh make-it.sh"}}]
   - text: It is made.
 `, "make-it.sh": "echo made > made.txt\n"})
-	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password", "BELAY_MODE=standard"} // the server asks for no password, and the mode about the script
+	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password", "BELAY_MODE=standard"} // the test server ignores the password; in this mode the script needs approval
 	d.must("store", "migrate")
 	contains(t, d.out.String(), "the tables were created: version ")
 	_, version, _ := strings.Cut(d.out.String(), "version ")
@@ -79,7 +79,7 @@ steps:
 	d.must("store", "export", "first")
 	contains(t, d.out.String(), `{"type":"session","version":1,"session":{"id":"first"`)
 	d.must("store", "vacuum")
-	d.run("store", "check") // the server of tests does not wait for its disk, and that is told
+	d.run("store", "check") // the test server runs without fsync, and the check reports this
 	contains(t, d.out.String(), "belay at ", "PostgreSQL", "2 sessions", "fsync is off")
 	d.must("store", "prune", "--older-than", "1h")
 	contains(t, d.out.String(), "removed 0 sessions")
@@ -96,7 +96,7 @@ steps:
 	d.must("--store", dsn, "sessions")
 	contains(t, d.out.String(), "first", "second")
 
-	// The flag defines how soon a worker counts as dead.
+	// --takeover sets after which time a worker counts as dead.
 	for _, takeover := range []time.Duration{3 * time.Second, 2 * time.Minute} {
 		var lease time.Duration
 		d.hooks = []hook.Subscription{belay.ModelPre.On("lease", func(ctx context.Context, _ belay.ModelRequest) (belay.Aside, error) {
@@ -115,7 +115,7 @@ steps:
 	}
 }
 
-// Each flag of worker sets the option of the engine with the same name.
+// Each flag of the command worker sets the engine option of the same name.
 func TestWorkerFlagsAreTheEnginesOptions(t *testing.T) {
 	t.Parallel()
 	settings, err := config.Load(&config.Options{Dir: t.TempDir(), UserDir: t.TempDir(), Environ: []string{}})
@@ -155,10 +155,11 @@ func TestWorkerFlagsAreTheEnginesOptions(t *testing.T) {
 	}
 }
 
-// A worker runs as many turns at once as its flag says: more than its default.
+// --turns sets how many turns a worker runs at the same time, also above the engine's
+// default.
 func TestWorkerTakesTurnsTogether(t *testing.T) {
 	t.Parallel()
-	const turns = 20 // more than the engine takes by itself
+	const turns = 20 // more than the engine's default
 	d := newDesk(t, map[string]string{"s.yaml": "steps:\n" + strings.Repeat("  - text: done\n", turns)})
 	var here, met atomic.Int32
 	all := make(chan struct{})
@@ -184,7 +185,7 @@ func TestWorkerTakesTurnsTogether(t *testing.T) {
 	}
 }
 
-// Invalid values are rejected with the flag and advice, and nothing is created.
+// Belay rejects invalid values with an error that names the flag, and creates nothing.
 func TestWorkerRefusesBadFlags(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -92,7 +92,7 @@ func (a *app) workers(ctx context.Context, store assembly.Store, asJSON bool) er
 	return t.write(a.out, nil)
 }
 
-// putOff describes a turn that could not be run yet.
+// putOff describes a turn that no worker could run yet.
 func putOff(turn *belay.DueTurn) string {
 	line := fmt.Sprintf("%s  %s", turn.Session, turn.Agent)
 	if wait := time.Until(turn.Again); !turn.Again.IsZero() && wait < time.Hour {
@@ -104,13 +104,12 @@ func putOff(turn *belay.DueTurn) string {
 	return line
 }
 
-// working reports whether a worker has the store open.
+// working reports whether a running worker has the store open.
 func working(load *belay.Load) bool {
 	return slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return h.Worker && !h.Gone })
 }
 
-// waitingFor returns what a session with a queued turn waits for, or "" if a worker is
-// running it.
+// waitingFor returns why a queued turn waits, or "" if the reason is unknown.
 func waitingFor(ctx context.Context, store assembly.Store, session string) (string, error) {
 	load, err := store.Load(ctx)
 	if err != nil {
@@ -163,12 +162,12 @@ and nothing is left out. Text that the model is still streaming is not shown; th
 	return cmd
 }
 
-// watcher shows a session while it changes.
+// watcher shows the changes of a session.
 type watcher struct {
 	app         *app
 	transcript  *transcript
 	asJSON, end bool
-	told        string // last
+	told        string // the last state that was printed
 }
 
 func (w *watcher) watch(ctx context.Context, store assembly.Store, word string, after int64) error {
@@ -203,10 +202,10 @@ func (w *watcher) show(m *belay.Message) error {
 	return w.transcript.err
 }
 
-// state shows the state of the session, and reports whether watching is over.
+// state prints the state of the session. over is true if watching should end.
 func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
-	// The queue is read before the session: so a turn that starts in between is seen in
-	// one of them.
+	// Read the queue before the session, so that a turn that starts in between appears in
+	// at least one of them.
 	queued, err := store.Queued(ctx, info.ID)
 	if err != nil {
 		return false, err
@@ -238,7 +237,7 @@ func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.Se
 	return true, w.over(info, code)
 }
 
-// tell prints the state of the session, if it has changed.
+// tell prints the state of the session if the state has changed.
 func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.SessionInfo, queued int) error {
 	lines := []string{fmt.Sprintf("session %s: %s", info.ID, stateOf(info))}
 	switch turn := info.State.Turn; {
@@ -267,15 +266,14 @@ func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.Ses
 	return nil
 }
 
-// watchEnd is the state of a session when watching ended, in the form of
-// --json.
+// watchEnd is the last line of "belay watch --json --end".
 type watchEnd struct {
 	Session string        `json:"session"`
 	State   string        `json:"state"`
 	Ending  *belay.Ending `json:"ending,omitempty"`
 }
 
-// over ends watching, with an exit code.
+// over ends watching with an exit code.
 func (w *watcher) over(info belay.SessionInfo, code int) error {
 	if w.asJSON {
 		if err := w.app.printJSON(watchEnd{info.ID, stateOf(info), info.State.Ending}); err != nil {

@@ -1,9 +1,10 @@
-// Package config reads the settings of the command line from files and the
-// environment: a user's belay.yaml, a project's belay.yaml, which overrides it,
-// and BELAY_* variables, which override both. Flags come last, by
-// [Loaded.Override]. Each value has its source. A project's file may tighten
-// the user's settings but not loosen them, so that opening a stranger's
-// checkout is safe.
+// Package config reads the settings of the command line. They come from the machine's
+// belay.yaml, the user's belay.yaml, the project's belay.yaml, and BELAY_* variables. Later
+// sources override earlier ones. Flags come last, see [Loaded.Override]. Each value
+// remembers its source.
+//
+// A project's file may tighten the user's settings but not loosen them, so that it is safe
+// to open a stranger's repository.
 package config
 
 import (
@@ -17,23 +18,21 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Name is the name of a configuration file, in a project and in the user's
-// directory.
+// Name is the name of a settings file.
 const Name = "belay.yaml"
 
-// Config holds all settings.
 type Config struct {
-	// Model is provider/name. Empty means the default of the first provider with a
+	// Model is PROVIDER/NAME. Empty means the default model of the first provider with a
 	// key.
 	Model string `json:"model"`
-	// Mode is the name of a mode of package permit.
+	// Mode is the name of a mode, see package permit.
 	Mode string `json:"mode"`
-	// Store is the path of the file that keeps sessions, absolute, or the URL of a
-	// database: see [IsDSN].
+	// Store is the absolute path of the file that keeps sessions, or the URL of a database,
+	// see [IsDSN].
 	Store string `json:"store"`
-	// Instructions are the agent's own part of the system prompt.
+	// Instructions are added to the system prompt.
 	Instructions string `json:"instructions"`
-	// Tools are the agent's tools of the toolbox. Nil means all.
+	// Tools are the names of the built-in tools that the agent has. nil means all.
 	Tools     []string  `json:"tools"`
 	Limits    Limits    `json:"limits"`
 	Budget    Budget    `json:"budget"`
@@ -45,24 +44,23 @@ type Config struct {
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
-	// Providers are the settings of providers, by their names. [Loaded.Provider]
-	// adds the built-in values.
+	// Providers are the settings of providers, by name. [Loaded.Provider] adds the built-in
+	// values.
 	Providers map[string]Provider `json:"providers"`
 }
 
-// Limits bound a turn. Zero means the default.
+// Limits limits a turn. Zero means the default.
 type Limits struct {
 	Steps            int           `json:"steps"`
 	Parallel         int           `json:"parallel"`
 	ResultCharacters int           `json:"result_characters"`
 	Tool             time.Duration `json:"tool"`
 	Idle             time.Duration `json:"idle"`
-	// ListingTokens bounds the list of skills, and that of subagents, in every request.
+	// ListingTokens limits the list of skills, and the list of subagents, in each request.
 	ListingTokens int `json:"listing_tokens"`
 }
 
-// Budget bounds the cost of turns, in tokens and US dollars. Zero means no
-// limit.
+// Budget limits turns and sessions in tokens and US dollars. Zero means no limit.
 type Budget struct {
 	TurnTokens    int     `json:"turn_tokens"`
 	TurnCost      float64 `json:"turn_cost"`
@@ -70,53 +68,56 @@ type Budget struct {
 	SessionCost   float64 `json:"session_cost"`
 }
 
-// Approvals configures what happens when a call needs approval.
+// Approvals says what happens when a call needs approval.
 type Approvals struct {
 	// OnAsk is wait, park or deny. Without a terminal, wait means park.
 	OnAsk  string        `json:"on_ask"`
 	Expiry time.Duration `json:"expiry"`
 }
 
-// Hooks are settings for hooks that files declare.
+// Hooks has settings for hooks that files declare.
 type Hooks struct {
-	// Disable lists the ids of hooks that do not run, or "all". Hooks that ask a
-	// person always run.
+	// Disable lists the ids of hooks that do not run, or "all". Hooks that ask a person
+	// always run.
 	Disable []string `json:"disable"`
-	// AllowCommands lets commands and workers run. If it is false, their gates deny.
+	// AllowCommands lets hooks run commands and workers. If false, gates that need them
+	// deny.
 	AllowCommands bool `json:"allow_commands"`
-	// WebhookAllowlist lists where webhooks may go.
+	// WebhookAllowlist lists the hosts that webhooks may call.
 	WebhookAllowlist []string `json:"webhook_allowlist"`
 }
 
-// Skills are settings for skills.
+// Skills has settings for skills.
 type Skills struct {
-	// EnforceAllowedTools makes the allowed-tools of an active skill a limit, for all agents.
+	// EnforceAllowedTools makes the field allowed-tools of an active skill a limit, for all
+	// agents.
 	EnforceAllowedTools bool `json:"enforce_allowed_tools"`
 }
 
-// Retention is what `belay store prune` keeps. Zero means no limit.
+// Retention limits what `belay store prune` keeps. Zero means no limit.
 type Retention struct {
 	Age  time.Duration `json:"age"`
 	Size int64         `json:"size"`
 }
 
-// field is a setting: its path in the file, the place of its value, and a check
-// of the value.
+// field describes a setting: its path in the file, where its value is, and how to check it.
 type field struct {
 	path  string
 	value func(*Config) any
 	check func(*Config) error
-	// private is what a project cannot decide.
+	// private completes the sentence "a project cannot decide …". Empty means that a
+	// project may set it.
 	private string
-	// inFiles returns why a value cannot be set by a variable or a flag, or "".
+	// inFiles returns why a variable or a flag cannot set the value, or "".
 	inFiles func(*Config) string
-	// variable is the environment variable, if it is not derived from the path.
+	// variable is the name of the environment variable, if it does not follow from the
+	// path.
 	variable string
 	// looser reports whether a project's value is looser than the user's.
 	looser func(project, user *Config) bool
 }
 
-// fields are all settings, in the order in which they are shown.
+// fields returns all settings, in the order in which they are shown.
 func fields() []field {
 	return []field{
 		{path: "model", value: func(c *Config) any { return &c.Model }},
@@ -162,10 +163,10 @@ func fields() []field {
 	}
 }
 
-// always is for settings that must be visible in files.
+// always is the inFiles of settings that only a file may set, where people see them.
 func always(*Config) string { return "it is set in a " + Name + " and not by a variable" }
 
-// never is for a mode of the sandbox that can only be set in files.
+// never returns the inFiles for a sandbox mode that only a file may set.
 func never(mode string) func(*Config) string {
 	return func(c *Config) string {
 		if c.Sandbox.Mode != mode {
@@ -175,7 +176,7 @@ func never(mode string) func(*Config) string {
 	}
 }
 
-// Variable returns the environment variable of a setting: limits.steps is
+// Variable returns the environment variable of a setting. For example, limits.steps has
 // BELAY_LIMITS_STEPS.
 func Variable(path string) string {
 	for _, f := range fields() {
@@ -186,7 +187,7 @@ func Variable(path string) string {
 	return named(path)
 }
 
-// named returns the variable derived from a path.
+// named returns the variable name that follows from a path.
 func named(path string) string {
 	return "BELAY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
@@ -200,7 +201,7 @@ func Paths() []string {
 	return paths
 }
 
-// assign parses a text into a value.
+// assign parses a text and stores it in a value.
 func assign(into any, word string) error {
 	switch v := into.(type) {
 	case *string:
@@ -244,7 +245,7 @@ func assign(into any, word string) error {
 	return nil
 }
 
-// splitList splits a text at commas.
+// splitList splits a text at commas. It drops empty parts.
 func splitList(word string) []string {
 	list := []string{}
 	for part := range strings.SplitSeq(word, ",") {
@@ -255,7 +256,7 @@ func splitList(word string) []string {
 	return list
 }
 
-// ParseDuration reads a duration as Go writes it, or a number of days: 36h, 30d.
+// ParseDuration parses a Go duration or a number of days, such as 36h or 30d.
 func ParseDuration(word string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(word, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {
@@ -269,13 +270,13 @@ func ParseDuration(word string) (time.Duration, error) {
 	return d, nil
 }
 
-// units are what a size can be counted in.
+// units are the units of a size.
 var units = []struct {
 	suffix string
 	bytes  int64
 }{{"GB", 1_000_000_000}, {"MB", 1_000_000}, {"KB", 1_000}, {"B", 1}, {"", 1}}
 
-// parseSize reads a number of bytes: 500MB, 2GB.
+// parseSize parses a number of bytes, such as 500MB or 2GB.
 func parseSize(word string) (int64, error) {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(strings.ToUpper(word), u.suffix)
@@ -304,7 +305,7 @@ func looserNumber(of func(*Config) float64) func(project, user *Config) bool {
 	}
 }
 
-// absolute makes a path absolute, relative to a directory.
+// absolute returns an absolute path. A relative path starts at the directory from.
 func absolute(path, from string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

@@ -18,8 +18,7 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// files makes a directory with a user's file and a project's file, those that are
-// not empty.
+// files makes a user's file and a project's file, if their texts are not empty.
 func files(t *testing.T, user, project string) *config.Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -205,16 +204,16 @@ func TestProjectIsFoundUpward(t *testing.T) {
 	}
 }
 
-// A directory .belay makes its parent a project, whatever it contains: its skills, agents
-// and sessions are found from subdirectories, too.
+// A directory .belay makes its parent a project, whatever it contains. So skills, agents
+// and sessions are found from subdirectories too.
 func TestProjectOfADirectoryBelay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		made    []string // directories
-		home    string   // where HOME is, from the top
-		user    string   // where the user's settings are, from the top
-		sticky  bool     // the top is a directory that all users share
+		made    []string // HOME, relative to the top directory
+		home    string   // the user's settings directory, relative to the top directory
+		user    string   // all users share the top directory
+		sticky  bool
 		started string
 		want    string
 	}{
@@ -261,7 +260,7 @@ func TestMistakes(t *testing.T) {
 	for _, test := range []struct {
 		rule          string
 		user, project string
-		want          []string // parts of the error; none: no error
+		want          []string // parts of the error; nil means no error
 	}{
 		{"a file of comments says nothing", "", "# mode: strict\n", nil},
 		{"an empty group says nothing", "", "limits:\n", nil},
@@ -338,8 +337,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// The file that init writes sets nothing, and every line of it would be
-// valid.
+// The file that init writes sets nothing. Every commented line of it is valid.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "", config.Template()))
@@ -362,10 +360,10 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// forUsers are the settings that a project's file cannot have.
+// forUsers are settings that a project's file must not have.
 var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers"}
 
-// Rules and guards of both files apply together.
+// The rules and guards of both files apply together.
 func TestRulesAddUp(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "permit:\n  rules: [allow shell(make *)]\n  guards: [{id: a, deny: x}]\n", "permit:\n  rules:\n    - deny shell(make deploy)\n  guards:\n    - {id: b, deny: y}\n"))
@@ -385,7 +383,7 @@ func TestRulesAddUp(t *testing.T) {
 	}
 }
 
-// Settings that loosen the floor must be in a file, where they are visible.
+// Settings that loosen the floor must be in a file, where people see them.
 func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
@@ -405,8 +403,7 @@ func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	}
 }
 
-// The limits of confined commands are set by the user: a variable overrides the
-// file.
+// The user sets the limits of confined commands. A variable overrides the file.
 //
 // SPEC P-13
 func TestBoundsOfTheSandbox(t *testing.T) {
@@ -422,8 +419,7 @@ func TestBoundsOfTheSandbox(t *testing.T) {
 	}
 }
 
-// A mistyped variable is rejected, because a mistyped limit would have no
-// effect.
+// Belay rejects a mistyped variable, because a mistyped limit would have no effect.
 func TestUnknownVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
@@ -460,7 +456,7 @@ func TestVariable(t *testing.T) {
 	}
 }
 
-// A project cannot decide what hooks may do, and its hooks make a directory a project.
+// A project cannot decide what hooks may do. A directory with hooks is a project.
 //
 // SPEC W-07
 func TestHooksAreTheOperators(t *testing.T) {
@@ -482,7 +478,7 @@ func TestHooksAreTheOperators(t *testing.T) {
 	}
 }
 
-// The machine's file comes first, and the user's overrides it.
+// The user's file overrides the machine's file.
 func TestTheMachinesFile(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: strict\n", "")
@@ -496,8 +492,7 @@ func TestTheMachinesFile(t *testing.T) {
 	}
 }
 
-// A variable is suggested only if the part after the common prefix is
-// similar.
+// Belay suggests a variable only if the part after BELAY_ is similar.
 func TestNoVariableIsGuessedByWhatAllBeginWith(t *testing.T) {
 	t.Parallel()
 	o := files(t, "", "")

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// IsDSN reports whether a store is a database on a server, by its URL, and not a file.
+// IsDSN reports whether a store is the URL of a database, and not a file.
 func IsDSN(store string) bool {
 	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
 }
 
-// MaskDSN returns a store for display, without a password. An invalid URL is not
-// shown at all.
+// MaskDSN returns the name of a store without its password, for display. It does not show
+// an invalid URL at all.
 func MaskDSN(store string) string {
 	if !IsDSN(store) {
 		return store
@@ -36,8 +36,8 @@ func MaskDSN(store string) string {
 
 const maskedPassword = "xxxxx"
 
-// Home returns the directory for files beside the store: the store's directory, or
-// the project's if the store is on a server.
+// Home returns the directory for files that belong to the store: the directory of the
+// store's file, or .belay in the project if the store is a database.
 func (l *Loaded) Home() string {
 	if IsDSN(l.Store) {
 		return filepath.Join(l.Project, ".belay")
@@ -45,7 +45,7 @@ func (l *Loaded) Home() string {
 	return filepath.Dir(l.Store)
 }
 
-// located returns a store, with a relative path resolved from a directory.
+// located returns a store. A relative path starts at the directory from.
 func located(store, from string) string {
 	if IsDSN(store) {
 		return store

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// A password in a DSN is never shown, at any place.
+// MaskDSN hides a password at any place of a DSN.
 func TestMaskDSN(t *testing.T) {
 	t.Parallel()
 	for store, want := range map[string]string{
@@ -27,8 +27,8 @@ func TestMaskDSN(t *testing.T) {
 	}
 }
 
-// The user, a variable or a flag can name a database, but not a project. Files beside
-// it are in the project.
+// The user's file, a variable or a flag can name a database. A project's file cannot. Files
+// that belong to the store are in the project.
 func TestStoreOnAServer(t *testing.T) {
 	t.Parallel()
 	const dsn = "postgres://ann@db/belay"

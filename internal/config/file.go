@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// reading is the state of reading a file.
+// reading is the state while a settings file is read.
 type reading struct {
 	into     *Loaded
 	file     string
@@ -25,7 +25,7 @@ type reading struct {
 	problems []error
 }
 
-// readFile reads a file and reports all its mistakes, each with its line.
+// readFile reads a settings file. The error has all mistakes, each with its line.
 func (l *Loaded) readFile(path, kind string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -52,10 +52,10 @@ func (r *reading) refusef(node ast.Node, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s:%d: "+format, append([]any{r.file, lineOf(node)}, args...)...))
 }
 
-// mapping reads the keys below a path.
+// mapping reads the settings below a path.
 func (r *reading) mapping(below string, node ast.Node) {
 	if _, ok := node.(*ast.NullNode); ok {
-		return // all of it is commented out
+		return // all keys are commented out
 	}
 	m, ok := node.(ast.MapNode)
 	if !ok {
@@ -81,7 +81,7 @@ func (r *reading) mapping(below string, node ast.Node) {
 // leaf reads the value of a setting.
 func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	if _, ok := pair.Value.(*ast.NullNode); ok {
-		return // no value
+		return // the setting has no value
 	}
 	from := r.source(pair.Key)
 	err := r.into.set(path, from, func(into any) error {
@@ -99,12 +99,12 @@ func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	}
 }
 
-// source returns the position of a node.
+// source returns the file and line of a node.
 func (r *reading) source(node ast.Node) Source {
 	return Source{r.kind, fmt.Sprintf("%s:%d", r.file, lineOf(node))}
 }
 
-// decode reads a node into a value. Durations and sizes are texts.
+// decode reads a YAML node into a value. It parses durations and sizes from text.
 func decode(node ast.Node, into any) error {
 	switch into := into.(type) {
 	case *time.Duration, *int64, *int, *float64, *bool:
@@ -132,7 +132,7 @@ func decode(node ast.Node, into any) error {
 	}
 }
 
-// groups are the keys that have keys below them.
+// groups returns the keys that have keys below them.
 func groups() []string {
 	var groups []string
 	for _, path := range Paths() {
@@ -143,7 +143,7 @@ func groups() []string {
 	return groups
 }
 
-// suggest returns the likely meaning of an unknown key, or the valid keys.
+// suggest returns a hint for an unknown key: a similar key, or all valid keys.
 func suggest(below, key string) string {
 	var known []string
 	for _, path := range append(Paths(), groups()...) {
@@ -165,8 +165,7 @@ func lineOf(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// userPaths expands paths of the user's file: ~ is the user's home. Other values
-// stay as they are.
+// userPaths expands ~ in the paths of the user's file. It leaves other values unchanged.
 func (r *reading) userPaths(path string, into any) {
 	if r.kind != "user" {
 		return
@@ -183,7 +182,7 @@ func (r *reading) userPaths(path string, into any) {
 	}
 }
 
-// atHome expands a path that may begin with ~.
+// atHome replaces a leading ~ by the user's home directory.
 func atHome(word string) string {
 	rest, ok := strings.CutPrefix(word, "~")
 	if !ok || rest != "" && !strings.HasPrefix(rest, "/") {

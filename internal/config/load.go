@@ -16,11 +16,12 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Source is where a value came from.
+// Source is where a value comes from.
 type Source struct {
-	// Kind is default, system, user, project, environment, flag or kept.
+	// Kind is default, system, user, project, environment, flag or kept. "kept" means a
+	// value that was stored, for example with a turn.
 	Kind string `json:"kind"`
-	// Where is the file with its line, the variable, the flag or the turn.
+	// Where is the file and line, the variable, the flag or the turn.
 	Where string `json:"where,omitempty"`
 }
 
@@ -31,44 +32,43 @@ func (s Source) String() string {
 	return s.Where
 }
 
-// Loaded is the effective configuration.
+// Loaded holds the effective settings and their sources.
 type Loaded struct {
 	Config
 
-	// Project is the directory that the agent works in. It is the nearest
-	// directory, from the working directory upwards, that has a settings file or
-	// hooks; else the nearest with a directory .belay; else the working directory.
+	// Project is the directory that the agent works in. Belay searches upwards from the
+	// working directory for a directory with a settings file or hooks. If there is none, it
+	// searches for a directory that contains .belay. If there is none either, Project is
+	// the working directory.
 	Project string
-	// UserDir is the directory of the user's settings; empty if there is no home.
+	// UserDir is the directory of the user's settings, or "" if there is no home directory.
 	UserDir string
 	// SystemDir is the directory of the machine's settings.
 	SystemDir string
-	// SystemFile, UserFile and ProjectFile are the files that were read; empty if
-	// there is none.
+	// SystemFile, UserFile and ProjectFile are the files that were read, or "".
 	SystemFile, UserFile, ProjectFile string
 
 	from    map[string]Source
-	lines   map[string]string // sources of rules, by position
+	lines   map[string]string // file and line of each rule and guard, by its Where
 	environ []string
 }
 
-// Options are the places to search. A nil *Options is valid.
+// Options say where to search. A nil *Options is valid.
 type Options struct {
-	// Dir is where the search for the project's file starts, going up. Defaults to
-	// the working directory.
+	// Dir is where the upward search for the project starts. Defaults to the working
+	// directory.
 	Dir string
-	// UserDir is the user's directory for settings of all programs. Defaults to
+	// UserDir is the directory for the user's settings of all programs. Defaults to
 	// os.UserConfigDir.
 	UserDir string
-	// SystemDir is the directory of the machine's settings. Defaults to
-	// [SystemDir].
+	// SystemDir is the directory of the machine's settings. Defaults to [SystemDir].
 	SystemDir string
-	// Environ are the variables. Defaults to os.Environ.
+	// Environ are the environment variables. Defaults to os.Environ.
 	Environ []string
 }
 
-// SystemDir returns the directory of a machine's settings for all users. Some systems
-// have none.
+// SystemDir returns the directory of the machine's settings, which apply to all users. It
+// returns "" on systems without such a directory.
 func SystemDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -76,18 +76,17 @@ func SystemDir() string {
 	return "/etc/belay"
 }
 
-// UserPath returns the path of the user's file in the user's configuration
-// directory.
+// UserPath returns the path of the user's settings file.
 func UserPath(userDir string) string { return filepath.Join(userDir, "belay", Name) }
 
-// Load reads the configuration. The error names every mistake, one to a line.
+// Load reads the settings. The error names every mistake, one per line.
 func Load(opts *Options) (*Loaded, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
 	if o.UserDir == "" {
-		o.UserDir, _ = os.UserConfigDir() // without a home there is no user's file
+		o.UserDir, _ = os.UserConfigDir() // ignore errors: without a home directory there is no user's file
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -139,7 +138,7 @@ func Load(opts *Options) (*Loaded, error) {
 	return l, nil
 }
 
-// fillIn sets the defaults of settings that are missing or zero.
+// fillIn sets the defaults of settings that are zero.
 func (l *Loaded) fillIn() {
 	l.Limits.Steps = cmp.Or(l.Limits.Steps, 100)
 	l.Limits.Parallel = cmp.Or(l.Limits.Parallel, 16)
@@ -152,8 +151,8 @@ func (l *Loaded) fillIn() {
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 
-// From returns the source of a setting's value. Settings of a provider have
-// paths too: providers.openai.url.
+// From returns the source of a setting. Settings of a provider have paths too, such as
+// providers.openai.url.
 func (l *Loaded) From(path string) Source {
 	if from, ok := l.from[path]; ok {
 		return from
@@ -161,7 +160,7 @@ func (l *Loaded) From(path string) Source {
 	return Source{Kind: "default"}
 }
 
-// Value returns the value of a setting for display.
+// Value returns a pointer to the value of a setting, or nil.
 func (l *Loaded) Value(path string) any {
 	for _, f := range fields() {
 		if f.path == path {
@@ -171,12 +170,13 @@ func (l *Loaded) Value(path string) any {
 	return nil
 }
 
-// Override sets a value that a flag gave.
+// Override sets the value that a flag has.
 func (l *Loaded) Override(path, flag, word string) error {
 	return l.Overrule(path, "--"+flag, word)
 }
 
-// Overrule sets a value that a program gave. Errors and listings name where it is from. It counts as a flag does.
+// Overrule sets a value that a program gives. It has the precedence of a flag. Errors and
+// listings show where as its source.
 func (l *Loaded) Overrule(path, where, word string) error {
 	if !slices.Contains(Paths(), path) {
 		return fmt.Errorf("%s: there is no setting %q%s", where, path, near.Hint(path, Paths()))
@@ -195,7 +195,7 @@ func (l *Loaded) Overrule(path, where, word string) error {
 	return nil
 }
 
-// Recall sets a value that was stored elsewhere, such as with a turn.
+// Recall sets a value that was stored, for example with a turn.
 func (l *Loaded) Recall(path, where, word string) error {
 	err := l.set(path, Source{"kept", where}, func(into any) error { return assign(into, word) })
 	if path == "model" && err == nil {
@@ -207,7 +207,7 @@ func (l *Loaded) Recall(path, where, word string) error {
 	return nil
 }
 
-// set changes a value, unless this source must not change it.
+// set changes a value. It returns an error if this source must not change it.
 func (l *Loaded) set(path string, from Source, read func(into any) error) error {
 	at := slices.IndexFunc(fields(), func(f field) bool { return f.path == path })
 	f := fields()[at]
@@ -238,7 +238,7 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 	return nil
 }
 
-// forProject rejects settings that a project's file must not have.
+// forProject returns an error for a setting that a project's file must not have.
 func (l *Loaded) forProject(f *field, changed *Config) error {
 	elsewhere := fmt.Sprintf("put it into the user's %s", Name)
 	if f.inFiles == nil {
@@ -258,8 +258,7 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 	}
 }
 
-// Environment returns a variable of the environment that the settings were read
-// from, such as a key.
+// Environment returns the value of an environment variable, such as a key, or "".
 func (l *Loaded) Environment(name string) string {
 	for _, e := range l.environ {
 		if value, ok := strings.CutPrefix(e, name+"="); ok {
@@ -269,14 +268,13 @@ func (l *Loaded) Environment(name string) string {
 	return ""
 }
 
-// otherVariables begin like settings but are not: variables for hooks, and
-// switches of other parts.
+// otherVariables begin with BELAY_ but are not settings.
 var otherVariables = []string{
 	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DEMO_DIR",
 }
 
-// unknownVariables rejects variables that look like settings but are not: a
-// mistyped limit would have no effect. Variables for tests are ignored.
+// unknownVariables returns an error for each BELAY_ variable that is not a setting.
+// Otherwise a mistyped limit would silently have no effect. It ignores variables for tests.
 func (l *Loaded) unknownVariables() error {
 	known := slices.Clone(otherVariables)
 	for _, f := range fields() {
@@ -292,7 +290,7 @@ func (l *Loaded) unknownVariables() error {
 			continue
 		}
 		hint := likeVariable(name, known)
-		for _, f := range fields() { // some do not follow the naming scheme
+		for _, f := range fields() { // some variables do not follow the naming scheme
 			if Variable(f.path) != name && name == named(f.path) {
 				hint = fmt.Sprintf(" (did you mean %q?)", Variable(f.path))
 			}
@@ -302,7 +300,7 @@ func (l *Loaded) unknownVariables() error {
 	return errors.Join(problems...)
 }
 
-// likeVariable suggests the variable that was meant. It ignores the common prefix.
+// likeVariable suggests a similar variable. It compares names without the prefix BELAY_.
 func likeVariable(name string, known []string) string {
 	const all = "BELAY_"
 	var bare []string
@@ -321,7 +319,7 @@ func (l *Loaded) readEnvironment() error {
 		name := Variable(f.path)
 		word := l.Environment(name)
 		if word == "" {
-			continue // empty counts as not set
+			continue // an empty variable counts as not set
 		}
 		if err := l.set(f.path, Source{"environment", name}, func(into any) error { return assign(into, word) }); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", name, err))
@@ -337,9 +335,9 @@ func (l *Loaded) readEnvironment() error {
 	return errors.Join(problems...)
 }
 
-// findUp searches for a project in a directory and its parents: a directory with settings
-// or hooks, or else one with a directory .belay. So a .belay with only a store does not
-// hide settings in a parent.
+// findUp searches a directory and its parents for a project. A directory with settings or
+// hooks wins over one that only contains .belay. So a .belay that only has a store does not
+// hide the settings of a parent.
 func (l *Loaded) findUp(start string) string {
 	for _, is := range []func(dir string) bool{
 		func(dir string) bool {
@@ -361,10 +359,10 @@ func (l *Loaded) findUp(start string) string {
 	return start
 }
 
-// ofProject reports whether a directory is a project because of its .belay. The home
-// directory is not: one task run there would make all of it a project. Neither is the
-// directory of the user's settings, nor a directory that all users share, where anybody
-// can create .belay.
+// ofProject reports whether the .belay in a directory makes that directory a project. The
+// home directory is never a project for this reason, because one task that ran there would
+// make all of it a project. The directory of the user's settings is not one either. Neither
+// is a directory that all users share, because anybody can create .belay there.
 func (l *Loaded) ofProject(dir string) bool {
 	belay := filepath.Join(dir, ".belay")
 	if !isDir(belay) || dir == l.home() {
@@ -377,7 +375,6 @@ func (l *Loaded) ofProject(dir string) bool {
 	return err == nil && info.Mode()&fs.ModeSticky == 0
 }
 
-// home returns the user's home directory, or "".
 func (l *Loaded) home() string {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
@@ -386,7 +383,7 @@ func (l *Loaded) home() string {
 	if home := l.Environment(name); home != "" {
 		return filepath.Clean(home)
 	}
-	home, _ := os.UserHomeDir() // without one there is none
+	home, _ := os.UserHomeDir() // "" if there is none
 	return home
 }
 
@@ -395,8 +392,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isFile reports whether a file exists. It returns true on other errors, so that
-// reading reports them.
+// isFile reports whether a file exists. It also returns true if permission is denied, so
+// that reading the file reports the error.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir() || errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist)

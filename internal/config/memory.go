@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// Memory configures what is remembered across sessions.
+// Memory says what Belay remembers across sessions.
 type Memory struct {
 	// Mode is off, read, propose or on.
 	Mode string `json:"mode"`
-	// File is the path of the file that keeps memories, absolute. Empty if there is no
-	// home and it is not set.
+	// File is the absolute path of the memory file. It is empty if it is not set and there
+	// is no home directory.
 	File string `json:"file"`
 }
 
-// The modes of memory, from less to more.
+// These are the modes of memory. Each allows more than the one before.
 const (
 	MemoryOff     = "off"
-	MemoryRead    = "read"    // memories are recalled, and none are added
+	MemoryRead    = "read"    // recall memories, but add none
 	MemoryPropose = "propose" // new memories wait until the user accepts them
 	MemoryOn      = "on"
 )
 
 func memoryModes() []string { return []string{MemoryOff, MemoryRead, MemoryPropose, MemoryOn} }
 
-// looserMemory reports whether a project's mode is looser than its user's: a stranger's
-// checkout must not read the user's memories.
+// looserMemory reports whether the project's mode allows more than the user's. A stranger's
+// repository must not read the user's memories.
 func looserMemory(project, user *Config) bool {
 	mode := user.Memory.Mode
 	if mode == "" {
@@ -34,8 +34,8 @@ func looserMemory(project, user *Config) bool {
 	return slices.Index(memoryModes(), project.Memory.Mode) > slices.Index(memoryModes(), mode)
 }
 
-// placeMemory sets the file of memories: beside the user's settings, because memories
-// belong to the user and not to the project.
+// placeMemory sets the default of the memory file. It is beside the user's settings,
+// because memories belong to the user and not to the project.
 func (l *Loaded) placeMemory() {
 	if l.Memory.File == "" && l.UserDir != "" {
 		l.Memory.File = filepath.Join(l.UserDir, "memory.db")

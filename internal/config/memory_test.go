@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// Memories belong to the user: they are off and beside the user's settings by default,
-// and a project can only restrict them.
+// Memory is off by default, and its file is beside the user's settings. A project can only
+// restrict it.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	o := files(t, "", "")

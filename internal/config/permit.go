@@ -18,54 +18,53 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Permit configures the floor. Rules and guards of the user's file and of the
-// project's apply together; a project may ask and deny but not allow.
+// Permit configures the floor. The rules and guards of the user's file and of the project's
+// file apply together. A project may ask and deny, but not allow.
 type Permit struct {
-	// Rules have their positions.
+	// Rules include the file and line of each rule.
 	Rules []permit.Rule `json:"rules"`
-	// Relax names protections that are switched off.
+	// Relax names protections that are off.
 	Relax []string `json:"relax"`
-	// Roots are further directories for the file tools, absolute.
+	// Roots are more directories for the file tools, as absolute paths.
 	Roots  []string `json:"roots"`
 	Guards []Guard  `json:"guards"`
-	// Tools describe what custom tools do.
+	// Tools says what custom tools do, by name.
 	Tools map[string]permit.Profile `json:"tools"`
 }
 
-// Guard is a guard with its position.
+// Guard is a guard and its file and line.
 type Guard struct {
 	permit.Guard
 
 	Where string
 }
 
-// Sandbox configures how commands are confined.
+// Sandbox says how commands are confined.
 type Sandbox struct {
-	// Mode is auto (if the machine supports it), require (otherwise commands do not
-	// run) or off.
+	// Mode is auto (use a sandbox if the machine has one), require (commands do not run
+	// without a sandbox) or off.
 	Mode string `json:"mode"`
-	// Write are additional directories that confined commands may change, as
-	// absolute paths.
+	// Write are more directories that confined commands may change, as absolute paths.
 	Write []string `json:"write"`
-	// Memory is how many bytes a confined command may use, with everything that it starts. 0
-	// is half of the machine's.
+	// Memory is how many bytes a confined command and its child processes may use. 0 means
+	// half of the machine's memory.
 	Memory int64 `json:"memory"`
-	// Processes is how many processes and threads it may have. 0 is 4096.
+	// Processes is how many processes and threads a command may have. 0 means 4096.
 	Processes int `json:"processes"`
-	// CPUTime is how much CPU time it may use. 0 is an hour for each CPU.
+	// CPUTime is how much CPU time a command may use. 0 means one hour per CPU.
 	CPUTime time.Duration `json:"cpu_time"`
 }
 
 // Network configures connections to webhooks and remote MCP servers.
 type Network struct {
-	// PrivateHosts are host names that may resolve to private addresses: names, or
-	// *.name.
+	// PrivateHosts are hosts that may resolve to private addresses. An entry is a host
+	// name, or *.name for all its subdomains.
 	PrivateHosts []string `json:"private_hosts"`
-	// Proxy means that the proxy of the environment is used.
+	// Proxy means that the proxy in the environment variables is used.
 	Proxy bool `json:"proxy"`
 }
 
-// The modes of the sandbox, from loose to tight.
+// These are the modes of the sandbox. Each is stricter than the one before.
 const (
 	SandboxOff     = "off"
 	SandboxAuto    = "auto"
@@ -74,7 +73,7 @@ const (
 
 func sandboxModes() []string { return []string{SandboxOff, SandboxAuto, SandboxRequire} }
 
-// looserSandbox reports whether a project's mode is looser than its user's.
+// looserSandbox reports whether the project's mode is looser than the user's.
 func looserSandbox(project, user *Config) bool {
 	mode := user.Sandbox.Mode
 	if mode == "" {
@@ -83,7 +82,7 @@ func looserSandbox(project, user *Config) bool {
 	return slices.Index(sandboxModes(), project.Sandbox.Mode) < slices.Index(sandboxModes(), mode)
 }
 
-// ModeNames are the names of the modes.
+// ModeNames returns the names of the modes of the floor.
 func ModeNames() []string {
 	var names []string
 	for _, m := range permit.Modes() {
@@ -92,7 +91,7 @@ func ModeNames() []string {
 	return names
 }
 
-// looserMode reports whether a project's mode is looser than its user's.
+// looserMode reports whether the project's mode is looser than the user's.
 func looserMode(project, user *Config) bool {
 	p, err := permit.ModeOf(project.Mode)
 	u, unset := permit.ModeOf(user.Mode)
@@ -102,8 +101,8 @@ func looserMode(project, user *Config) bool {
 	return err == nil && (p.Auto > u.Auto || p.Ask > u.Ask)
 }
 
-// addsUp reports whether a setting of the project's file is added to the user's
-// instead of replacing it.
+// addsUp reports whether the values of the project's file are added to the user's, instead
+// of replacing them.
 func addsUp(into any) bool {
 	switch into.(type) {
 	case *[]permit.Rule, *[]Guard:
@@ -113,8 +112,9 @@ func addsUp(into any) bool {
 	}
 }
 
-// structured reads a value with parts into a setting of the floor, or into the providers. It reports
-// whether it is such a setting. Mistakes are reported with their line.
+// structured reads a setting that is not a plain value: rules, guards, profiles or
+// providers. It reports whether the setting is one of these. It records mistakes with their
+// line.
 func (r *reading) structured(node ast.Node, into any) bool {
 	switch into := into.(type) {
 	case *[]permit.Rule:
@@ -131,7 +131,6 @@ func (r *reading) structured(node ast.Node, into any) bool {
 	return true
 }
 
-// items returns the entries of a list.
 func (r *reading) items(what string, node ast.Node) []ast.Node {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
@@ -141,7 +140,7 @@ func (r *reading) items(what string, node ast.Node) []ast.Node {
 	return list.Values
 }
 
-// members reads the keys of an object, each by its own function.
+// members reads the keys of an object. keys has a function for each key.
 func (r *reading) members(what string, node ast.Node, keys map[string]func(ast.Node) error) {
 	object, ok := node.(ast.MapNode)
 	if !ok {
@@ -166,7 +165,7 @@ func (r *reading) members(what string, node ast.Node, keys map[string]func(ast.N
 	}
 }
 
-// text and texts read into a string and a list of strings.
+// text reads a string, and texts a list of strings.
 func text(into *string) func(ast.Node) error {
 	return func(node ast.Node) error { return decode(node, into) }
 }
@@ -175,7 +174,7 @@ func texts(into *[]string) func(ast.Node) error {
 	return func(node ast.Node) error { return decode(node, into) }
 }
 
-// where returns the owner of the file and the line, for the model and people.
+// where returns the file and line of a rule, for messages to the model and to people.
 func (r *reading) where(node ast.Node) string {
 	if r.kind == "project" {
 		return fmt.Sprintf("%s:%d", Name, lineOf(node))
@@ -286,8 +285,8 @@ func zone(into *permit.Zone) func(ast.Node) error {
 	}
 }
 
-// plainError returns an error of package permit without the names of the package and of
-// its options.
+// plainError shows an error of package permit without the names of the package and its
+// options.
 type plainError struct{ error }
 
 func plainly(err error) error { return plainError{err} }
@@ -318,8 +317,8 @@ func checkDirectories(dirs []string) error {
 	return nil
 }
 
-// FloorOptions returns the options for the project's floor, except its mode and
-// the machine's features.
+// FloorOptions returns the options of the floor that come from the settings. It sets
+// neither the mode nor the sandbox.
 func (l *Loaded) FloorOptions() *permit.Options {
 	o := &permit.Options{Rules: slices.Clone(l.Permit.Rules), Relax: slices.Clone(l.Permit.Relax), Tools: maps.Clone(l.Permit.Tools), Roots: slices.Clone(l.Permit.Roots)}
 	for _, g := range l.Permit.Guards {
@@ -328,7 +327,8 @@ func (l *Loaded) FloorOptions() *permit.Options {
 	return o
 }
 
-// checkRules checks each rule and guard, now that all tools are known.
+// checkRules checks each rule and guard. It runs after all files are read, because rules
+// may name tools of any file.
 func (l *Loaded) checkRules() error {
 	if len(l.Permit.Rules)+len(l.Permit.Guards) == 0 {
 		return nil

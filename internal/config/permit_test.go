@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Settings that can never apply, or that would switch the floor off, are rejected with
-// their line, in the words of the file.
+// Belay rejects settings that can never apply, or that would switch the floor off. The
+// error has the line and uses the words of the file.
 //
 // SPEC P-01, P-05
 func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
@@ -51,14 +51,14 @@ func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// A described tool can have any name, wherever it is described.
+	// A tool with a profile can have any name, in whatever order the settings are.
 	l := load(t, files(t, "permit:\n  guards: [{id: a, tools: [Shell], deny: x}]\n  rules: [allow Shell]\n  tools: {Shell: {zone: 4}}\n", ""))
 	if _, err := permit.New(l.Project, l.FloorOptions()); err != nil {
 		t.Error(err)
 	}
 }
 
-// The examples on the page about the floor are valid.
+// The examples in docs/permit.md are valid.
 func TestThePageAboutTheFloorLoads(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "permit.md"))

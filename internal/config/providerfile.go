@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// providers reads the providers of a file. Mistakes are reported with their line.
+// providers reads the providers of a file. It records mistakes with their line.
 func (r *reading) providers(node ast.Node) map[string]Provider {
 	object, ok := node.(ast.MapNode)
 	if !ok {
@@ -39,7 +39,8 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 	return all
 }
 
-// isKeyItself reports whether a name is another program's name for an API key.
+// isKeyItself reports whether a key in the file is one that other programs use for an API
+// key.
 func isKeyItself(name string) bool {
 	switch strings.ReplaceAll(strings.ToLower(name), "-", "_") {
 	case "api_key", "apikey", "key", "token", "api_token", "secret":
@@ -49,11 +50,10 @@ func isKeyItself(name string) bool {
 	}
 }
 
-// errKeyItself rejects an API key in a settings file, which may be shown and shared. It
-// does not repeat the key.
+// errKeyItself rejects an API key in a settings file, because people show and share such
+// files. It does not repeat the API key.
 var errKeyItself = errors.New("an API key must not be in settings: put it into a variable and write key_env: VARIABLE, or into a file and write key_file: FILE, under providers.NAME")
 
-// provider reads the settings of one provider.
 func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 	what := "providers." + name
 	r.into.from[what] = r.source(pair.Key)
@@ -81,7 +81,7 @@ func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 			return read(node)
 		}
 	}
-	if object, ok := pair.Value.(ast.MapNode); ok { // only what is there: it is no name to use
+	if object, ok := pair.Value.(ast.MapNode); ok { // only names in the file, so that hints do not suggest them
 		for written := object.MapRange(); written.Next(); {
 			if key := written.Key().String(); isKeyItself(key) {
 				keys[key] = func(ast.Node) error { return errKeyItself }
@@ -98,14 +98,14 @@ func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 	return p
 }
 
-// word is a setting that only some protocols have.
+// word is a setting that only some kinds of providers support.
 type word struct {
 	what, key string
 	node      ast.Node
 	vendors   []string
 }
 
-// fits rejects settings that do not fit together.
+// fits records a mistake for settings that do not fit together.
 func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 	known, isBuiltIn := builtInOf(name)
 	kind := cmp.Or(p.Kind, known.Kind, KindChat)
@@ -129,7 +129,7 @@ func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 	}
 }
 
-// models reads the settings of single models.
+// models reads the settings of single models, by name.
 func (r *reading) models(what string, node ast.Node, words *[]word) map[string]Tuning {
 	object, ok := node.(ast.MapNode)
 	if !ok {
@@ -147,7 +147,8 @@ func (r *reading) models(what string, node ast.Node, words *[]word) map[string]T
 	return all
 }
 
-// tuning reads the settings of a model, or of all models of a provider.
+// tuning returns functions that read the settings of a model, or of all models of a
+// provider.
 func (r *reading) tuning(what string, t *Tuning, words *[]word) map[string]func(ast.Node) error {
 	only := func(key string, read func(ast.Node) error, vendors ...string) func(ast.Node) error {
 		return func(node ast.Node) error {
@@ -169,8 +170,8 @@ func (r *reading) tuning(what string, t *Tuning, words *[]word) map[string]func(
 	}
 }
 
-// price reads the price of a million tokens. Without a price, cached tokens cost
-// as much as input tokens, so that a budget does not count them as free.
+// price reads the price per million tokens. Cached tokens without a price cost as much as
+// input tokens, so that a budget does not count them as free.
 func (r *reading) price(what string, node ast.Node) belay.Price {
 	p := belay.Price{CacheRead: -1, CacheWrite: -1}
 	amount := func(into *float64) func(ast.Node) error {
@@ -202,7 +203,7 @@ func decodeThinking(node ast.Node, into *int) error {
 	return nil
 }
 
-// decodeExtra reads an object that is passed on as JSON.
+// decodeExtra reads an object and converts it to JSON.
 func decodeExtra(node ast.Node, into *json.RawMessage) error {
 	var fields map[string]any
 	if err := yaml.NodeToValue(node, &fields); err != nil || fields == nil {
@@ -216,7 +217,7 @@ func decodeExtra(node ast.Node, into *json.RawMessage) error {
 	return nil
 }
 
-// checked reads a text and checks it.
+// checked returns a function that reads a text and checks it.
 func checked(into *string, check func(string) error) func(ast.Node) error {
 	return func(node ast.Node) error {
 		if err := decode(node, into); err != nil {
@@ -226,7 +227,7 @@ func checked(into *string, check func(string) error) func(ast.Node) error {
 	}
 }
 
-// keyName returns a key chosen by the user, without quotes.
+// keyName returns a key that the user chose, without quotes.
 func keyName(key ast.MapKeyNode) string {
 	name := key.String()
 	if unquoted, err := strconv.Unquote(name); err == nil {

@@ -16,73 +16,73 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// The kinds of providers: their protocols.
+// These are the kinds of providers. A kind is a protocol.
 const (
-	KindAnthropic = "anthropic"   // Messages
-	KindOpenAI    = "openai"      // Responses
-	KindChat      = "openai-chat" // Chat Completions, which nearly every server supports
+	KindAnthropic = "anthropic"   // Messages API
+	KindOpenAI    = "openai"      // Responses API
+	KindChat      = "openai-chat" // Chat Completions API, which nearly every server supports
 	KindGemini    = "gemini"
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds of providers.
 func Kinds() []string { return []string{KindAnthropic, KindOpenAI, KindChat, KindGemini} }
 
-// Scripted is the provider of models that play a script. It always exists and
-// has no settings.
+// Scripted is the provider of models that play a script. It always exists and has no
+// settings.
 const Scripted = "scripted"
 
-// Provider describes a model service: its protocol, URL, key and models.
+// Provider is a model service: its protocol, URL, key and models.
 type Provider struct {
-	// Name is the first half of the names of its models.
+	// Name is the part of a model name before the slash.
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	URL  string `json:"url"`
-	// KeyEnv are variables: the first one that is set has the key.
+	// KeyEnv are environment variables. The first one that is set has the key.
 	KeyEnv []string `json:"key_env"`
-	// KeyFile is the absolute path of a file with the key, used if no variable is
+	// KeyFile is the absolute path of a file with the key. It is used if no variable is
 	// set.
 	KeyFile string `json:"key_file"`
-	// Tuning applies to all its models, and Models overrides it for some, by name.
+	// Tuning applies to all models of the provider. Models overrides it for single models,
+	// by name.
 	Tuning
 
 	Models map[string]Tuning `json:"models"`
 
-	// The following fields are not settings; [Loaded.Provider] sets them.
+	// [Loaded.Provider] sets the following fields. They are not settings.
 
 	// Table is the provider's name in the built-in table of models.
 	Table string `json:"-"`
-	// Default is the default model; empty if unknown.
+	// Default is the default model, or "".
 	Default string `json:"-"`
-	// Said reports whether the settings mention it, and Moved whether they change
-	// the URL of a built-in one: then its models are unknown.
+	// Said means that the settings mention the provider. Moved means that they change the
+	// URL of a built-in provider, so that its models are unknown.
 	Said, Moved bool `json:"-"`
 }
 
-// Tuning holds the settings of a model. Zero means not set.
+// Tuning has the settings of a model. Zero means not set.
 type Tuning struct {
-	// Window is the context window in tokens, and MaxTokens the limit of a
-	// response.
+	// Window is the context window, and MaxTokens limits a response. Both are in tokens.
 	Window    int `json:"window"`
 	MaxTokens int `json:"max_tokens"`
-	// Thinking is how many tokens of a response may be thinking, or [Adaptive].
+	// Thinking is how many tokens the model may use to think, or [Adaptive].
 	Thinking int `json:"thinking"`
-	// Effort is the reasoning effort, and Summary the kind of reasoning summary, in
-	// the service's words.
+	// Effort is the reasoning effort, and Summary the kind of reasoning summary. Both use
+	// the words of the service.
 	Effort  string `json:"effort"`
 	Summary string `json:"summary"`
-	// Extra is a JSON object of fields that are added to requests.
+	// Extra is a JSON object. Its fields are added to each request.
 	Extra json.RawMessage `json:"extra"`
 	Price belay.Price     `json:"price"`
 }
 
-// Adaptive as Tuning.Thinking lets the model decide how much it thinks.
+// Adaptive is a value of Tuning.Thinking. It lets the model decide how much it thinks.
 const Adaptive = -1
 
-// NeedsKey reports whether the provider has a place for a key, so that a
+// NeedsKey reports whether the provider has a variable or a file for a key. If so, a
 // missing key is an error.
 func (p *Provider) NeedsKey() bool { return len(p.KeyEnv) > 0 || p.KeyFile != "" }
 
-// Of returns the settings of a model.
+// Of returns the settings of a model, with those of the provider as defaults.
 func (p *Provider) Of(model string) Tuning {
 	t, all := p.Models[model], p.Tuning
 	t.Window, t.MaxTokens, t.Thinking = cmp.Or(t.Window, all.Window), cmp.Or(t.MaxTokens, all.MaxTokens), cmp.Or(t.Thinking, all.Thinking)
@@ -93,8 +93,8 @@ func (p *Provider) Of(model string) Tuning {
 	return t
 }
 
-// builtIn are the providers that need no settings, in the order in which they are
-// searched for a key. Local ones have the default URLs of their servers.
+// builtIn returns the providers that need no settings, in the order in which Belay searches
+// them for a key. Local providers have the default URLs of their servers.
 func builtIn() []Provider {
 	return []Provider{
 		{Name: "anthropic", Kind: KindAnthropic, URL: "https://api.anthropic.com", KeyEnv: []string{"ANTHROPIC_API_KEY"}, Default: "claude-sonnet-4-5"},
@@ -108,7 +108,7 @@ func builtIn() []Provider {
 	}
 }
 
-// builtInOf returns a built-in provider.
+// builtInOf returns the built-in provider with this name.
 func builtInOf(name string) (Provider, bool) {
 	all := builtIn()
 	at := slices.IndexFunc(all, func(p Provider) bool { return p.Name == name })
@@ -118,8 +118,8 @@ func builtInOf(name string) (Provider, bool) {
 	return all[at], true
 }
 
-// vendorOf returns the built-in provider of a kind without a URL: another
-// account with the same vendor.
+// vendorOf returns the built-in provider of a kind. It is used for a configured provider
+// without a URL, which is another account with the same vendor.
 func vendorOf(kind string) Provider {
 	if kind == KindChat {
 		kind = KindOpenAI
@@ -128,9 +128,8 @@ func vendorOf(kind string) Provider {
 	return p
 }
 
-// ProviderNames returns the names of all providers: first the built-in ones, in
-// the order in which they are searched for a key, then those of the settings by
-// name.
+// ProviderNames returns the names of all providers. The built-in ones come first, in the
+// order in which Belay searches them for a key. The others follow, sorted by name.
 func (l *Loaded) ProviderNames() []string {
 	var names []string
 	for _, p := range builtIn() {
@@ -144,9 +143,9 @@ func (l *Loaded) ProviderNames() []string {
 	return names
 }
 
-// Provider returns the effective provider: the built-in values with the settings
-// applied. The variable of a vendor's key is used only for the vendor's own URL:
-// for another URL the settings must name the key.
+// Provider returns a provider: the built-in values, changed by the settings. The variable
+// with a vendor's key is used only with the vendor's own URL. For another URL the settings
+// must name the key.
 func (l *Loaded) Provider(name string) (*Provider, error) {
 	p, said := l.Providers[name]
 	known, isBuiltIn := builtInOf(name)
@@ -169,8 +168,8 @@ func (l *Loaded) Provider(name string) (*Provider, error) {
 	return &p, nil
 }
 
-// KeyVariables returns the variables that may contain keys, whatever their names.
-// They are not passed to child processes.
+// KeyVariables returns the variables that may contain keys. Belay does not pass them to
+// child processes.
 func (l *Loaded) KeyVariables() []string {
 	var names []string
 	for _, name := range l.ProviderNames() {
@@ -193,7 +192,7 @@ func origin(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// ModelOf splits a model name into its provider and its name there: openai/gpt-5.2
+// ModelOf splits a model name into its provider and the provider's own name: openai/gpt-5.2
 // is gpt-5.2 of openai. The provider of a scripted model has only a name.
 func (l *Loaded) ModelOf(name string) (*Provider, string, error) {
 	if err := checkModel(name); err != nil {
@@ -207,8 +206,7 @@ func (l *Loaded) ModelOf(name string) (*Provider, string, error) {
 	return p, model, err
 }
 
-// checkModel returns what is wrong with the name of a model, not considering
-// its provider.
+// checkModel returns an error if a model name does not have the form PROVIDER/NAME.
 func checkModel(model string) error {
 	if provider, name, _ := strings.Cut(model, "/"); provider != "" && name != "" {
 		return nil
@@ -222,8 +220,8 @@ func checkModel(model string) error {
 	return fmt.Errorf("%q is not a model%s: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5 or ollama/qwen3", model, hint)
 }
 
-// checkProvider checks that the provider of the model exists. It runs after all
-// files are read.
+// checkProvider returns an error if the provider of the model does not exist. It needs the
+// providers of all files.
 func (l *Loaded) checkProvider() error {
 	if l.Model == "" {
 		return nil
@@ -232,15 +230,15 @@ func (l *Loaded) checkProvider() error {
 	return err
 }
 
-// providerName matches valid provider names. They have no slash, because the first
-// slash of a model's name ends the provider.
+// providerName matches valid names of providers. They have no slash, because the first
+// slash of a model name ends the provider's name.
 var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// variableName matches names of variables. Lower-case letters are not allowed,
-// so that a key in place of a name is not accepted or shown.
+// variableName matches names of variables. Lower-case letters are not allowed, so that a
+// key by mistake is rejected and not shown.
 var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
-// checkURL returns what is wrong with a URL. It does not quote a URL that may
+// checkURL returns an error if a URL is invalid. The error does not quote a URL that may
 // contain a password.
 func checkURL(address string) error {
 	u, err := url.Parse(address)
@@ -260,10 +258,10 @@ func checkURL(address string) error {
 	return nil
 }
 
-// requestPaths are the paths that providers add to a URL.
+// requestPaths are the paths that Belay adds to a URL.
 var requestPaths = []string{"/chat/completions", "/completions", "/responses", "/v1/messages", "/messages", "/models"}
 
-// checkVersion returns what is wrong with a URL of a kind that adds the version
+// checkVersion returns an error if a URL ends with the version and Belay adds the version
 // itself.
 func checkVersion(kind, address string) error {
 	versions := map[string][]string{KindAnthropic: {"/v1"}, KindGemini: {"/v1beta", "/v1"}}
@@ -275,8 +273,8 @@ func checkVersion(kind, address string) error {
 	return nil
 }
 
-// checkKeyEnv returns what is wrong with the name of a variable, without showing
-// it.
+// checkKeyEnv returns an error if a text is not the name of a variable. The error does not
+// show the text.
 func checkKeyEnv(name string) error {
 	if variableName.MatchString(name) {
 		return nil
@@ -284,14 +282,13 @@ func checkKeyEnv(name string) error {
 	return errors.New("it is not the name of a variable in capitals, such as WORK_API_KEY; put the key itself into the variable, or into a file named by key_file")
 }
 
-// providerKeys are the settings of a provider that differ between machines, so
-// variables can set them too.
+// providerKeys are the settings of a provider that variables can set, because they differ
+// between machines.
 var providerKeys = []string{"url", "key_env", "key_file"}
 
-// providerVariable is a variable that sets something of a provider.
+// providerVariable is an environment variable that sets a key of a provider.
 type providerVariable struct{ variable, provider, key string }
 
-// providerVariables returns the variables of all providers.
 func (l *Loaded) providerVariables() []providerVariable {
 	var all []providerVariable
 	for _, name := range l.ProviderNames() {
@@ -302,10 +299,10 @@ func (l *Loaded) providerVariables() []providerVariable {
 	return all
 }
 
-// providerPath returns the path of a provider's setting.
+// providerPath returns the path of a setting of a provider.
 func providerPath(name, key string) string { return "providers." + name + "." + key }
 
-// setProvider applies a variable to a provider.
+// setProvider applies the value of a variable to a provider.
 func (l *Loaded) setProvider(v providerVariable, word string) error {
 	p := l.Providers[v.provider]
 	var err error

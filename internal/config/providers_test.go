@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// The effective settings are the built-in ones with the user's changes.
+// A provider has the built-in settings, changed by the user's.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	const user = `
@@ -103,7 +103,7 @@ func TestProviderMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule, user string
-		want       []string // parts of the error; none: no error
+		want       []string // parts of the error; nil means no error
 	}{
 		{"nothing is said", "providers:\n", nil},
 		{"providers are named", "providers: [ollama]\n", []string{"belay.yaml:1: providers: expected names with settings"}},
@@ -157,7 +157,7 @@ func TestProviderMistakes(t *testing.T) {
 	}
 }
 
-// Servers and keys differ between machines, so variables can set them, too.
+// Variables can set the servers and keys, because they differ between machines.
 func TestProviderVariables(t *testing.T) {
 	t.Parallel()
 	o := files(t, "providers:\n  my-own: {url: \"http://127.0.0.1:1\", window: 7}\n", "")
@@ -200,7 +200,7 @@ func TestProviderVariables(t *testing.T) {
 	}
 }
 
-// The examples in the documentation are valid.
+// The examples in the docs are valid.
 func TestDocumentedProviders(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string][]string{"cli.md": {"anthropic", "ollama", "work"}, "providers.md": {"groq", "ollama", "openai", "second"}} {

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Template returns a settings file with all settings, commented out.
+// Template returns a settings file with all settings, each commented out.
 func Template() string {
 	var modes strings.Builder
 	for _, m := range permit.Modes() {

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// tour holds the state that the stations of the demo share.
+// tour holds the state that all parts of the demo share.
 type tour struct {
 	w     io.Writer
 	dir   string
@@ -27,14 +27,14 @@ type tour struct {
 	store *sqlite.Store
 	agent *belay.Agent
 	end   *belay.Turn
-	cutAt time.Time // when the process was killed
+	cutAt time.Time // when the first process was killed
 	err   error
 
-	recording *Recording // nil unless a recording is wanted
+	recording *Recording // nil unless Record was called
 }
 
-// Run runs the tour and writes it to w. It starts the same program a second time, with
-// the command `demo`. That process runs a part of the tour and is killed.
+// Run runs the tour and writes it to w. It starts the same program a second time, with the
+// command `demo`. That second process runs a part of the tour and is killed.
 func Run(ctx context.Context, w io.Writer) error {
 	t := &tour{w: w}
 	if dir := os.Getenv(victimDir); dir != "" {
@@ -75,8 +75,8 @@ func (t *tour) inScratch(ctx context.Context) (err error) {
 	return t.err
 }
 
-// enter opens the project and its store, and makes the agent. The model
-// continues its script after the played steps.
+// enter opens the project and its store, and makes the agent. played is how many steps of
+// the script the model skips.
 func (t *tour) enter(ctx context.Context, played int, cut *scissors) (err error) {
 	t.model = script(played)
 	if t.root, err = os.OpenRoot(filepath.Join(t.dir, "project")); err != nil {
@@ -96,7 +96,7 @@ func (t *tour) enter(ctx context.Context, played int, cut *scissors) (err error)
 	return err
 }
 
-// leave closes everything that is open.
+// leave closes the agent, the store and the project.
 func (t *tour) leave(ctx context.Context) error {
 	var errs []error
 	if t.agent != nil {
@@ -111,14 +111,14 @@ func (t *tour) leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// approver stands for a person at the terminal: no person is asked.
+// approver answers in place of a person.
 type approver struct{}
 
 func (approver) Approve(context.Context, belay.Question) (belay.Decision, error) {
 	return belay.Decision{Allow: true, By: "the demo's person", Reason: "it is only the changelog"}, nil
 }
 
-// sayf writes a line; the first error is kept for the end.
+// sayf writes a line. write keeps the first error.
 func (t *tour) sayf(format string, args ...any) { t.write(fmt.Sprintf(format+"\n", args...)) }
 
 func (t *tour) write(text string) {
@@ -129,12 +129,12 @@ func (t *tour) write(text string) {
 
 func (t *tour) heading(text string) { t.sayf("\n== %s", text) }
 
-// indent writes text with two spaces in front of each line.
+// indent writes a text with two spaces before each line.
 func (t *tour) indent(text string) {
 	t.sayf("  %s", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
 }
 
-// failed keeps an unexpected error.
+// failed stores the first error. It reports whether there was one.
 func (t *tour) failed(err error) bool {
 	if err != nil && t.err == nil {
 		t.err = err
@@ -160,14 +160,14 @@ func (t *tour) mistake(ctx context.Context) {
 func (t *tour) tell(s *story, events iter.Seq2[belay.Event, error], heed func(*belay.Event)) {
 	for event, err := range events {
 		if t.failed(err) {
-			return // leaving the loop ends the turn
+			return // leaving the loop aborts the turn
 		}
 		s.tell(&event)
 		heed(&event)
 	}
 }
 
-// resume opens the file of the killed process, and ends its turn.
+// resume opens the store of the killed process, and resumes its turn.
 func (t *tour) resume(ctx context.Context) {
 	t.heading("Another process opens the same file and goes on")
 	if t.failed(t.enter(ctx, stepsBeforeTheKill, nil)) {
@@ -182,7 +182,7 @@ func (t *tour) resume(ctx context.Context) {
 	}
 }
 
-// runs are the records of the session's hooks.
+// runs returns the records of the session's hooks.
 func (t *tour) runs(ctx context.Context) []hook.Run {
 	var runs []hook.Run
 	journal, ok := t.store.Journal().(hook.ListJournal)
@@ -199,7 +199,7 @@ func (t *tour) runs(ctx context.Context) []hook.Run {
 	return runs
 }
 
-// explain finds in the records who denied the write.
+// explain prints the record that says who denied the write.
 func (t *tour) explain(ctx context.Context) {
 	t.heading("Why was the write denied? The records tell, long after")
 	plan, err := t.agent.Hooks().Plan("tool.pre")
@@ -213,7 +213,7 @@ func (t *tour) explain(ctx context.Context) {
 	}
 }
 
-// timeOut shows the hook that hung.
+// timeOut prints the hook that hung.
 func (t *tour) timeOut(ctx context.Context) {
 	t.heading("A hook hung. Its deadline passed, and its fallback had a person asked")
 	for _, run := range t.runs(ctx) {
@@ -226,7 +226,7 @@ func (t *tour) timeOut(ctx context.Context) {
 	}
 }
 
-// background works until the queue is empty.
+// background runs background jobs until the queue is empty.
 func (t *tour) background(ctx context.Context) {
 	t.heading("Background: work is queued with its record, and a worker takes it")
 	working, stop := context.WithCancel(ctx)
@@ -251,7 +251,7 @@ func (t *tour) background(ctx context.Context) {
 	}
 }
 
-// transcript shows what is stored, and what it cost.
+// transcript prints the stored messages and the cost.
 func (t *tour) transcript(ctx context.Context) {
 	t.heading("Transcript: what was said, by whom, and what the model saw of it")
 	for m, err := range t.agent.Session("demo").Messages(ctx) {

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// The output is compared word for word: a scripted model, ordered hooks, and
-// tools that finish in order make it the same each time.
+// story is the expected output. It is the same in each run, because the model is scripted,
+// and hooks and tools run in a fixed order.
 const story = `== A turn, as it happens
   user      Tidy the changelog for release 1.2.
   told      house-rules: Change at most 3 files. (two hooks set the policy, to 20 and 3: the smaller stands)
@@ -52,7 +52,7 @@ const story = `== A turn, as it happens
 == The process is killed: NEWS.md is written, and nobody has been told
   killed    process `
 
-// The part that the process after the kill tells.
+// resumed is the expected output of the second process.
 const resumed = `
 == Another process opens the same file and goes on
   recovered the session of the killed process is free again; its turn is still open
@@ -64,8 +64,8 @@ const resumed = `
   end       end_turn after 8 steps
 `
 
-// The tour shows what it announces. Times differ from run to run, so they are
-// not compared.
+// The tour prints the expected output. Durations are not compared, because they differ from
+// run to run.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -154,7 +154,7 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// contained is what the tour shows of the sandbox, where there is one.
+// contained returns the expected output of the sandbox part, or "" without a sandbox.
 func contained(t *testing.T) string {
 	t.Helper()
 	if box := sandbox.Find(t.Context(), nil); box.Kind() != sandbox.None {
@@ -164,11 +164,11 @@ func contained(t *testing.T) string {
 	return "This machine has none, so commands are one zone higher\n"
 }
 
-// Whether or not it is completed, the tour leaves no files.
+// The tour leaves no files behind, even if it is cancelled.
 func TestTourLeavesNothingBehind(t *testing.T) {
 	for _, test := range []struct {
 		rule string
-		at   string // where it is called off
+		at   string // the output at which the test cancels the tour
 		want error
 	}{
 		{"a whole tour", "nowhere", nil},
@@ -177,7 +177,7 @@ func TestTourLeavesNothingBehind(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			temp := t.TempDir()
 			t.Setenv("TMPDIR", temp)
-			t.Setenv("TMP", temp) // where that is the name
+			t.Setenv("TMP", temp) // the variable on Windows
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			out := cancelling{at: test.at, cancel: cancel}
@@ -192,7 +192,7 @@ func TestTourLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A cancelled tour ends with the cause and leaves no files.
+// A cancelled tour returns the cause and leaves no files behind.
 func TestTourHeedsItsContext(t *testing.T) {
 	t.Parallel()
 	calledOff := errors.New("called off")
@@ -207,13 +207,13 @@ func TestTourHeedsItsContext(t *testing.T) {
 	}
 }
 
-// A tour can be cancelled while it waits for something slow.
+// The tour can be cancelled while it waits for something slow.
 func TestTourCanBeCalledOff(t *testing.T) {
 	t.Parallel()
 	calledOff := errors.New("called off")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out cancelling
-	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // it takes a while
+	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // this call takes a while
 	if err := demo.Run(ctx, &out); !errors.Is(err, calledOff) {
 		t.Errorf("the tour ends with %v, want the cause", err)
 	}
@@ -222,7 +222,7 @@ func TestTourCanBeCalledOff(t *testing.T) {
 	}
 }
 
-// cancelling is a writer that cancels when it is told something.
+// cancelling is a writer that calls cancel when a text is written.
 type cancelling struct {
 	bytes.Buffer
 	at     string
@@ -249,8 +249,8 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestMain(m *testing.M) {
-	sandbox.Main()                         // the tour confines a program
-	if os.Getenv("BELAY_DEMO_DIR") != "" { // it is the process that is killed
+	sandbox.Main()                         // the tour runs a program in the sandbox
+	if os.Getenv("BELAY_DEMO_DIR") != "" { // this process is the one that the tour kills
 		if err := demo.Run(context.Background(), os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

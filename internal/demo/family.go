@@ -13,8 +13,9 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// family shows what users can type: a skill by its name, a text that activates a skill
-// by its trigger, and a task for a subagent that its parent's hook denies.
+// family shows three things that a user can type: the name of a skill, a text with the
+// trigger of a skill, and a task for a subagent. A hook of the parent denies a call of the
+// subagent.
 func (t *tour) family(ctx context.Context) {
 	t.heading("What users type: /concise is a skill, the word release makes another one active, and a subagent is held by its parent's hook")
 	catalog := skill.NewCatalog(ctx, skill.Values(
@@ -63,7 +64,6 @@ func (t *tour) family(ctx context.Context) {
 	}
 }
 
-// tellFamily prints an event of a parent or a child.
 func (t *tour) tellFamily(e *belay.Event) {
 	who := ""
 	if e.Depth > 0 {

@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// newFloor makes the floor of the tour's project.
 func newFloor(dir string, sandboxed bool) (*permit.Floor, error) {
 	floor, err := permit.New(filepath.Join(dir, "project"), &permit.Options{
 		Mode: permit.Build, Sandboxed: sandboxed,
@@ -27,7 +26,6 @@ func newFloor(dir string, sandboxed bool) (*permit.Floor, error) {
 	return floor, nil
 }
 
-// commands are the commands that the floor checks.
 var commands = []string{
 	"go test ./...",
 	"X=rm; $X -rf docs",
@@ -36,8 +34,8 @@ var commands = []string{
 	"rm -rf /",
 }
 
-// floor shows the floor's decisions about commands, and how the sandbox confines a
-// command that cannot be analysed.
+// floor shows what the floor decides about commands. It also shows how the sandbox confines
+// a command that the floor cannot analyse.
 func (t *tour) floor(ctx context.Context) {
 	t.heading("Hooks steer, the floor contains: every call passed it, behind the hooks. What it says about commands, in build mode")
 	box := sandbox.Find(ctx, nil)
@@ -65,7 +63,7 @@ func (t *tour) floor(ctx context.Context) {
 	t.contain(ctx, box)
 }
 
-// contain runs a program of the project that tries to escape.
+// contain runs a program of the project that tries to write outside the project.
 func (t *tour) contain(ctx context.Context, box *sandbox.Sandbox) {
 	project, outside := filepath.Join(t.dir, "project"), filepath.Join(t.dir, "outside.txt")
 	script := fmt.Sprintf("echo 1.2 > version.txt\necho hello > %s\n", outside)
@@ -89,7 +87,7 @@ func (t *tour) contain(ctx context.Context, box *sandbox.Sandbox) {
 	t.sayf("  said      %s", strings.TrimSpace(strings.ReplaceAll(string(said), t.dir+string(filepath.Separator), "")))
 }
 
-// there reports whether a file was written.
+// there returns whether a file was written, in words.
 func (t *tour) there(name string) string {
 	_, err := os.Stat(name)
 	switch {

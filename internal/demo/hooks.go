@@ -18,13 +18,13 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// maxFiles is a policy key of the demo: the smallest value wins.
+// maxFiles is a policy setting of the demo. The smallest value wins.
 var maxFiles = policy.Min[int]("demo.max_files")
 
-// scanTime is how long the scanner may take.
+// scanTime is the timeout of the hook virus-scan.
 const scanTime = 100 * time.Millisecond
 
-// hooks are the subscriptions of the tour.
+// hooks returns the hooks of the tour.
 func hooks(root *os.Root) []hook.Subscription {
 	files := hook.Match{Tools: []string{"read", "write"}}
 	writes := hook.Match{Tools: []string{"write"}}
@@ -32,7 +32,7 @@ func hooks(root *os.Root) []hook.Subscription {
 		belay.TurnPrePolicy.On("team-policy", limitFiles(20), nil),
 		belay.TurnPrePolicy.On("friday-policy", limitFiles(3), nil),
 
-		// These two wait for something slow, so they overlap.
+		// These two wait for something slow, so they run at the same time.
 		belay.TurnPrePromptContext.On("git-status", lookUp(40*time.Millisecond, "git", "branch main, 2 files changed"),
 			&hook.Options{Concurrent: true}),
 		belay.TurnPrePromptContext.On("open-issues", lookUp(60*time.Millisecond, "issues", "issue 7: the changelog is untidy"),
@@ -40,7 +40,7 @@ func hooks(root *os.Root) []hook.Subscription {
 
 		belay.TurnPrePromptCompile.On("house-rules", houseRules, nil),
 
-		// Rewriters come first, so that every gate checks the final input.
+		// Rewriters run first, so that every gate checks the final input.
 		belay.ToolPre.On("clean-paths", cleanPath, &hook.Options{Match: files, Capabilities: hook.CanRewriteInput}),
 		belay.ToolPre.On("stay-inside", stayInside, &hook.Options{Match: files}),
 		belay.ToolPre.On("virus-scan", newScanner(), &hook.Options{
@@ -79,7 +79,7 @@ func lookUp(d time.Duration, id, fact string) hook.Handler[belay.TurnSoFar, bela
 	}
 }
 
-// houseRules sees the policy that was merged before.
+// houseRules uses the merged policy.
 func houseRules(_ context.Context, t belay.TurnSoFar) (belay.PromptSections, error) {
 	limit, _ := maxFiles.Value(t.Policy())
 	return belay.PromptSections{Sections: []belay.PromptSection{{
@@ -112,8 +112,8 @@ func stayInside(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, erro
 	return belay.Pass, nil
 }
 
-// newScanner returns a hook that hangs the first time: it returns when it is
-// abandoned.
+// newScanner returns a hook that hangs the first time. It then returns only when the
+// runtime abandons it.
 func newScanner() hook.Handler[belay.ToolCall, belay.ToolVerdict] {
 	var works atomic.Bool
 	return func(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {
@@ -149,7 +149,7 @@ func houseStyle(_ context.Context, r belay.ToolResult) (belay.ToolReaction, erro
 	return belay.ToolReaction{Aside: belay.Aside{Context: belay.Tell("House style wants a date behind each version.")}}, nil
 }
 
-// definitionOfDone lets a turn end when the news are written.
+// definitionOfDone lets a turn end only if the file with the news mentions the release.
 func definitionOfDone(root *os.Root) hook.Handler[belay.StopAttempt, belay.StopVerdict] {
 	return func(context.Context, belay.StopAttempt) (belay.StopVerdict, error) {
 		text, err := root.ReadFile(news)

@@ -13,35 +13,35 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// victimDir is the variable that makes a process the one to be killed. Its
-// value is the directory of the tour.
+// victimDir is the variable that makes a process the one that will be killed. Its value is
+// the directory of the tour.
 const victimDir = "BELAY_DEMO_DIR"
 
-// stepsBeforeTheKill is how many steps of the script the killed process plays.
+// stepsBeforeTheKill is how many steps of the script the killed process runs.
 const stepsBeforeTheKill = 7
 
-// ready is the line that the victim prints when it can be killed.
+// ready is the byte that the victim prints when it can be killed.
 const ready = 0
 
-// scissors define where the turn is cut: when the news are written, but not
-// yet recorded.
+// scissors marks where the process is killed: the tool has written the news, but its result
+// is not stored yet.
 type scissors struct{ reached chan struct{} }
 
-// cut does not return: the process is killed here.
+// cut blocks until the process is killed, if path is the file with the news.
 func (s *scissors) cut(ctx context.Context, path string) error {
 	if s == nil || path != news {
 		return nil
 	}
 	close(s.reached)
-	<-ctx.Done() // not before the kill, unless the tour is cancelled
+	<-ctx.Done() // returns only if the tour is cancelled
 	return context.Cause(ctx)
 }
 
-// beVictim runs the turn, up to the point where it is killed.
+// beVictim runs the turn up to the point where the process is killed.
 func (t *tour) beVictim(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // without a parent nobody kills it
+	go func() { // if the parent has ended, nobody kills this process
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel(errors.New("demo: the parent process has ended"))
 	}()
@@ -65,7 +65,7 @@ func (t *tour) beVictim(ctx context.Context, dir string) error {
 	return errors.Join(err, t.leave(context.WithoutCancel(ctx)))
 }
 
-// turn lets a second process run the turn, and kills it on the way.
+// turn runs the turn in a second process, and kills that process on the way.
 func (t *tour) turn(ctx context.Context) {
 	t.heading("A turn, as it happens")
 	self, err := os.Executable()
@@ -101,8 +101,7 @@ func (t *tour) turn(ctx context.Context) {
 	}
 }
 
-// repeat prints the output of the victim, and reports whether it can be
-// killed.
+// repeat prints the output of the victim. cut is true if the victim can be killed now.
 func (t *tour) repeat(told io.Reader) (cut bool, err error) {
 	part := make([]byte, 4096)
 	for !cut && t.err == nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Recording is what the tour's turn has stored.
+// Recording is what the store has of the tour's turn.
 type Recording struct {
-	// Runs are the records of its hooks, oldest first.
+	// Runs are the records of the hooks, the oldest first.
 	Runs []hook.Run
-	// Messages are its transcript.
+	// Messages are the transcript.
 	Messages []*belay.Message
-	// Killed is when the process that began it was killed.
+	// Killed is when the first process was killed.
 	Killed time.Time
 }
 
-// Record runs the tour as [Run] does, and returns the records of its turn. In the process that
-// is killed it returns nil.
+// Record runs the tour as [Run] does, and returns the recording of its turn. In the process
+// that is killed it returns nil.
 func Record(ctx context.Context, w io.Writer) (*Recording, error) {
 	t := &tour{w: w, recording: new(Recording)}
 	if dir := os.Getenv(victimDir); dir != "" {
@@ -31,7 +31,7 @@ func Record(ctx context.Context, w io.Writer) (*Recording, error) {
 	return t.recording, err
 }
 
-// keep fills in the recording, if there is one.
+// keep fills the recording, if there is one.
 func (t *tour) keep(ctx context.Context) {
 	if t.recording == nil {
 		return

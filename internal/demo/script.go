@@ -9,13 +9,13 @@ import (
 
 const prompt = "Tidy the changelog for release 1.2."
 
-// window is the model's window in tokens: small, so that the context is
-// summarized during the tour.
+// window is the model's context window in tokens. It is small, so that Belay compacts the
+// conversation during the tour.
 const window = 8000
 
-// script is the script of the model. Each step expects the results of the previous
-// one, so that a hook that does not work ends the tour with an error. A process
-// that resumes the turn begins after the played steps.
+// script returns the model with its script. Each step expects the results of the previous
+// step, so that a broken hook ends the tour with an error. A process that resumes the turn
+// skips the steps that were already played.
 func script(played int) *scripted.Model {
 	reads := scripted.Call{Tool: "read", Input: `{"path": "docs/../CHANGELOG.md"}`}
 	searches := scripted.Call{Tool: "search", Input: `{"text": "release"}`}
@@ -46,7 +46,7 @@ func script(played int) *scripted.Model {
 		{
 			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "39 bytes"}}},
 			Text:   "The changelog is tidy.",
-			Usage:  belay.Usage{In: 4900, CacheRead: 1700, Out: 12}, // it fills the window
+			Usage:  belay.Usage{In: 4900, CacheRead: 1700, Out: 12}, // fills the context window
 		},
 		{
 			Expect: &scripted.Expect{User: "Summarize"},
@@ -59,7 +59,7 @@ func script(played int) *scripted.Model {
 			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: news, Text: "1.2 is out.\n"}}},
 			Usage:  belay.Usage{In: 860, Out: 44},
 		},
-		// Here the process is killed.
+		// The process is killed here.
 		{
 			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended before", IsError: true}}},
 			Text:   "I was interrupted. Let me see how far that came.",

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// spaceFiles are the files of a space: the same rule as a command and as a worker, a rule
-// that rewrites, and one in shadow.
+// spaceFiles are the files of a space. It has the same rule as a command and as a worker, a
+// rule that rewrites, and a rule in shadow mode: Belay records its answer and ignores it.
 var spaceFiles = map[string]string{
 	"manifest.json": `{"id": "house", "name": "House rules", "version": "1.0.0"}`,
 	"hooks/rules.yaml": `hooks:
@@ -53,8 +53,8 @@ done
 `,
 }
 
-// spaces shows hooks that are loaded from files while an agent runs: what they must not do
-// before a person trusts them, what a grant adds, and how much faster a worker is.
+// spaces shows hooks that are loaded from files while an agent runs. It shows what they may
+// do before a person trusts them, what a grant adds, and how much faster a worker is.
 func (t *tour) spaces(ctx context.Context) {
 	t.heading("Hooks without Go: a space is loaded while the agent runs, and may do only what a person allowed")
 	dir := filepath.Join(t.dir, "house")
@@ -103,7 +103,7 @@ func (t *tour) spaces(ctx context.Context) {
 	t.latencies(ctx, runtime)
 }
 
-// judge asks the hooks about a call, and prints what happens to it.
+// judge asks the hooks about a call, and prints the result.
 func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 	x, err := explainWrite(ctx, runtime)
 	if t.failed(err) {
@@ -148,10 +148,10 @@ func explainWrite(ctx context.Context, runtime *hook.Runtime) (x hook.Explanatio
 	return x, err
 }
 
-// latencies compares a command and a worker that do the same.
+// latencies compares a command and a worker that have the same rule.
 func (t *tour) latencies(ctx context.Context, runtime *hook.Runtime) {
 	took := make(map[string]time.Duration)
-	for range 5 { // the best of a few runs: the machine has other work
+	for range 5 { // take the best of five, because the machine has other work
 		x, err := explainWrite(ctx, runtime)
 		if t.failed(err) {
 			return

@@ -7,23 +7,23 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// story prints the events of a turn, one line each. Text continues where it
-// stopped.
+// story prints the events of a turn, one line each. Streamed text of the model continues on
+// its line.
 type story struct {
 	*tour
 
-	speaking bool // the model's line has not ended
+	speaking bool // the line of the model's text has not ended
 	step     int  // the last step whose request was printed
 }
 
-// line writes a line: who, and what.
+// line prints a line: who acts, and what happens.
 func (s *story) line(who, what string) {
 	s.hush()
 	indented := strings.ReplaceAll(strings.TrimSpace(what), "\n", "\n"+strings.Repeat(" ", 12))
 	s.sayf("  %-9s %s", who, indented)
 }
 
-// hush ends the line of the model.
+// hush ends the line of the model's text.
 func (s *story) hush() {
 	if s.speaking {
 		s.speaking = false
@@ -31,7 +31,6 @@ func (s *story) hush() {
 	}
 }
 
-// tell prints an event.
 func (s *story) tell(e *belay.Event) {
 	switch e.Kind {
 	case belay.EventTextDelta:
@@ -64,8 +63,8 @@ func (s *story) tell(e *belay.Event) {
 	}
 }
 
-// told prints what hooks added to the current request: everything after the
-// model's last answer, except results and the user's text.
+// told prints what hooks added to the current request. This is everything after the model's
+// last answer, except results and the user's text.
 func (s *story) told(step int) {
 	if step == s.step {
 		return
@@ -118,7 +117,7 @@ func (s *story) decided(a *belay.Approval) {
 	s.line("decided", fmt.Sprintf("%s, by %s: %s", word, a.Decided.By, a.Decided.Reason))
 }
 
-// unwrapped returns the text inside the element of a hook's text.
+// unwrapped removes the XML element around a text that a hook added.
 func unwrapped(text string) string {
 	open, rest, _ := strings.Cut(text, "\n")
 	body, _, _ := strings.Cut(rest, "\n</")
@@ -128,7 +127,7 @@ func unwrapped(text string) string {
 	return body
 }
 
-// gist returns a message in one line.
+// gist returns a message as one line.
 func gist(m *belay.Message) string {
 	var words []string
 	for i := range m.Parts {

@@ -26,7 +26,6 @@ type searchInput struct {
 	Text string `json:"text" jsonschema:"what to look for"`
 }
 
-// project are the files that the tools work on.
 var project = map[string]string{
 	"CHANGELOG.md": "# 1.2\n- fixd the login\n",
 	"config.env":   "release_token = key-4f1a9c\n",
@@ -35,7 +34,7 @@ var project = map[string]string{
 // news is the file with the news of the release.
 const news = "NEWS.md"
 
-// fill writes the project.
+// fill writes the files of the project.
 func fill(dir string) error {
 	dir = filepath.Join(dir, "project")
 	err := os.Mkdir(dir, 0o700)
@@ -48,10 +47,9 @@ func fill(dir string) error {
 	return nil
 }
 
-// slowSearch is how long a search takes.
 const slowSearch = 60 * time.Millisecond
 
-// tools work only on files below root. In one of them the turn is cut.
+// tools returns tools that work only on files below root. The tool write calls cut.
 func tools(root *os.Root, cut *scissors) []belay.Tool {
 	read := func(_ context.Context, in pathInput) (string, error) {
 		data, err := root.ReadFile(in.Path)
@@ -97,7 +95,7 @@ func grep(files fs.FS, text string) (string, error) {
 	return strings.Join(found, "\n"), err
 }
 
-// pause waits, unless the turn is aborted in the meantime.
+// pause waits. It returns early if ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-// Package diff compares texts line by line.
+// Package diff makes unified diffs of texts.
 package diff
 
 import (
@@ -10,15 +10,15 @@ import (
 // context is how many unchanged lines are shown around a change.
 const context = 3
 
-// Unified compares two texts line by line, in the format that patch reads, and counts the
-// lines that were added and removed. An empty name stands for a file that does not exist.
+// Unified returns the unified diff of two texts, and how many lines were added and removed.
+// An empty name means a file that does not exist.
 func Unified(from, to, before, after string) (diff string, added, removed int) {
 	if before == after {
 		return "", 0, 0
 	}
 	from, to = cmp.Or(from, "/dev/null"), cmp.Or(to, "/dev/null")
 	u, err := udiff.ToUnifiedDiff(from, to, before, udiff.Lines(before, after), context)
-	if err != nil { // the library contradicts itself: show all lines as changed
+	if err != nil { // the library made an invalid diff: show all lines as changed
 		u, _ = udiff.ToUnifiedDiff(from, to, before, []udiff.Edit{{End: len(before), New: after}}, context)
 	}
 	for _, hunk := range u.Hunks {

@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay/internal/diff"
 )
 
-// patch applies a unified diff as patch does, and fails where it does not fit.
+// patch applies a unified diff. It returns an error if the diff does not fit.
 func patch(before, diff string) (string, error) {
 	lines := strings.SplitAfter(before, "\n")
-	at := 0 // lines used
+	at := 0 // how many lines are used
 	var out strings.Builder
 	var last *string
 	flush := func() {

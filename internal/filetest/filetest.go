@@ -1,6 +1,5 @@
-// Package filetest is for tests that start with a file which takes long to create, such
-// as an empty database with all its tables: the file is created once, and each test gets
-// a copy.
+// Package filetest helps tests that need a file which takes long to create, such as an
+// empty database with all its tables. The file is created once, and each test gets a copy.
 //
 //	var newFile = filetest.Copies("belay.db", func(path string) error { … })
 package filetest
@@ -13,9 +12,9 @@ import (
 	"testing"
 )
 
-// Copies returns a function that gives a test its own copy of a file, under that name in
-// a directory of the test. The first call creates the file with the given function,
-// which must close it. Files beside it are not copied.
+// Copies returns a function that gives each test its own copy of a file with this name. The
+// first call creates the file with create, which must close it. Other files that create
+// makes are not copied.
 func Copies(name string, create func(path string) error) func(t testing.TB) string {
 	content := sync.OnceValues(func() (content []byte, err error) {
 		dir, err := os.MkdirTemp("", "belay-template")

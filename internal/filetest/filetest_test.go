@@ -29,7 +29,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// A file that cannot be made fails the tests that ask for it.
+// If the file cannot be made, every test that asks for it fails.
 func TestCopiesOfWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	file := filetest.Copies("f", func(string) error { return errors.New("it is broken") })

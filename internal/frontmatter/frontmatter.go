@@ -1,10 +1,9 @@
-// Package frontmatter reads the mapping in YAML that Markdown files begin with. It
-// keeps the position of every value, so that a mistake can be reported with its
-// line. It is lenient with files of others: mistakes that can be understood are
-// tolerated and reported.
+// Package frontmatter reads the YAML mapping at the beginning of Markdown files. It keeps
+// the line of every value, so that errors can name it. It tolerates and reports mistakes
+// whose meaning is clear, because other people's files often have them.
 //
-// Most files are simple: a few lines of code read them, and a YAML library reads
-// the others.
+// A small reader reads simple files, which are the most common. A YAML library reads the
+// others.
 package frontmatter
 
 import (
@@ -13,14 +12,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limit is the maximum size of the YAML in bytes. A malicious text can make a YAML
-// library take time that grows with the square of its length.
+// Limit is the maximum size of the YAML in bytes. With a malicious text, a YAML library can
+// need time that grows with the square of the length.
 const Limit = 64 << 10
 
-// Kind is what a value is.
+// Kind is the type of a value.
 type Kind uint8
 
-// The kinds of values.
+// These are the kinds of values.
 const (
 	Null Kind = iota
 	Bool
@@ -39,9 +38,9 @@ func (k Kind) String() string {
 // Value is a value of a document.
 type Value struct {
 	Kind Kind
-	// Text is a text, or the spelling of another scalar.
+	// Text is the text of a string, or another scalar as it is written in the file.
 	Text string
-	// Line is where it begins, counted from 1 in the file.
+	// Line is the line where the value begins. The first line of the file is 1.
 	Line int
 	List []Value
 	Map  []Field
@@ -58,22 +57,22 @@ type Field struct {
 type Document struct {
 	// Fields are the fields of the mapping, in order, without duplicates.
 	Fields []Field
-	// Found reports whether there is frontmatter; it may be empty.
+	// Found reports whether the file has frontmatter, even if it is empty.
 	Found bool
-	// Body is what follows it, and BodyLine the line on which it begins.
+	// Body is the text after the frontmatter, and BodyLine is its first line.
 	Body     string
 	BodyLine int
-	// Notes are the tolerated mistakes.
+	// Notes are the mistakes that were tolerated.
 	Notes []Note
 }
 
-// Note is a tolerated mistake and its position.
+// Note is a mistake that was tolerated, and its line.
 type Note struct {
 	Line    int
 	Message string
 }
 
-// Error is a mistake that makes a file unreadable, with its position.
+// Error is a mistake that makes a file unreadable, and its line.
 type Error struct {
 	Line    int
 	Message string
@@ -87,8 +86,8 @@ func fail(line int, format string, args ...any) error {
 
 const byteOrderMark = "\ufeff"
 
-// Parse reads a Markdown file. It has frontmatter if its first line is ---, up to
-// the next such line. An error is an *Error.
+// Parse reads a Markdown file. The file has frontmatter if its first line is ---. The
+// frontmatter ends at the next such line. Errors are of type *Error.
 func Parse(text string) (*Document, error) {
 	d := new(Document)
 	text = d.withoutMark(text)
@@ -123,7 +122,7 @@ func Parse(text string) (*Document, error) {
 	return d, err
 }
 
-// ParseYAML reads a file that is a mapping as a whole. An error is an *Error.
+// ParseYAML reads a file that is one YAML mapping. Errors are of type *Error.
 func ParseYAML(text string) (*Document, error) {
 	d := new(Document)
 	text = d.withoutMark(text)
@@ -136,10 +135,10 @@ func ParseYAML(text string) (*Document, error) {
 	return d, err
 }
 
-// ParseYAMLWithBody reads a YAML file that is a mapping as a whole, or that has front
-// matter and a body as a Markdown file does: its first line is ---, another such line
-// follows, and there is text after that. Only then BodyLine is set. An error is an
-// *Error.
+// ParseYAMLWithBody reads a YAML file that is one mapping, or that has frontmatter and a
+// body like a Markdown file. In the second form the first line is ---, another such line
+// follows, and there is text after it. BodyLine is set only in the second form. Errors are
+// of type *Error.
 func ParseYAMLWithBody(text string) (*Document, error) {
 	if !hasBody(strings.TrimPrefix(text, byteOrderMark)) {
 		return ParseYAML(text)
@@ -147,7 +146,7 @@ func ParseYAMLWithBody(text string) (*Document, error) {
 	return Parse(text)
 }
 
-// hasBody reports whether there is text after the front matter.
+// hasBody reports whether there is text after the frontmatter.
 func hasBody(text string) bool {
 	first, rest, more := cutLine(text)
 	if !isFence(first) {
@@ -180,7 +179,7 @@ func (d *Document) withoutMark(text string) string {
 	return text[len(byteOrderMark):]
 }
 
-// mapping reads YAML that begins on a line.
+// mapping reads YAML. line is the number of its first line in the file.
 func (d *Document) mapping(head string, line int) ([]Field, error) {
 	if len(head) > Limit {
 		return nil, fail(line, "the frontmatter is %d bytes long: at most %d are read", len(head), Limit)
@@ -198,7 +197,7 @@ func (d *Document) mapping(head string, line int) ([]Field, error) {
 	}
 	fields, again := readYAML(quoted, line)
 	if again != nil {
-		return nil, err // report what is wrong with the original text, not with our rewritten one
+		return nil, err // report the error of the original text, not of the rewritten one
 	}
 	for _, at := range lines {
 		d.Notes = append(d.Notes, Note{at, "a value with a colon in it is not quoted: put quotes around it"})
@@ -206,18 +205,18 @@ func (d *Document) mapping(head string, line int) ([]Field, error) {
 	return fields, nil
 }
 
-// isFence reports whether a line is ---. Trailing white space is ignored.
+// isFence reports whether a line is ---, ignoring white space at its end.
 func isFence(line string) bool {
 	return strings.HasPrefix(line, "---") && strings.TrimRight(line[3:], " \t\r") == ""
 }
 
-// cutLine returns the first line of a text, without its end, and the rest.
+// cutLine returns the first line of a text without its line end, and the rest.
 func cutLine(text string) (line, rest string, more bool) {
 	line, rest, more = strings.Cut(text, "\n")
 	return strings.TrimSuffix(line, "\r"), rest, more
 }
 
-// checkText rejects data that is not text: it could be neither sent nor
+// checkText returns an error if a text is not UTF-8. Such a text could not be sent or
 // stored.
 func checkText(text string, line int) error {
 	if utf8.ValidString(text) {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 )
 
-// show writes fields in one line, with the line numbers of their keys.
+// show returns fields as one line, with the line numbers of their keys.
 func show(fields []frontmatter.Field) string {
 	var all []string
 	for _, f := range fields {
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		rule, text string
 		want, body string
-		line       int // of the body
+		line       int // line of the body
 		notes      []string
 	}{
 		{"no frontmatter", "# Title\n", "", "# Title\n", 1, nil},
@@ -170,7 +170,7 @@ func TestParseYAML(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it ends, with an error that has a line of it.
+// Parse returns for every input. Its errors name a line of the file.
 func FuzzParse(f *testing.F) {
 	f.Add("---\nname: x\ndescription: a: b\n---\nBody.")
 	f.Add("---\na: >\n  b\nc: [d, {e: f}]\n---\n")

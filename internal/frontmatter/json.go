@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ParseJSON reads a file that is an object in JSON as if it were YAML. An error is an
-// *Error.
+// ParseJSON reads a file that is one JSON object, in the form that ParseYAML returns.
+// Errors are of type *Error.
 func ParseJSON(text string) (*Document, error) {
 	d := new(Document)
 	v, err := ReadJSON(d.withoutMark(text))
@@ -24,8 +24,8 @@ func ParseJSON(text string) (*Document, error) {
 	return d, nil
 }
 
-// ReadJSON reads a JSON value, with the line of each part. Duplicate keys are an
-// error. An error is an *Error.
+// ReadJSON reads a JSON value, with the line of each part. A duplicate key is an error.
+// Errors are of type *Error.
 func ReadJSON(text string) (Value, error) {
 	if len(text) > Limit {
 		return Value{}, fail(1, "it is %d bytes long: at most %d are read", len(text), Limit)
@@ -48,7 +48,7 @@ func ReadJSON(text string) (Value, error) {
 type jsonReading struct {
 	text   string
 	tokens *json.Decoder
-	at     int64 // lines are counted up to here
+	at     int64 // the newlines before this offset are counted
 	lines  int
 }
 
@@ -131,7 +131,7 @@ func (r *jsonReading) nested(v Value, open json.Delim, level int) (Value, error)
 			v.List = append(v.List, value)
 		}
 	}
-	_, err := r.token() // what closes it
+	_, err := r.token() // the closing bracket
 	return v, err
 }
 
@@ -145,7 +145,7 @@ func (v *Value) JSON() json.RawMessage {
 func (v *Value) writeJSON(b *bytes.Buffer) {
 	text := func(s string) {
 		data, err := json.Marshal(s)
-		if err != nil { // texts always have a JSON form
+		if err != nil { // never happens: every string has a JSON form
 			data = []byte(`""`)
 		}
 		b.Write(data)
@@ -160,7 +160,7 @@ func (v *Value) writeJSON(b *bytes.Buffer) {
 	case Int, Float:
 		if json.Valid([]byte(v.Text)) {
 			b.WriteString(v.Text)
-		} else { // 0x10 and .inf are numbers only in YAML
+		} else { // 0x10 and .inf are numbers in YAML, but not in JSON
 			text(v.Text)
 		}
 	case List:

@@ -4,10 +4,9 @@ import (
 	"strings"
 )
 
-// readPlain reads simple frontmatter: keys without indentation with one value
-// each, unquoted or simply quoted, lists of such values, and mappings of one
-// level. It gives up at anything else: YAML has many rules, and the result must be
-// the same as by all of them.
+// readPlain reads simple frontmatter: top-level keys with one value each, unquoted or
+// simply quoted, lists of such values, and mappings of one level. It reports false for
+// anything else. YAML has many rules, and the result must be the same as with all of them.
 func readPlain(head string, line int) ([]Field, bool) {
 	p := plain{rest: head, line: line - 1}
 	p.next()
@@ -31,11 +30,11 @@ func readPlain(head string, line int) ([]Field, bool) {
 	return fields, true
 }
 
-// plain walks through a text line by line.
+// plain reads a text line by line.
 type plain struct {
 	rest string
-	text string // of this line
-	line int    // its number
+	text string // the current line
+	line int    // the number of the current line
 	end  bool   // there are no more lines
 }
 
@@ -53,9 +52,8 @@ func (p *plain) blank() bool {
 	return !p.end && (strings.TrimLeft(p.text, " ") == "" || p.text[0] == '#' && sound(p.text))
 }
 
-// field reads a line "key: value" with a given indentation. A line with more
-// indentation continues the value above it or is a mistake, so it is not a
-// field.
+// field reads a line "key: value" with this indentation. It rejects a line with more
+// indentation, because such a line continues the value above or is a mistake.
 func (p *plain) field(indent int) (Field, bool) {
 	text := p.text[indent:]
 	n := 0
@@ -77,7 +75,7 @@ func (p *plain) field(indent int) (Field, bool) {
 	return field, ok
 }
 
-// block reads the lines below a key without a value: a list, a mapping of one
+// block reads the lines below a key without a value. They are a list, a mapping of one
 // level, or nothing.
 func (p *plain) block(null Value) (Value, bool) {
 	for !p.end && strings.TrimLeft(p.text, " ") == "" {
@@ -93,7 +91,7 @@ func (p *plain) block(null Value) (Value, bool) {
 	case indent > 0:
 		return p.nested(indent)
 	default:
-		return null, text[0] != '#' && text[0] != '-' // anything could follow a comment
+		return null, text[0] != '#' && text[0] != '-' // after a comment anything could follow
 	}
 }
 
@@ -125,7 +123,7 @@ func (p *plain) nested(indent int) (Value, bool) {
 	return m, true
 }
 
-// at reports whether the line has exactly that indentation.
+// at reports whether the line has exactly this indentation.
 func (p *plain) at(indent int) bool {
 	return len(p.text) > indent && strings.TrimLeft(p.text[:indent+1], " ") == p.text[indent:indent+1] && p.text[indent] != ' '
 }
@@ -146,8 +144,8 @@ func (v *Value) setLine(line int) {
 	}
 }
 
-// scalar reads a value on one line. In a list in brackets fewer characters
-// are allowed.
+// scalar reads a value on one line. If inFlow is true, the value is in a list in brackets,
+// where fewer characters are allowed.
 func scalar(s string, inFlow bool) (Value, bool) {
 	if s == "" {
 		return Value{Kind: Null}, !inFlow
@@ -175,7 +173,8 @@ func scalar(s string, inFlow bool) (Value, bool) {
 	return Value{Kind: String, Text: s}, true
 }
 
-// quoted removes the quotes around a text without quotes inside.
+// quoted removes the quotes around a text. It reports false if the text contains quotes or
+// escapes.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[len(s)-1] != s[0] {
 		return "", false
@@ -184,7 +183,7 @@ func quoted(s string) (string, bool) {
 	return inner, strings.IndexByte(inner, s[0]) < 0 && (s[0] == '\'' || strings.IndexByte(inner, '\\') < 0)
 }
 
-// flow reads a list in brackets.
+// flow reads a list in brackets, such as [a, b].
 func flow(s string) (Value, bool) {
 	list := Value{Kind: List}
 	if s[len(s)-1] != ']' {
@@ -192,7 +191,7 @@ func flow(s string) (Value, bool) {
 	}
 	inner := s[1 : len(s)-1]
 	if strings.Trim(inner, " ") == "" {
-		return list, false // empty lists are rare
+		return list, false // leave this rare case to the library
 	}
 	for part := range strings.SplitSeq(inner, ",") {
 		item, ok := scalar(strings.Trim(part, " "), true)
@@ -204,8 +203,8 @@ func flow(s string) (Value, bool) {
 	return list, true
 }
 
-// resolves reports whether some version of YAML reads a word as something other
-// than a text.
+// resolves reports whether any version of YAML reads this word as something other than
+// text.
 func resolves(s string) bool {
 	if len(s) > 5 {
 		return false
@@ -217,9 +216,8 @@ func resolves(s string) bool {
 	return false
 }
 
-// sound reports whether a text has only characters that YAML does not treat
-// specially: no control characters, and none that some programs treat as a
-// line end.
+// sound reports whether a text has no control characters, and no characters that some
+// programs treat as the end of a line.
 func sound(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {

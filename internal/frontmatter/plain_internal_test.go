@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkPlain compares the result of the fast path with that of the YAML
-// library: its nodes, with their lines, and the decoded values.
+// checkPlain compares the fast path with the YAML library: the nodes, their lines, and the
+// decoded values.
 func checkPlain(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -45,7 +45,7 @@ func checkPlain(t interface {
 	return true
 }
 
-// decodedValue is a value as the library decodes it.
+// decodedValue returns a value in the form in which the library decodes it.
 func decodedValue(v Value) any {
 	switch v.Kind {
 	case String:
@@ -123,7 +123,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// plainHeads is what the fast path is for.
+// plainHeads are inputs that the fast path must read.
 var plainHeads = []string{
 	"name: pdf-processing\ndescription: Extract text, fill forms, merge files. Use when handling PDFs.\n",
 	"name: x\ndescription: \"Quoted: with a colon\"\nlicense: 'MIT'\n",
@@ -146,7 +146,7 @@ func TestPlainTakesWhatIsPlain(t *testing.T) {
 			t.Errorf("the fast path gives up on\n%s", head)
 		}
 	}
-	for _, head := range []string{ // almost plain
+	for _, head := range []string{ // inputs that are almost plain
 		"name: x\n  y\n", "name: x\n\n  y\n", "a: b: c\n", "a: x:\n", "a: b #c\n", "a: *b\n", "a: 'it''s'\n", "a: \"\\n\"\n", "a: >\n  b\n",
 		"a: true\n", "a: 1.0\n", "a: 007\n", "a: -1\n", "a: [b, [c]]\n", "a: {b: c}\n", "a:\n  b:\n    c: d\n", "a:\n  - b: c\n", "a: 1\na: 2\n",
 		"a:\n  - b\n   c\n", "a:\n  - b\n - c\n", "a:b\n", " a: b\n", "a: \tb\n", "a: b\x00\n", "...\n", "a: b\n...\n", "- a\n", "text\n", "'a': b\n", "true: b\n",
@@ -157,8 +157,7 @@ func TestPlainTakesWhatIsPlain(t *testing.T) {
 	}
 }
 
-// BenchmarkParse reports what a plain file costs by the fast path and by the
-// library.
+// BenchmarkParse compares the cost of the fast path and of the library.
 func BenchmarkParse(b *testing.B) {
 	head := plainHeads[0]
 	for name, read := range map[string]func() error{

@@ -9,13 +9,13 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// depth is the maximum nesting of values.
+// depth limits how deep values may be nested.
 const depth = 16
 
-// intricacy is the maximum number of lines, and of opening characters, in a text.
+// intricacy limits the number of lines plus opening characters in a text.
 const intricacy = 4096
 
-// readYAML reads any mapping that begins on a line.
+// readYAML reads any YAML mapping. line is the number of its first line in the file.
 func readYAML(head string, line int) (fields []Field, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a panic of the library must not end the process
@@ -67,13 +67,13 @@ func tooIntricate(head string) bool {
 	return n > intricacy
 }
 
-// located converts an error of the library into ours, without the excerpt that
-// it adds.
+// located converts an error of the library to an *Error. It leaves out the excerpt that the
+// library adds.
 func located(err error, line int) error {
 	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
 		at := line - 1 + e.GetToken().Position.Line
 		message := e.GetMessage()
-		if strings.Contains(message, "already defined at [") { // the library counts lines in its own way
+		if strings.Contains(message, "already defined at [") { // do not repeat the line number in the message: the library counts differently
 			return fail(at, "the key %q occurs twice: leave one", e.GetToken().Value)
 		}
 		if strings.Contains(message, "character '\t'") || strings.Contains(message, "tab character") {
@@ -91,9 +91,9 @@ func lineOf(node ast.Node, line int) int {
 	return line - 1 + node.GetToken().Position.Line
 }
 
-// conversion converts the library's nodes into our values.
+// conversion converts nodes of the library to values.
 type conversion struct {
-	above int // number of lines of the file above the text
+	above int // how many lines of the file are above the text
 }
 
 func (c conversion) line(node ast.Node) int { return lineOf(node, c.above+1) }
@@ -170,10 +170,10 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 	return v, nil
 }
 
-// quoteColons puts quotes around values without indentation that contain a colon,
-// such as "description: Use when: ...", which YAML rejects. It also returns the
-// numbers of their lines. A value of several lines is joined, followed by empty
-// lines, so that later lines keep their numbers.
+// quoteColons puts quotes around top-level values that contain a colon, such as
+// "description: Use when: ...". YAML rejects such values. It also returns their line
+// numbers. It joins a value of several lines and adds empty lines, so that later lines keep
+// their numbers.
 func quoteColons(head string, line int) (text string, at []int) {
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i := range lines {

@@ -22,8 +22,7 @@ func TestDocumentationIsFresh(t *testing.T) {
 	}
 }
 
-// freshCopy is a copy of the documentation, which is fresh if that of the
-// repository is.
+// freshCopy returns a copy of the docs of this repository.
 func freshCopy(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -44,7 +43,7 @@ func put(t *testing.T, root, name, text string) {
 	}
 }
 
-// tree is every file of the repository with its content.
+// tree returns the content of every file below a directory.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -69,7 +68,7 @@ func TestCheckFindsWhatIsStale(t *testing.T) {
 	for _, test := range []struct {
 		rule  string
 		spoil func(t *testing.T, root string)
-		name  string // in the error
+		name  string // part of the error
 	}{
 		{"a table that was edited", func(t *testing.T, root string) {
 			t.Helper()
@@ -133,7 +132,7 @@ func TestMakingMendsWhatIsStale(t *testing.T) {
 	}
 }
 
-// What people wrote around the tables stays.
+// Text around the generated tables is not changed.
 func TestTextAroundTheTablesStays(t *testing.T) {
 	t.Parallel()
 	root := freshCopy(t)

@@ -20,7 +20,7 @@ type object struct {
 	Items       *object           `json:"items"`
 }
 
-// fieldTables describes the input and the answer of each phase.
+// fieldTables returns tables with the input and output fields of each phase.
 func fieldTables() string {
 	var b strings.Builder
 	for _, p := range belay.Phases() {
@@ -31,7 +31,7 @@ func fieldTables() string {
 			goName(p.Name()), in.Name(), out.Name(), strings.Join(p.Info().Labels, "`, `"), strings.Join(p.Info().Capabilities.Names(), "`, `"), p.Name(), p.Name())
 		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
-			panic(err) // generate has already made it once
+			panic(err) // never happens: generate described the same phase before
 		}
 		b.WriteString("| input | type | |\n|---|---|---|\n")
 		rows(&b, schema.Input)
@@ -42,8 +42,7 @@ func fieldTables() string {
 	return b.String()
 }
 
-// goName returns the name of a phase's variable: the name of the phase in Go's
-// style.
+// goName returns the name of the Go variable of a phase.
 func goName(phase string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(phase, func(r rune) bool { return r == '.' || r == '_' }) {
@@ -55,13 +54,13 @@ func goName(phase string) string {
 func rows(b *strings.Builder, schema json.RawMessage) {
 	var o object
 	if err := json.Unmarshal(schema, &o); err != nil {
-		panic(err) // it was just marshalled
+		panic(err) // never happens: Describe made this JSON
 	}
 	names := make([]string, 0, len(o.Properties))
 	for name := range o.Properties {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(x, y string) int { // in the order of the schema, which is that of the Go type
+	slices.SortFunc(names, func(x, y string) int { // in the order of the schema, which is the order of the Go fields
 		return bytes.Index(schema, []byte(`"`+x+`": {`)) - bytes.Index(schema, []byte(`"`+y+`": {`))
 	})
 	for _, name := range names {

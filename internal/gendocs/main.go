@@ -1,6 +1,6 @@
-// Command gendocs writes the parts of the documentation that are made from
-// code: the phase table in docs/hooks.md, the diagnostic codes, and the JSON
-// Schemas. With -check it writes nothing and fails if anything is stale.
+// Command gendocs writes the parts of the docs that are generated from code: the phase
+// table in docs/hooks.md, the diagnostic codes, and the JSON Schemas. With -check it writes
+// nothing, and fails if a file is stale.
 package main
 
 import (
@@ -65,7 +65,7 @@ func run(root string, check bool) error {
 	return nil
 }
 
-// orphans lists schemas of phases that no longer exist.
+// orphans returns the schema files of phases that no longer exist.
 func orphans(root string, files map[string][]byte) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(root, "docs", "schemas", "*.json"))
 	if err != nil {
@@ -81,7 +81,7 @@ func orphans(root string, files map[string][]byte) ([]string, error) {
 	return names, nil
 }
 
-// generate returns the content of every generated file, by its path.
+// generate returns the content of each generated file, by its path.
 func generate(root string) (map[string][]byte, error) {
 	files := map[string][]byte{"docs/reference/diagnostics.md": diagnostics()}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "hooks.md"))
@@ -106,7 +106,7 @@ func generate(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// replaceRegion puts content between the markers of a region.
+// replaceRegion replaces the text between the markers of a region.
 func replaceRegion(page []byte, region, content string) ([]byte, error) {
 	begin, end := fmt.Appendf(nil, "<!-- generated: %s -->\n", region), fmt.Appendf(nil, "<!-- end: %s -->\n", region)
 	head, rest, ok := bytes.Cut(page, begin)

@@ -1,6 +1,5 @@
-// Package label describes a tool call in a few words. Lists for people begin
-// with the most important argument, whatever the order in which the model wrote
-// them.
+// Package label describes a tool call in a few words. The most important argument comes
+// first, in whatever order the model wrote the arguments.
 package label
 
 import (
@@ -10,18 +9,18 @@ import (
 	"slices"
 )
 
-// telling are the important arguments, the most important first.
+// telling are the keys of important arguments, the most important first.
 var telling = []string{"command", "pattern", "path", "url", "query", "question", "name"}
 
-// Field is a key of an input with its value.
+// Field is a key of an input and its value.
 type Field struct {
 	Key   string
-	Value string // JSON, unless it is a text
+	Value string // a text, or else JSON
 	Text  bool
 }
 
-// Of returns the most important argument of a call, or the whole input if there is
-// none. The text is the model's own, and may have many lines.
+// Of returns the most important argument of a call, or the whole input if there is none. It
+// returns the model's text unchanged, which may have many lines.
 func Of(input json.RawMessage) string {
 	fields, ok := Fields(input)
 	if !ok {
@@ -34,8 +33,8 @@ func Of(input json.RawMessage) string {
 	return about
 }
 
-// Split returns the most important field of an input, and the other fields. The
-// first is empty if there is none.
+// Split returns the text of the most important field, and the other fields. about is empty
+// if there is no important field.
 func Split(fields []Field) (about string, rest []Field) {
 	for _, key := range telling {
 		text := value(fields, key)
@@ -59,8 +58,8 @@ func Split(fields []Field) (about string, rest []Field) {
 	return "", fields
 }
 
-// value returns the text of a field, if it is one. If a key occurs several times, the last value
-// counts, as for a tool that decodes the input.
+// value returns the text of a field, or "" if the field is not a text. If a key occurs
+// several times, the last value counts, because a tool decodes the input in the same way.
 func value(fields []Field, key string) string {
 	for _, f := range slices.Backward(fields) {
 		if f.Key == key {
@@ -73,8 +72,8 @@ func value(fields []Field, key string) string {
 	return ""
 }
 
-// Fields reads the fields of a JSON object in their order. It reports whether the
-// input is an object.
+// Fields returns the fields of a JSON object in their order. It reports false if the input
+// is not an object.
 func Fields(input json.RawMessage) ([]Field, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(input))
 	if !json.Valid(input) {

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/label"
 )
 
-// The argument that tells most comes first, whatever the order in which it came.
+// The most important argument comes first, in whatever order the arguments are.
 func TestLabel(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -41,7 +41,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// What is no object is shown as it is.
+// Input that is not an object is shown unchanged.
 func TestLabelOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{"", "[1,2]", `"text"`, "{", `{"a":`, `{"a":1`, "{1:2}", "{}{}"} {

@@ -1,5 +1,5 @@
-// Package listing renders the lists of skills and subagents that the descriptions of tools
-// contain. A list keeps to a budget, because every request to the model carries it.
+// Package listing renders the lists of skills and subagents that tool descriptions contain.
+// A list has a budget, because every request to the model contains it.
 package listing
 
 import (
@@ -15,15 +15,16 @@ const (
 	CharactersPerToken = 4
 	// Least is the smallest default budget, in tokens.
 	Least = 2000
-	// share is the part of a context window that a list can take by default: 2 %.
+	// share is the reciprocal of the part of a context window that a list may use by
+	// default: 2 %.
 	share = 50
-	// longest bounds a description in a list, in characters, so that one description does
-	// not take the room of many.
+	// longest limits one description in a list, in characters, so that it does not use the
+	// space of many others.
 	longest = 1024
 )
 
-// Budget returns the default budget of a list, in tokens, for a model with a context window
-// of so many tokens. Zero means that the window is unknown.
+// Budget returns the default budget of a list in tokens. window is the context window of
+// the model in tokens, or 0 if it is unknown.
 func Budget(window int) int { return max(Least, window/share) }
 
 // Entry is an entry of a list.
@@ -31,15 +32,15 @@ type Entry struct{ Name, Description string }
 
 // LeftOut counts what a list leaves out.
 type LeftOut struct {
-	Total        int // entries that the list should have
+	Total        int // all entries
 	Names        int // entries that are not in the list
-	Descriptions int // entries in the list without the description that they have
+	Descriptions int // entries in the list whose description is left out
 }
 
-// Render lists entries of a kind, such as "skill", in the order given, within a budget of
-// tokens: first the names of all, then descriptions, one after the other, while they fit. If
-// not even the names fit, a comment says how many are left out. The frame around the list is
-// written even if the budget has no room for it.
+// Render lists entries of a kind, such as "skill", in the given order. budget is in tokens.
+// The list first gets the names of all entries, and then descriptions while they fit. If
+// not all names fit, a comment says how many are left out. The frame around the list is
+// always written, even if the budget is too small for it.
 func Render(kind string, entries []Entry, budget int) (string, LeftOut) {
 	l := list{kind: kind, left: LeftOut{Total: len(entries)}}
 	opened, closed := "<available_"+kind+"s>\n", "</available_"+kind+"s>"
@@ -60,25 +61,26 @@ func Render(kind string, entries []Entry, budget int) (string, LeftOut) {
 	return l.b.String(), l.left
 }
 
-// list is a list that is being written.
+// list is the state while a list is written.
 type list struct {
 	kind string
-	room int // characters that are left
+	room int // how many characters are left
 	left LeftOut
 	b    strings.Builder
 }
 
-// line is the length of a line with a name alone.
+// line returns the length of a line that has only a name.
 func (l *list) line(escaped string) int {
 	return utf8.RuneCountInString(escaped) + len(l.kind) + len("< name=\"\" />\n")
 }
 
-// name writes a line with a name alone.
+// name writes a line that has only a name.
 func (l *list) name(escaped string) { l.b.WriteString("<" + l.kind + ` name="` + escaped + "\" />\n") }
 
-// entries writes all names, and descriptions while they fit.
+// entries writes all names, with descriptions while they fit.
 func (l *list) entries(names []string, entries []Entry) {
-	// <skill name="x" /> becomes <skill name="x">text</skill>.
+	// The number of extra characters if <skill name="x" /> becomes <skill
+	// name="x">text</skill>.
 	tags := len(">") + len("</>") + len(l.kind) - len(" />")
 	fits := true
 	for i, e := range entries {
@@ -98,8 +100,8 @@ func (l *list) entries(names []string, entries []Entry) {
 	}
 }
 
-// names writes as many names as fit, and a comment that says how many do not. The total is
-// the length of all lines.
+// names writes as many names as fit, and a comment that says how many are left out. total
+// is the length of all lines.
 func (l *list) names(names []string, total int) {
 	n := len(names)
 	for n > 0 && total+l.omittedLength(len(names)-n) > l.room {
@@ -114,7 +116,8 @@ func (l *list) names(names []string, total int) {
 	}
 }
 
-// omittedLength returns the length of the comment. It is called once per name.
+// omittedLength returns the length of the comment for n entries. It must be fast, because
+// names calls it once per name.
 func (l *list) omittedLength(n int) int {
 	if n == 0 {
 		return 0
@@ -126,7 +129,7 @@ func (l *list) omittedLength(n int) int {
 	return length
 }
 
-// described returns a description for a list: on one line, escaped and not too long.
+// described returns a description for a list: on one line, escaped, and shortened.
 func described(text string) string {
 	n := 0
 	for i := range text {
@@ -139,8 +142,8 @@ func described(text string) string {
 	return html.EscapeString(strings.Join(strings.Fields(text), " "))
 }
 
-// Message returns a note for the user about what a list leaves out, or "". The budget is
-// that of the list.
+// Message returns a note for the user about what a list leaves out, or "". budget is the
+// budget of that list.
 func (l LeftOut) Message(kind string, budget int) string {
 	because := fmt.Sprintf("the list may take %d tokens. To change that, set limits.listing_tokens, or Options.Budget in Go", budget)
 	switch {

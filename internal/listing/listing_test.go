@@ -21,7 +21,7 @@ func TestTheBudgetGrowsWithTheWindow(t *testing.T) {
 	}
 }
 
-// A list keeps to its budget, and counts exactly what it leaves out.
+// A list stays within its budget, and says exactly how many entries it leaves out.
 //
 // SPEC K-16, K-04
 func TestAListCountsWhatItLeavesOut(t *testing.T) {

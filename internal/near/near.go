@@ -1,5 +1,5 @@
-// Package near suggests similar names for unknown ones, so that errors can show
-// what was probably meant.
+// Package near finds known names that are similar to an unknown one, so that errors can
+// suggest what was probably meant.
 package near
 
 import (
@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// longest is the longest name that is compared: longer ones are not typing
-// errors.
+// longest limits the length of names that are compared. A longer name is not a typing
+// error.
 const longest = 128
 
-// Names returns up to n known names that are similar to the given one, the most
-// similar first. Case is ignored; a name that contains the other, or is part of
-// it, is similar.
+// Names returns up to n known names that are similar to name, the most similar first. It
+// ignores case. Two names are also similar if one contains the other.
 func Names(name string, known []string, n int) []string {
 	type candidate struct {
 		name  string
@@ -31,13 +30,13 @@ func Names(name string, known []string, n int) []string {
 		part := other != "" && (strings.Contains(other, lower) || strings.Contains(lower, other))
 		apart := max(len(lower)-len(other), len(other)-len(lower))
 		if !part && apart > bound {
-			continue // it cannot be similar
+			continue // the lengths differ too much
 		}
 		if d := edits(lower, other); part || d <= bound && d < max(len(lower), len(other)) {
 			like = append(like, candidate{k, d})
 		}
 	}
-	far := func(other string) int { // swapped letters are more likely than an added letter
+	far := func(other string) int { // prefer names of the same length, because swapped letters are more likely than an added letter
 		return max(len(name)-len(other), len(other)-len(name))
 	}
 	slices.SortFunc(like, func(a, b candidate) int {
@@ -50,8 +49,7 @@ func Names(name string, known []string, n int) []string {
 	return names
 }
 
-// Hint returns ` (did you mean "name"?)` for the most similar known name, or
-// "".
+// Hint returns ` (did you mean "name"?)` with the most similar known name, or "".
 func Hint(name string, known []string) string {
 	if names := Names(name, known, 1); len(names) > 0 {
 		return fmt.Sprintf(" (did you mean %q?)", names[0])
@@ -59,8 +57,8 @@ func Hint(name string, known []string) string {
 	return ""
 }
 
-// Slash returns a hint for an unknown /name if a known one is at most two edits away, or
-// "".
+// Slash returns a hint for an unknown /name if a known name is at most two edits away, or
+// else "".
 func Slash(name string, known []string) string {
 	if name == "" || slices.Contains(known, name) {
 		return ""
@@ -71,8 +69,8 @@ func Slash(name string, known []string) string {
 	return ""
 }
 
-// Within returns the known name with the fewest edits to the given one: at most n, and at
-// most one for every two letters. Case is ignored. It returns "" if there is none.
+// Within returns the known name that is the fewest edits away from name, or "". There may
+// be at most most edits, and at most one for every two letters. It ignores case.
 func Within(name string, known []string, most int) string {
 	found, fewest := "", most+1
 	lower := strings.ToLower(name)
@@ -87,8 +85,8 @@ func Within(name string, known []string, most int) string {
 	return found
 }
 
-// edits returns how many letters must be added, removed, changed, or swapped
-// with their neighbours to turn one word into the other.
+// edits returns the edit distance of two words. An edit adds, removes or changes a letter,
+// or swaps two neighbours.
 func edits(a, b string) int {
 	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -1,10 +1,11 @@
 // Package netguard makes HTTP transports that check each address when they connect to it.
 //
-// Looking up a name first and connecting later is not safe: the name may resolve to
-// another address by then. Here the check is part of connecting, and sees the address that
-// the kernel will connect to. A host name must resolve to a public address. A literal IP
-// address is allowed. Addresses of link-local networks, where clouds have their metadata
-// services, are refused in every case.
+// It is not safe to look up a name first and to connect later: by then the name may resolve
+// to another address. Here the check is part of connecting. It sees the address that the
+// kernel will connect to.
+//
+// A host name must resolve to a public address. A literal IP address is allowed. Link-local
+// addresses are always refused, because cloud metadata services use them.
 package netguard
 
 import (
@@ -23,20 +24,21 @@ import (
 
 // Options are the options of [Transport]. A nil *Options is valid.
 type Options struct {
-	// Private are host names that may resolve to private addresses: names, or *.name for
-	// all subdomains. Defaults to none.
+	// Private are hosts that may resolve to private addresses. An entry is a host name, or
+	// *.name for all its subdomains. Defaults to none.
 	Private []string
-	// Proxy uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY. The proxy then
+	// Proxy means to use the proxy in HTTPS_PROXY, HTTP_PROXY and NO_PROXY. The proxy then
 	// resolves names, and their addresses are not checked. Defaults to no proxy.
 	Proxy bool
 	// Resolver looks up names. Defaults to the resolver of the machine.
 	Resolver *net.Resolver
-	// connect is called with each address that has passed the check, in tests.
+	// connect is for tests. It is called with each address that has passed the check.
 	connect func(address string) error
 }
 
-// Transport makes a transport that checks addresses. It follows no redirects; a
-// client that follows one uses this transport again.
+// Transport returns a transport that checks addresses. It does not follow redirects. A
+// client that follows a redirect uses this transport again, so that the new address is
+// checked too.
 func Transport(opts *Options) *http.Transport {
 	g := &guard{}
 	if opts != nil {
@@ -56,10 +58,10 @@ func Transport(opts *Options) *http.Transport {
 type guard struct {
 	Options
 
-	proxies []string // their hosts
+	proxies []string // hosts of the proxies
 }
 
-// proxies lists the hosts of the proxies that the environment names.
+// proxies returns the hosts of the proxies in the environment.
 func proxies(getenv func(string) string) []string {
 	var hosts []string
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
@@ -77,7 +79,7 @@ func proxies(getenv func(string) string) []string {
 	return hosts
 }
 
-// plain normalizes a host name for comparison.
+// plain normalizes a host name, so that it can be compared.
 func plain(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -101,7 +103,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return dialer.DialContext(ctx, network, address) //nolint:wrapcheck // the HTTP client says what it was about
 }
 
-// check returns why a host must not be reached at an address, or nil.
+// check returns an error if a connection to this host at this address is not allowed.
 func (g *guard) check(host string, addr netip.Addr) error {
 	host, addr = plain(host), embedded(addr)
 	_, err := netip.ParseAddr(host)
@@ -133,8 +135,8 @@ func (g *guard) mayBePrivate(host string) bool {
 	})
 }
 
-// embedded returns the IPv4 address in an IPv6 address, if there is one: written as
-// such, translated (NAT64), or tunnelled (6to4).
+// embedded returns the IPv4 address inside an IPv6 address, if there is one. It knows
+// mapped, translated (NAT64) and tunnelled (6to4) addresses.
 func embedded(addr netip.Addr) netip.Addr {
 	addr = addr.WithZone("").Unmap()
 	if !addr.Is6() {
@@ -153,7 +155,7 @@ func embedded(addr netip.Addr) netip.Addr {
 
 var prefix = netip.MustParsePrefix
 
-// metadata are addresses of metadata services that are not link-local.
+// metadata are the addresses of metadata services that are not link-local.
 var metadata = []netip.Prefix{prefix("100.100.100.200/32"), prefix("192.0.0.192/32"), prefix("fd00:ec2::/32"), prefix("fd20:ce::254/128")}
 
 // refused reports whether connections to an address are never allowed.
@@ -161,7 +163,7 @@ func refused(addr netip.Addr) bool {
 	return addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || within(addr, metadata)
 }
 
-// special are networks that are not public, besides those that package netip knows.
+// special are more networks that are not public. Package netip does not know them.
 var special = []netip.Prefix{
 	prefix("0.0.0.0/8"), prefix("100.64.0.0/10"), prefix("192.0.0.0/24"), prefix("198.18.0.0/15"), prefix("240.0.0.0/4"),
 	prefix("64:ff9b:1::/48"), prefix("fec0::/10"), prefix("100::/64"),

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Where a host may lead: by name, written out, and in every spelling of an address.
+// The guard checks a host name, a resolved name, and every way to write an address.
 //
 // SPEC P-15
 func TestTargets(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTargets(t *testing.T) {
 	g := &guard{Options: Options{Private: []string{"intra.example.com", "*.corp.example.com"}}, proxies: []string{"proxy.example.com"}}
 	for _, test := range []struct {
 		host, addr string
-		want       string // in the error; nothing if it may
+		want       string // part of the error; "" means allowed
 	}{
 		{"example.com", "203.0.114.1", ""},
 		{"example.com", "2606:4700::1111", ""},
@@ -76,7 +76,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// nameserver answers each question for an IPv4 address with the next of some addresses.
+// nameserver answers each question for an IPv4 address with the next of these addresses.
 func nameserver(t *testing.T, addresses ...string) *net.Resolver {
 	t.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -95,10 +95,10 @@ func nameserver(t *testing.T, addresses ...string) *net.Resolver {
 			if n < 17 {
 				continue
 			}
-			end := 12 + bytes.IndexByte(buffer[12:n], 0) + 5 // of the question: its name, type and class
+			end := 12 + bytes.IndexByte(buffer[12:n], 0) + 5 // the end of the question's name, type and class
 			reply := append(bytes.Clone(buffer[:2]), 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0)
 			reply = append(reply, buffer[12:end]...)
-			if buffer[end-3] == 1 { // an IPv4 address
+			if buffer[end-3] == 1 { // the question is for an IPv4 address
 				address := netip.MustParseAddr(addresses[min(asked, len(addresses)-1)]).As4()
 				asked++
 				reply[7] = 1
@@ -113,8 +113,8 @@ func nameserver(t *testing.T, addresses ...string) *net.Resolver {
 	}}
 }
 
-// A name that leads to a public address first and to this machine then is refused then. The
-// control is a name that may be private.
+// A name first resolves to a public address and later to this machine. The guard refuses
+// the later connection. For comparison, a name that may be private is allowed.
 //
 // SPEC P-15
 func TestNamesThatMoveAreCheckedWhenConnecting(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNamesThatMoveAreCheckedWhenConnecting(t *testing.T) {
 	}
 }
 
-// A redirect to a name inside is checked like any other connection.
+// The guard checks a redirect to a private name like any other connection.
 //
 // SPEC P-15
 func TestRedirectsAreChecked(t *testing.T) {

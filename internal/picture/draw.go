@@ -8,19 +8,20 @@ import (
 	"github.com/belay-run/belay/internal/demo"
 )
 
-// Sizes in pixels.
+// All sizes are in pixels.
 const (
 	width     = 960
 	margin    = 28
-	hooksAt   = 196 // where the names of hooks begin
+	hooksAt   = 196 // x of the names of hooks
 	gridFrom  = 346
 	gridTo    = width - margin
-	top       = 128 // of the first row
+	top       = 128 // y of the first row
 	rowHeight = 23
-	phaseGap  = 7 // between the hooks of two phases
+	phaseGap  = 7 // space between the hooks of two phases
 )
 
-// style has two sets of colours: GitHub shows the picture on white and on black.
+// style has colours for a white and for a black background, because GitHub shows the
+// picture on both.
 const style = `
   text { font: 12.5px -apple-system, "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; fill: #424a53; }
   .title { font-size: 17px; font-weight: 600; fill: #1f2328; }
@@ -39,7 +40,6 @@ const style = `
   }
 `
 
-// legend explains the marks.
 var legend = []struct {
 	mark mark
 	text string
@@ -55,16 +55,15 @@ var legend = []struct {
 	{markLater, "in the background"},
 }
 
-// canvas is a picture under way.
+// canvas is a picture that is being drawn.
 type canvas struct {
 	strings.Builder
 	score
 
-	ys   []int // of the rows
-	foot int   // below the last row
+	ys   []int // y of each row
+	foot int   // y below the last row
 }
 
-// draw draws a recording as SVG.
 func draw(rec *demo.Recording) string {
 	c := &canvas{score: layout(rec)}
 	c.foot = top
@@ -104,7 +103,8 @@ func (c *canvas) middle(x, y int, class, text string) {
 	c.addf(`<text class="%s" x="%d" y="%d" text-anchor="middle">%s</text>`, class, x, y, html.EscapeString(text))
 }
 
-// x returns the middle of a column. Each step has space for one additional column, for its name.
+// x returns the middle of a column. Each step gets the width of one additional column,
+// because its name needs space.
 func (c *canvas) x(column int) int {
 	at, all := 0, len(c.columns)+len(c.steps)
 	for _, s := range c.steps {
@@ -115,7 +115,7 @@ func (c *canvas) x(column int) int {
 	return gridFrom + (column+at)*(gridTo-gridFrom)/all
 }
 
-// edges returns the left and the right side of a step.
+// edges returns the x of the left and right side of a step.
 func (c *canvas) edges(s step) (left, right int) {
 	room := (gridTo - gridFrom) / (len(c.columns) + len(c.steps))
 	return c.x(s.from) - room, c.x(s.to-1) + room
@@ -131,7 +131,7 @@ func (c *canvas) phases() int {
 	return n
 }
 
-// bands draws the steps, every second one with a background.
+// bands draws the steps. Every second step has a background.
 func (c *canvas) bands() {
 	for i, s := range c.steps {
 		left, right := c.edges(s)
@@ -157,7 +157,7 @@ func (c *canvas) names() {
 	}
 }
 
-// kill draws where the process was killed.
+// kill draws a line where the process was killed.
 func (c *canvas) kill() {
 	if c.killed <= 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/demo"
 )
 
-// recording is a turn of two steps whose process is killed between them.
+// recording returns a turn of two steps. Its process was killed between them.
 func recording() *demo.Recording {
 	start := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
@@ -33,7 +33,7 @@ func recording() *demo.Recording {
 	skipped.State = hook.Skipped
 	return &demo.Recording{
 		Killed: at(4),
-		Runs: []hook.Run{ // not in order
+		Runs: []hook.Run{ // not in order of time
 			run(5, "d3", "tool.pre", "gate <&>", 2),
 			run(1, "d1", "turn.pre_policy", "limits", 0, "policy"),
 			run(2, "d2", "tool.pre", "gate <&>", 1, "deny"),

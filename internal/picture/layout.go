@@ -10,34 +10,34 @@ import (
 	"github.com/belay-run/belay/internal/demo"
 )
 
-// score is the recording as a table: a row for each hook, a column for each dispatch of a phase.
+// score is a recording as a table. It has a row for each hook and a column for each
+// dispatch of a phase.
 type score struct {
 	rows    []row
 	columns []column
 	cells   []cell
 	steps   []step
-	killed  int // the column before which the process was killed; -1 for none
+	killed  int // the first column after the process was killed, or -1
 }
 
-// row is a hook.
 type row struct{ phase, hook string }
 
-// column is a dispatch, in the step that it belongs to.
+// column is a dispatch, and the step it belongs to.
 type column struct{ dispatch, step string }
 
-// step is a stretch of columns.
+// step is a range of columns.
 type step struct {
 	name, calls string
-	from, to    int // columns, to exclusive
+	from, to    int // first column, and the column after the last
 }
 
-// cell is a run of a hook.
+// cell is one run of a hook.
 type cell struct {
 	row, column int
 	mark        mark
 }
 
-// mark is the symbol for what a hook did, see the legend.
+// mark is the symbol for what a hook did. The legend explains it.
 type mark string
 
 const (
@@ -52,7 +52,7 @@ const (
 	markLater    mark = "later"
 )
 
-// contributions are the marks of what a run can contribute.
+// contributions has the mark for each kind of contribution.
 var contributions = map[string]mark{
 	"policy": markAdded, "prompt_context": markAdded, "section": markAdded, "context": markAdded,
 	"input": markRewrote, "result": markRewrote,
@@ -76,7 +76,7 @@ func markOf(r *hook.Run) mark {
 	return found
 }
 
-// layout makes a table of a recording.
+// layout converts a recording to a table.
 func layout(rec *demo.Recording) score {
 	runs := slices.Clone(rec.Runs)
 	slices.SortStableFunc(runs, func(a, b hook.Run) int { return a.Started.Compare(b.Started) })
@@ -86,12 +86,12 @@ func layout(rec *demo.Recording) score {
 		r := &runs[i]
 		h := row{r.Phase, r.Subscription}
 		if _, ok := rows[h]; !ok {
-			rows[h] = 0 // counted below, in the order of phases
+			rows[h] = 0 // the index is set below, after groupRows
 			s.rows = append(s.rows, h)
 		}
 		key := r.Dispatch
 		if r.Attempt > 0 {
-			key = r.ID // a job runs by itself
+			key = r.ID // each run of a job has its own column
 		}
 		if _, ok := columns[key]; !ok {
 			columns[key] = len(s.columns)
@@ -117,7 +117,8 @@ func layout(rec *demo.Recording) score {
 	return s
 }
 
-// groupRows puts the hooks of one phase together, phases in the order of their first run.
+// groupRows puts the hooks of each phase together. Phases are in the order of their first
+// run.
 func (s *score) groupRows() {
 	first := map[string]int{}
 	for i, r := range s.rows {
@@ -128,7 +129,7 @@ func (s *score) groupRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int { return first[a.phase] - first[b.phase] })
 }
 
-// The stretches before the first step and after the last.
+// These are the names of the columns before the first step and after the last.
 const (
 	beforeSteps = "before"
 	afterSteps  = "after"
@@ -145,7 +146,7 @@ func stepName(r *hook.Run) string {
 	}
 }
 
-// findSteps finds the stretches of columns that belong to one step.
+// findSteps finds the ranges of columns that belong to one step.
 func (s *score) findSteps(calls map[string]string) {
 	for i, c := range s.columns {
 		if n := len(s.steps); n == 0 || s.steps[n-1].name != c.step {
@@ -155,7 +156,7 @@ func (s *score) findSteps(calls map[string]string) {
 	}
 }
 
-// callsByStep names the tools that the model called in each step.
+// callsByStep returns the tools that the model called in each step.
 func callsByStep(rec *demo.Recording) map[string]string {
 	calls := map[string]string{}
 	for _, m := range rec.Messages {

@@ -1,5 +1,5 @@
-// Command picture draws the picture of the README: it runs the turn of the demo, with its processes, its
-// kill and its store, and draws the records of the hooks.
+// Command picture draws the picture in the README. It runs the turn of the demo, with its
+// processes and its kill, and draws the records of the hooks.
 package main
 
 import (
@@ -13,15 +13,16 @@ import (
 )
 
 func main() {
-	sandbox.Main() // the demo confines a program
+	sandbox.Main() // the sandbox starts this program again to run a confined command
 	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
 }
 
-// run draws into the file that the arguments name. The demo starts this program a second time, as the process
-// to kill: that one writes its story to standard output and draws nothing.
+// run draws the picture into the file that the argument names. The demo starts this program
+// a second time, as the process that will be killed. That process only writes its part of
+// the demo to standard output.
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("want one argument, the file to write, not %q", args)

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// TooMuchError is the error of a [Cap] that is full.
+// TooMuchError is the error that [Cap.Write] returns if the bytes do not fit.
 type TooMuchError struct {
-	// Max is its size in bytes.
+	// Max is the size of the Cap in bytes.
 	Max int
 }
 
 func (e *TooMuchError) Error() string { return fmt.Sprintf("it wrote more than %d bytes", e.Max) }
 
-// Cap keeps written bytes up to a limit and rejects the rest, which ends the
-// child. It is safe for concurrent use.
+// Cap keeps the bytes that are written to it, up to a limit. After that, Write returns an
+// error, and Run ends the child. It is safe for concurrent use.
 type Cap struct {
 	mu   sync.Mutex
 	data []byte
 	max  int
 }
 
-// NewCap makes a Cap of that many bytes.
+// NewCap returns a Cap of this many bytes.
 func NewCap(most int) *Cap { return &Cap{max: most} }
 
-// Write keeps p, or as much of it as fits.
+// Write keeps p. If p does not fit, it keeps the part that fits and returns an error.
 func (c *Cap) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,28 +37,27 @@ func (c *Cap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes returns the kept bytes. They belong to the caller once the child has
-// ended.
+// Bytes returns the bytes. The caller may change them after the child has ended.
 func (c *Cap) Bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.data
 }
 
-// Window keeps the beginning and the end of the written bytes, and drops the
-// middle. It accepts any amount, needs memory of at most about three times its
-// size, and is safe for concurrent use.
+// Window keeps the first and the last bytes that are written to it, and drops the bytes
+// between them. It accepts any amount. It needs at most about three times its size in
+// memory. It is safe for concurrent use.
 type Window struct {
 	mu         sync.Mutex
 	head, tail []byte
-	size       int // of each
+	size       int // the size of head, and of tail
 	forgotten  int64
 }
 
-// NewWindow makes a Window of that many bytes, half for each end.
+// NewWindow returns a Window of this many bytes, half for each end.
 func NewWindow(most int) *Window { return &Window{size: max(most/2, 1)} }
 
-// Write never fails.
+// Write never returns an error.
 func (w *Window) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,13 +70,13 @@ func (w *Window) Write(p []byte) (int, error) {
 		p = p[len(p)-w.size:]
 	}
 	w.tail = append(w.tail, p...)
-	if len(w.tail) >= 2*w.size { // rarely, so that each byte is moved about once
+	if len(w.tail) >= 2*w.size { // trim rarely, so that each byte is moved about once
 		w.trim()
 	}
 	return n, nil
 }
 
-// trim drops bytes before the end.
+// trim shortens the tail to its size.
 func (w *Window) trim() {
 	if over := len(w.tail) - w.size; over > 0 {
 		w.forgotten += int64(over)
@@ -85,8 +84,8 @@ func (w *Window) trim() {
 	}
 }
 
-// Ends returns the beginning, the number of dropped bytes, and the end. The
-// slices belong to the caller once the child has ended.
+// Ends returns the first bytes, how many bytes were dropped, and the last bytes. The caller
+// may change the slices after the child has ended.
 func (w *Window) Ends() (head []byte, forgotten int64, tail []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,15 +6,14 @@ import (
 	"strconv"
 )
 
-// allDead reports whether every member of a process group is dead and not yet
-// reaped. It reads the process table, and is only called for a group that was
-// told to end.
+// allDead reports whether every process of a group is dead, although not yet reaped. It
+// reads the process table, which is slow. So it is called only for a group that should end.
 func allDead(group int) bool {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return false
 	}
-	defer func() { _ = proc.Close() }() // it was only read
+	defer func() { _ = proc.Close() }() // ignore errors: the directory was only read
 	names, err := proc.Readdirnames(-1)
 	if err != nil {
 		return false
@@ -26,9 +25,10 @@ func allDead(group int) bool {
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process ended meanwhile
 		}
-		// pid (name) state parent group ...; the name may hold anything
+		// The format is: pid (name) state parent group ... The name may contain anything,
+		// even brackets.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 2 && bytes.Equal(fields[2], want) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
 			return false

@@ -2,6 +2,5 @@
 
 package proc
 
-// allDead always reports false here: the caller waits until the group is
-// reaped.
+// allDead always returns false here, so the caller waits until the group is reaped.
 func allDead(int) bool { return false }

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// A child may be written to while it runs.
+// Another process can write to the standard input of a child while the child runs.
 func TestRunTakesStdinFromAFile(t *testing.T) {
 	t.Parallel()
 	theirs, ours, err := os.Pipe()
@@ -49,7 +49,7 @@ func TestRunTakesStdinFromAFile(t *testing.T) {
 	}
 }
 
-// With Whole, background processes in the child's group end with it.
+// With Whole, background processes of the child's group end with the child.
 func TestRunEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	command := sh("sleep 3600 & echo $!")
@@ -94,7 +94,7 @@ func TestOfferNeverWaits(t *testing.T) {
 	}
 }
 
-// Input that does not fit into a pipe is written while the child reads.
+// Input that is larger than a pipe is written while the child reads.
 func TestRunFeedsMoreThanAPipeTakes(t *testing.T) {
 	t.Parallel()
 	command := sh("wc -c")

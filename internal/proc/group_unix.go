@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// ownSession makes the child the leader of a session, and so of a process group:
-// no terminal can reach it, and one signal reaches all of it.
+// ownSession makes the child the leader of a new session and process group. So it has no
+// terminal, and one signal reaches the whole group.
 func ownSession() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	tie(attr)
 	return attr
 }
 
-func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // it has possibly ended already
+func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // ignore errors: the group may have ended
 
-func forceToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // likewise
+func forceToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // ignore errors: the group may have ended
 
-// groupAlive reports whether a group has a running member. As long as it has any
-// member, its number is not reused. Dead members that were not reaped yet, as
-// happens in containers, do not count.
+// groupAlive reports whether a group has a running process. Processes that are dead but not
+// yet reaped do not count: containers often have them. The number of a group is not reused
+// while the group has any process.
 func groupAlive(pid int) bool {
 	return !errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) && !allDead(pid)
 }
 
-// interrupt makes a running read return.
+// interrupt makes a blocked read return.
 func interrupt(f *os.File) bool { return f.SetReadDeadline(time.Unix(1, 0)) == nil }
 
-// Offer writes what fits into a pipe without blocking, and returns the rest. If that
-// is not possible, it returns everything.
+// Offer writes as much as fits into a pipe without blocking, and returns the rest. If it
+// cannot write, it returns all data.
 func Offer(f *os.File, data []byte) (rest []byte) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -40,8 +40,8 @@ func Offer(f *os.File, data []byte) (rest []byte) {
 	}
 	n := 0
 	err = conn.Write(func(fd uintptr) bool {
-		n, _ = syscall.Write(int(fd), data) // the caller gets the rest
-		return true                         // never wait
+		n, _ = syscall.Write(int(fd), data) // ignore errors: the caller gets the rest
+		return true                         // do not wait
 	})
 	if err != nil || n <= 0 {
 		return data
@@ -49,15 +49,14 @@ func Offer(f *os.File, data []byte) (rest []byte) {
 	return data[n:]
 }
 
-func closePipe(f *os.File) { _ = f.Close() } // nothing was written through it
+func closePipe(f *os.File) { _ = f.Close() } // ignore errors: nothing was written
 
-// mostPiped is the capacity of a pipe, unless an administrator has changed it.
+// mostPiped is the maximum size of a pipe, unless an administrator has changed it.
 const mostPiped = 1 << 20
 
-// drain passes on the content of a pipe without waiting for more. It stops
-// after the size of a pipe, even if another process continues to write. It
-// reports whether it reached the end: the pipe is closed, or its content is not
-// wanted.
+// drain reads what is in a pipe, and passes it to put. It does not wait for more. It stops
+// after mostPiped bytes, even if another process continues to write. ended is true if the
+// pipe is closed, or if put does not want more.
 func drain(f *os.File, put func([]byte) bool) (ended bool) {
 	if f.SetReadDeadline(time.Time{}) != nil {
 		return false
@@ -72,12 +71,12 @@ func drain(f *os.File, put func([]byte) bool) (ended bool) {
 		var readErr error
 		err := conn.Read(func(fd uintptr) bool {
 			n, readErr = syscall.Read(int(fd), buf)
-			return true // never wait
+			return true // do not wait
 		})
 		switch {
 		case errors.Is(readErr, syscall.EINTR):
 			continue
-		case err != nil || readErr != nil: // empty, and another process holds it open
+		case err != nil || readErr != nil: // the pipe is empty, and another process has it open
 			return false
 		case n <= 0 || !put(buf[:n]):
 			return true

@@ -12,76 +12,72 @@ import (
 )
 
 const (
-	// DefaultGrace is how long a group has between SIGTERM and SIGKILL.
+	// DefaultGrace is the default of Command.Grace.
 	DefaultGrace = 2 * time.Second
-	// linger is how long Run waits for output after the child has ended while
-	// another process still holds the pipe open: in `make > >(tee log)`, tee ends
-	// last.
+	// linger is how long Run waits for more output after the child has ended, if another
+	// process still has the pipe open. For example, in `make > >(tee log)` tee ends last.
 	linger = 100 * time.Millisecond
-	// poll is how often a group that was told to end is checked.
+	// poll is how often Run checks whether a group has ended.
 	poll = 10 * time.Millisecond
 )
 
-// Command is a child to run.
+// Command describes a child process.
 type Command struct {
-	// Argv is the program and its arguments. A name without a slash is looked up
-	// in this process's PATH.
+	// Argv is the program and its arguments. If the name has no slash, it is searched for
+	// in the PATH of this process.
 	Argv []string
-	// Dir is the working directory. Defaults to that of this process.
+	// Dir is the working directory. Defaults to the directory of this process.
 	Dir string
-	// Env is the whole environment, as KEY=value. Defaults to an empty one.
+	// Env is the whole environment, as KEY=value. Defaults to an empty environment.
 	Env []string
-	// Stdin is the child's whole input. A child that does not read it does not
-	// block Run. Defaults to nothing.
+	// Stdin is the whole input of the child. A child that does not read it does not block
+	// Run.
 	Stdin []byte
-	// StdinFrom is the child's standard input itself, in place of Stdin, such as the
-	// end of a pipe that is written to while the child runs. Run closes it once the
-	// child has it, or if the child does not start. Defaults to Stdin.
+	// StdinFrom replaces Stdin. It is the standard input itself, such as the end of a pipe,
+	// so that you can write to the child while it runs. Run closes the file after the child
+	// has it, and also if the child does not start.
 	StdinFrom *os.File
-	// Stdout gets the child's output. If it returns an error, the child is ended.
-	// It is not used after Run has returned. Defaults to discarding the output.
+	// Stdout gets the child's output. If Write returns an error, Run ends the child. Run
+	// does not use Stdout after it has returned. If nil, the output is discarded.
 	Stdout io.Writer
-	// Stderr is the same for standard error.
+	// Stderr gets the child's standard error, in the same manner.
 	Stderr io.Writer
-	// Merged sends standard error to Stdout, in the order in which the child
-	// wrote. Stderr is not used then. Defaults to keeping them apart.
+	// Merged sends standard error to Stdout, in the order in which the child wrote. Stderr
+	// is then not used.
 	Merged bool
-	// Grace is how long the group has between SIGTERM and SIGKILL. Defaults to 2
-	// seconds.
+	// Grace is how long the group has between SIGTERM and SIGKILL. Defaults to 2 seconds.
 	Grace time.Duration
-	// Whole also kills background processes in the child's process group when the
-	// child ends by itself. Defaults to leaving them running.
+	// Whole makes Run end the background processes in the child's group when the child ends
+	// by itself. By default they continue.
 	Whole bool
 }
 
-// Exit describes how a child ended.
+// Exit says how a child ended.
 type Exit struct {
-	// Code is its exit code, or -1 if a signal ended it.
+	// Code is the exit code, or -1 if a signal ended the child.
 	Code int
-	// Signal is the signal that ended it, if one did.
+	// Signal is the signal that ended the child, or nil.
 	Signal os.Signal
-	// Stopped is why Run ended it: the cause of the context, or the error of the
-	// writer that rejected its output. It is nil if the child ended by itself.
+	// Stopped is why Run ended the child: the cause of the context, or the error of a
+	// writer. It is nil if the child ended by itself.
 	Stopped error
-	// Held means that a background process of the child still held its output open.
-	// Its later output is lost.
+	// Held means that a background process of the child still had the output open. Its
+	// later output is lost.
 	Held bool
 }
 
-// Run runs a child and returns how it ended. An error means that the child did
-// not start: check errors.Is for exec.ErrNotFound, fs.ErrNotExist and
-// fs.ErrPermission.
+// Run runs a child and returns how it ended. An error means that the child did not start.
+// Check errors.Is for exec.ErrNotFound, fs.ErrNotExist and fs.ErrPermission.
 //
-// When ctx ends, or a writer rejects output, the process group gets SIGTERM and,
-// if a process is left after the grace period, SIGKILL. A process that made a
-// session of its own (setsid) is out of reach. Windows has no such groups: there
-// the child alone is ended, at once.
+// When ctx is done, or a writer returns an error, the process group gets SIGTERM. If a
+// process still runs after the grace period, the group gets SIGKILL. Run cannot end a
+// process that made its own session (setsid). Windows has no such groups: there Run ends
+// only the child, at once.
 //
-// Background processes of a child that ends by itself continue, unless the
-// command says otherwise.
+// If a child ends by itself, its background processes continue, unless Whole is set.
 func Run(ctx context.Context, command *Command) (Exit, error) {
 	if command.StdinFrom != nil {
-		defer func() { _ = command.StdinFrom.Close() }() // it was only read from; starting is faster
+		defer func() { _ = command.StdinFrom.Close() }() // ignore errors: the file was only read
 	}
 	if len(command.Argv) == 0 {
 		return Exit{}, errors.New("run: there is no command")
@@ -99,14 +95,15 @@ func Run(ctx context.Context, command *Command) (Exit, error) {
 	return c.wait(ctx), nil
 }
 
-// child is a running process. The goroutines that feed and read it end before
-// Run returns, except on Windows, where a blocked read cannot be interrupted.
+// child is a running process. The goroutines that write to it and read from it end before
+// Run returns. On Windows they may end later, because a blocked read cannot be interrupted
+// there.
 type child struct {
 	cmd     *exec.Cmd
 	stdin   *os.File
-	unfed   []byte // the part of its input that is not in the pipe yet
+	unfed   []byte // the part of the input that is not in the pipe yet
 	streams []*stream
-	refused chan error // errors of writers; one for each stream
+	refused chan error // errors of writers, at most one per stream
 	exited  chan struct{}
 	grace   time.Duration
 	whole   bool
@@ -115,10 +112,10 @@ type child struct {
 func (c *child) start(command *Command) (err error) {
 	c.cmd = exec.Command(command.Argv[0], command.Argv[1:]...) //nolint:gosec,noctx // running what the caller names is the point; the context ends the group, which CommandContext cannot
 	c.cmd.Dir = command.Dir
-	c.cmd.Env = append([]string{}, command.Env...) // nil would inherit
+	c.cmd.Env = append([]string{}, command.Env...) // not nil, because nil would inherit the environment
 	c.cmd.SysProcAttr = ownSession()
 
-	var theirs []*os.File // closed here once the child has them
+	var theirs []*os.File // closed here after the child has them
 	defer func() {
 		for _, f := range theirs {
 			_ = f.Close()
@@ -171,33 +168,33 @@ func (c *child) start(command *Command) (err error) {
 	return nil
 }
 
-// launch starts the child and a goroutine that waits for it. If the child is tied
-// to the thread that started it, that goroutine holds the thread.
+// launch starts the child and a goroutine that waits for it. The kernel may tie the child
+// to the thread that started it, see tie. So the goroutine keeps that thread.
 func (c *child) launch() error {
 	c.exited = make(chan struct{})
 	started := make(chan error, 1)
-	go func() { // ends with the child
+	go func() { // ends when the child ends
 		defer holdThread()()
 		err := c.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = c.cmd.Wait() // ProcessState has the result
+			_ = c.cmd.Wait() // ignore the error: ProcessState has the result
 			close(c.exited)
 		}
 	}()
 	return <-started
 }
 
-// follow starts the goroutines that feed and read a child. Input that fits into a
-// pipe is written before the child starts, which saves a wait.
+// follow starts the goroutines that write the input and read the output. Input that fits
+// into the pipe was already written before the child started, which is faster.
 func (c *child) follow() {
 	for _, s := range c.streams {
 		go s.copy() // ends with the stream, or when settle interrupts it
 	}
 	switch {
 	case c.stdin != nil && len(c.unfed) > 0:
-		go func() { // ends when all is read, or when release closes the pipe
-			_, _ = c.stdin.Write(c.unfed) // a child does not have to read all of its input
+		go func() { // ends when everything is read, or when release closes the pipe
+			_, _ = c.stdin.Write(c.unfed) // ignore errors: a child does not have to read all input
 			_ = c.stdin.Close()
 		}()
 	case c.stdin != nil:
@@ -205,7 +202,7 @@ func (c *child) follow() {
 	}
 }
 
-// wait returns when the child has ended, by itself or because it was stopped.
+// wait returns when the child has ended, or when ending it has failed.
 func (c *child) wait(ctx context.Context) Exit {
 	exit := Exit{Code: -1}
 	select {
@@ -219,7 +216,7 @@ func (c *child) wait(ctx context.Context) Exit {
 	}
 	exit.Held = c.settle()
 	c.release()
-	if exit.Stopped == nil { // the end of the output can have exceeded the limit
+	if exit.Stopped == nil { // the last output may have exceeded the limit of a writer
 		select {
 		case exit.Stopped = <-c.refused:
 		default:
@@ -231,12 +228,12 @@ func (c *child) wait(ctx context.Context) Exit {
 		if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			exit.Signal = status.Signal()
 		}
-	default: // even SIGKILL did not end it: the kernel blocks it
+	default: // not even SIGKILL ended the child: it is blocked in the kernel
 	}
 	return exit
 }
 
-// end ends the group, and returns when it has ended or nothing more can be
+// end ends the group. It returns when the group has ended, or when nothing more can be
 // done.
 func (c *child) end() {
 	pid := c.cmd.Process.Pid
@@ -274,8 +271,8 @@ func (c *child) hasExited() bool {
 	}
 }
 
-// settle gives the streams time to end, and then closes them after reading
-// their content. It reports whether another process holds one of them open.
+// settle waits a short time for the streams to end. Then it reads what is left in them and
+// closes them. It reports whether another process has one of them open.
 func (c *child) settle() (held bool) {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
@@ -286,7 +283,7 @@ func (c *child) settle() (held bool) {
 		case <-late:
 			closed := make(chan time.Time)
 			close(closed)
-			late = closed // for those that follow
+			late = closed // do not wait for the streams that follow
 			select {
 			case <-s.done:
 			default:
@@ -297,12 +294,12 @@ func (c *child) settle() (held bool) {
 	return held
 }
 
-// release closes this side of the pipes.
+// release closes this process's ends of the pipes.
 func (c *child) release() {
 	for _, s := range c.streams {
 		s.close()
 	}
 	if c.stdin != nil {
-		_ = c.stdin.Close() // the feeding goroutine can have closed it already
+		_ = c.stdin.Close() // ignore errors: the goroutine that writes may have closed it
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// parentTask makes the test's own binary, started again, run the command that it
-// holds and wait for it.
+// parentTask is a variable with a script. If it is set, the test binary runs the script and
+// waits for its end.
 const parentTask = "BELAY_PROC_PARENT"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// never is longer than any test waits.
+// never is longer than any test runs.
 const never = time.Hour
 
 var path = []string{"PATH=" + os.Getenv("PATH")}
@@ -46,7 +46,7 @@ func sh(script string) *proc.Command {
 	return &proc.Command{Argv: []string{"sh", "-c", script}, Env: path}
 }
 
-// run runs a script and returns how it ended and what it wrote.
+// run runs a command. It returns how the command ended and what it wrote.
 func run(t *testing.T, command *proc.Command) (exit proc.Exit, stdout, stderr string) {
 	t.Helper()
 	out, errs := proc.NewCap(1<<20), proc.NewCap(1<<20)
@@ -58,7 +58,7 @@ func run(t *testing.T, command *proc.Command) (exit proc.Exit, stdout, stderr st
 	return exit, string(out.Bytes()), string(errs.Bytes())
 }
 
-// signal is a writer that closes a channel when a word has been written to it.
+// signal is a writer that closes a channel when a word was written.
 type signal struct {
 	proc.Window
 
@@ -80,7 +80,7 @@ func (s *signal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cancelWhen ends a context when a word has come.
+// cancelWhen returns a context that is cancelled when the word was written.
 func cancelWhen(t *testing.T, s *signal, cause error) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -95,7 +95,7 @@ func cancelWhen(t *testing.T, s *signal, cause error) context.Context {
 	return ctx
 }
 
-// endLater kills a process that a test's child left behind.
+// endLater kills a process that the child of a test left behind.
 func endLater(t *testing.T, pid string) {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
@@ -217,7 +217,7 @@ func TestRunEndsTheGroupGently(t *testing.T) {
 func TestRunEndsAGroupThatIgnoresSIGTERM(t *testing.T) {
 	t.Parallel()
 	word := newSignal("ready")
-	// The grandchild ignores it too, and would outlive a child that was killed alone.
+	// The grandchild ignores SIGTERM too. It would survive if only the child were killed.
 	command := sh("trap '' TERM; sh -c 'while :; do sleep 0.05; done' & echo $! ready; wait; while :; do sleep 0.05; done")
 	command.Stdout, command.Grace = word, 50*time.Millisecond
 	exit, err := proc.Run(cancelWhen(t, word, context.Canceled), command)
@@ -237,8 +237,8 @@ func TestRunEndsAGroupThatIgnoresSIGTERM(t *testing.T) {
 	}
 }
 
-// ended reports whether a process has ended, or is dead and not yet reaped. After SIGKILL the kernel needs a
-// moment.
+// ended waits until a process has ended, or is dead and not yet reaped. After SIGKILL the
+// kernel needs a moment.
 func ended(pid int) bool {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
@@ -254,8 +254,8 @@ func ended(pid int) bool {
 
 func TestRunDoesNotWaitForAGrandchildThatHoldsTheOutput(t *testing.T) {
 	t.Parallel()
-	// Output that the child wrote just before it ended is not lost, although the pipe
-	// never ends.
+	// Output that the child wrote just before its end is not lost, although the pipe stays
+	// open.
 	exit, stdout, _ := run(t, sh("sleep 3600 & echo $!; head -c 60000 /dev/zero | tr '\\0' x"))
 	pid, rest, _ := strings.Cut(stdout, "\n")
 	endLater(t, pid)
@@ -267,7 +267,7 @@ func TestRunDoesNotWaitForAGrandchildThatHoldsTheOutput(t *testing.T) {
 	}
 }
 
-// slow is a writer that is busy with its first piece while the child ends.
+// slow is a writer that is still busy with its first write when the child ends.
 type slow struct {
 	*proc.Cap
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// chunk is how much is read at a time, and firstChunk how much at first: most
-// children write little.
+// chunk is the size of a read. The first reads use firstChunk, because most children write
+// little.
 const (
 	chunk      = 32 << 10
 	firstChunk = 2 << 10
@@ -17,17 +17,17 @@ const (
 type stream struct {
 	from    *os.File
 	refused chan<- error
-	done    chan struct{} // closed when copy has ended
+	done    chan struct{} // closed when copy returns
 
-	mu sync.Mutex // held while the writer is used
-	to io.Writer  // nil when it must no longer be used
+	mu sync.Mutex // held while the writer is in use
+	to io.Writer  // nil when the writer must no longer be used
 }
 
 func newStream(from *os.File, to io.Writer, refused chan<- error) *stream {
 	return &stream{from: from, to: to, refused: refused, done: make(chan struct{})}
 }
 
-// copy copies output until it ends or the writer rejects it.
+// copy copies the output until it ends or the writer returns an error.
 func (s *stream) copy() {
 	defer close(s.done)
 	buf := make([]byte, firstChunk)
@@ -45,8 +45,7 @@ func (s *stream) copy() {
 	}
 }
 
-// put passes bytes to the writer. It reports false if the writer rejected
-// them.
+// put passes bytes to the writer. It reports false if the writer returned an error.
 func (s *stream) put(p []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,15 +54,15 @@ func (s *stream) put(p []byte) bool {
 	}
 	if _, err := s.to.Write(p); err != nil {
 		s.to = nil
-		s.refused <- err // it has room for one error of each stream
+		s.refused <- err // never blocks: the channel has space for one error per stream
 		return false
 	}
 	return true
 }
 
-// finish ends a stream that did not end in time: another process holds it open, or
-// the writer is slow. Output that the child wrote before it ended is in the pipe, and
-// is not lost. It reports whether the stream is held open, and true if that is
+// finish ends a stream that did not end in time, because another process has it open or the
+// writer is slow. Output that the child has already written is in the pipe, and finish
+// still reads it. held is true if another process has the stream open, or if that is
 // unknown.
 func (s *stream) finish() (held bool) {
 	if !interrupt(s.from) {
@@ -73,7 +72,7 @@ func (s *stream) finish() (held bool) {
 	return !drain(s.from, s.put)
 }
 
-// close ends the use of the writer and of the pipe.
+// close stops the use of the writer, and closes the pipe.
 func (s *stream) close() {
 	s.mu.Lock()
 	s.to = nil

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// A killed process cannot end its children: the kernel does.
+// A process that is killed cannot end its children, so the kernel does.
 func TestAChildDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
 	parent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -28,7 +28,7 @@ func TestAChildDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	}
 	line, readErr := bufio.NewReader(out).ReadString('\n')
 	_ = parent.Process.Kill() // SIGKILL
-	_ = parent.Wait()         // it was killed
+	_ = parent.Wait()         // ignore the error: the process was killed
 	if readErr != nil {
 		t.Fatal(readErr)
 	}
@@ -42,8 +42,8 @@ func TestAChildDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	}
 }
 
-// A child is tied to a thread, and threads can end while their process continues:
-// that must not kill a child.
+// The kernel ties a child to a thread of its parent. Threads can end while the parent runs,
+// and this must not kill the child.
 func TestAChildOutlivesOtherThreads(t *testing.T) {
 	t.Parallel()
 	stop := make(chan struct{})
@@ -57,7 +57,7 @@ func TestAChildOutlivesOtherThreads(t *testing.T) {
 			}
 			var ending sync.WaitGroup
 			for range 4 {
-				ending.Go(runtime.LockOSThread) // and never unlocked: the thread ends with the goroutine
+				ending.Go(runtime.LockOSThread) // the goroutine never unlocks the thread, so the thread ends with it
 			}
 			ending.Wait()
 		}

@@ -2,5 +2,5 @@
 
 package proc
 
-// holdThread does nothing: no child is tied to a thread here.
+// holdThread does nothing: on this system no child is tied to a thread.
 func holdThread() (letGo func()) { return func() {} }

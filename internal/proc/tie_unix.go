@@ -4,5 +4,5 @@ package proc
 
 import "syscall"
 
-// tie does nothing here: a child continues when this process is killed.
+// tie does nothing: on this system a child continues when this process is killed.
 func tie(*syscall.SysProcAttr) {}

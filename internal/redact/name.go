@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Name reports whether the name of a variable, a flag or a field looks like that of a
-// secret: API_KEY, --token, dbPassword.
+// Name reports whether the name of a variable, a flag or a field looks like the name of a
+// secret, such as API_KEY, --token or dbPassword.
 func Name(name string) bool {
 	name = strings.Trim(name, "-_.")
 	if slices.Contains(notSecret, strings.ToUpper(name)) {
@@ -19,13 +19,13 @@ func Name(name string) bool {
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// notSecret are variables whose names look like secrets but whose values are
-// locations. The socket of an ssh agent gives access to keys only on this machine, so
-// its path is harmless in a log, and git needs it.
+// notSecret are variables whose names look like secrets, but whose values are paths.
+// SSH_AUTH_SOCK is the socket of an SSH agent. It gives access to keys only on this
+// machine, so its path is harmless in a log, and git needs it.
 var notSecret = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
 
-// secretWord reports whether a part of a name means a secret, also in the
-// plural or with a number: TOKENS, TOKEN2. ASKPASS is a program.
+// secretWord reports whether a part of a name means a secret. The part may be a plural or
+// have a number, such as TOKENS or TOKEN2. ASKPASS names a program and is not a secret.
 func secretWord(word string) bool {
 	if word == "ASKPASS" {
 		return false
@@ -39,8 +39,8 @@ func secretWord(word string) bool {
 	return false
 }
 
-// secretEnds are the ends of words for secrets. PAT, a personal access token, must be
-// the whole word: COMPAT is not a secret.
+// secretEnds are the ends of words that mean a secret. PAT (personal access token) is not
+// in this list, because it must be the whole word: COMPAT is not a secret.
 var secretEnds = []string{
 	"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD",
 	"CREDENTIAL", "CRED", "AUTH", "AUTHORIZATION", "COOKIE", "DSN",

@@ -1,10 +1,9 @@
-// Package redact removes secrets from texts that are stored: approvals quote commands,
-// and commands can contain passwords.
+// Package redact removes secrets from texts that Belay stores. For example, approvals quote
+// commands, and commands can contain passwords.
 //
-// Secrets are found by their shape and by their name: authorization headers, passwords
-// in URLs, the keys of well-known services, and the values of flags, variables and
-// fields that are called token, password, secret, key or the like. Other secrets are
-// not found.
+// It finds secrets by their form: authorization headers, passwords in URLs, and the keys of
+// well-known services. It also finds the values of flags, variables and fields with names
+// such as token, password, secret or key. It does not find other secrets.
 package redact
 
 import (
@@ -14,11 +13,11 @@ import (
 	"strings"
 )
 
-// Mark replaces a secret.
+// Mark is the text that replaces a secret.
 const Mark = "[REDACTED]"
 
-// Text returns a text without its secrets. It can remove more than secrets. A
-// second call changes nothing.
+// Text returns a text without its secrets. It may remove more than secrets. Calling it
+// again changes nothing.
 func Text(text string) string {
 	for i := range rules {
 		text = rules[i].apply(text)
@@ -26,11 +25,11 @@ func Text(text string) string {
 	return namedValues(text)
 }
 
-// rule finds secrets of one shape. Its groups are the text before a secret, and the
-// secret.
+// rule finds secrets of one form. The expression has two groups: the text before a secret,
+// and the secret.
 type rule struct {
 	find *regexp.Regexp
-	// is reports whether it is a secret; nil means always.
+	// is reports whether a match is a secret. nil means always.
 	is func(before, secret string) bool
 }
 
@@ -38,27 +37,27 @@ func shape(pattern string, is func(before, secret string) bool) rule {
 	return rule{regexp.MustCompile(pattern), is}
 }
 
-// edge is where a word can begin. In JSON it can follow the letter of an escape: \n.
+// edge matches where a word can begin. In JSON a word can follow an escape, such as \n.
 const edge = `(?:^|[^A-Za-z0-9_]|\\[abfnrtv])`
 
-// quote is a quote, possibly escaped, or nothing.
+// quote matches a quote, which may be escaped, or nothing.
 const quote = `(?:\\*["'])?`
 
 var rules = []rule{
 	shape(`()(-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$))`, nil),
-	// Headers. After a known scheme comes one word; otherwise everything up to a quote is
-	// the secret.
+	// Headers. After a known scheme the secret is one word. Otherwise it is everything up
+	// to a quote.
 	shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`(?:bearer|basic|token|digest|negotiate|ntlm|apikey)\s+)([^\s"'\\]+)`, isLiteral),
 	shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`)([^\r\n"'\\]+)`, isHeader),
 	shape(`(?i)(`+edge+`cookie`+quote+`\s*:\s*`+quote+`)([^\r\n"'\\]+)`, isLiteral),
 	shape(`(?i)(`+edge+`bearer(?:[\s_-]+token)?(?:\s*[:=]\s*|\s+|%20)`+quote+`)([^\s"'\\]+)`, isLiteral),
-	shape(`(?i)(`+edge+`basic(?:\s+|%20))([A-Za-z0-9+/_-]{4,}={0,2})`, isLogin), // it is also a common word
-	// The user of a URL is a key if it is long or if there is no password. The password
+	shape(`(?i)(`+edge+`basic(?:\s+|%20))([A-Za-z0-9+/_-]{4,}={0,2})`, isLogin), // needs isLogin, because "basic" is also a common word
+	// URLs. The user name is a secret if it is long, or if there is no password. A password
 	// ends at the last @ before the path.
 	shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]{20,})(?::[^\s/?#"'\\]*)?@`, nil),
 	shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]+):(?:x-oauth-basic)?@`, nil),
 	shape(`([A-Za-z][A-Za-z0-9+.-]*://[^\s/?#"'\\:@]*:)([^\s/?#"'\\]+)@`, nil),
-	// -u USER:PASSWORD, as for curl.
+	// -u USER:PASSWORD, a flag of curl.
 	shape(`(`+edge+`(?:--(?:proxy-)?user(?:=|`+quote+`[\s,]+)|-[uU](?:`+quote+`[\s,]+)?)`+quote+`[^\s:"'@/\\]+:)([^\s"'\\]+)`, notGroup),
 	shape(`(`+edge+`)(`+strings.Join([]string{
 		`sk-[A-Za-z0-9_-]{8,}`, `[rsp]k_(?:live|test)_[A-Za-z0-9]{8,}`,
@@ -70,7 +69,7 @@ var rules = []rule{
 	}, "|")+`)`, nil),
 }
 
-// apply replaces the matches of the rule.
+// apply replaces all secrets that the rule finds.
 func (r *rule) apply(text string) string {
 	found := r.find.FindAllStringSubmatchIndex(text, -1)
 	if len(found) == 0 {
@@ -91,11 +90,11 @@ func (r *rule) apply(text string) string {
 	return b.String()
 }
 
-// isLiteral reports whether a text is a secret itself, and not the name of a variable.
+// isLiteral reports whether a text is the secret itself, and not a reference to a variable.
 func isLiteral(_, text string) bool { return !reference.MatchString(text) }
 
-// isHeader reports whether the value of a header is a secret that no other rule has
-// found.
+// isHeader reports whether the value of a header has a secret that no other rule has
+// replaced.
 func isHeader(_, value string) bool {
 	words := strings.Fields(value)
 	if len(words) > 1 && slices.Contains(plain, strings.ToLower(words[0])) {
@@ -104,7 +103,7 @@ func isHeader(_, value string) bool {
 	return !strings.Contains(value, Mark) && slices.ContainsFunc(words, func(word string) bool { return isLiteral("", word) })
 }
 
-// isLogin reports whether a text is the login of basic authentication.
+// isLogin reports whether a text is a base64 login of basic authentication.
 func isLogin(_, text string) bool {
 	text = strings.TrimRight(text, "=")
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -115,7 +114,7 @@ func isLogin(_, text string) bool {
 	return false
 }
 
-// notGroup reports whether -u is not followed by the numbers of a user and a group.
+// notGroup reports whether the value of -u is not USER:GROUP in numbers.
 func notGroup(before, password string) bool {
 	user := strings.TrimSuffix(before, ":")
 	return !digits(password) || !digits(user[strings.LastIndexAny(user, "\"', \t=uU")+1:])

@@ -9,10 +9,10 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// planted is a secret without a known shape.
+// planted is a secret that has no known form.
 const planted = "hunter2-planted"
 
-// Each place is one where a secret is written, with § for it.
+// places are texts that contain a secret. § stands for the secret.
 var places = []string{
 	`curl -H "Authorization: Bearer §" https://api.example`,
 	`curl -H 'authorization: basic §' https://api.example`,
@@ -54,7 +54,7 @@ var places = []string{
 	"-----BEGIN RSA PRIVATE KEY-----\n§ and then it was cut",
 }
 
-// keys are secrets that are known by their shape, wherever they stand.
+// keys are secrets that are recognised by their form, in any text.
 var keys = []string{
 	"sk-ant-api03-Abc_123-xyz", "sk-proj-abcdefgh12345678", "sk_live_abcdefgh1234",
 	"ghp_abcdefghijkl123456", "gho_abcdefghijkl123456", "github_pat_11ABC_defgh", "glpat-abcd-1234efgh",
@@ -69,7 +69,7 @@ func TestSecretsGo(t *testing.T) {
 	for _, place := range places {
 		for _, secret := range []string{planted, "p", "päss=w0rd", "a,b", "t0ken.with-dots_and/slashes=="} {
 			if strings.Contains(place, "://") && strings.Contains(secret, "/") {
-				continue // it would end the user of a URL
+				continue // it would end the user name in a URL
 			}
 			text := strings.ReplaceAll(place, "§", secret)
 			got := redact.Text(text)
@@ -92,8 +92,7 @@ func TestSecretsGo(t *testing.T) {
 	}
 }
 
-// The text around a secret stays readable, and texts without secrets are not
-// changed.
+// The text around a secret stays readable. Texts without secrets are not changed.
 func TestTheRestStays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -125,8 +124,8 @@ func TestTheRestStays(t *testing.T) {
 	}
 }
 
-// Whatever is around a secret, and however often it is wrapped in JSON, the secret is
-// removed, and a second call changes nothing.
+// Text removes a secret whatever text surrounds it, and however often it is wrapped in
+// JSON. A second call changes nothing.
 func FuzzText(f *testing.F) {
 	for i := range places {
 		f.Add("so ", " on", uint8(i), uint8(i%4))

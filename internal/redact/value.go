@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// named finds a name and what separates it from its value: TOKEN=x, "token": "x",
-// --token x, "--token", "x".
+// named matches a name and the separator before its value, as in TOKEN=x, "token": "x",
+// --token x, and "--token", "x".
 var named = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.-]*)(\\*["'` + "`" + `]?(?:\s*(?:=>|:=|[=:])\s*|\s*,\s*|\s+))`)
 
-// namedValues removes the values of names that look like secrets.
+// namedValues replaces the values of names that look like secrets.
 func namedValues(text string) string {
 	var b strings.Builder
-	done := 0 // the text up to here is written
+	done := 0 // the text before this index is already written
 	for at := 0; at < len(text); {
 		found := named.FindStringSubmatchIndex(text[at:])
 		if found == nil {
@@ -27,7 +27,7 @@ func namedValues(text string) string {
 			continue
 		}
 		from, to := value(text, valueAt)
-		expands := from == valueAt || text[from-1] != '\'' // a shell does not expand single quotes
+		expands := from == valueAt || text[from-1] != '\'' // a shell does not expand variables in single quotes
 		if from == to || keeps(name, text[from:to], flag, expands) {
 			continue
 		}
@@ -42,8 +42,8 @@ func namedValues(text string) string {
 	return b.String()
 }
 
-// value returns the position of the value that begins at an index: the text between
-// quotes, possibly escaped, or a word as a shell reads it.
+// value returns the start and end of the value at an index. The value is the text between
+// quotes, which may be escaped, or a word as a shell reads it.
 func value(text string, at int) (from, to int) {
 	escapes := 0
 	for at+escapes < len(text) && text[at+escapes] == '\\' {
@@ -69,26 +69,27 @@ func value(text string, at int) (from, to int) {
 	return at, to
 }
 
-// escapesBefore counts the backslashes at the end of a text.
+// escapesBefore returns the number of backslashes at the end of a text.
 func escapesBefore(text string) int { return len(text) - len(strings.TrimRight(text, `\`)) }
 
-// reference matches what a shell replaces as a whole: the name of a variable or a
-// command is not a secret, and the reader needs it.
+// reference matches a text that a shell replaces completely: a variable or a command. It is
+// not a secret, and a person who reads the text needs it.
 var reference = regexp.MustCompile(`^(?:\$[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*\}$|\$\()`)
 
-// plain are values that name the kind of a secret, or that there is none.
+// plain are values that are not secrets: they name a kind of secret, or mean that there is
+// none.
 var plain = []string{"true", "false", "null", "none", "bearer", "basic", "token", "digest"}
 
-// keeps reports whether a value is not a secret in spite of its name.
+// keeps reports whether a value is not a secret, although its name looks like one.
 func keeps(name, value string, flag, expands bool) bool {
 	switch {
 	case value == Mark, slices.Contains(plain, strings.ToLower(value)):
 		return true
 	case expands && reference.MatchString(value):
 		return true
-	case flag && strings.HasPrefix(value, "-"): // the next flag
+	case flag && strings.HasPrefix(value, "-"): // the value is the next flag
 		return true
 	default:
-		return strings.HasSuffix(strings.ToUpper(name), "TOKENS") && digits(value) // a number of tokens
+		return strings.HasSuffix(strings.ToUpper(name), "TOKENS") && digits(value) // the value is a number of tokens
 	}
 }

@@ -1,5 +1,4 @@
-// Package scan finds the names that users type with a slash in front: directives
-// and skills.
+// Package scan finds the names that users type after a slash: directives and skills.
 package scan
 
 import (
@@ -9,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Token is a name with a slash in front, and its position: text[Start] is the
-// slash, text[Start:End] the token.
+// Token is a name after a slash. text[Start] is the slash, and text[Start:End] is the slash
+// with the name.
 type Token struct {
 	Name       string
 	Start, End int
 }
 
-// Tokens returns the tokens of a text in order. A token begins at the start of the
-// text or after a space, with a slash and an ASCII letter; letters, digits, _ and
-// - may follow, and then a space or the end of the text. A space is a character
-// for which unicode.IsSpace is true. A text without tokens allocates nothing.
+// Tokens returns the tokens of a text in order. A token is a slash and a name. The name
+// begins with an ASCII letter, and letters, digits, _ and - may follow. Before and after a
+// token is a space, or the start or end of the text. A space is a character for which
+// unicode.IsSpace is true. If there are no tokens, Tokens allocates nothing.
 func Tokens(text string) []Token {
 	var tokens []Token
 	for at := 0; ; {
@@ -27,12 +26,12 @@ func Tokens(text string) []Token {
 		if slash < 0 {
 			return tokens
 		}
-		// After a slash another one is often near, in a path or an address: a few
-		// bytes are checked before the search for long texts continues.
+		// In a path or a URL the next slash is near. So check a few bytes first, before the
+		// slower search in long texts continues.
 		for near := slash; near >= 0; near = nearSlash(text, at) {
 			at += near + 1
 			if before := at - 2; before >= 0 && text[before]-'!' < utf8.RuneSelf-'!' {
-				continue // most slashes are part of a word
+				continue // most slashes are inside a word
 			}
 			if token, ok := tokenAt(text, at); ok {
 				tokens = append(tokens, token)
@@ -42,7 +41,7 @@ func Tokens(text string) []Token {
 	}
 }
 
-// nearSlash returns the distance to the next slash, if it is within 16 bytes, or -1.
+// nearSlash returns the distance to the next slash if it is within 16 bytes, or else -1.
 func nearSlash(text string, at int) int {
 	if len(text)-at < 16 {
 		return -1
@@ -56,17 +55,16 @@ func nearSlash(text string, at int) int {
 	return -1
 }
 
-// slashes returns a value with a bit set in the first of eight bytes that is a
-// slash, and 0 if there is none.
+// slashes returns a value in which the lowest bit that is set belongs to the first slash in
+// eight bytes, or 0 if there is no slash.
 func slashes(s string) uint64 {
 	const ones, slash = 0x0101010101010101, 0x2f2f2f2f2f2f2f2f
 	word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	zero := word ^ slash // the slashes are zero bytes now
+	zero := word ^ slash // bytes that are slashes are zero now
 	return (zero - ones) &^ zero & (ones << 7)
 }
 
-// tokenAt returns the token whose slash is before a position, if there is
-// one.
+// tokenAt returns the token whose slash is at at-1, if there is one.
 func tokenAt(text string, at int) (Token, bool) {
 	if at > 1 && !spaceBefore(text[:at-1]) {
 		return Token{}, false
@@ -78,10 +76,10 @@ func tokenAt(text string, at int) (Token, bool) {
 	return Token{text[at:end], at - 1, end}, true
 }
 
-// Valid reports whether a token can spell the name.
+// Valid reports whether name can be the name of a token.
 func Valid(name string) bool { return name != "" && NameLength(name) == len(name) }
 
-// NameLength returns the length of the name that a text begins with: 0 if there is none.
+// NameLength returns the length of the name at the beginning of a text, or 0.
 func NameLength(text string) int {
 	if text == "" || !letter(text[0]) {
 		return 0
@@ -93,7 +91,7 @@ func NameLength(text string) int {
 	return end
 }
 
-// Replace replaces tokens of a text, given in order.
+// Replace replaces tokens of a text. The tokens must be in order.
 func Replace(text string, tokens []Token, with func(Token) string) string {
 	if len(tokens) == 0 {
 		return text
@@ -131,7 +129,7 @@ func spaceAfter(text string) bool {
 	return unicode.IsSpace(r)
 }
 
-// Leading returns the name at the very beginning of a text, or "".
+// Leading returns the name of the token at the beginning of a text, or "".
 func Leading(text string) string {
 	if tokens := Tokens(text); len(tokens) > 0 && tokens[0].Start == 0 {
 		return tokens[0].Name

@@ -10,12 +10,12 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// texts are typed texts, with the names that are tokens.
+// texts are messages, with the names of their tokens.
 var texts = []struct {
 	rule, text string
 	want       []string
 }{
-	// What is a token.
+	// Tokens
 	{"a token alone", "/a", []string{"a"}},
 	{"a token at the start", "/compact please", []string{"compact"}},
 	{"a token in the middle", "please /compact now", []string{"compact"}},
@@ -32,7 +32,7 @@ var texts = []struct {
 	{"a long name", "/" + strings.Repeat("n", 300), []string{strings.Repeat("n", 300)}},
 	{"text around it is any text", "größe /a 日本", []string{"a"}},
 
-	// What comes first.
+	// First characters
 	{"a digit first is none", "/2a", nil},
 	{"a hyphen first is none", "/-a", nil},
 	{"an underscore first is none", "/_a", nil},
@@ -97,7 +97,7 @@ var texts = []struct {
 	{"an apostrophe behind it", "/a's", nil},
 	{"a placeholder", "[invoked_extension__hook_a] [invoked_extension__skill_b]", nil},
 
-	// Space.
+	// White space
 	{"a tab", "x\t/a\ty", []string{"a"}},
 	{"a newline", "x\n/a\ny", []string{"a"}},
 	{"a carriage return", "x\r\n/a\r\ny", []string{"a"}},
@@ -133,7 +133,7 @@ var texts = []struct {
 	{"the Kelvin sign is none", "/\u212a", nil},
 	{"a long s is none", "/\u017f", nil},
 
-	// Not text.
+	// Invalid UTF-8
 	{"a byte that is no text in front", "\xff/a", nil},
 	{"a byte that is no text behind", "/a\xff", nil},
 	{"half a space in front", "\xa0/a \x85/b", nil},
@@ -209,13 +209,13 @@ func TestNoTokenCostsNoAllocation(t *testing.T) { //nolint:paralleltest // it co
 	}
 }
 
-// slowly is the rule as it is written, (^|\s)/([A-Za-z][\w-]*)(?=\s|$) with the
-// spaces of Unicode, tried at every rune and with no thought for speed.
+// slowly finds tokens by the definition: (^|\s)/([A-Za-z][\w-]*)(?=\s|$), with the white
+// space of Unicode. It tries every rune and is slow.
 func slowly(text string) []scan.Token {
 	type place struct {
 		r    rune
 		at   int
-		text bool // and not a byte that is none
+		text bool // a valid rune, not an invalid byte
 	}
 	var runes []place
 	for i := 0; i < len(text); {
@@ -237,7 +237,7 @@ func slowly(text string) []scan.Token {
 		if !in(i, "/") || i > 0 && !space(i-1) || i+1 == len(runes) || !in(i+1, letters) {
 			continue
 		}
-		for end := len(runes); end > i+1; end-- { // the longest first, as * is greedy
+		for end := len(runes); end > i+1; end-- { // the longest match first, because * is greedy
 			all := true
 			for j := i + 2; j < end; j++ {
 				all = all && in(j, letters+"0123456789_-")
@@ -259,8 +259,7 @@ func names(tokens []scan.Token) []string {
 	return all
 }
 
-// BenchmarkTokens reports what a scan of 100 KB without a token costs against
-// counting its slashes.
+// BenchmarkTokens compares a scan of 100 KB without tokens with counting the slashes.
 func BenchmarkTokens(b *testing.B) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, and then it rests for a while in the shade of an old tree. ", 10) + "See https://example.com/a for more. "
 	text = strings.Repeat(text, 100_000/len(text)+1)[:100_000]

@@ -1,5 +1,6 @@
-// Package spill keeps the full texts of results that are too long for the model, in files. Each session has a directory of
-// its own, and a subagent's is below that of its parent, so that a session can be removed with all its files.
+// Package spill stores the full texts of results that are too long for the model, in files.
+// Each session has its own directory. The directory of a subagent's session is inside that
+// of its parent, so that a session can be removed with all its files.
 package spill
 
 import (
@@ -13,7 +14,8 @@ import (
 	"strings"
 )
 
-// Write writes a text of a session to a file that only this user can read, and returns its path. It makes the directories.
+// Write writes a text of a session to a file and returns its path. Only this user can read
+// the file. Write creates the directories.
 func Write(dir, session, name, text string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("spill: %w", err)
@@ -22,7 +24,7 @@ func Write(dir, session, name, text string) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("spill: %w", err)
 	}
-	defer func() { _ = root.Close() }() // there is nothing left to write
+	defer func() { _ = root.Close() }() // ignore errors: everything is written
 	below := directory(session)
 	if err := root.MkdirAll(below, 0o700); err != nil {
 		return "", fmt.Errorf("spill: %w", err)
@@ -34,7 +36,8 @@ func Write(dir, session, name, text string) (path string, err error) {
 	return filepath.Join(dir, file), nil
 }
 
-// Remove removes the files of a session and of its subagents. It is no error if there are none.
+// Remove removes the files of a session and of its subagents. It returns nil if there are
+// none.
 func Remove(dir, session string) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,15 +46,16 @@ func Remove(dir, session string) error {
 	if err != nil {
 		return fmt.Errorf("remove long results: %w", err)
 	}
-	defer func() { _ = root.Close() }() // nothing was written
+	defer func() { _ = root.Close() }() // ignore errors: nothing was written
 	if err := root.RemoveAll(directory(session)); err != nil {
 		return fmt.Errorf("remove long results: %w", err)
 	}
 	return nil
 }
 
-// directory returns the directory of a session. Any id gives a plain name, and no two ids the same one, also where the file
-// system ignores case.
+// directory returns the directory of a session. It hashes the parts of the id, so that
+// every id gives a valid name. Different ids give different names, even if the file system
+// ignores case.
 func directory(session string) string {
 	var parts []string
 	for part := range strings.SplitSeq(session, "/") {

@@ -9,7 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/spill"
 )
 
-// The files of a session go with it, and those of others stay, however alike the ids are.
+// Remove deletes the files of a session. The files of other sessions stay, even if their
+// ids are similar.
 //
 // SPEC L-13
 func TestRemove(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package timeline draws the records of a turn as a chart in text: one bar for
-// each run, placed and sized by when it ran, like a flame chart.
+// Package timeline draws the records of a turn as a chart in text. Each run is a bar. Its
+// position and length show when it ran.
 package timeline
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Width is how many columns the bars take.
+// Width is how many columns the bars have.
 const Width = 40
 
 var marks = map[hook.State]string{
@@ -21,15 +21,14 @@ var marks = map[hook.State]string{
 	hook.Backgrounded: "→", hook.Started: "░", hook.Interrupted: "▓",
 }
 
-// Mark is an event between runs, drawn as a line.
+// Mark is an event between runs. It is drawn as a line.
 type Mark struct {
 	At   time.Time
 	Text string
 }
 
-// Write draws runs in the order in which they started, with a heading for
-// consecutive runs of one phase. Marks are drawn, in order, before the first run
-// that started later.
+// Write draws runs in the order in which they started. Consecutive runs of one phase have a
+// common heading. A mark is drawn before the first run that started later.
 func Write(w io.Writer, runs []hook.Run, marks ...Mark) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(w, "  nothing ran")
@@ -51,7 +50,7 @@ func Write(w io.Writer, runs []hook.Run, marks ...Mark) error {
 	for _, r := range runs {
 		for ; len(marks) > 0 && marks[0].At.Before(r.Started); marks = marks[1:] {
 			fmt.Fprintf(&b, "  ---- %s ----\n", marks[0].Text)
-			phase = "" // the next run has a heading again
+			phase = "" // repeat the heading for the next run
 		}
 		if r.Phase != phase {
 			phase = r.Phase
@@ -81,7 +80,7 @@ func latency(r hook.Run) string {
 	}
 	took, digit := time.Duration(r.Latency), 100*time.Nanosecond
 	if took >= 10*time.Millisecond {
-		digit = 10 * time.Microsecond // otherwise it would not fit its column
+		digit = 10 * time.Microsecond // with more digits it would not fit its column
 	}
 	return took.Round(digit).String()
 }
@@ -104,7 +103,6 @@ func remark(r hook.Run) string {
 	return strings.Join(words, " ")
 }
 
-// scale maps times to columns.
 type scale struct {
 	first time.Time
 	span  time.Duration
@@ -112,14 +110,14 @@ type scale struct {
 
 func newScale(first, last time.Time) scale { return scale{first, max(last.Sub(first), 1)} }
 
-// bar returns a bar of Width columns. At least one of them is filled.
+// bar returns a bar of Width columns. At least one column is filled.
 func (s scale) bar(r hook.Run) string {
 	from := min(s.column(r.Started), Width-1)
 	to := max(s.column(r.Started.Add(time.Duration(r.Latency))), from+1)
 	return strings.Repeat(" ", from) + strings.Repeat(marks[r.State], to-from) + strings.Repeat(" ", Width-to)
 }
 
-// column returns 0 to Width-1 for a time within the span, and Width for its end.
+// column returns the column of a time, from 0 to Width-1, or Width for the end.
 func (s scale) column(t time.Time) int {
 	c := int(int64(t.Sub(s.first)) * Width / int64(s.span))
 	return min(max(c, 0), Width)

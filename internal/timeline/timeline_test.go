@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// ran is a run that began some time after noon.
+// ran returns a run that began some time after noon.
 func ran(phase, who string, state hook.State, after, took time.Duration) hook.Run {
 	return hook.Run{Phase: phase, Subscription: who, State: state, Started: noon.Add(after), Latency: hook.Latency(took)}
 }
@@ -125,8 +125,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// A mark is drawn between the runs before and after it, and the phase after it
-// has a heading again. A mark without later runs is not drawn.
+// A mark is drawn between the runs before and after it. After the mark, the heading of the
+// phase is repeated. A mark without later runs is not drawn.
 func TestTimelineMarks(t *testing.T) {
 	t.Parallel()
 	runs := []hook.Run{ran("p", "after", hook.Completed, 2, 0), ran("p", "before", hook.Completed, 0, 0)}
@@ -146,8 +146,7 @@ func TestTimelineMarks(t *testing.T) {
 	}
 }
 
-// However the times are, every bar is of the same width, and drawing does not
-// change the runs.
+// All bars have the same width, whatever the times are. Drawing does not change the runs.
 func TestTimelineBarsAlign(t *testing.T) {
 	t.Parallel()
 	runs := []hook.Run{

@@ -2,7 +2,7 @@ package visible
 
 import "strconv"
 
-// Counted returns a number with its noun: 1 step, 2 steps, 1,200 steps.
+// Counted returns a number and a noun in the right form: 1 step, 2 steps, 1,200 steps.
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -2,12 +2,12 @@ package visible
 
 import "strings"
 
-// mostLines is how many lines of a failed hook's output are shown. The last lines are
-// the most useful.
+// mostLines limits how many lines of a failed hook's output are shown. The last lines are
+// shown, because they are the most useful.
 const mostLines = 40
 
-// HookFailure describes a failed hook: its name, the phase, what happened, and below that
-// the hook's output, if it has more than one line. Both happened and said can be empty.
+// HookFailure describes a failed hook: its name, the phase and what happened. Output of
+// several lines is below that. happened and said can be empty.
 func HookFailure(hook, phase, happened, said string) string {
 	lines := strings.Split(strings.TrimSpace(Clean(said)), "\n")
 	text := "hook " + OneLine(hook) + " failed at " + OneLine(phase)
@@ -26,5 +26,6 @@ func HookFailure(hook, phase, happened, said string) string {
 	return strings.Join(append([]string{text}, lines...), "\n")
 }
 
-// OneLine returns a text as one line: white space becomes one space, and control characters become visible.
+// OneLine returns a text as one line. White space becomes one space, and control characters
+// become visible.
 func OneLine(text string) string { return strings.Join(strings.Fields(All(text)), " ") }

@@ -1,5 +1,4 @@
 // Package visible makes text of a model, a tool or a file safe to show on a terminal.
-// Text on which people base a decision is shown completely.
 package visible
 
 import (
@@ -8,13 +7,12 @@ import (
 	"strings"
 )
 
-// colours matches the sequences with which programs set colours, titles and
-// links. They are removed; all other characters that a terminal would interpret
-// are made visible.
+// colours matches the escape sequences with which programs set colours, titles and links.
+// Clean removes them.
 var colours = regexp.MustCompile(`\x1b\[[0-9;:?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)`)
 
-// Clean makes text of a model or a tool safe to show: colours are removed, tabs
-// become spaces, and other control characters are made visible.
+// Clean makes text of a model or a tool safe to show. It removes colours, replaces tabs by
+// spaces, and makes other control characters visible.
 func Clean(text string) string {
 	if plain(text) {
 		return text
@@ -22,9 +20,8 @@ func Clean(text string) string {
 	return All(colours.ReplaceAllString(text, ""))
 }
 
-// All makes every character visible that a terminal would interpret, or that
-// would make it show something different. It removes nothing, because a person
-// decides by this text.
+// All makes every character visible that a terminal would interpret, or that would change
+// how the text looks. It removes nothing, because people make decisions by this text.
 func All(text string) string {
 	if plain(text) {
 		return text
@@ -38,7 +35,7 @@ func All(text string) string {
 		case r == '\t':
 			b.WriteString("    ")
 		case r < ' ':
-			b.WriteRune('\u2400' + r) // the picture of the control character
+			b.WriteRune('\u2400' + r) // the Unicode symbol for the control character
 		case r == 0x7f:
 			b.WriteRune('\u2421')
 		case r >= 0x80 && r < 0xa0, bidi(r):

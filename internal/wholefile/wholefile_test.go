@@ -23,8 +23,8 @@ func TestWrite(t *testing.T) {
 	alone(t, dir, "a.json")
 }
 
-// If the new file cannot replace the old one, the old one stays, and no other
-// file is left.
+// If the new file cannot replace the old one, the old file stays, and no other file is left
+// behind.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestWriteFails(t *testing.T) {
 	alone(t, dir, "taken")
 }
 
-// alone checks that a directory has one entry.
+// alone checks that a directory has only this entry.
 func alone(t *testing.T, dir, name string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

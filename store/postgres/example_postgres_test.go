@@ -15,7 +15,7 @@ func check(err error) {
 	}
 }
 
-// A conversation begins on one machine, and continues on another.
+// A conversation begins on one machine and continues on another.
 func Example() {
 	ctx := context.Background()
 	dsn, err := server.Create(ctx, "example", template)
@@ -36,8 +36,8 @@ func Example() {
 		check(err)
 		fmt.Println(turn.Text)
 	}
-	talk("My name is Ann.") // here
-	talk("Who am I?")       // or on another machine
+	talk("My name is Ann.") // on one machine
+	talk("Who am I?")       // on another machine
 	// docs:end open
 
 	// Output:

@@ -19,7 +19,7 @@ import (
 )
 
 // These variables start the test binary again, as another process that has a store open.
-// That process prints "ready" and continues when it gets a line of input.
+// That process prints "ready". The task "zombie" continues when it gets a line of input.
 const (
 	childTask = "BELAY_POSTGRES_CHILD"
 	childDSN  = "BELAY_POSTGRES_CHILD_DSN"

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// Changes that a store may make, and changes that it must not make.
+// same accepts the changes that a store may make, and finds other changes.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	now, empty := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC), ""

@@ -18,7 +18,7 @@ import (
 )
 
 // serverDSN is the environment variable that passes the server's DSN to child processes.
-// Its database name is "DATABASE", which a child replaces.
+// Its database name is "DATABASE", which dsnOf replaces.
 const serverDSN = "BELAY_POSTGRES_DSN"
 
 const template = "belay_template"

@@ -19,8 +19,8 @@ func check(err error) {
 	}
 }
 
-// A message is submitted, a worker answers it, and a watcher sees it. These can be
-// processes on three machines, with store/postgres instead of store/sqlite.
+// One part submits a message, a worker answers it, and a watcher sees the answer. With
+// store/postgres instead of store/sqlite, these can be processes on three machines.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay-")
@@ -47,7 +47,7 @@ func Example() {
 			PerModel: map[string]int{"claude-sonnet-4-5": 4},
 		})
 		check(err)
-		err = worker.Run(working) // until working is done
+		err = worker.Run(working) // until working is cancelled
 		// docs:end worker
 		ended <- err
 	}()
@@ -57,7 +57,7 @@ func Example() {
 		check(err)
 		if m := update.Message; m != nil {
 			fmt.Println(m.Seq, m.Role, m.Text())
-		} else if update.Info.State.Last == belay.EndTurn { // comes after its messages
+		} else if update.Info.State.Last == belay.EndTurn { // the state comes after the messages of the turn
 			break
 		}
 	}

@@ -135,7 +135,7 @@ func (s sentence) judgeReach(i, reach int, access *Access) {
 		case w == "but" || w == "because":
 			return
 		case j <= i+4 && undoing[w], j == i+1 && w == "mind":
-			return // "don't forget" asks for the opposite
+			return // "don't forget" asks to remember
 		case w == "memory" || w == "memories":
 			if s.computing(j) {
 				continue
@@ -207,7 +207,7 @@ func (s sentence) keeps(j int) bool {
 	case keeping[w]:
 		return true
 	case noted[w]:
-		return next != "in" && next != "out" // "logged in"
+		return next != "in" && next != "out" // not "logged in"
 	case noting[w]:
 		return s[j+1 : min(j+3, len(s))].any(things)
 	case jotting[w]:
@@ -283,16 +283,16 @@ func (s sentence) ofSpeaker(i, j int) bool {
 	}
 	between := s[i+1 : j]
 	if pause := slices.IndexFunc(between, func(w word) bool { return w.pause }); pause >= 0 {
-		return !between[:pause+1].any(addressed) // "I don't eat meat, can you remember that?"
+		return !between[:pause+1].any(addressed) // true for "I don't eat meat, can you remember that?"
 	}
-	return !between.any(addressed) && (next == j || !participles[s[j].text]) // "I won't have this stored"
+	return !between.any(addressed) && (next == j || !participles[s[j].text]) // false for "I won't have this stored"
 }
 
 // firstPerson reports whether the subject of the words at i is the speaker. A question that
 // asks for something does not count.
 func (s sentence) firstPerson(i int) bool {
 	if i+1 < len(s) && (s[i+1].text == "i" || s[i+1].text == "we") && strings.HasSuffix(s[i].text, "n't") {
-		return true // "can't I save it?"
+		return true // such as "can't I save it?"
 	}
 	for k := i - 1; k >= 0 && k >= i-4 && !s[k].pause; k-- {
 		switch w := s[k].text; {

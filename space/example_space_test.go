@@ -13,14 +13,14 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// A space is installed into an agent, changed while it runs, and unloaded.
+// A space is installed into an agent, reloaded after a change, and unloaded.
 func Example() {
 	ctx := context.Background()
 	root, err := os.MkdirTemp("", "space")
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = os.RemoveAll(root) }() // a temporary directory
+	defer func() { _ = os.RemoveAll(root) }() // the directory is temporary
 	dir := filepath.Join(root, "acme")
 	write := func(name, text string) {
 		file := filepath.Join(dir, name)
@@ -67,7 +67,7 @@ func Example() {
 	}
 	loaded, err := space.Load(dir, hook.OriginSpace)
 	if err != nil {
-		panic(err) // every mistake, with file and line
+		panic(err) // the error lists every mistake, with file and line
 	}
 	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: agent.Hooks()})
 	if err != nil {
@@ -83,7 +83,7 @@ func Example() {
 
 	// docs:begin reload
 	if err := lease.Reload(ctx); err != nil {
-		panic(err) // the old one stays
+		panic(err) // the old version stays in use
 	}
 	// docs:end reload
 

@@ -94,7 +94,7 @@ func program(name string) (string, error) {
 	if err != nil || len(found) == 0 {
 		return "", fmt.Errorf("pgtest: there is no %s in PATH or in /usr/lib/postgresql: run make database, or install PostgreSQL", name)
 	}
-	return slices.MaxFunc(found, func(a, b string) int { // "9" is before "15"
+	return slices.MaxFunc(found, func(a, b string) int { // version 9 is older than 15
 		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 	}), nil
 }

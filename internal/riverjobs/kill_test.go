@@ -193,7 +193,7 @@ func TestKill(t *testing.T) {
 		death  death
 		again  death    // where the recovering process is killed, or empty
 		marks  []string // attempts that had done the work when the process was killed
-		state  string   // of the attempt's record when it died, "" for none
+		state  string   // state of the run when the process was killed, "" if there is no run
 		after  []string // runs of an idempotent job at the end
 		redone []string // attempts that have done the work at the end
 		once   string   // the run if the job is not idempotent

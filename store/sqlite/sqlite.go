@@ -47,7 +47,7 @@ type Options struct {
 	// Logger gets errors that are not returned to a caller. Defaults to slog.Default.
 	Logger *slog.Logger
 
-	mode string // SQLite's open mode, for tests; "" for reading and writing
+	mode string // mode of SQLite's DSN; "" means "rw"
 }
 
 // Store keeps sessions in a file.

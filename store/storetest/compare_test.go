@@ -19,7 +19,7 @@ func TestSame(t *testing.T) {
 	for _, test := range []struct {
 		rule      string
 		want, got any
-		differs   string // part of the failure, "" for none
+		differs   string // part of the reported difference, "" if there is none
 	}{
 		{"a list that is empty is one that is not there", belay.Message{Parts: []belay.Part{}}, belay.Message{}, ""},
 		{"a list has a length", belay.Message{Parts: make([]belay.Part, 2)}, belay.Message{}, "it.Parts's length is 0, want 2"},

@@ -11,7 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A parked turn is due again when the first of its questions expires. If no question
+// A parked turn is due again when its first question expires. If its questions never
+// expire, the turn is not due again by itself.
 // expires, it is never due.
 //
 // SPEC P-08
@@ -113,8 +114,8 @@ func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// After a while, a worker claims the turns again that it left to others, even if nothing
-// else changes: the current claim ends, and the next claim includes them.
+// A worker leaves some turns to other workers. After a while it tries to claim these turns
+// again: its current claim ends, and the next claim includes them.
 //
 // SPEC J-05
 func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {

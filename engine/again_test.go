@@ -189,8 +189,8 @@ func (keyless) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	}
 }
 
-// A turn that ends with a stored error does not count as one that cannot be stored. However
-// many such turns follow each other, the last one runs.
+// If a turn ends with a stored error, it does not count as a turn that cannot be stored.
+// Even after many turns like this, the next turn runs.
 func TestFailedTurnsAreTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {

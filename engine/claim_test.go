@@ -272,8 +272,8 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 	}
 }
 
-// If one agent does not have a model, the worker still runs turns of the agent whose own
-// model it is.
+// A turn of agent y is left to other workers because y does not have the model m. The
+// worker still runs turns of agent x, whose own model is m.
 func TestOwnModelIsNotLacking(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -284,8 +284,8 @@ func TestOwnModelIsNotLacking(t *testing.T) {
 	})
 }
 
-// If the limit of a model is reached, the worker does not claim turns of the agent whose
-// own model it is.
+// If the limit of the model m is reached, the worker claims no turns of agent x, whose own
+// model is m.
 func TestLackingModelIsFull(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {

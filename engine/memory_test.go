@@ -33,7 +33,7 @@ type memory struct {
 	fault   func(op) error // returns the error with which an operation fails, or nil
 }
 
-// op is an operation of a store. commit is set if it is a commit.
+// op is an operation of a store. If the operation is a commit, the field commit is set.
 type op struct {
 	name   string
 	commit *belay.Commit

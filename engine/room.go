@@ -161,8 +161,8 @@ func (r *room) strange(agent string) {
 	r.stir()
 }
 
-// strangeModel leaves the turns that name a model to other workers for a while. Agents
-// whose own model it is are not affected.
+// strangeModel leaves the turns that name a model to other workers for a while. Turns that
+// use the model as the own model of their agent still run.
 func (r *room) strangeModel(model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,22 +15,24 @@ type Update struct {
 	// Message is the next message, or nil if only the state has changed. Pass its number to
 	// [Watch] to continue after it.
 	Message *belay.Message `json:"message,omitempty"`
-	// Info is the session's state, as it was read before Message. It says which turn is
-	// running, whether that turn is parked, and how the last turn ended. Several updates
-	// may have the same state. An update without a message comes after all messages of its
-	// state.
+	// Info is the state of the session when Watch read it, just before Message. It says
+	// which turn is running, whether that turn is parked, and how the last turn ended.
+	// Several updates may have the same state. An update without a message comes after all
+	// messages of its state.
 	Info belay.SessionInfo `json:"info"`
 }
 
 // watchPatience is how long the store may be unreachable before Watch fails.
 const watchPatience = 30 * time.Second
 
-// Watch yields the messages of a session that come after the message with the number after.
-// These are stored messages and later ones, whichever process stores them. Watch skips no
-// message and repeats none. To continue later, call Watch again with the number of the last
-// message. Watch also yields the session's state when the state has changed. If the state
-// changes several times quickly, Watch may yield only the last one. When ctx ends, Watch
-// ends without an error after the current update.
+// Watch yields the messages of a session with numbers higher than after: those that are
+// already stored, and later ones. It does not matter which process stores them. Watch skips
+// no message and repeats none. To continue later, call Watch again with the number of the
+// last message.
+//
+// Watch also yields the session's state when the state has changed. If the state changes
+// several times quickly, Watch may yield only the last state. When ctx ends, Watch ends
+// without an error after the current update.
 //
 // Watch yields only stored messages. To see text before a response is complete, use
 // [belay.Agent.Watch] in the process that runs the turn.

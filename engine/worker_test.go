@@ -135,9 +135,9 @@ func (s *stopping) Claim(ctx context.Context, filter belay.TurnFilter) (belay.Du
 	return due, err
 }
 
-// When a worker is stopped, it hands over its turns after their current step. It hands over
-// at once turns whose step takes too long. Another worker continues, and no tool that is
-// not idempotent runs twice.
+// When a worker is stopped, it hands over each turn after the turn's current step. If the
+// step takes too long, it hands over the turn in the middle of the step. Another worker
+// continues. A tool that is not idempotent never runs twice.
 //
 // SPEC L-01, T-10
 func TestHandOver(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Classify returns what a turn may do with memories, by the user's text. Everything is
-// allowed unless the text forbids it. "Do not remember this" and "off the record" forbid
-// writing. "Without your memory" forbids reading.
+// Classify returns what a turn may do with memories, according to the user's text.
+// Everything is allowed unless the text forbids it. "Do not remember this" and "off the
+// record" forbid writing. "Without your memory" forbids reading.
 //
 // A negation forbids access if a word for keeping or for memory follows within a few words.
-// In doubt, Classify forbids. Speakers may talk about themselves ("I don't remember"), or
-// ask to remember with a negation ("don't forget"): neither forbids anything. Classify
-// understands only English. For other languages set [Options.Classify].
+// If Classify is not sure, it forbids access. Two kinds of negation forbid nothing: users
+// can talk about themselves ("I don't remember"), or ask to remember ("don't forget").
+// Classify understands only English. For other languages, set [Options.Classify].
 func Classify(text string) Access {
 	access := Access{Read: true, Write: true}
 	text = unadorned(text)
@@ -101,7 +101,8 @@ func (s sentence) ends(r rune, rest string) bool {
 	return last == "no" || !isNegation(last)
 }
 
-// These are the numbers of words after a negation that the negation can affect.
+// A negation can affect this many words after it: normally farthest, and near after words
+// such as "without" and "stop".
 const (
 	farthest = 14
 	near     = 5
@@ -391,7 +392,7 @@ var (
 		comfortable ok okay fine happy sure keen fond willing expect let letting`)
 	addressed = words("you your yours yourself u be being been")
 
-	// These two sets make Classify fast, because most words are in neither.
+	// These two sets make Classify fast, because most words are in none of them.
 	beginning = union(halting, keeping, noted, noting, noteWords, jotting, holding, leaving, ignoring, words("off off-the-record between in confidential forget"))
 	telling   = union(undoing, keeping, noted, noting, noteWords, jotting, holding, recalling, before, words("but because mind memory memories you"))
 )

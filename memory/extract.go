@@ -128,9 +128,9 @@ func (d Draft) looksSecret() bool {
 var secret = regexp.MustCompile(`(?i)\b(?:pass(?:word|phrase|code)|api[ _-]?key|secret|private key|access[ _-]?token|bearer|pin (?:code|number|is)|cvv|credit card|ssn|social security)\b` +
 	`|-----BEGIN|\b(?:sk|pk|ghp|gho|xox[abp]|AKIA)[-_A-Za-z0-9]{12,}|\b[A-Fa-f0-9]{32,}\b|\b(?:\d[ -]?){13,19}\b`)
 
-// Sentences is an extractor that needs no model. It remembers sentences in which users ask
-// for it ("remember that …"), or state a lasting fact about themselves ("my … is …", "I
-// prefer …") or their project ("we use …"). It understands English. It never remembers
+// Sentences is an extractor that needs no model. It remembers a sentence if the user asks
+// for it ("remember that …"). It also remembers lasting facts about the user ("my … is …",
+// "I prefer …") or the project ("we use …"). It understands English. It never remembers
 // questions, or text that looks like a password or a key.
 type Sentences struct{}
 
@@ -175,8 +175,8 @@ func sentencesOf(text string) []string {
 var (
 	ending   = regexp.MustCompile(`[.!?]+(?:\s|$)`)
 	explicit = regexp.MustCompile(`(?i)^(?:hey,?\s+|ok(?:ay)?,?\s+|also,?\s+|and\s+)?(?:please,?\s+)?(?:remember|memori[sz]e|note|keep in mind|bear in mind|don't forget|do not forget|make a note)(?:\s+that\s+|\s*:\s*|,\s+|\s+(?:for (?:later|the future|next time))[,:]?\s+|\s+)(?:that\s+)?(.+)$`)
-	// noFact matches a task, or a reference to something outside the sentence. Such a
-	// sentence is useless alone.
+	// noFact matches a task, or a reference to something outside the sentence. Without its
+	// context, such a sentence is useless.
 	noFact   = regexp.MustCompile(`(?i)^(?:to|me|what|how|when|where|why|who|which|if|whether)\b|^(?:this|that|it|all|everything|these|those|him|her|them)(?:\s+\S+){0,2}$`)
 	personal = regexp.MustCompile(`(?i)^(?:hi|hello|hey|btw|by the way|well|so|also|ok(?:ay)?|fyi)?[,!.]?\s*(?:my\s+[\w' -]{2,60}?\s+(?:is|are|was)\s+\S|call me\s+\S|i(?:'m| am)\s+(?:a|an|the|from|called|named|based|allergic|vegan|vegetarian|born|married|\d)\b|i\s+(?:always |never |usually |really |mostly |also )?(?:live|work|prefer|like|love|hate|dislike|use|speak|own|study|want you to always|want you to never)\s+\S)`)
 	ours     = regexp.MustCompile(`(?i)^(?:btw|by the way|also|so|fyi|here)?[,:]?\s*(?:we\s+(?:always |never |usually |only |also )?(?:use|prefer|deploy|release|write|name|call|keep|run|host|store|build|support|ship)\s+\S|our\s+[\w' -]{2,60}?\s+(?:is|are|uses?|runs?|lives?)\s+\S|(?:in )?this (?:project|repo|repository|codebase)\s+\S)`)

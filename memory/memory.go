@@ -19,8 +19,8 @@ type Memory struct {
 	// Text is the fact. It is empty if the memory was forgotten.
 	Text string   `json:"text"`
 	Tags []string `json:"tags,omitempty"`
-	// Session and Turn say where the memory comes from. They are empty if it does not come
-	// from a conversation.
+	// Session and Turn say where the memory comes from. Both are empty if the memory does
+	// not come from a conversation.
 	Session string    `json:"session,omitempty"`
 	Turn    string    `json:"turn,omitempty"`
 	Created time.Time `json:"created"`
@@ -160,8 +160,8 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd")))
 }
 
-// digest returns a hash of a text. It ignores case, spaces, and dots and exclamation marks
-// at the end.
+// digest returns a hash of a text. It ignores case and spaces, and also dots and
+// exclamation marks at the end.
 func digest(text string) []byte {
 	sum := sha256.Sum256([]byte(strings.TrimRight(strings.ToLower(strings.Join(strings.Fields(text), " ")), ".!")))
 	return sum[:]

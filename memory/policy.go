@@ -8,9 +8,9 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// These keys are the turn policy of memory. A key is true only if every hook that sets it
-// sets true: a single false wins, in any order of hooks. If the classifier fails, both keys
-// are false. If a turn does not have the keys, it has no access.
+// These keys are the turn policy of memory. Several hooks can set a key. The key is true
+// only if all of them set true, in any order. If the classifier fails, both keys are false.
+// If a turn does not have the keys, the turn has no access.
 var (
 	// PolicyRead allows a turn to read memories, by recall and by tools.
 	PolicyRead = policy.And("memory.read")

@@ -126,9 +126,9 @@ func (s *Store) open(ctx context.Context) error {
 	return s.prepare(ctx)
 }
 
-// retrying calls do until the file is no longer busy, for at most BusyTimeout. It is for
-// cases in which SQLite itself does not wait: when another process creates the log of a new
-// file.
+// retrying calls do until the file is no longer busy, for at most BusyTimeout. It is needed
+// when another process creates the log of a new file, because SQLite itself does not wait
+// then.
 func (s *Store) retrying(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.BusyTimeout)
 	defer cancel()

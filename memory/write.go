@@ -156,9 +156,8 @@ func (s *Store) extracted(ctx context.Context, session, turn string) (bool, erro
 // contain the forgotten fact.
 var errSinceForgotten = errors.New("something was forgotten since the turn began")
 
-// extract stores the memories of a turn. If it was called for the turn before, it adds
-// nothing. It also adds nothing if a memory in one of the scopes was forgotten after the
-// turn began.
+// extract stores the memories of a turn. It adds nothing if the turn was processed before.
+// It also adds nothing if a memory in one of the scopes was forgotten after the turn began.
 func (s *Store) extract(ctx context.Context, session, turn string, begun time.Time, scopes []Scope, drafts []Draft) (added []Memory, err error) {
 	since := false
 	err = s.write(ctx, func(w *writing) error {
@@ -249,8 +248,8 @@ func (w *writing) forgottenSince(at time.Time, scopes []Scope) (bool, error) {
 	return false, nil
 }
 
-// unixNano returns a time as it is stored. The zero time is stored as 0, which is before
-// all others.
+// unixNano returns a time as it is stored. The zero time is stored as 0, so that it is
+// before all other times.
 func unixNano(at time.Time) int64 {
 	if at.IsZero() {
 		return 0

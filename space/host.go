@@ -25,8 +25,8 @@ type Options struct {
 	Trust *Trust
 	// Disable switches off all hooks that files declare, except hooks that ask a person.
 	Disable bool
-	// DisableIDs switches off hooks by id, except hooks that ask a person. The ids are
-	// those in listings.
+	// DisableIDs switches off hooks by id, except hooks that ask a person. Use the ids that
+	// listings show.
 	DisableIDs []string
 	// NoCommands switches off all commands and workers of all directories. Gates that need
 	// them deny.
@@ -421,8 +421,7 @@ func Confined(ctx context.Context) (grants []string) {
 
 // trusted returns an error if a program of a directory must not run, or if a URL must not
 // be called. It is called before every run and every call. grant is the grant that is
-// needed, or "". If files have changed, they are not trusted, even if the host has not
-// noticed the change before.
+// needed, or "". trusted checks the files each time, so it notices every change.
 func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant string) error {
 	if h.opts.NoCommands && runs {
 		return errors.New(noCommands)

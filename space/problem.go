@@ -49,7 +49,7 @@ func (p *problems) addf(path string, line int, format string, args ...any) {
 	p.list = append(p.list, &Problem{path, line, fmt.Sprintf(format, args...)})
 }
 
-// add adds an error. If err is not a Problem, it is reported for the directory.
+// add adds an error. An error that is not a Problem is reported for the whole directory.
 func (p *problems) add(dir string, err error) {
 	if problem, ok := errors.AsType[*Problem](err); ok {
 		p.list = append(p.list, problem)

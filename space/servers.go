@@ -118,8 +118,8 @@ func (h *Host) judgeServers(p *plan) {
 	}
 }
 
-// servers returns the servers of a plan that may run. Those of a project or a space check
-// trust before they start.
+// servers returns the servers of a plan that may run. A server of a project or a space
+// checks trust before each start.
 func (h *Host) servers(p *plan, check *seal) []mcptool.Server {
 	all := slices.Clone(p.servers)
 	s := p.space

@@ -217,15 +217,15 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// It has the grant now, but its URL is not on the allowlist, so it denies.
+	// The hook has the grant now, but the URL is not on the allowlist, so the gate denies.
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "add 127.0.0.1:9 to hooks.webhook_allowlist")
 	if n := noteAbout(t, lease.Notes(), "project/out"); !n.Closed || !strings.Contains(n.Reason, "not on the operator's allowlist") {
 		t.Errorf("noted as %+v", n)
 	}
 }
 
-// If the URL of a webhook is not on the allowlist and the webhook is a gate, it denies,
-// even if it is set to fail open. Other webhooks are not called.
+// If a webhook is a gate and its URL is not on the allowlist, the gate denies, even if it
+// is set to fail open. Other webhooks with such a URL are not called.
 //
 // SPEC W-05, W-07
 func TestAWebhookOffTheAllowlist(t *testing.T) {

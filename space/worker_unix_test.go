@@ -15,8 +15,8 @@ import (
 )
 
 // If a worker does not start, the agent still runs. The worker's gates deny and say why,
-// and its other hooks do not run. All other hooks run, even those that are ordered after
-// them.
+// and its other hooks do not run. Hooks of other workers run, even if they are ordered
+// after hooks that do not run.
 //
 // SPEC H-10, W-01
 func TestAWorkerThatDoesNotStart(t *testing.T) {

@@ -212,8 +212,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Restart stops the server and starts it again on the same data. All connections are
-// closed. In between it calls meanwhile, if that is not nil.
+// Restart stops the server, calls meanwhile (unless it is nil), and starts the server again
+// on the same data. All connections are closed.
 func (s *Server) Restart(meanwhile func()) error {
 	s.dropping.Wait()
 	err := s.halt()

@@ -205,8 +205,8 @@ func (db *database) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, 
 	return done, err
 }
 
-// EndKey is called when a job has ended. If done is true, the key stays reserved, otherwise
-// it is free again.
+// EndKey is called when a job has ended. If done is true, the key stays reserved. Otherwise
+// the key is free again.
 func (db *database) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
 	if done {
 		_, err := tx.ExecContext(ctx, "UPDATE keys SET done = 1 WHERE key = ?", key)

@@ -138,7 +138,7 @@ func askedRun() hook.Run {
 	return hook.Run{ID: "asked", Subscription: "sub", Phase: "test.phase", State: hook.Backgrounded, Started: time.Now(), Ended: time.Now()}
 }
 
-// killJob returns a job. If it is idempotent, it is retried soon.
+// killJob returns a job. An idempotent job is retried soon.
 func killJob(idempotent bool) hook.Job {
 	job := hook.Job{ID: "job", Key: "key", Handler: "work", Subscription: "sub", Phase: "test.phase", Run: "asked", Idempotent: idempotent}
 	if idempotent {

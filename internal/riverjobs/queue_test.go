@@ -205,7 +205,8 @@ func TestASettleThatNeverSucceedsIsForRecovery(t *testing.T) {
 	wantTexts(t, "records", got, "again.1 interrupted", "again.2 completed", "asked backgrounded", "once.1 interrupted")
 }
 
-// Recover keeps a run that has already ended, and continues.
+// If the run of an interrupted attempt has already ended, Recover keeps the run and ends
+// the job. Then the queue can run other jobs.
 func TestRecoverLeavesAFinalRecord(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

@@ -29,7 +29,7 @@ type Backend[TTx any] interface {
 	// KeyDone reports whether a job with this key has succeeded.
 	KeyDone(ctx context.Context, tx TTx, key string) (bool, error)
 	// EndKey is called when the job of a key has ended. If done is true, the key stays
-	// reserved, otherwise it is free again.
+	// reserved. Otherwise the key is free again.
 	EndKey(ctx context.Context, tx TTx, key string, done bool) error
 }
 

@@ -81,8 +81,8 @@ func (s *Store) Expire(name string) {
 	}
 }
 
-// Read yields the messages of a session that come after the message with the number after.
-// The list is a snapshot from the start of the iteration.
+// Read yields the messages of a session with numbers higher than after. The list is a
+// snapshot from the start of the iteration.
 func (s *Store) Read(ctx context.Context, name string, after int64) iter.Seq2[*belay.Message, error] {
 	return func(yield func(*belay.Message, error) bool) {
 		messages, err := s.behind(name, after)

@@ -158,8 +158,8 @@ func (b *backend) KeyDone(ctx context.Context, _ pgx.Tx, key string) (bool, erro
 	return record.KeyDone(ctx, b.writing(ctx).Queries, key)
 }
 
-// EndKey is called when a job has ended. If done is true, the key stays reserved, otherwise
-// it is free again.
+// EndKey is called when a job has ended. If done is true, the key stays reserved. Otherwise
+// the key is free again.
 func (b *backend) EndKey(ctx context.Context, _ pgx.Tx, key string, done bool) error {
 	return record.EndKey(ctx, b.writing(ctx).Queries, key, done, (*Store)(b).now())
 }

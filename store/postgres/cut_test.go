@@ -166,8 +166,8 @@ func TestBadDSN(t *testing.T) {
 }
 
 // If the server is down, a session cannot be released. When the server is up again, the
-// store releases it, and others can open it. If this store opens the session first, that
-// also releases the old hold.
+// store releases the session, and others can open it. This store can also open the session
+// again at once.
 //
 // SPEC L-02
 func TestReleaseWhileDown(t *testing.T) {

@@ -213,8 +213,8 @@ func isCrossed(err error) bool {
 	return ok && (found.Code == "40001" || found.Code == "40P01")
 }
 
-// isRefusal reports whether err is one that callers check with errors.Is. Such an error is
-// not a problem of the server.
+// isRefusal reports whether err is an error that callers check with errors.Is, and not a
+// problem of the server.
 func isRefusal(err error) bool {
 	for _, answer := range []error{
 		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrScope, belay.ErrClosed,

@@ -100,9 +100,9 @@ func TestADeletedHolderComesBack(t *testing.T) {
 	}
 }
 
-// While others clean up after a holder, the holder cannot take a session or a turn. It
-// waits, and then registers again. Otherwise no one would ever clean up a session that it
-// takes in between.
+// While other processes clean up after a holder, the holder cannot take a session or a
+// turn. It waits, and then registers again. Otherwise it could take a session that no one
+// ever cleans up.
 //
 // SPEC L-02
 func TestWhoIsBeingSettledWaits(t *testing.T) {
@@ -163,7 +163,7 @@ func TestWhoIsBeingSettledWaits(t *testing.T) {
 	}
 }
 
-// If the cleanup of one dead holder fails, the others are still cleaned up.
+// If the cleanup of one dead holder fails, other dead holders are still cleaned up.
 //
 // SPEC J-04
 func TestAJobThatCannotBeSettled(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 )
 
 // A notification only wakes waiters, which then read the tables. Waiters also poll, so a
-// lost notification only causes a delay. A notification is sent after the transaction. If
-// it were part of the transaction, all such transactions would wait for each other.
+// lost notification only causes a delay. The store sends a notification after the
+// transaction. A notification inside a transaction would make all transactions with
+// notifications wait for each other.
 
 // These are the channels of notifications. The payload is the id of a session, or empty for
 // all sessions.

@@ -253,8 +253,8 @@ func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1
 const (
 	// contracts is part of the file name of every migration that removes something.
 	contracts = "_contract_"
-	// firstKnown is the first version whose programs register the newest version that they
-	// know.
+	// firstKnown is the first version of the tables in which a program registers the newest
+	// version that it knows.
 	firstKnown = 6
 )
 

@@ -30,8 +30,8 @@ type Pruned struct {
 }
 
 // Prune removes whole sessions with their calls, approvals and hook runs, oldest first. It
-// does not remove a session that is held, or that has a running or parked turn, an
-// undecided approval, a running hook or an unfinished job. Prune keeps the keys of
+// keeps a session that is held. It also keeps a session that has a running or parked turn,
+// an undecided approval, a running hook or an unfinished job. Prune keeps the keys of
 // successful jobs, so that no job runs twice.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if keep.Age <= 0 {

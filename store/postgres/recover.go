@@ -15,8 +15,8 @@ import (
 type Recovery struct {
 	// Holders counts the dead holders. A process with several stores has several holders.
 	Holders int `json:"holders"`
-	// Sessions are the sessions that they held. Open are those of them with a running turn:
-	// resume or abandon the turn.
+	// Sessions are the sessions that the dead holders held. Open are the ones with a
+	// running turn: resume or abandon that turn.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
 	// Runs are the ids of runs that had started and are now interrupted.
@@ -36,9 +36,9 @@ func (r *Recovery) add(more Recovery) {
 	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
 }
 
-// Recovery returns what this store has cleaned up. A store cleans up after others when
-// it is opened, when it opens a session that they held, and from time to time while it
-// runs jobs or claims turns.
+// Recovery returns what this store has cleaned up. A store cleans up when it is opened, and
+// when it opens a session of a dead holder. It also cleans up regularly while it runs jobs
+// or claims turns.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()

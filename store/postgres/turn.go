@@ -141,8 +141,8 @@ func (c *claims) drop(session string) {
 }
 
 // clear releases claims in the table that this store does not know. They come from commits
-// whose connection was lost. Such a commit can still succeed until the server has ended the
-// transaction, so clear repeats its work for a while.
+// whose connection was lost. A commit like this can still succeed until the server has
+// ended its transaction. So clear runs several times.
 func (c *claims) clear(ctx context.Context, s *Store) error {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
@@ -257,8 +257,8 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	return load, nil
 }
 
-// Changes writes into the row of a session until when it is watched. A commit sends a
-// notification only if its session is watched.
+// While Changes watches a session, the row of the session contains the end of the watch,
+// which Changes renews. A commit sends a notification only if its session is watched.
 const (
 	watchedFor   = 5 * time.Minute
 	watchedAgain = time.Minute

@@ -122,7 +122,7 @@ func inWriting(ctx context.Context, w *writing) context.Context {
 	return context.WithValue(ctx, writingKey{}, w)
 }
 
-// writing returns the transaction's queries, from the context if it has them.
+// writing returns the transaction's queries. If the context has none, it makes them.
 func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
 	if w, ok := ctx.Value(writingKey{}).(*writing); ok && w.tx == tx {
 		return w
@@ -155,8 +155,8 @@ func (b *backend) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, er
 	return record.KeyDone(ctx, b.writing(ctx, tx).Queries, key)
 }
 
-// EndKey is called when a job has ended. If done is true, the key stays reserved, otherwise
-// it is free again.
+// EndKey is called when a job has ended. If done is true, the key stays reserved. Otherwise
+// the key is free again.
 func (b *backend) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
 	return record.EndKey(ctx, b.writing(ctx, tx).Queries, key, done, (*Store)(b).now())
 }

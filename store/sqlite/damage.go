@@ -50,8 +50,8 @@ func (s *Store) checkPages(ctx context.Context) error {
 	return nil
 }
 
-// quickCheck runs SQLite's quick_check on a table. If what is a number, quickCheck checks
-// all tables and reports at most that many problems.
+// quickCheck runs SQLite's quick_check. The argument is the name of a table, or a number:
+// then quickCheck checks all tables and reports at most that many problems.
 func (s *Store) quickCheck(ctx context.Context, what string) error {
 	problems, err := s.pragma(ctx, "quick_check("+what+")")
 	if err != nil {

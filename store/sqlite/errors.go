@@ -133,8 +133,8 @@ func (s *Store) closedBy(err error) error {
 	return err
 }
 
-// isRefusal reports whether err is one that callers check with errors.Is. Such an error is
-// not a problem of the file.
+// isRefusal reports whether err is an error that callers check with errors.Is, and not a
+// problem of the file.
 func isRefusal(err error) bool {
 	for _, answer := range []error{
 		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrClosed,

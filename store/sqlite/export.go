@@ -89,7 +89,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	// SQLite fills an empty file. It is created here to set its permissions: only the owner
+	// SQLite can write into an empty file. The file is created here so that only the owner
 	// can read it.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

@@ -180,8 +180,8 @@ func TestWorkersTakeOver(t *testing.T) {
 			if len(got.Due) != 2 {
 				t.Errorf("settled: %+v, want the worker's two jobs", got)
 			}
-			// The cleanup makes jobs due before it removes the holder's entry. If it is
-			// interrupted in between, the next process finishes it.
+			// The cleanup makes jobs due before it removes the holder's entry. If the
+			// cleanup is interrupted in between, the next process finishes it.
 			if next := openFile(t, file, nil).Recovery(); got.Holders+next.Holders != 1 || len(next.Due) != 0 {
 				t.Errorf("settled: %+v and then %+v, want the worker once", got, next)
 			}
@@ -244,7 +244,7 @@ func TestRecoveryThatFails(t *testing.T) {
 	}
 }
 
-// If the cleanup of one dead process fails, the others are still cleaned up.
+// If the cleanup of one dead process fails, other dead processes are still cleaned up.
 //
 // SPEC J-04
 func TestAJobThatCannotBeSettled(t *testing.T) {

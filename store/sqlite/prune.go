@@ -35,10 +35,12 @@ type Pruned struct {
 }
 
 // Prune removes whole sessions with their calls, approvals and hook runs, oldest first. It
-// does not remove a session that is held, or that has a running or parked turn, an
-// undecided approval, a running hook or an unfinished job. Then Prune makes the file
-// smaller, if possible: a file that another tool rebuilt may not support it. Prune keeps
-// the keys of successful jobs, so that no job runs twice.
+// keeps a session that is held. It also keeps a session that has a running or parked turn,
+// an undecided approval, a running hook or an unfinished job. Prune keeps the keys of
+// successful jobs, so that no job runs twice.
+//
+// Then Prune makes the file smaller. This is not possible if another tool has rebuilt the
+// file without SQLite's auto_vacuum.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if did.Before, err = s.size(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", err)

@@ -183,7 +183,7 @@ func TestBackup(t *testing.T) {
 	if got := texts(t, from, "a"); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("the copy has %q, want what was there", got)
 	}
-	hold(t, from, "a") // beside the copy the holder has no lock file
+	hold(t, from, "a") // the copy has no lock file of the old holder, so the session can be opened
 	wantStates(t, from, "begun interrupted")
 	wantStates(t, s, "begun started")
 	wantUntouched(t, copied)

@@ -32,9 +32,9 @@ const nothingStored = "this write was not stored; "
 const probeSize = 64 << 10
 
 // cannotGrow returns an ErrFull if an error of SQLite comes from missing space, and nil
-// otherwise. SQLite says "disk I/O error" for a quota, for a limit of the process, and if
-// there is no space for the index of the log. To find out, cannotGrow writes a file beside
-// the store, at the offset of the store's size.
+// otherwise. The error alone does not show it: SQLite says "disk I/O error" if a quota or a
+// limit of the process is reached, or if there is no space for the index of the log. So
+// cannotGrow tries to write a file beside the store, at the offset of the store's size.
 func (s *Store) cannotGrow(err error) error {
 	full := outOfRoom(s.path, s.probe())
 	if found, ok := errors.AsType[*FileError](full); ok {

@@ -119,7 +119,7 @@ func wants(what string, err, want error, says ...string) error {
 	return nil
 }
 
-// wantsTexts returns an error unless n messages can be read.
+// wantsTexts returns an error if the number of readable messages is not want.
 func wantsTexts(ctx context.Context, s belay.Store, want int) error {
 	n := 0
 	for _, err := range s.Read(ctx, "a", 0) {

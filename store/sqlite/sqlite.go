@@ -80,7 +80,7 @@ type Store struct {
 	migrated      [2]int64
 	opened        time.Time
 	lookedForGone atomic.Int64 // time of the last check for dead processes, as a duration since opened
-	marked        atomic.Bool  // this store is registered as one that claims turns
+	marked        atomic.Bool  // the database knows that this store claims turns
 
 	ending  sync.Mutex     // guards ended and working.Add
 	working sync.WaitGroup // calls of Work

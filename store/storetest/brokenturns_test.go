@@ -165,7 +165,7 @@ func (s neverWorks) Load(ctx context.Context) (belay.Load, error) {
 type forgetsWaking struct{ belay.TurnStore }
 
 func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
-	for again.IsZero() && due.Mark < 5 { // ignores what was submitted or woken since the claim
+	for again.IsZero() && due.Mark < 5 { // ignores messages and wake-ups since the claim
 		due.Mark++
 		if err := s.TurnStore.Settle(ctx, due, again); err != nil {
 			return err

@@ -32,8 +32,8 @@ func note(ctx context.Context, store belay.Store, session, text string) (int64, 
 	}
 }
 
-// Test code that writes to a store with a store that fails. Each commit fails once before
-// and once after it is stored.
+// To test code that writes to a store, use a store that fails. Here each commit fails once
+// before it is stored, and once after.
 func ExampleFaulty() {
 	for _, stored := range []bool{false, true} {
 		for n := 1; ; n++ {

@@ -16,8 +16,8 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
 // foreign is a text that wrong encodings damage. It has several scripts, characters of one
-// to four bytes, combining marks, text from right to left, line ends, and characters that
-// JSON, HTML and SQL escape.
+// to four bytes, combining marks and text from right to left. It also has line ends, and
+// characters that JSON, HTML and SQL escape.
 const foreign = "naïve Ελληνικά 日本語 العربية e\u0301 👩\u200d🚀 \"quoted\" 'single' \\back `tick` <b>&amp;</b> %s $1 ?1 \t tab\r\nline\u2028 \ufeff end"
 
 // user returns a user message.

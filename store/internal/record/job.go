@@ -37,8 +37,8 @@ func KeyDone(ctx context.Context, q *table.Queries, key string) (bool, error) {
 	return done, err
 }
 
-// EndKey is called when a job has ended. If done is true, the key stays reserved for good,
-// otherwise it is free again. EndKey also removes the job's input.
+// EndKey is called when a job has ended. If done is true, the key stays reserved for good.
+// Otherwise the key is free again. EndKey also removes the job's input.
 func EndKey(ctx context.Context, q *table.Queries, key string, done bool, now time.Time) error {
 	if err := q.DeleteJobInput(ctx, key); err != nil {
 		return err

@@ -75,9 +75,9 @@ func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay
 // in use.
 const messagePage = 128
 
-// Messages yields the messages of a session that come after the message with the number
-// after. Messages that are stored later are not part of the listing. It returns
-// belay.ErrNotFound if the session does not exist.
+// Messages yields the messages of a session with numbers higher than after. It does not
+// yield messages that are stored after the call. It returns belay.ErrNotFound if the
+// session does not exist.
 func Messages(ctx context.Context, q *table.Queries, session string, after int64, yield func(*belay.Message) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

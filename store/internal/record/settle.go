@@ -11,7 +11,7 @@ import (
 type Settled struct {
 	// Holders is 1, or 0 if the holder was already removed.
 	Holders int
-	// Sessions are the sessions that the holder held. Open are those of them with a running
+	// Sessions are the sessions that the holder held. Open are the ones with a running
 	// turn.
 	Sessions, Open []string
 	// Turns counts the turns that the holder had claimed. They are due again.

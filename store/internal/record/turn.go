@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a queued turn and marks its session as due.
+// Submit stores a queued turn and makes its session due.
 func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now time.Time) error {
 	body, err := encode(turn)
 	if err != nil {
@@ -91,9 +91,10 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 // longestWhy is the maximum length of a stored reason for a delay, in bytes.
 const longestWhy = 1000
 
-// SettleTurn releases a claim. If again is zero, the turn leaves the list, unless the
-// session has more turns. Otherwise the turn is due again at that time. A time in the past
-// keeps the turn's position in the queue. SettleTurn reports whether a turn may be due now.
+// SettleTurn releases a claim. If again is zero, the turn has ended: it leaves the list,
+// unless another turn is queued or the session was woken. Otherwise the turn is due at the
+// time again. If that time is in the past, the turn keeps its position in the queue.
+// SettleTurn reports whether a turn may be due now.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {
 		n, err := q.PutOffTurn(ctx, table.PutOffTurnParams{
@@ -119,7 +120,7 @@ func beginning(text string, most int) string {
 }
 
 // Wake makes the turns of a session and of its parent sessions due. The id of a parent
-// session is a prefix of the session's id. Wake reports whether there was such a turn.
+// session is a prefix of the session's id. Wake returns false if there was no turn.
 func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) (woken bool, err error) {
 	for id := session; ; {
 		n, err := q.WakeTurn(ctx, table.WakeTurnParams{Session: id, Due: Nanos(now)})

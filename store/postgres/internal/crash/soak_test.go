@@ -26,7 +26,7 @@ func TestSoakCrash(t *testing.T) {
 // expired.
 type patient struct{ *postgres.Store }
 
-// Open tries to open a session until it is no longer held.
+// Open waits until the session is no longer held, and opens it.
 func (p patient) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	often := time.NewTicker(10 * time.Millisecond)
 	defer often.Stop()

@@ -47,7 +47,7 @@ func Example() {
 			PerModel: map[string]int{"claude-sonnet-4-5": 4},
 		})
 		check(err)
-		err = worker.Run(working) // until working is cancelled
+		err = worker.Run(working) // until working is done
 		// docs:end worker
 		ended <- err
 	}()
@@ -57,7 +57,7 @@ func Example() {
 		check(err)
 		if m := update.Message; m != nil {
 			fmt.Println(m.Seq, m.Role, m.Text())
-		} else if update.Info.State.Last == belay.EndTurn { // the state comes after the messages of the turn
+		} else if update.Info.State.Last == belay.EndTurn { // comes after its messages
 			break
 		}
 	}

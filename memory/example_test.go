@@ -36,7 +36,7 @@ func Example() {
 	memories := must(memory.Open(ctx, filepath.Join(dir, "memory.db"), nil))
 	remembers := must(memory.New(memories, &memory.Options{Transcript: store, Project: "website"}))
 	agent := must(belay.New(model, &belay.Options{Store: store, Extensions: []belay.Extension{remembers}}))
-	go func() { _ = agent.Hooks().Work(ctx) }() // extraction is a background job
+	go func() { _ = agent.Hooks().Work(ctx) }() // extraction is background work
 	// docs:end agent
 
 	turn := must(agent.Session("monday").Turn(ctx, "We never deploy on Fridays."))

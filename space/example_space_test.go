@@ -67,7 +67,7 @@ func Example() {
 	}
 	loaded, err := space.Load(dir, hook.OriginSpace)
 	if err != nil {
-		panic(err) // the error lists every mistake, with file and line
+		panic(err) // every mistake, with file and line
 	}
 	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: agent.Hooks()})
 	if err != nil {
@@ -83,7 +83,7 @@ func Example() {
 
 	// docs:begin reload
 	if err := lease.Reload(ctx); err != nil {
-		panic(err) // the old version stays in use
+		panic(err) // the old one stays
 	}
 	// docs:end reload
 

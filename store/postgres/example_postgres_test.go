@@ -36,8 +36,8 @@ func Example() {
 		check(err)
 		fmt.Println(turn.Text)
 	}
-	talk("My name is Ann.") // on one machine
-	talk("Who am I?")       // on another machine
+	talk("My name is Ann.") // here
+	talk("Who am I?")       // or on another machine
 	// docs:end open
 
 	// Output:

@@ -37,7 +37,7 @@ func Example_durable() {
 	go func() { worked <- agent.Hooks().Work(working) }() // background hooks run only here
 
 	session := agent.Session("demo")
-	turn, err := belay.Await(session.Resume(ctx)) // resume the turn of the killed process
+	turn, err := belay.Await(session.Resume(ctx)) // what was cleaned up after a dead process
 	if errors.Is(err, belay.ErrNoTurn) {
 		turn, err = session.Turn(ctx, "Deploy it.")
 	}

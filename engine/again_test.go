@@ -28,7 +28,6 @@ func asks(s belay.Store, ran *atomic.Int64) belay.Options {
 	}
 }
 
-// allow approves all pending approvals.
 func allow(t testing.TB, s *memory) {
 	t.Helper()
 	for a, err := range s.Approvals(t.Context(), belay.ApprovalFilter{Pending: true}) {

@@ -203,7 +203,6 @@ func texts(t testing.TB, s belay.Store, session string) (all []string) {
 	return all
 }
 
-// want asserts the messages of a session.
 func want(t testing.TB, s belay.Store, session string, all ...string) {
 	t.Helper()
 	if got := texts(t, s, session); !slices.Equal(got, all) {

@@ -83,7 +83,6 @@ func TestExtractionOfTurnsThatEndedWell(t *testing.T) {
 	}
 }
 
-// planned is a planner that returns a fixed plan.
 type planned []string
 
 func (p planned) Plan(context.Context, belay.TurnSoFar) (belay.PreflightPlan, error) {

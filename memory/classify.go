@@ -306,7 +306,6 @@ func (s sentence) firstPerson(i int) bool {
 	return false
 }
 
-// isNegation reports whether a word is a negation.
 func isNegation(w string) bool {
 	return negations[w] || strings.HasSuffix(w, "n't") || strings.HasSuffix(w, "'nt")
 }

@@ -169,7 +169,6 @@ func (v view) scope(kind Kind) Scope {
 	}
 }
 
-// scopes returns all scopes of the view.
 func (v view) scopes() []Scope {
 	scopes := []Scope{v.user, v.agent}
 	if v.project != nil {

@@ -120,7 +120,6 @@ func (e *Extension) fit(turn Exchange, sees view, drafts []Draft) []Draft {
 	return fit
 }
 
-// looksSecret reports whether a draft may contain a secret.
 func (d Draft) looksSecret() bool {
 	return secret.MatchString(d.Text) || slices.ContainsFunc(d.Tags, secret.MatchString)
 }

@@ -34,7 +34,6 @@ func sessionUser(_ context.Context, session string) (string, error) {
 	return user, nil
 }
 
-// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -104,7 +103,6 @@ func newAgent(t testing.TB, memories *memory.Store, sessions *sqlite.Store, opts
 	return belaytest.New(t, scripted.New(steps, nil), &agent)
 }
 
-// says runs a turn in a session.
 func says(t testing.TB, agent *belaytest.Agent, session, text string) *belaytest.Turn {
 	t.Helper()
 	return agent.Take(func(ctx context.Context) seq { return agent.Session(session).Run(ctx, text) })

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// scan reads a memory from a row.
 func scan(from interface{ Scan(into ...any) error }) (*row, error) {
 	var m row
 	var scope, tags string

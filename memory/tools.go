@@ -71,7 +71,6 @@ func (e *Extension) allows(access Access, tool string) bool {
 	return access.allows(tool) && !(e.opts.ReadOnly && (tool == RememberTool || tool == ForgetTool))
 }
 
-// notUsed returns the reason for denying a tool.
 func notUsed(tool string) string {
 	return tool + " is not allowed in this turn, by the user or a policy"
 }

@@ -71,7 +71,6 @@ func wordsOf(text string) []string {
 	return words
 }
 
-// queryWords returns the words to search for.
 func queryWords(text string) []string {
 	if len(text) > longestQuery {
 		text = text[:longestQuery]

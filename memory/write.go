@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// statements are the prepared statements.
 type statements struct {
 	scope, newScope, same, insert, touch, index, unindex, count, uncount, byID *sql.Stmt // on the writer's connection
 	postings, newest, wordCount, byNum, scopeID                                *sql.Stmt // on the readers' connections
@@ -339,14 +338,12 @@ func (w *writing) find(id string) (*row, error) {
 	return m, err
 }
 
-// index adds a memory to the search index.
 func (w *writing) index(m *row) error {
 	words, err := w.wordsOf(m, 1)
 	w.changes = append(w.changes, change{m.num, words})
 	return err
 }
 
-// unindex removes a memory from the search index.
 func (w *writing) unindex(m *row) error {
 	_, err := w.wordsOf(m, -1)
 	w.changes = append(w.changes, change{m.num, nil})
@@ -369,7 +366,6 @@ func (w *writing) wordsOf(m *row, count int) ([]string, error) {
 	return words, nil
 }
 
-// words returns the search words of a memory.
 func (m *Memory) words() []string { return wordsOf(m.Text + "\n" + strings.Join(m.Tags, "\n")) }
 
 // inScope returns a word in index form. Each scope has its own words in the index, so the
@@ -422,12 +418,10 @@ func (w *writing) scope(s Scope) (int64, error) {
 	return id, explain(err)
 }
 
-// row reads one row within the transaction.
 func (w *writing) row(stmt *sql.Stmt, args ...any) *sql.Row {
 	return w.tx.StmtContext(w.ctx, stmt).QueryRowContext(w.ctx, args...) //nolint:sqlclosecheck // it ends with the transaction
 }
 
-// exec runs a statement within the transaction.
 func (w *writing) exec(stmt *sql.Stmt, args ...any) error {
 	_, err := w.tx.StmtContext(w.ctx, stmt).ExecContext(w.ctx, args...) //nolint:sqlclosecheck // it ends with the transaction
 	return explain(err)

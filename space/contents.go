@@ -216,7 +216,6 @@ type seal struct {
 	last contents
 }
 
-// now returns the current hash of the directory.
 func (s *seal) now() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,6 @@ func (p *place) put(name, text string) string {
 	return path
 }
 
-// load loads the directory.
 func (p *place) load(kind hook.OriginKind) *space.Space {
 	p.t.Helper()
 	s, err := space.Load(p.dir, kind)
@@ -144,7 +143,6 @@ func wantVerdict(t testing.TB, got belay.ToolVerdict, want belay.ToolDecision, r
 	}
 }
 
-// noteAbout returns the note about a hook.
 func noteAbout(t testing.TB, notes []space.Note, id string) space.Note {
 	t.Helper()
 	for _, n := range notes {

@@ -122,7 +122,6 @@ type Standing struct {
 	Reason string
 }
 
-// trustCommand returns the command that trusts the directory.
 func (s *Space) trustCommand() string {
 	if s.Origin.Kind == hook.OriginSpace {
 		return "belay trust " + s.Dir
@@ -171,7 +170,6 @@ func (st *Standing) may(kind hook.OriginKind, grant string) bool {
 	return slices.Contains(st.grants(), grant)
 }
 
-// capabilities returns the granted capabilities.
 func (st *Standing) capabilities() hook.Capability {
 	var all hook.Capability
 	for _, name := range st.grants() {

@@ -214,7 +214,6 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	return nil
 }
 
-// subagents makes subagents from the agents of a space.
 func (l *Lease) subagents(in *installed) []subagent.Subagent {
 	var all []subagent.Subagent
 	for _, d := range in.plan.space.Agents {

@@ -27,7 +27,6 @@ type Manifest struct {
 	Description string `json:"description,omitempty"`
 }
 
-// manifestFile is the name of the manifest file.
 const manifestFile = "manifest.json"
 
 // mostManifest is the maximum size of a manifest in bytes.
@@ -41,7 +40,6 @@ var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 // reserved are ids that could be confused with origins.
 var reserved = []string{"host", "operator", "project", "space", "belay"}
 
-// readManifest reads the manifest of a directory.
 func readManifest(dir string, p *problems) Manifest {
 	var m Manifest
 	file := filepath.Join(dir, manifestFile)

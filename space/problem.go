@@ -42,7 +42,6 @@ func Problems(err error) []*Problem {
 	return nil
 }
 
-// problems collects the problems of a directory.
 type problems struct{ list []*Problem }
 
 func (p *problems) addf(path string, line int, format string, args ...any) {

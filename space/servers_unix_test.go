@@ -82,7 +82,6 @@ func newRoll(t testing.TB) *roll {
 	return r
 }
 
-// lines returns the lines that were written so far.
 func (r *roll) lines() []string {
 	r.t.Helper()
 	for r.next(time.Now().Add(time.Millisecond)) {

@@ -179,8 +179,8 @@ func (s *Space) Programs() []*declare.Declaration {
 	return slices.DeleteFunc(s.all(), func(d *declare.Declaration) bool { return d.Kind == hook.HandlerAction })
 }
 
-// within returns a path below the directory. It adds a problem and returns false if the
-// path, or a link in it, leads out of the directory.
+// within returns the path of an entry of the directory. It returns false if the entry does
+// not exist. It also returns false, and adds a problem, if the entry is a link.
 func (s *Space) within(name string, p *problems) (string, bool) {
 	full := filepath.Join(s.Dir, name)
 	info, err := os.Lstat(full)

@@ -94,7 +94,6 @@ type FileRecord struct {
 	Text string `json:"text,omitempty"`
 }
 
-// file returns the path of a directory's record.
 func (t *Trust) file(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")

@@ -171,7 +171,6 @@ func attend(cmd *exec.Cmd, ended chan<- struct{}) {
 	close(ended)
 }
 
-// answers waits until the server answers.
 func (s *Server) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

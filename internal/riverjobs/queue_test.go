@@ -38,7 +38,6 @@ func enqueue(t *testing.T, queue *jobs, jobs ...hook.Job) {
 	}
 }
 
-// perform is the type of Work's argument.
 type perform func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
 // succeed performs an attempt that succeeds at once.

@@ -17,7 +17,6 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// never is a time far in the future.
 const never = 100 * 365 * 24 * time.Hour
 
 // Work runs due jobs until ctx ends. Then it claims no more jobs, waits for running jobs

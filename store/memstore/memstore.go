@@ -78,7 +78,6 @@ func (se *session) own() *besides {
 	return se.besides
 }
 
-// approval is a stored approval.
 type approval struct {
 	belay.Approval
 	of     *session

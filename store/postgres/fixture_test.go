@@ -60,7 +60,6 @@ func failed(err error) int {
 	return 1
 }
 
-// open opens a store in its own database.
 func open(t testing.TB, opts *postgres.Options) *postgres.Store {
 	t.Helper()
 	return openDSN(t, server.Database(t, template), opts)

@@ -63,7 +63,6 @@ func follow(t testing.TB, s *postgres.Store) <-chan string {
 	}
 }
 
-// next returns the id of the next run.
 func next(t testing.TB, ids <-chan string) string {
 	t.Helper()
 	select {

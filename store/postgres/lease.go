@@ -121,7 +121,6 @@ func (s *Store) liveOnce(ctx context.Context) error {
 	return err
 }
 
-// holder is a registered holder.
 type holder struct {
 	id    string
 	pid   int64
@@ -154,7 +153,6 @@ func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, 
 	return h.gone, h, err
 }
 
-// holders returns all registered holders.
 func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	var list []holder
 	err := s.persist(ctx, func() error {
@@ -167,7 +165,6 @@ func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	return list, err
 }
 
-// describe returns a description of a holder.
 func describe(h holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.pid, h.host, h.since.UTC().Format(time.RFC3339))
 }

@@ -115,7 +115,6 @@ func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 	return fmt.Sprintf("process %d of the server (%q of user %s, %s) has used the table %s in a transaction since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
 }
 
-// bringUp migrates all tables.
 func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // pool owns the connections

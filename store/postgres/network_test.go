@@ -30,7 +30,6 @@ func submit(t testing.TB, s *postgres.Store, session string) {
 // patience is the timeout of a test.
 const patience = time.Minute
 
-// claimed is the result of a claim.
 type claimed struct {
 	due belay.DueTurn
 	err error
@@ -420,7 +419,6 @@ func TestClaimingMissesNothing(t *testing.T) {
 	wantClaim(t, got, "a")
 }
 
-// wait waits for a signal.
 func wait(t testing.TB, signal <-chan struct{}, what string) {
 	t.Helper()
 	select {

@@ -197,7 +197,6 @@ func (s *Store) begin() bool {
 	return !s.ended
 }
 
-// disconnect closes the connections.
 func (s *Store) disconnect() {
 	if s.db != nil {
 		_ = s.db.Close() // the pool owns the connections

@@ -63,7 +63,6 @@ func (s *Store) quickCheck(ctx context.Context, what string) error {
 	return nil
 }
 
-// damaged returns the error for a damaged file.
 func (s *Store) damaged(err error) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrCorrupt, Err: err,

@@ -94,7 +94,6 @@ func wantNoSilentLoss(t *testing.T, file string, before map[string]string) (told
 	return tell("a commit", s.Commit(ctx, say("new", stored.Epoch, 1, "one")))
 }
 
-// write overwrites bytes of a file.
 func write(t testing.TB, file string, at int64, data []byte) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)

@@ -124,7 +124,6 @@ func (s *Store) use(look func() error) error {
 	return nil
 }
 
-// unuse removes the file from inUse.
 func (s *Store) unuse() {
 	inUse.Lock()
 	defer inUse.Unlock()

@@ -28,7 +28,6 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return s.Close()
 })
 
-// open opens a store in its own file.
 func open(t testing.TB, opts *sqlite.Options) *sqlite.Store {
 	t.Helper()
 	return openFile(t, newFile(t), opts)

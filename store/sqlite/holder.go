@@ -213,7 +213,6 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// describe returns a description of a holder.
 func describe(h table.Holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, record.Moment(h.Since).UTC().Format(time.RFC3339))
 }

@@ -81,7 +81,6 @@ func logLoss(name string) (*loss, error) {
 	return nil, nil
 }
 
-// logState describes a log.
 type logState struct {
 	size   int64
 	salt   []byte // nil if the header is missing or damaged

@@ -62,7 +62,6 @@ func TestMigrateAnOldFile(t *testing.T) {
 	wantUntouched(t, file)
 }
 
-// execute runs SQL on a file.
 func execute(t testing.TB, file, script string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)

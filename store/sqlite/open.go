@@ -129,7 +129,6 @@ func (s *Store) noStore(remedy string, err error) *FileError {
 	return &FileError{Path: s.path, Kind: ErrNotStore, Remedy: remedy, Err: err}
 }
 
-// headerSize is the size of SQLite's file header.
 const headerSize = 100
 
 // header reads the beginning of a file. It opens the file for writing, as SQLite does: on

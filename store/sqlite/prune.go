@@ -134,7 +134,6 @@ func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) 
 	return nil
 }
 
-// forgetRuns removes runs and counts them.
 func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) (int64, error)) (n int64, err error) {
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		n, err = forget(ctx, w)

@@ -214,7 +214,6 @@ func (s *Store) begin() bool {
 	return !s.ended
 }
 
-// disconnect closes all connections to the file.
 func (s *Store) disconnect() error {
 	var errs []error
 	for _, pool := range []*sql.DB{s.reader, s.writer} { // this also closes the statements; SQLite removes the log when the last connection closes

@@ -76,7 +76,6 @@ var approvalRules = []rule{
 	}},
 }
 
-// decideRules are the rules about decisions.
 var decideRules = []rule{
 	{"a decision is stored and returned with every field", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
@@ -237,7 +236,6 @@ func (s *subject) asked(t testing.TB) (*hold, belay.Approval) {
 	return h, asked
 }
 
-// wantApprovals asserts the approvals that Open returns.
 func (h *hold) wantApprovals(t testing.TB, want ...belay.Approval) {
 	t.Helper()
 	same(t, "Approvals", want, byID(h.reread(t).Approvals))

@@ -153,7 +153,7 @@ var manageFaults = []fault{
 	}, []string{"records and waiting jobs go with their session"}},
 }
 
-// onDelete makes a store that deletes with remove.
+// onDelete makes a store whose Delete calls remove.
 func onDelete(remove func(f *flawed, session string)) func(f *flawed) {
 	return func(f *flawed) {
 		f.delete = func(_ context.Context, session string) error {

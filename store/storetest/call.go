@@ -84,7 +84,6 @@ var callRules = []rule{
 	}},
 }
 
-// wantCalls asserts the calls that Open returns.
 func (h *hold) wantCalls(t testing.TB, want ...belay.CallRecord) {
 	t.Helper()
 	same(t, "Calls", want, h.reread(t).Calls)

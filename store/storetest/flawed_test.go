@@ -250,7 +250,7 @@ func onRead(change func(messages []*belay.Message, err error) ([]*belay.Message,
 	}
 }
 
-// onDecide makes a store that decides with change.
+// onDecide makes a store whose Decide calls change.
 func onDecide(change func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error)) func(f *flawed) {
 	return func(f *flawed) {
 		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) { return change(ctx, f, d) }

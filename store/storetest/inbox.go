@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inboxRules are the rules about listings of approvals.
 var inboxRules = []rule{
 	{"approvals are listed with every field, decided or not", func(t testing.TB, s *subject) {
 		h := s.inbox(t)

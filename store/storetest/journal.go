@@ -133,7 +133,6 @@ func (s *subject) claimer(t testing.TB) hook.ClaimQueue {
 	return queue
 }
 
-// claim claims a due job.
 func claim(t testing.TB, queue hook.ClaimQueue) hook.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

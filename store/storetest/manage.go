@@ -137,7 +137,6 @@ var pageRules = []rule{
 	}},
 }
 
-// deleteRules are the rules about Delete.
 var deleteRules = []rule{
 	{"a deleted session is gone", func(t testing.TB, s *subject) {
 		s.managed(t)
@@ -297,7 +296,6 @@ func (s *subject) wantSet(t testing.TB, want ...string) {
 	}
 }
 
-// allApprovals lists all approvals.
 func (s *subject) allApprovals(t testing.TB) []belay.Approval {
 	t.Helper()
 	return pull(t, s.listed(t).Approvals(context.Background(), belay.ApprovalFilter{}), 0)

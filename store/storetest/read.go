@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// readRules are the rules about Read.
 var readRules = []rule{
 	{"a missing session is ErrNotFound", func(t testing.TB, s *subject) {
 		s.wantMissing(t)

@@ -20,7 +20,6 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 // characters that JSON, HTML and SQL escape.
 const foreign = "naïve Ελληνικά 日本語 العربية e\u0301 👩\u200d🚀 \"quoted\" 'single' \\back `tick` <b>&amp;</b> %s $1 ?1 \t tab\r\nline\u2028 \ufeff end"
 
-// user returns a user message.
 func user(seq int64, text string) *belay.Message {
 	return &belay.Message{
 		Seq: seq, Turn: "turn-1", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)},
@@ -157,7 +156,6 @@ func refusal(a belay.Approval, by string) belay.Decision {
 	return d
 }
 
-// sampleRun returns a run.
 func sampleRun(id string, state hook.State) hook.Run {
 	return hook.Run{
 		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn-1", Step: 1}, Started: noon,

@@ -57,7 +57,6 @@ type rule struct {
 	check func(t testing.TB, s *subject)
 }
 
-// rules returns all rules of the suite.
 func rules() []rule {
 	return slices.Concat(holdRules, fenceRules, commitRules, refusalRules, messageRules, windowRules, callRules, stateRules,
 		readRules, approvalRules, decideRules, sessionListRules, sessionInfoRules, listingRules, describeRules, pageRules, deleteRules, inboxRules, journalRules, parallelRules, reopenRules)

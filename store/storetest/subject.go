@@ -51,7 +51,6 @@ func (s *subject) look(t testing.TB, session string) *belay.Stored {
 	return stored
 }
 
-// release releases a session.
 func (h *hold) release(t testing.TB) {
 	t.Helper()
 	if err := h.s.Release(context.Background(), h.session, h.epoch); err != nil {

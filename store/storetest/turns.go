@@ -37,7 +37,6 @@ type turnRule struct {
 // nothing is how long a rule waits to be sure that no turn is due.
 const nothing = 50 * time.Millisecond
 
-// turnPatience is the timeout of a rule.
 const turnPatience = 30 * time.Second
 
 // submit submits a turn and fails the test on an error.
@@ -124,10 +123,10 @@ func (s *turns) load(t testing.TB) (counts [3]int) {
 	return counts
 }
 
-// putOffAtMost is the maximum number of delayed turns that Load returns.
+// putOffAtMost is the maximum number of turns in belay.Load.PutOff.
 const putOffAtMost = 20
 
-// putOff returns the delayed turns and asserts their number.
+// putOff returns the turns in belay.Load.PutOff and asserts their number.
 func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
 	t.Helper()
 	load, err := s.Load(context.Background())

@@ -97,7 +97,6 @@ func (model) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk
 	}
 }
 
-// process is a worker process.
 type process struct {
 	*exec.Cmd
 	t     testing.TB

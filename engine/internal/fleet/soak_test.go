@@ -178,7 +178,6 @@ func cut(ctx context.Context, t testing.TB, dsn string) {
 	}
 }
 
-// checkAll asserts the result of every session.
 func (st *storm) checkAll(ctx context.Context, t *testing.T, s *postgres.Store, dir string) {
 	t.Helper()
 	done, err := effects(dir)

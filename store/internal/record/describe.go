@@ -104,7 +104,6 @@ func (d *Deletion) Delete(ctx context.Context, q *table.Queries, session string)
 	return "", nil
 }
 
-// remove removes one session.
 func (d *Deletion) remove(ctx context.Context, q *table.Queries, session string) error {
 	removed, err := d.Jobs(ctx, session)
 	switch {

@@ -45,7 +45,6 @@ func messageOf(body string) (*belay.Message, error) {
 	return m, Decode(body, m)
 }
 
-// callRow returns the row of a call.
 func callRow(session string, c *belay.CallRecord) (table.PutCallParams, error) {
 	row := table.PutCallParams{
 		Session: session, Message: c.Message, Idx: int64(c.Index), ID: c.ID, Tool: c.Tool, State: string(c.State),
@@ -96,7 +95,6 @@ func safe(text string) string {
 	return cut(redact.Text(text))
 }
 
-// cut shortens a text to safeLength.
 func cut(text string) string {
 	if len(text) <= safeLength || utf8.RuneCountInString(text) <= safeLength {
 		return text

@@ -79,7 +79,6 @@ func Collect[Row any](ctx context.Context, db Database, query string, args []any
 	return list, Cause(ctx, rows.Err())
 }
 
-// all decodes all rows.
 func all[Row, T any](rows []Row, of func(Row) (T, error)) ([]T, error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -148,7 +148,7 @@ func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write 
 	})
 }
 
-// putOffAtMost is how many delayed turns Load returns.
+// putOffAtMost is the maximum number of turns in belay.Load.PutOff.
 const putOffAtMost = 20
 
 // Load reads how many turns wait, and what each holder runs. The caller passes the

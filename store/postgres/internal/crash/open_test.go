@@ -33,7 +33,6 @@ func open(ctx context.Context, dir string) (crashtest.Store, error) {
 	return s, nil
 }
 
-// endLeases ends the leases of processes that have ended.
 func endLeases(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -102,9 +102,9 @@ type Note struct {
 	// File and Line say where the hook or server is declared.
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Closed means that the hook is a gate that now denies. Limited means that the hook
-	// runs without some of the capabilities that it asks for. If an answer needs a missing
-	// capability, the hook denies.
+	// Closed means that the hook is a gate that now denies. Limited means that the hook is
+	// a gate that runs without some of the capabilities that it asks for. If an answer
+	// needs a missing capability, the gate denies.
 	Closed  bool `json:"closed,omitempty"`
 	Limited bool `json:"limited,omitempty"`
 	// Reason says why, and what to do.
@@ -347,8 +347,8 @@ func (h *Host) missing(p *plan, grant string) string {
 	return fmt.Sprintf("it needs the grant %s: look at it, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
 }
 
-// limit removes capabilities that were not granted. If an answer uses a removed capability,
-// the answer fails, and a gate then denies.
+// limit removes capabilities that were not granted. If an answer of a gate uses a removed
+// capability, the answer fails and the gate denies. A hook that is not a gate is disabled.
 func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declaration, extra []string) {
 	have := hook.DefaultGrants(p.space.Origin) | p.standing.capabilities()
 	beyond := d.Options.Capabilities &^ have &^ hook.NoCapability

@@ -35,8 +35,8 @@ type Space struct {
 	Hooks []*declare.Declaration
 	// Agents are the agents in agents/.
 	Agents []*subagent.Declaration
-	// Servers are the MCP servers in mcp.json. In a space their names have a prefix: the
-	// server files of the space acme is acme-files.
+	// Servers are the MCP servers in mcp.json. Their names begin with the prefix of the
+	// directory, see [Space.Prefix]: the server files of the space acme is acme-files.
 	Servers []mcptool.Server
 	// Hash is a hash of all files that can affect what runs.
 	Hash string

@@ -24,7 +24,7 @@ import (
 const (
 	// GrantWebhook allows webhooks whose URLs are on the operator's allowlist.
 	GrantWebhook = "webhook"
-	// GrantNetwork allows confined commands to use the network.
+	// GrantNetwork allows confined commands to use the network, and MCP servers with a URL.
 	GrantNetwork = "network"
 )
 

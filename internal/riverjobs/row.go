@@ -121,7 +121,8 @@ func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 	return at.UTC()
 }
 
-// errLost means that another process has settled this attempt.
+// errLost means that this worker has lost the attempt: another process has settled it, or
+// its row was removed.
 var errLost = errors.New("riverjobs: the attempt is no longer this worker's")
 
 // hold locks the row of an attempt in the transaction. It returns errLost if this worker

@@ -240,8 +240,8 @@ func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job ho
 // writePause is the pause before a worker retries a write.
 const writePause = 200 * time.Millisecond
 
-// write retries a write until it succeeds or the grace period is over. The work is already
-// done, so its run must not be lost.
+// write retries a write until it succeeds or the grace period is over, because the run of an
+// attempt must not be lost.
 func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Context, TTx) error) error {
 	for {
 		last := ctx.Err() != nil

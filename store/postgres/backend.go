@@ -132,7 +132,7 @@ func (b *backend) writeAgain(ctx context.Context, f func(ctx context.Context, tx
 	return (*Store)(b).outlast(ctx, b.opts.Timeout, isCut, func() error { return b.Write(ctx, f) })
 }
 
-// AppendRuns stores records.
+// AppendRuns stores runs in the transaction.
 func (b *backend) AppendRuns(ctx context.Context, _ pgx.Tx, runs []hook.Run) error {
 	rows, err := record.RunRows(b.id, runs)
 	if err != nil {

@@ -9,8 +9,8 @@
 //	agent, err := belay.New(model, &belay.Options{Store: store})
 //
 // Any number of processes on any number of machines can open the same database. Open
-// creates or migrates the tables, including those of the job queue. The store has the same
-// features as store/sqlite. You can list and follow the runs of [Store.Journal].
+// creates or migrates the tables, including those of the job queue. The store has most
+// features of store/sqlite. You can list and follow the runs of [Store.Journal].
 // hook.Runtime.Work runs the jobs of [Store.Queue]. [Store.Sessions] and [Store.Approvals]
 // list sessions and approvals. [Store.Export] writes a session as JSON lines. [Store.Prune]
 // removes old sessions. [Store.Check] checks the server. docs/postgres.md lists the
@@ -48,7 +48,7 @@
 // # Errors
 //
 // A problem of the server is a [*ServerError] with the name of the database and advice. It
-// wraps one of [ErrUnreachable], [ErrRefused], [ErrFull], [ErrReadOnly], [ErrCorrupt],
+// usually wraps one of [ErrUnreachable], [ErrRefused], [ErrFull], [ErrReadOnly], [ErrCorrupt],
 // [ErrNotStore], [ErrNewer] and [ErrOlder]. Errors contain no passwords. The store
 // reconnects automatically. Other errors wrap the sentinel errors of packages belay and
 // hook. If the connection is lost during a commit, the result is unknown: open the session

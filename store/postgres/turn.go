@@ -264,9 +264,10 @@ const (
 	watchedAgain = time.Minute
 )
 
-// Changes yields the current state of a session, and then each later state. A notification
-// of the server wakes it. If the notification is lost, Changes finds the change within
-// Options.TurnPoll. If the connection is lost, Changes reconnects and misses no change.
+// Changes yields the current state of a session, and then the new state after a change. If
+// the session changes several times quickly, Changes may yield only the last state. A
+// notification of the server wakes it. If the notification is lost, Changes finds the
+// change within Options.TurnPoll. If the connection is lost, Changes tries again.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		err := belay.ErrNotFound

@@ -135,7 +135,7 @@ func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx *sql
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
 }
 
-// AppendRuns stores records.
+// AppendRuns stores runs in the transaction.
 func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) error {
 	rows, err := record.RunRows(b.id, runs)
 	if err != nil {

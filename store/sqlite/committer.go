@@ -197,8 +197,8 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 //
 // If another program has locked the file, begin tries again until the writes have waited
 // for Options.BusyTimeout. SQLite itself waits only briefly, because the job queue uses the
-// same connection. After begin has failed, it tries only once per call until BusyTimeout
-// has passed. Otherwise each write of a turn would wait for BusyTimeout.
+// same connection. After a failure, begin tries only once per call, until BusyTimeout has
+// passed without a failure. Otherwise each write of a turn would wait for BusyTimeout.
 func (c *committer) begin(ctx context.Context, since time.Time) (*sql.Tx, error) {
 	s := c.store
 	for {

@@ -36,7 +36,7 @@
 //
 // # Errors
 //
-// A problem of the file is a [*FileError] with the path and advice. It wraps one of
+// A problem of the file is a [*FileError] with the path and advice. It usually wraps one of
 // [ErrFull], [ErrReadOnly], [ErrLocked], [ErrReplaced], [ErrCorrupt], [ErrNotStore] and
 // [ErrNewer]. Nothing of the failed write is stored. Other errors wrap the sentinel errors
 // of packages belay and hook.

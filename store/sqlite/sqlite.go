@@ -74,7 +74,7 @@ type Store struct {
 	committer committer
 	queue     *queue
 	stirred   broadcast // signals that the journal has new runs
-	committed broadcast // signals that a session has changed
+	committed broadcast // signals that a commit was stored
 	due       broadcast // signals that a turn may be due
 
 	migrated      [2]int64

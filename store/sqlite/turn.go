@@ -165,8 +165,9 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	return load, nil
 }
 
-// Changes yields the current state of a session, and then each later state. It sees changes
-// by this process at once, and changes by other processes within Options.Poll.
+// Changes yields the current state of a session, and then the new state after a change. If
+// the session changes several times quickly, Changes may yield only the last state. It sees
+// changes by this process at once, and changes by other processes within Options.Poll.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		if err := s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) }); err != nil {

@@ -11,7 +11,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A parked turn is due when the first of its questions expires, and never if none does.
+// A parked turn is due again when its first question expires. If its questions never
+// expire, the turn is not due again by itself.
+// expires, it is never due.
 //
 // SPEC P-08
 func TestExpiry(t *testing.T) {
@@ -39,8 +41,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A turn is suspended when it has called its model too often. Attempts without a call
-// do not count, and do not reset the count.
+// A turn that has called its model too often without success is suspended. Attempts without
+// a model call do not count, and do not reset the count.
 //
 // SPEC L-01
 func TestSpending(t *testing.T) {
@@ -50,7 +52,7 @@ func TestSpending(t *testing.T) {
 	other := Taken{Turn: &belay.Turn{ID: "2", Steps: 1}, Err: disk}
 	for name, test := range map[string]struct {
 		round []Taken
-		want  int // how many are tried before one is suspended; 0: all
+		want  int // number of attempts until the turn is suspended, 0 if it never is
 	}{
 		"it asks":                           {[]Taken{asked}, spendAtMost},
 		"it asks, and is held in between":   {[]Taken{asked, {Err: belay.ErrHeld}}, 2*spendAtMost - 1},
@@ -86,9 +88,9 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// If the model that a due turn names is missing, the worker leaves the turn to others, with its
-// age, and claims no more turns of that model. If another model is missing, the turn has failed:
-// it is tried again after a pause.
+// If the worker does not have the model that a due turn names, it leaves the turn to other
+// workers. The turn keeps its age, and the worker claims no more turns with that model. If
+// another model is missing, the turn has failed and is retried after a pause.
 //
 // SPEC J-05
 func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
@@ -112,8 +114,8 @@ func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// A worker claims the turns that it left to others again after a while, even if nothing else
-// changes: the waiting claim ends, and the next one includes them.
+// A worker leaves some turns to other workers. After a while it tries to claim these turns
+// again: its current claim ends, and the next claim includes them.
 //
 // SPEC J-05
 func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
@@ -132,7 +134,7 @@ func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
 				if len(filter.ExceptAgents)+len(filter.ExceptModels) != 1 {
 					t.Errorf("the filter is %+v, want one that is left out", filter)
 				}
-				<-filtered.Done() // if it never ends, the test deadlocks and fails
+				<-filtered.Done() // if it never ends, the test fails with a deadlock
 				done()
 				if cause := context.Cause(filtered); !errors.Is(cause, errMoreRoom) {
 					t.Errorf("the claim ended with %v", cause)
@@ -147,11 +149,10 @@ func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
 	}
 }
 
-// noStore is a store without methods.
+// noStore is a store that the test never calls.
 type noStore struct{ Store }
 
-// Old failures of sessions that do not come back are forgotten when there are many;
-// recent ones are kept.
+// If there are many failures, old ones are forgotten and recent ones are kept.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		if len(r.failures) != fewFailures {
 			t.Fatalf("%d failures are known, want all of %d", len(r.failures), fewFailures)
 		}
-		for range 20 { // each time as many, long after
+		for range 20 { // the same number of failures each time, long after the previous ones
 			<-time.After(staleFailure + time.Second)
 			first := r.fail("stays", "its turn")
 			fail(fewFailures)
@@ -179,7 +180,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		if most > 3*fewFailures {
 			t.Errorf("%d failures were known at once, though the old ones are over", most)
 		}
-		fail(5 * fewFailures) // all at once: none of them is old
+		fail(5 * fewFailures) // none of these failures is old
 		if len(r.failures) < 5*fewFailures {
 			t.Errorf("%d failures are known, want those that have just been, %d", len(r.failures), 5*fewFailures)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// asks returns options of an agent that asks a person before it deploys.
+// asks returns the options of an agent that asks a person before it deploys.
 func asks(s belay.Store, ran *atomic.Int64) belay.Options {
 	return belay.Options{
 		Store: s, OnAsk: belay.AskPark, ApprovalExpiry: time.Hour,
@@ -28,7 +28,6 @@ func asks(s belay.Store, ran *atomic.Int64) belay.Options {
 	}
 }
 
-// allow approves everything that is asked.
 func allow(t testing.TB, s *memory) {
 	t.Helper()
 	for a, err := range s.Approvals(t.Context(), belay.ApprovalFilter{Pending: true}) {
@@ -41,8 +40,8 @@ func allow(t testing.TB, s *memory) {
 	}
 }
 
-// If nobody answers the question of a parked turn, the turn is due when the question
-// expires, and not before: the call is denied and the turn continues.
+// If nobody answers the question of a parked turn, the turn becomes due when the question
+// expires. Then the call is denied and the turn continues.
 //
 // SPEC P-08, P-09
 func TestExpiredQuestion(t *testing.T) {
@@ -67,14 +66,14 @@ func TestExpiredQuestion(t *testing.T) {
 	})
 }
 
-// A session that cannot be opened is retried with pauses that grow up to a minute, and
-// the reason is reported.
+// A turn whose session cannot be opened is retried after pauses that grow up to a minute.
+// The reason is reported.
 //
 // SPEC L-02
 func TestFailuresPause(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
-		stored, err := s.Open(t.Context(), "a") // another process holds it
+		stored, err := s.Open(t.Context(), "a") // like another process that holds the session
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +105,7 @@ func TestFailuresPause(t *testing.T) {
 	})
 }
 
-// answers makes a store reject the answers of a model.
+// answers makes the store reject commits with a model's answer.
 func answers(of op) error {
 	if of.commit != nil && slices.ContainsFunc(of.commit.Messages, func(m *belay.Message) bool { return m.Role == belay.RoleAssistant }) {
 		return errDisk
@@ -114,8 +113,8 @@ func answers(of op) error {
 	return nil
 }
 
-// A turn that calls its model and cannot be stored is suspended after eight attempts,
-// and calls no more until it is woken.
+// A turn that calls its model but cannot be stored is suspended after eight attempts. Then
+// it makes no more calls until it is woken.
 //
 // SPEC L-01
 func TestSpendsNotForEver(t *testing.T) {
@@ -163,7 +162,7 @@ func TestWaitingIsNoSpending(t *testing.T) {
 		}
 		start(t, s, engine.Of(newAgent(t, model{asked: func(context.Context, string) { asked.Add(1) }}, belay.Options{Store: s})), engine.Options{})
 		submit(t, s, "main", "a", "hello")
-		pass(time.Hour) // another process holds it
+		pass(time.Hour) // during this time the session is held
 		s.breaks(answers)
 		if err := s.Release(t.Context(), "a", stored.Epoch); err != nil {
 			t.Fatal(err)
@@ -178,7 +177,7 @@ func TestWaitingIsNoSpending(t *testing.T) {
 	})
 }
 
-// keyless is a model that answers nothing.
+// keyless is a model that always fails.
 type keyless struct{}
 
 func (keyless) Info() belay.ModelInfo { return belay.ModelInfo{Name: "keyless"} }
@@ -189,8 +188,8 @@ func (keyless) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	}
 }
 
-// Turns that end with a stored error do not count as turns that cannot be stored,
-// however many follow each other: the last one runs, too.
+// If a turn ends with a stored error, it does not count as a turn that cannot be stored.
+// Even after many turns like this, the next turn runs.
 func TestFailedTurnsAreTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -213,7 +212,7 @@ func TestFailedTurnsAreTaken(t *testing.T) {
 	})
 }
 
-// A turn with a missing tool has made no call: it is checked again until a worker has
+// If a tool is missing, the turn has not called its model. It is retried until a worker has
 // the tool.
 //
 // SPEC L-01, P-08
@@ -257,7 +256,7 @@ func TestLackingToolIsNotPutOff(t *testing.T) {
 	})
 }
 
-// The failures of a session are forgotten when it could be opened, whatever the result.
+// The failures of a session are forgotten as soon as the session can be opened.
 func TestFailuresAreForgotten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -321,7 +320,8 @@ func TestFailuresAreForgotten(t *testing.T) {
 	}
 }
 
-// A silent model does not occupy a worker's slot for ever, even if it ignores its context.
+// A model that never answers does not block a worker for ever, even if the model ignores
+// its context.
 //
 // SPEC L-04
 func TestASilentModelFreesItsWorker(t *testing.T) {
@@ -344,7 +344,7 @@ func TestASilentModelFreesItsWorker(t *testing.T) {
 			submit(t, s, "main", "a", "silence")
 			pass(time.Second)
 			submit(t, s, "main", "b", "hello")
-			pass(12 * time.Minute) // two attempts of 5 minutes
+			pass(12 * time.Minute) // enough for two attempts of 5 minutes
 			want(t, s, "b", "user: hello", "assistant: done: hello")
 		})
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Agents returns the agent with a name. A worker calls it for each turn. The agents
-// must use the worker's store. Turns of unknown agents are left to other workers.
+// Agents returns the agent with a name. A worker calls it for each turn. The agents must
+// use the worker's store. If Agents returns an error, the worker leaves the turn to other
+// workers.
 type Agents func(ctx context.Context, name string) (*belay.Agent, error)
 
-// Of returns the given agents by their names.
+// Of returns an Agents function that finds the given agents by name.
 func Of(agents ...*belay.Agent) Agents {
 	byName := make(map[string]*belay.Agent, len(agents))
 	var names []string

@@ -18,8 +18,8 @@ import (
 
 var errAway = errors.New("the store is away")
 
-// If the store is unreachable, claims are retried with growing pauses. After a success
-// the first pause is used again.
+// If the store is unreachable, the worker retries claims with growing pauses. After a
+// success the pauses begin again with the first.
 func TestClaimPauses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -55,7 +55,7 @@ func TestClaimPauses(t *testing.T) {
 		pass(5 * time.Second)
 		want(t, s, "a", "user: hello", "assistant: done: hello")
 
-		s.breaks(fails) // the claim that waits notices when it looks again
+		s.breaks(fails) // the waiting claim fails when it looks for turns again
 		known, away := len(claims()), time.Now()
 		if err := s.Wake(t.Context(), "nowhere"); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestClaimPauses(t *testing.T) {
 	})
 }
 
-// A worker whose store is closed ends with that error.
+// If the store is closed, Run returns that error.
 func TestStoreIsClosed(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -85,8 +85,8 @@ func TestStoreIsClosed(t *testing.T) {
 	})
 }
 
-// If finding an agent panics, its turns are left to others, and the worker
-// continues with other agents.
+// If Agents panics, the worker leaves the turns of that agent to others and continues with
+// other agents.
 func TestSuddenEndOfFinding(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -121,8 +121,7 @@ func TestSuddenEndOfFinding(t *testing.T) {
 	})
 }
 
-// A claim that cannot be settled is settled when the store is reachable
-// again.
+// If a claim cannot be settled, the worker retries until the store is reachable again.
 func TestSettleIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -147,8 +146,8 @@ func TestSettleIsTriedAgain(t *testing.T) {
 	})
 }
 
-// If the store accepts no writes, a worker ends when its grace period is over, and at
-// once when the store is closed: closing the store releases its claims.
+// If the store accepts no writes, a worker ends when its grace period is over. If the store
+// is closed, the worker ends at once, because closing the store releases its claims.
 func TestSettleDoesNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -181,14 +180,14 @@ func TestSettleDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// A worker runs as many turns as its limits allow, and no more: in total, per agent and
-// per model, for listed names and for others.
+// A worker runs exactly as many turns as its limits allow: in total, per agent and per
+// model, for listed and for other names.
 func TestExactLimits(t *testing.T) {
 	t.Parallel()
-	const n = 5 // turns of each agent
+	const n = 5 // number of turns of each agent
 	for name, test := range map[string]struct {
 		opts engine.Options
-		want map[string]int // of agents at once
+		want map[string]int // number of turns that run at once, by agent
 	}{
 		"no bound but the default":         {engine.Options{}, map[string]int{"x": n, "y": n, "z": n}},
 		"a bound on the worker":            {engine.Options{Turns: 1}, map[string]int{"x": 1}},
@@ -248,8 +247,8 @@ func TestExactLimits(t *testing.T) {
 	}
 }
 
-// lackingModel has an agent x whose own model is m, and an agent y that does not have m
-// but was asked to use it.
+// lackingModel runs a worker with two agents. The own model of agent x is m. Agent y does
+// not have m, but its turn names m.
 func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), opts engine.Options) {
 	t.Helper()
 	x := newAgent(t, model{name: "m", asked: asked}, belay.Options{Name: "x", Store: s})
@@ -257,7 +256,7 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 		return nil, errors.New("it has no key")
 	}})
 	start(t, s, engine.Of(x, y), opts)
-	submit(t, s, "x", "first", "hello") // from now on the worker knows whose model it is
+	submit(t, s, "x", "first", "hello") // now the worker knows the model of agent x
 	synctest.Wait()
 	turn, err := belay.NewQueuedTurn("lacks", "y", "hello")
 	if turn.Model = "m"; err == nil {
@@ -268,13 +267,13 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 	}
 	synctest.Wait()
 	let := s.settlements("lacks", 0)
-	if len(let) == 0 || len(let) > 2 || !strings.Contains(let[0].why, "it has no key") { // a claim that was under way may come upon it once more
+	if len(let) == 0 || len(let) > 2 || !strings.Contains(let[0].why, "it has no key") { // a claim that was already running may find the turn a second time
 		t.Fatalf("the turn whose model is unavailable was settled as %+v, want it left to others", let)
 	}
 }
 
-// If one agent does not have a model, turns of the agent that owns the model still
-// run.
+// A turn of agent y is left to other workers because y does not have the model m. The
+// worker still runs turns of agent x, whose own model is m.
 func TestOwnModelIsNotLacking(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -285,8 +284,8 @@ func TestOwnModelIsNotLacking(t *testing.T) {
 	})
 }
 
-// Nor are the turns of that agent claimed while there is no capacity for its
-// model.
+// If the limit of the model m is reached, the worker claims no turns of agent x, whose own
+// model is m.
 func TestLackingModelIsFull(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {

@@ -1,21 +1,20 @@
-// Package engine runs turns in workers, on any number of machines that share a
-// store.
+// Package engine runs turns in workers, on any number of machines that share a store.
 //
 // # Usage
 //
-// Submit a message to a session. One transaction stores it and marks the session's
-// turn as due, and the caller may exit:
+// Submit a message to a session. One transaction stores the message and makes the session's
+// turn due. Then the process can end:
 //
 //	_, err := agent.Session("demo").Submit(ctx, "tidy the changelog")
 //
-// A worker runs due turns and background jobs until its context ends. Any number of
-// workers share a store:
+// A worker runs due turns and background jobs until its context ends. Any number of workers
+// can share a store:
 //
 //	worker, err := engine.New(store, engine.Of(agent), nil)
 //	...
 //	err = worker.Run(ctx)
 //
-// Any process can watch a session, from any message:
+// Any process can watch a session, starting after any message:
 //
 //	for update, err := range engine.Watch(ctx, store, "demo", 0) {
 //		...
@@ -23,38 +22,38 @@
 //
 // # Turns
 //
-// A session is on the list of due turns once, however many messages wait in it; they
-// are processed in order, one turn at a time. A parked turn stays on the list and costs
-// one row: the decision of its approval makes it due again, and so does the approval's
-// expiry. A worker that shuts down hands its turns over at the end of their steps. If a
-// worker is killed, its turns are due again when its lease in the store expires. The
-// next worker continues from the stored state, as [belay.Session.Resume] does. Every
-// write is fenced, so a worker that only seemed dead can no longer store anything.
+// The list of due turns has one entry per session, however many messages wait in the
+// session. A worker runs them in order, one turn at a time. A parked turn stays in the list
+// and costs one row. It becomes due again when its approval is decided or expires. A worker
+// that shuts down hands over its turns after their current step. If a worker is killed, its
+// turns become due again when its lease in the store expires. The next worker continues
+// from the stored state, as [belay.Session.Resume] does. Every write checks the epoch of
+// the hold, so a worker that only seemed dead can no longer store anything.
 //
-// The list is a separate table and not a queue of the job engine, because a turn
-// belongs to the holder of its session: a claim ends in the transaction that releases
-// the session, and each session has one claim.
+// The list is a separate table and not a job queue, because a turn belongs to the holder of
+// its session. The transaction that releases the session also ends the claim, and each
+// session has at most one claim.
 //
 // # Limits
 //
-// Options limit how many turns a worker runs at once, in total, per agent and per
-// model. The limits are per worker: two workers run twice as many.
+// Options limit how many turns a worker runs at once: in total, per agent and per model.
+// The limits are per worker, so two workers run twice as many turns.
 //
 // # Concurrency
 //
-// A Worker is safe for concurrent use. It closes the sessions of its agents when their
-// turns have ended. Run waits for all goroutines that it started.
+// A Worker is safe for concurrent use. It closes a session when its turn has ended. Run
+// waits for all goroutines that it started.
 //
 // # Errors
 //
-// A turn that fails ends with a stored error. If a turn cannot start, for example
-// because the store is unreachable, the error is logged and the turn is retried after a
-// pause that grows up to a minute. A turn that repeatedly calls its model and cannot be
-// stored is suspended until it is woken.
+// A turn that fails ends with a stored error. If a turn cannot start, for example because
+// the store is unreachable, the worker logs the error and retries after a pause that grows
+// up to a minute. A turn that repeatedly calls its model but cannot be stored is suspended
+// until it is woken.
 //
 // # Testing
 //
-// storetest.TestTurns defines the behaviour of a store of due turns. The tests of this
-// package run turns on a file; those in internal/fleet start worker processes on a
+// storetest.TestTurns defines the behaviour of a [belay.TurnStore]. The tests of this
+// package run turns on a file. The tests in internal/fleet start worker processes on a
 // PostgreSQL server, kill, stop and disconnect them, and check the result.
 package engine

@@ -19,8 +19,8 @@ func check(err error) {
 	}
 }
 
-// A message is submitted, a worker answers it, and a watcher sees it. These can be
-// processes on three machines, with store/postgres instead of store/sqlite.
+// One part submits a message, a worker answers it, and a watcher sees the answer. With
+// store/postgres instead of store/sqlite, these can be processes on three machines.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay-")

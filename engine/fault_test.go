@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// failing is a store that rejects one of the commits, or stores it and returns an
-// error.
+// failing is a store in which one commit fails: the store rejects it, or stores it and
+// returns an error.
 type failing struct {
 	*sqlite.Store
 	at     int64
@@ -38,14 +38,14 @@ func (s *failing) Commit(ctx context.Context, c *belay.Commit) error {
 	return errDisk
 }
 
-// A turn whose commit fails has not ended: it continues from the stored state, its
-// end phases fire once, and nothing is repeated.
+// If a commit fails, the turn has not ended. It continues from the stored state, its end
+// phases fire once, and nothing is repeated.
 //
 // SPEC L-01
 func TestCommitNotTaken(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []bool{false, true} {
-		for at := range int64(5) { // the user's message, the intent, the result, the answer, the end
+		for at := range int64(5) { // the user's message, the call's intent, the call's result, the answer, the end
 			t.Run(fmt.Sprintf("commit %d, stored %t", at+1, stored), func(t *testing.T) {
 				t.Parallel()
 				s := openFile(t, "")
@@ -68,7 +68,7 @@ func TestCommitNotTaken(t *testing.T) {
 				if taken := c.next(t); !errors.Is(taken.Err, errDisk) {
 					t.Fatalf("the turn ended %+v, %v, want %v", taken.Turn, taken.Err, errDisk)
 				}
-				if at == 4 && stored { // it has ended, and looking again finds nothing
+				if at == 4 && stored { // the turn has ended, so the next attempt finds no turn
 					if taken := <-c.taken; !errors.Is(taken.Err, belay.ErrNoTurn) {
 						t.Fatalf("after its end there is %+v, %v", taken.Turn, taken.Err)
 					}
@@ -84,7 +84,7 @@ func TestCommitNotTaken(t *testing.T) {
 					t.Errorf("the tool ran %d times", ran)
 				}
 				most := []string{"end_turn"}
-				if at == 4 && !stored { // they had fired when their commit was not taken
+				if at == 4 && !stored { // the end phases had fired before the commit failed
 					most = append(most, "end_turn")
 				}
 				if !slices.Equal(ends, most) {

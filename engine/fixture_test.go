@@ -20,8 +20,9 @@ import (
 // patience is the timeout of a test.
 const patience = time.Minute
 
-// model answers from the transcript alone: every process gets the same answer for a
-// step. The last user message names the tools to call, one per step: "call a, b".
+// model is a model whose answer depends only on the transcript, so that every process gets
+// the same answer. The last user message names the tools to call, one per step: "call a,
+// b".
 type model struct {
 	name string
 	// asked is called for each request, and may block. It may be nil.
@@ -60,7 +61,7 @@ func (m model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// calls returns the tools that a task names.
+// calls returns the names of the tools in a task.
 func calls(task string) []string {
 	_, list, ok := strings.Cut(task, "call ")
 	if !ok {
@@ -69,7 +70,7 @@ func calls(task string) []string {
 	return strings.Split(list, ", ")
 }
 
-// tool returns a tool with an effect.
+// tool returns a tool that calls do.
 func tool(name string, do func(ctx context.Context, call *belay.Invocation) error, traits *belay.ToolTraits) belay.Tool {
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		if err := do(ctx, call); err != nil {
@@ -79,7 +80,7 @@ func tool(name string, do func(ctx context.Context, call *belay.Invocation) erro
 	}, traits)
 }
 
-// newAgent makes an agent, which is closed with the test.
+// newAgent returns an agent. It is closed when the test ends.
 func newAgent(t testing.TB, m belay.Model, opts belay.Options) *belay.Agent {
 	t.Helper()
 	agent, err := belay.New(m, &opts)
@@ -103,7 +104,7 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return s.Close()
 })
 
-// openFile opens a store in its own file, or in an existing one.
+// openFile opens the store in the file at path, or in a new file if path is "".
 func openFile(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
 	if path == "" {
@@ -121,13 +122,13 @@ func openFile(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
-// crew is a running worker, with its reports.
+// crew is a running worker.
 type crew struct {
-	stop  func() // and wait
+	stop  func() // stops the worker and waits for its end
 	taken chan engine.Taken
 }
 
-// start runs a worker until it is stopped, at the latest with the test.
+// start runs a worker until it is stopped or the test ends.
 func start(t testing.TB, s engine.Store, agents engine.Agents, opts engine.Options) *crew {
 	t.Helper()
 	c := &crew{taken: make(chan engine.Taken, 1000)}
@@ -154,7 +155,7 @@ func start(t testing.TB, s engine.Store, agents engine.Agents, opts engine.Optio
 	return c
 }
 
-// next returns the next turn that was run. Turns that were only checked are skipped.
+// next returns the next turn that a worker has run. It skips attempts that found no turn.
 func (c *crew) next(t testing.TB) engine.Taken {
 	t.Helper()
 	for {
@@ -181,7 +182,7 @@ func submit(t testing.TB, s belay.TurnStore, agent, session, text string) {
 	}
 }
 
-// texts reads a session, as "kind: text".
+// texts returns the messages of a session in the form "kind: text".
 func texts(t testing.TB, s belay.Store, session string) (all []string) {
 	t.Helper()
 	for m, err := range s.Read(context.Background(), session, 0) {
@@ -202,7 +203,6 @@ func texts(t testing.TB, s belay.Store, session string) (all []string) {
 	return all
 }
 
-// want asserts the messages of a session.
 func want(t testing.TB, s belay.Store, session string, all ...string) {
 	t.Helper()
 	if got := texts(t, s, session); !slices.Equal(got, all) {
@@ -210,7 +210,7 @@ func want(t testing.TB, s belay.Store, session string, all ...string) {
 	}
 }
 
-// idle asserts that nothing waits and nothing is claimed.
+// idle asserts that no turn waits or is claimed.
 func idle(t testing.TB, s belay.TurnStore) {
 	t.Helper()
 	load, err := s.Load(t.Context())

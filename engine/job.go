@@ -9,14 +9,14 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// strangeJob is how long a job waits if its agent is unavailable here.
+// strangeJob is how long a job waits if this worker does not have its agent.
 const strangeJob = 30 * time.Second
 
-// perform runs a job once, with the hooks of the agent that queued it, and returns when
-// it is due again, if ever.
+// perform runs a job once, with the hooks of the agent that queued it. It returns the time
+// of the next attempt, or zero if there is none.
 func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	agent, err := w.find(ctx, job.Scope.Agent)
-	if err != nil { // nothing was done
+	if err != nil { // the job was not attempted
 		w.opts.Logger.WarnContext(ctx, "a job is left to other workers", "job", job.ID, "agent", job.Scope.Agent, "session", job.Scope.Session, "error", err)
 		run = job.Begun(time.Now())
 		run.State, run.Class, run.Ended = hook.Interrupted, codes.HandlerGone, run.Started
@@ -24,7 +24,7 @@ func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again
 	}
 	run = agent.Hooks().Perform(ctx, job)
 	switch {
-	case ctx.Err() != nil && run.Class == codes.Canceled: // this worker was told to stop
+	case ctx.Err() != nil && run.Class == codes.Canceled: // this worker is stopping
 		run.State = hook.Interrupted
 		if job.Idempotent {
 			again = run.Ended
@@ -35,7 +35,7 @@ func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again
 	return run, again
 }
 
-// final reports whether a retry is useless.
+// final reports whether another attempt would fail in the same way.
 func final(class codes.Code) bool {
 	switch class {
 	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:

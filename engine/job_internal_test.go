@@ -20,9 +20,9 @@ func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	return func(func(belay.Chunk, error) bool) {}
 }
 
-// The end of an attempt decides whether the job is due again. Only idempotent jobs run again. If
-// the worker was stopped, the job is due at once; after a failure it waits, as often as its retry
-// allows; if another attempt cannot help, it is over.
+// The result of an attempt decides whether the job is due again. Only idempotent jobs run
+// again. If the worker was stopped, the job is due at once. After a failure it is due after
+// a pause, until its retries are used up. If another attempt cannot help, the job ends.
 //
 // SPEC J-04, J-05, J-06
 func TestWhenAJobIsDueAgain(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhenAJobIsDueAgain(t *testing.T) {
 	retry := hook.Retry{Attempts: 3, Delay: pause}
 	for name, test := range map[string]struct {
 		job   hook.Job
-		stops bool // the worker, while the job runs
+		stops bool // the worker stops while the job runs
 		fails bool
 		state hook.State
 		class codes.Code

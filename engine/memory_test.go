@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// memory is a store of due turns without a file, so that it can be used with a fake
-// clock. It records its calls, and fails on request.
+// memory is a store in memory with due turns, for tests with a fake clock. It records its
+// calls and can be made to fail.
 type memory struct {
 	*memstore.Store
 	t testing.TB
@@ -27,28 +27,28 @@ type memory struct {
 	waiting map[string][]belay.QueuedTurn
 	list    map[string]*listed
 	worker  bool
-	stirred chan struct{}  // closed when something has changed
-	settled []settlement   // in order
-	claimed []time.Time    // when Claim was called
-	fault   func(op) error // the error of an operation, before it does anything
+	stirred chan struct{}  // closed at the next change
+	settled []settlement   // calls of Settle, in order
+	claimed []time.Time    // times of the calls of Claim
+	fault   func(op) error // returns the error with which an operation fails, or nil
 }
 
-// op is an operation of a store, with the commit if it is one.
+// op is an operation of a store. If the operation is a commit, the field commit is set.
 type op struct {
 	name   string
 	commit *belay.Commit
 }
 
-// listed is a session on the list of due turns.
+// listed is an entry of the list of due turns.
 type listed struct {
 	belay.DueTurn
 
-	claimed time.Time // when it was
-	held    bool      // who has claimed it
-	parked  bool      // until Since
+	claimed time.Time // time of the claim
+	held    bool      // a worker has claimed the turn
+	parked  bool      // not due before Since
 }
 
-// settlement is a call of Settle, with its time.
+// settlement records a call of Settle.
 type settlement struct {
 	session, why string
 	at, again    time.Time
@@ -62,7 +62,7 @@ func newMemory(t testing.TB) *memory {
 	}
 }
 
-// do performs an operation that others may wait for.
+// do performs an operation and wakes waiters. It fails if fault returns an error.
 func (s *memory) do(of op, f func() error) error {
 	s.mu.Lock()
 	fault := s.fault
@@ -82,7 +82,8 @@ func (s *memory) do(of op, f func() error) error {
 	return nil
 }
 
-// breaks makes operations fail from now on. Nil repairs it.
+// breaks makes operations fail with the errors of fault. If fault is nil, operations work
+// again.
 func (s *memory) breaks(fault func(op) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *memory) breaks(fault func(op) error) {
 
 func (s *memory) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	return s.do(op{name: "submit"}, func() error {
-		if stored, err := s.Open(ctx, turn.Session); err == nil { // so that it is there
+		if stored, err := s.Open(ctx, turn.Session); err == nil { // creates the session
 			if err := s.Release(ctx, turn.Session, stored.Epoch); err != nil {
 				return err
 			}
@@ -146,7 +147,7 @@ func (s *memory) Wake(_ context.Context, session string) error {
 	return s.do(op{name: "wake"}, func() error { s.wake(session); return nil })
 }
 
-// wake makes a turn due. s.mu is held.
+// wake makes a turn due. The caller holds s.mu.
 func (s *memory) wake(session string) {
 	if at := s.list[session]; at != nil {
 		if at.Mark++; at.parked {
@@ -155,7 +156,7 @@ func (s *memory) wake(session string) {
 	}
 }
 
-// hotClaims is how often turns may be claimed while no time passes.
+// hotClaims is the maximum number of claims while no time passes.
 const hotClaims = 1000
 
 func (s *memory) Claim(ctx context.Context, filter belay.TurnFilter) (due belay.DueTurn, err error) {
@@ -199,8 +200,8 @@ func (s *memory) Claim(ctx context.Context, filter belay.TurnFilter) (due belay.
 
 var errNothingDue = fmt.Errorf("nothing is due: %w", belay.ErrNotFound)
 
-// claim claims the turn that has been due longest, or returns how long to wait for
-// one; 0 if there is none. s.mu is held.
+// claim claims the turn that has been due longest. If no turn is due, it returns the time
+// until the next one, or 0 if there is none. The caller holds s.mu.
 func (s *memory) claim(filter belay.TurnFilter) (due belay.DueTurn, found bool, wait time.Duration) {
 	now := time.Now()
 	var first *listed
@@ -304,8 +305,7 @@ func (s *memory) Changes(ctx context.Context, session string) iter.Seq2[belay.Se
 	}
 }
 
-// settlements returns those of a session, from the first that is not yet
-// known.
+// settlements returns the settlements of a session, without the first known ones.
 func (s *memory) settlements(session string, known int) (all []settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +317,7 @@ func (s *memory) settlements(session string, known int) (all []settlement) {
 	return all[min(known, len(all)):]
 }
 
-// The store that replaces a file in these tests passes the suite of stores.
+// memory passes the suite for stores.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return newMemory(t) })
@@ -329,7 +329,7 @@ func bubble(t *testing.T, test func(t *testing.T, s *memory)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newMemory(t)) })
 }
 
-// pass advances the time, and waits until everything that is due has ended.
+// pass lets time pass, and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

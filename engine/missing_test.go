@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// asked returns the names of the models that were called, in order.
+// asked records the names of the models that were called, in order.
 type asked struct {
 	mu    sync.Mutex
 	names []string
@@ -36,7 +36,7 @@ func (a *asked) all() []string {
 	return slices.Clone(a.names)
 }
 
-// has returns options of an agent that has the named models.
+// has returns the options of an agent that has only the named models.
 func (a *asked) has(s *sqlite.Store, names ...string) belay.Options {
 	return belay.Options{Store: s, Models: func(_ context.Context, name string) (belay.Model, error) {
 		if !slices.Contains(names, name) {
@@ -57,8 +57,8 @@ func submitTo(t *testing.T, s *sqlite.Store, model, session, text string) {
 	}
 }
 
-// A turn whose model a worker does not have is left to a worker that has it, with its
-// message and its place. The reason is reported.
+// If a worker does not have the model of a turn, it leaves the turn to a worker that has
+// it. The turn keeps its message and its position. The reason is reported.
 //
 // SPEC J-05, L-02
 func TestStrangeModel(t *testing.T) {
@@ -69,7 +69,7 @@ func TestStrangeModel(t *testing.T) {
 	submitTo(t, s, "", "b", "hello")
 	c := start(t, s, engine.Of(newAgent(t, models.of("small"), models.has(s))), engine.Options{})
 	seen := make(map[string]engine.Taken)
-	for len(seen) < 2 { // a claim that was under way may come upon the strange one once more
+	for len(seen) < 2 { // a claim that was already running may find the turn a second time
 		taken := c.next(t)
 		seen[taken.Session] = taken
 	}
@@ -96,7 +96,7 @@ func TestStrangeModel(t *testing.T) {
 	}
 }
 
-// A worker does not resume a turn whose model it does not have.
+// A worker does not resume a turn if it does not have the turn's model.
 //
 // SPEC J-05
 func TestStrangeModelOfAnOpenTurn(t *testing.T) {
@@ -141,8 +141,8 @@ func TestStrangeModelOfAnOpenTurn(t *testing.T) {
 	}
 }
 
-// A queued turn is run by its own agent, even if the worker that should have recorded
-// that died before.
+// A queued turn runs with its own agent, even if the previous worker died before it could
+// store which agent is next.
 //
 // SPEC J-04
 func TestTurnsOfTwoAgents(t *testing.T) {
@@ -161,7 +161,7 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	if _, err := alpha.Session("a").RunDue(ctx, nil); err == nil || !strings.Contains(err.Error(), `belongs to agent "beta"`) {
 		t.Errorf("alpha takes the turn of beta: %v", err)
 	}
-	if err := errors.Join(alpha.Close(ctx), dies.Close()); err != nil { // nothing was settled
+	if err := errors.Join(alpha.Close(ctx), dies.Close()); err != nil { // no claim was settled
 		t.Fatal(err)
 	}
 	by := make(chan string, 4)
@@ -177,7 +177,8 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	}
 }
 
-// A turn that is left to others keeps its place: the reported age of the oldest is right.
+// A turn that is left to other workers keeps its age, so that the reported age of the
+// oldest turn is right.
 func TestPutBackKeepsItsAge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ agent, model string }{
@@ -214,7 +215,7 @@ func TestPutBackKeepsItsAge(t *testing.T) {
 	}
 }
 
-// Workers that do not have a job's agent do not use up its attempts.
+// A worker that does not have a job's agent does not use up the job's attempts.
 //
 // SPEC J-05
 func TestStrangersSpendNoAttempts(t *testing.T) {
@@ -231,7 +232,7 @@ func TestStrangersSpendNoAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue := s.Queue().(hook.WorkQueue)
-	for range 3 { // workers that do not know the agent
+	for range 3 { // none of these workers has the agent
 		ctx, stop := context.WithCancel(t.Context())
 		err := queue.Work(ctx, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 			defer stop()

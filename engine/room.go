@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// room tracks the free capacity of a worker, and what it leaves to others.
+// room counts the running turns of a worker, and remembers which agents and models the
+// worker leaves to others.
 type room struct {
 	opts *Options
 
@@ -20,12 +21,12 @@ type room struct {
 	turns     int
 	agents    map[string]int
 	models    map[string]int
-	own       map[string]string    // the known models of agents
-	strangers map[string]time.Time // agents that are unavailable, each until a time
-	lacking   map[string]time.Time // models, likewise
-	failures  map[string]failure   // failures of sessions whose turns cannot start
-	sweepAt   int                  // number of failures at which old ones are forgotten
-	changed   chan struct{}        // closed when there is more room
+	own       map[string]string    // the own models of agents, as far as known
+	strangers map[string]time.Time // unavailable agents, with the time of the next try
+	lacking   map[string]time.Time // unavailable models, with the time of the next try
+	failures  map[string]failure   // sessions whose turns could not be stored
+	sweepAt   int                  // number of failures at which fail removes old ones
+	changed   chan struct{}        // closed when the filter changes
 }
 
 func newRoom(opts *Options) *room {
@@ -36,7 +37,7 @@ func newRoom(opts *Options) *room {
 	}
 }
 
-// wait returns when there is room for a turn. It reports false when ctx is done.
+// wait returns true when another turn may run, and false when ctx ends.
 func (r *room) wait(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
@@ -56,15 +57,15 @@ func (r *room) wait(ctx context.Context) bool {
 	}
 }
 
-// errMoreRoom cancels a claim that was started with less capacity than there is
-// now.
+// errMoreRoom cancels a claim whose filter is out of date, because the worker can run more
+// turns now.
 var errMoreRoom = errors.New("there is more capacity now")
 
-// strangeFor is how long an unavailable agent or model is left to others.
+// strangeFor is how long a worker leaves an unavailable agent or model to others.
 const strangeFor = 30 * time.Second
 
-// filter returns what there is capacity for, and a context that ends when there is
-// more. Call done afterwards.
+// filter returns a filter for the turns that the worker can run now. The returned context
+// ends when the worker can run more. The caller must call done.
 func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilter, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +83,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 		}
 	}
 	f.ExceptModels = append(f.ExceptModels, full...)
-	for agent, model := range r.own { // an agent with its own model does not lack it
+	for agent, model := range r.own { // turns that name no model use the agent's own model
 		if slices.Contains(full, model) {
 			f.ExceptOwn = append(f.ExceptOwn, agent)
 		}
@@ -93,7 +94,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 	}
 	ended, changed := make(chan struct{}), r.changed
 	var watching sync.WaitGroup
-	watching.Go(func() { // until done is called
+	watching.Go(func() { // ends when done is called
 		again := time.NewTimer(strangeFor)
 		defer again.Stop()
 		select {
@@ -111,7 +112,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 	}
 }
 
-// still returns the names whose time is not over. The others are forgotten.
+// still returns the names whose time is not over, and removes the others.
 func still(until map[string]time.Time, now time.Time) []string {
 	maps.DeleteFunc(until, func(_ string, end time.Time) bool { return now.After(end) })
 	return slices.Collect(maps.Keys(until))
@@ -126,8 +127,8 @@ func bound(bounds map[string]int, name string) (int, bool) {
 	return most, ok
 }
 
-// enter counts a turn of an agent whose model is known. It reports false, and counts
-// nothing, if there is no capacity for the model.
+// enter counts a turn. It returns false and counts nothing if the limit of the model is
+// reached.
 func (r *room) enter(due *belay.DueTurn, own string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +143,7 @@ func (r *room) enter(due *belay.DueTurn, own string) bool {
 	return true
 }
 
-// leave ends the count of a turn.
+// leave removes a turn from the count.
 func (r *room) leave(due *belay.DueTurn, own string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +153,7 @@ func (r *room) leave(due *belay.DueTurn, own string) {
 	r.stir()
 }
 
-// strange leaves an agent to others for a while.
+// strange leaves the turns of an agent to other workers for a while.
 func (r *room) strange(agent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +161,8 @@ func (r *room) strange(agent string) {
 	r.stir()
 }
 
-// strangeModel leaves the turns of a model to others for a while. It does not affect
-// agents that have the model themselves.
+// strangeModel leaves the turns that name a model to other workers for a while. Turns that
+// use the model as the own model of their agent still run.
 func (r *room) strangeModel(model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,24 +176,24 @@ func (r *room) stir() {
 	r.changed = make(chan struct{})
 }
 
-// failure records a session whose turn could not start.
+// failure describes a session whose turn could not be stored.
 type failure struct {
-	turn  string        // the last turn that called its model
-	spent int           // number of calls without success
+	turn  string        // id of the last turn that called its model
+	spent int           // how often that turn called its model without success
 	pause time.Duration // the current pause
-	last  time.Time     // when that was
+	last  time.Time     // time of the last failure
 }
 
-// fewFailures is how many failures are always kept. If there are more, those older than
-// staleFailure are forgotten: their sessions run elsewhere or are suspended.
+// fewFailures is the number of failures that are always kept. If there are more, those
+// older than staleFailure are removed: their sessions run elsewhere or are suspended.
 const (
 	fewFailures  = 4096
 	staleFailure = 10 * lastPause
 )
 
-// fail records that a session's turn could not be stored. It returns how long to wait and
-// how often the turn has called its model without success. turn is empty if it did not
-// call the model. A turn that ended with a stored error does not come here again.
+// fail records that a session's turn could not be stored. It returns the pause before the
+// next attempt, and how often the turn has called its model without success. turn is empty
+// if the turn did not call the model.
 func (r *room) fail(session, turn string) failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,12 +208,12 @@ func (r *room) fail(session, turn string) failure {
 	r.failures[session] = f
 	if len(r.failures) > r.sweepAt {
 		maps.DeleteFunc(r.failures, func(_ string, old failure) bool { return f.last.Sub(old.last) > staleFailure })
-		r.sweepAt = max(fewFailures, 2*len(r.failures)) // so that the cleanup costs little
+		r.sweepAt = max(fewFailures, 2*len(r.failures)) // removing old failures is expensive, so it must be rare
 	}
 	return f
 }
 
-// recover removes the record after a success.
+// recover removes the failure of a session after a success.
 func (r *room) recover(session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,27 +12,30 @@ import (
 
 // Update is a new message or state of a watched session.
 type Update struct {
-	// Message is the next message; nil if only the state is new. Its number is where
-	// to continue from: see [Watch].
+	// Message is the next message, or nil if only the state has changed. Pass its number to
+	// [Watch] to continue after it.
 	Message *belay.Message `json:"message,omitempty"`
-	// Info is the session's state before this update: which turn is running, whether
-	// it is parked, how the last one ended. More messages may belong to this state; an
-	// update without a message comes after all of them.
+	// Info is the state of the session when Watch read it, just before Message. It says
+	// which turn is running, whether that turn is parked, and how the last turn ended.
+	// Several updates may have the same state. An update without a message comes after all
+	// messages of its state.
 	Info belay.SessionInfo `json:"info"`
 }
 
-// watchPatience is how long a store may be unreachable before watching fails.
+// watchPatience is how long the store may be unreachable before Watch fails.
 const watchPatience = 30 * time.Second
 
-// Watch yields the messages of a session after the one numbered after: those that are
-// stored and those that follow, whichever process stores them. It ends without an error
-// when ctx is done, after the update that the caller is handling. It skips no message and
-// repeats none: to continue later, call it again with the number of the last message.
-// Between messages it yields the session's state when that has changed. States that follow
-// one another quickly are yielded as one.
+// Watch yields the messages of a session with numbers higher than after: those that are
+// already stored, and later ones. It does not matter which process stores them. Watch skips
+// no message and repeats none. To continue later, call Watch again with the number of the
+// last message.
 //
-// It yields what is stored. Only the process that runs the turn sees text before the
-// response is complete: see [belay.Agent.Watch].
+// Watch also yields the session's state when the state has changed. If the state changes
+// several times quickly, Watch may yield only the last state. When ctx ends, Watch ends
+// without an error after the current update.
+//
+// Watch yields only stored messages. To see text before a response is complete, use
+// [belay.Agent.Watch] in the process that runs the turn.
 func Watch(ctx context.Context, store belay.TurnStore, session string, after int64) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		w := &watching{store: store, session: session, after: after, yield: yield}
@@ -57,25 +60,25 @@ func Watch(ctx context.Context, store belay.TurnStore, session string, after int
 	}
 }
 
-// watching is one Watch.
+// watching is the state of one call of Watch.
 type watching struct {
 	store   belay.TurnStore
 	session string
 	after   int64
 	yield   func(Update, error) bool
 	state   string
-	left    bool // the consumer has left, or ctx is done
-	told    bool // something was read since run was called
+	left    bool // the caller has stopped, or ctx has ended
+	told    bool // run has read something
 }
 
-// update yields an update, and reports whether to continue. After the end of ctx it
-// yields nothing, even if the store has read more.
+// update yields an update and reports whether to continue. If ctx has ended, it yields
+// nothing.
 func (w *watching) update(ctx context.Context, u Update) bool {
 	w.left = ctx.Err() != nil || !w.yield(u, nil)
 	return !w.left
 }
 
-// run yields what is new until something fails.
+// run yields updates until an error occurs.
 func (w *watching) run(ctx context.Context) error {
 	w.told = false
 	for info, err := range w.store.Changes(ctx, w.session) {

@@ -15,8 +15,7 @@ import (
 	"github.com/belay-run/belay/engine"
 )
 
-// A session can be watched from any process, from any message: no message is skipped or
-// repeated.
+// Any process can watch a session from any message. No message is skipped or repeated.
 //
 // SPEC L-03
 func TestWatch(t *testing.T) {
@@ -38,7 +37,7 @@ func TestWatch(t *testing.T) {
 	whole := make(chan []int64, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	go func() { // another one stays
+	go func() { // another watcher reads all messages without a break
 		var seen []int64
 		for update, err := range engine.Watch(ctx, watchers, "a", 0) {
 			if err != nil {
@@ -61,14 +60,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// watch watches a session until n turns have ended after the first, in pieces,
-// beginning after the second message.
+// watch watches a session until a number of turns have ended. It begins after the second
+// message, and calls Watch again after each message.
 func watch(t testing.TB, s belay.TurnStore, session string, turns int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	after := int64(2)
-	for after < int64(2*turns+2) { // it is left after each message, and called again
+	for after < int64(2*turns+2) { // stop after each message and call Watch again
 		before := after
 		for update, err := range engine.Watch(ctx, s, session, after) {
 			if err != nil {
@@ -101,8 +100,8 @@ func watch(t testing.TB, s belay.TurnStore, session string, turns int) {
 	t.Error("the end of the last turn was not told")
 }
 
-// A missing session cannot be watched, and a watcher whose context ends gets no
-// update.
+// Watching a session that does not exist returns an error. If the context has already
+// ended, Watch yields nothing.
 func TestWatchNothing(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -122,8 +121,7 @@ func TestWatchNothing(t *testing.T) {
 	}
 }
 
-// changing is a store that reports changes of a session as the test defines them.
-// There are no messages.
+// changing is a store that reports the changes that the test defines. It has no messages.
 type changing struct {
 	belay.TurnStore
 	changes iter.Seq2[belay.SessionInfo, error]
@@ -137,12 +135,12 @@ func (s changing) Read(context.Context, string, int64) iter.Seq2[*belay.Message,
 	return func(func(*belay.Message, error) bool) {}
 }
 
-// inTurn is a session in a turn of that number, or between turns.
+// inTurn returns a session with the given number of turns. turn is nil between turns.
 func inTurn(turns int, turn *belay.TurnState) belay.SessionInfo {
 	return belay.SessionInfo{ID: "a", State: belay.SessionState{Turns: turns, Turn: turn}}
 }
 
-// A state is reported whenever it differs from the last reported one.
+// Watch yields a state only if it differs from the last one that it yielded.
 func TestWatchTellsStatesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +154,7 @@ func TestWatchTellsStatesOnce(t *testing.T) {
 		away := 0
 		store := changing{changes: func(yield func(belay.SessionInfo, error) bool) {
 			for _, info := range []belay.SessionInfo{under, under, parked, parked, under, ended, ended, inTurn(2, &belay.TurnState{ID: "2"}), blocked} {
-				if away > 0 { // when it is back it tells how things stand
+				if away > 0 { // after a failure, report the current state
 					info = blocked
 				}
 				if !yield(info, nil) {
@@ -187,8 +185,7 @@ func TestWatchTellsStatesOnce(t *testing.T) {
 	})
 }
 
-// An unreachable store is retried for a while. If it stays unreachable, the error is
-// returned.
+// If the store is unreachable, Watch retries for a while. Then it returns the error.
 func TestWatchIsPatient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,8 +243,8 @@ func (readingAhead) Read(_ context.Context, _ string, after int64) iter.Seq2[*be
 	}
 }
 
-// A cancelled watcher ends with the update that it is handling, whatever the store
-// has read ahead.
+// If its context is cancelled, Watch ends after the current update, even if the store has
+// already read more.
 //
 // SPEC L-03
 func TestCancelledWatchEndsWithItsCurrentUpdate(t *testing.T) {

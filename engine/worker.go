@@ -14,8 +14,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Store is the store that workers share. It keeps due turns, records and
-// jobs.
+// Store is the store that workers share. It keeps due turns, hook runs and jobs.
 type Store interface {
 	belay.TurnStore
 	belay.JournalStore
@@ -23,28 +22,30 @@ type Store interface {
 
 // Options are the settings of a Worker. A nil *Options is valid.
 type Options struct {
-	// Turns is how many turns run at once. Defaults to 16.
+	// Turns is the maximum number of turns that run at once. Defaults to 16.
 	Turns int
-	// PerAgent and PerModel limit how many turns of one agent, or with one model, run
-	// at once, by name. The name "*" applies to all names that are not listed. They
-	// default to no limit but Turns.
+	// PerAgent and PerModel limit how many turns of one agent, or with one model, run at
+	// once. The keys are names. The key "*" applies to all names that are not listed. By
+	// default only Turns limits them.
 	PerAgent, PerModel map[string]int
-	// Grace is how long a turn may take to finish its step when the worker ends.
-	// After that it is released in the middle. Defaults to 30 seconds.
+	// Grace is how long a turn may take to finish its current step when the worker stops.
+	// After that the worker releases the turn in the middle of the step. Defaults to 30
+	// seconds.
 	Grace time.Duration
-	// Told is called after each turn with its result, by several goroutines.
-	// Defaults to no call.
+	// Told is called after each turn with its result. Several goroutines may call it at
+	// once. Defaults to nil.
 	Told func(Taken)
-	// Logger gets errors that no caller receives. Defaults to discarding them.
+	// Logger gets errors that are not returned to a caller. By default they are discarded.
 	Logger *slog.Logger
 }
 
-// Taken is a turn that a worker ran, or tried to run.
+// Taken is a turn that a worker has run or tried to run.
 type Taken struct {
 	belay.DueTurn
 	// Turn is the result. It is nil if there was no turn to run.
 	Turn *belay.Turn
-	// Err is the error: [belay.ErrHandedOver] if another worker continues the turn.
+	// Err is the error of the attempt. It is [belay.ErrHandedOver] if another worker
+	// continues the turn.
 	Err error
 }
 
@@ -57,7 +58,7 @@ type Worker struct {
 	room    *room
 }
 
-// New makes a worker for a store and its agents.
+// New returns a worker for a store and its agents.
 func New(store Store, agents Agents, opts *Options) (*Worker, error) {
 	if store == nil || agents == nil {
 		return nil, errors.New("new worker: it needs a store and agents")
@@ -85,10 +86,10 @@ func New(store Store, agents Agents, opts *Options) (*Worker, error) {
 	return w, nil
 }
 
-// Run runs turns and jobs until ctx is done or the store is closed. Then it starts no
-// more, hands over running turns at the end of their steps, releases those that take
-// longer than Options.Grace, and returns when everything has ended. A stop by ctx is
-// not an error.
+// Run runs turns and jobs until ctx ends or the store is closed. Then it starts no more
+// turns, and hands over running turns after their current step. It releases turns whose
+// step takes longer than Options.Grace. Run returns when all work has ended. If ctx ends,
+// Run returns nil.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.running.CompareAndSwap(false, true) {
 		return errors.New("run: this worker is already running")
@@ -98,14 +99,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	working, stopJobs := context.WithCancel(ctx)
 	defer jobs.Wait()
 	defer stopJobs()
-	jobs.Go(func() { w.work(working) }) // until Run ends
+	jobs.Go(func() { w.work(working) }) // ends before Run returns
 
 	yield := make(chan struct{})
-	// A turn does not end with ctx: it is handed over.
+	// A turn does not end when ctx ends. Another worker continues it.
 	taking, handOver := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer handOver(nil)
 	err := w.claim(ctx, func(due belay.DueTurn, agent *belay.Agent) {
-		turns.Go(func() { // until the turn has ended, or Grace is over
+		turns.Go(func() { // ends when the turn has ended, or when Grace is over
 			defer w.room.leave(&due, agent.ModelName())
 			w.take(taking, yield, due, agent)
 		})
@@ -117,13 +118,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// pauses are the first and the longest pause between retries.
+// firstPause and lastPause are the first and the longest pause between retries.
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
 )
 
-// claim claims turns until ctx is done or the store is closed.
+// claim claims turns until ctx ends or the store is closed.
 func (w *Worker) claim(ctx context.Context, begin func(belay.DueTurn, *belay.Agent)) error {
 	pause := firstPause
 	for w.room.wait(ctx) {
@@ -139,7 +140,7 @@ func (w *Worker) claim(ctx context.Context, begin func(belay.DueTurn, *belay.Age
 			return nil //nolint:nilerr // stopping is the normal end
 		case errors.Is(err, belay.ErrClosed):
 			return fmt.Errorf("run: %w", err)
-		case outdated: // there is more capacity now
+		case outdated: // the worker can run more turns now, so claim with a new filter
 		default:
 			w.opts.Logger.WarnContext(ctx, "cannot claim a turn: retrying", "pause", pause, "error", err)
 			rest(ctx, pause)
@@ -159,7 +160,7 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// begin starts a claimed turn, or leaves it to other workers.
+// begin runs a claimed turn, or leaves it to other workers.
 func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.DueTurn, *belay.Agent)) {
 	agent, err := w.find(ctx, due.Agent)
 	switch {
@@ -175,8 +176,8 @@ func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.
 	}
 }
 
-// putBack releases a turn for others, or for later. It keeps its place in the
-// list.
+// putBack releases a claim, so that another worker, or this one later, can run the turn.
+// The turn keeps its position in the list.
 func (w *Worker) putBack(ctx context.Context, due belay.DueTurn, why error) {
 	if due.Why = ""; why != nil {
 		due.Why = why.Error()
@@ -206,7 +207,7 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	w.tell(taken)
 }
 
-// find returns an agent. A panic becomes an error.
+// find returns the agent with a name. If Agents panics, find returns an error.
 func (w *Worker) find(ctx context.Context, name string) (agent *belay.Agent, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -220,7 +221,7 @@ func (w *Worker) find(ctx context.Context, name string) (agent *belay.Agent, err
 	return agent, err
 }
 
-// again returns when a turn is due again: never, if it has ended.
+// again returns when a turn is due again. The zero time means that the turn has ended.
 func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	now := time.Now()
 	err := taken.Err
@@ -242,7 +243,8 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		w.room.strangeModel(taken.Model)
 		return taken.Since
 	}
-	// The next read of the store shows the state of the turn.
+	// It is unknown whether the turn was stored. The next attempt reads its state from the
+	// store.
 	asked := ""
 	if _, lacks := errors.AsType[*belay.MissingToolError](err); !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
 		asked = taken.Turn.ID
@@ -257,11 +259,10 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	return now.Add(failed.pause)
 }
 
-// spendAtMost is how often in a row a turn may call its model without being
-// stored.
+// spendAtMost is how often a turn may call its model without being stored.
 const spendAtMost = 8
 
-// expiry returns when the first of the questions expires, or never.
+// expiry returns when the first question expires, or belay.Never.
 func expiry(waits []belay.Question) time.Time {
 	first := belay.Never
 	for i := range waits {
@@ -272,8 +273,8 @@ func expiry(waits []belay.Question) time.Time {
 	return first
 }
 
-// settle releases a claim. It retries until the worker must end; then closing the
-// store releases it.
+// settle releases a claim. It retries until the worker must end. Then closing the store
+// releases the claim.
 func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time) {
 	for {
 		err := w.store.Settle(context.WithoutCancel(ctx), due, again)
@@ -285,7 +286,7 @@ func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time)
 	}
 }
 
-// work runs background jobs until ctx is done.
+// work runs background jobs until ctx ends.
 func (w *Worker) work(ctx context.Context) {
 	queue, ok := w.store.Queue().(hook.WorkQueue)
 	if !ok {

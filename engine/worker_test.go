@@ -16,8 +16,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// Submitted messages are answered by any running worker, in their order, one turn at a
-// time.
+// Any running worker answers submitted messages, in their order, one turn at a time.
 //
 // SPEC L-02
 func TestSubmit(t *testing.T) {
@@ -36,7 +35,7 @@ func TestSubmit(t *testing.T) {
 			t.Errorf("a turn ended %+v, %v", taken.Turn, taken.Err)
 		}
 	}
-	submit(t, s, "main", "b", "four") // while it runs
+	submit(t, s, "main", "b", "four") // the worker is already running
 	c.next(t)
 	c.stop()
 	want(t, s, "a", "user: one", "assistant: done: one", "user: two", "assistant: done: two")
@@ -44,8 +43,7 @@ func TestSubmit(t *testing.T) {
 	idle(t, s)
 }
 
-// An invalid message is rejected when it is submitted, and so is a store that
-// cannot keep turns.
+// Submit rejects an invalid message. It also fails if the store cannot keep turns.
 func TestSubmitRefuses(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -66,8 +64,9 @@ func TestSubmitRefuses(t *testing.T) {
 	idle(t, s)
 }
 
-// A parked turn occupies no worker. Its decision, by any process, makes it due, and
-// another worker ends it. Messages that are submitted meanwhile wait for its end.
+// A parked turn occupies no worker. When any process stores the decision, the turn becomes
+// due, and another worker finishes it. Messages that are submitted in the meantime wait
+// until the turn has ended.
 //
 // SPEC P-08, L-01
 func TestParkedElsewhere(t *testing.T) {
@@ -122,7 +121,7 @@ func TestParkedElsewhere(t *testing.T) {
 	idle(t, s)
 }
 
-// stopping is a store that signals when no more turns are claimed.
+// stopping is a store that signals that the worker no longer claims turns.
 type stopping struct {
 	*sqlite.Store
 	ended chan struct{}
@@ -136,9 +135,9 @@ func (s *stopping) Claim(ctx context.Context, filter belay.TurnFilter) (belay.Du
 	return due, err
 }
 
-// A worker that is stopped hands over its turns at the end of their steps, and turns
-// that take too long at once; another worker continues, and no tool that is not
-// idempotent runs twice.
+// When a worker is stopped, it hands over each turn after the turn's current step. If the
+// step takes too long, it hands over the turn in the middle of the step. Another worker
+// continues. A tool that is not idempotent never runs twice.
 //
 // SPEC L-01, T-10
 func TestHandOver(t *testing.T) {
@@ -168,11 +167,11 @@ func TestHandOver(t *testing.T) {
 					mu.Unlock()
 					began <- struct{}{}
 					if !test.wait {
-						<-told // the worker has been told to stop
+						<-told // the worker is stopping
 						return nil
 					}
 					select {
-					case <-ctx.Done(): // it was released
+					case <-ctx.Done(): // the worker released the turn
 						return context.Cause(ctx)
 					case <-told:
 						return nil
@@ -225,7 +224,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// settling is a store that signals when a claim is released.
+// settling is a store that signals that a claim was released.
 type settling struct {
 	*sqlite.Store
 	settled chan struct{}
@@ -236,13 +235,13 @@ func (s *settling) Settle(ctx context.Context, due belay.DueTurn, again time.Tim
 	return s.Store.Settle(ctx, due, again)
 }
 
-// A worker keeps its limits per agent and per model, and turns beyond them do not
-// block others.
+// A worker keeps its limits per agent and per model. Turns over a limit do not block other
+// turns.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		opts engine.Options
-		most map[string]int // of agents at once
+		most map[string]int // maximum number of turns that run at once, by agent
 	}{
 		"of the worker":                   {engine.Options{Turns: 3}, map[string]int{"x": 3, "y": 3, "": 3}},
 		"of an agent":                     {engine.Options{PerAgent: map[string]int{"x": 2}}, map[string]int{"x": 2, "y": 4, "": 6}},
@@ -286,7 +285,7 @@ func TestLimits(t *testing.T) {
 				<-arrived
 			}
 			if test.opts.PerModel["same"] > 0 {
-				<-settled.settled // the turn of the other agent is left to others
+				<-settled.settled // the worker has left the turn of the other agent to others
 			}
 			close(goOn)
 			for range 2 * n {
@@ -305,8 +304,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A turn of an agent that a worker does not have is left to a worker that has
-// it.
+// If a worker does not have the agent of a turn, it leaves the turn to a worker that has
+// the agent.
 func TestStrangeAgent(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -324,7 +323,7 @@ func TestStrangeAgent(t *testing.T) {
 	}
 }
 
-// A worker waits for a session that another process holds.
+// A worker waits while another process holds the session.
 //
 // SPEC L-02
 func TestHeldElsewhere(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// Memory can come to an agent that is in use.
+// The extension can be added to an agent that is already in use.
 //
 // SPEC E-11
 func TestMemoryIsAddedLater(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMemoryIsAddedLater(t *testing.T) {
 	}
 }
 
-// agentText is all text of the first request.
+// agentText returns all text of the first request.
 func agentText(turn *belaytest.Turn) string {
 	var all strings.Builder
 	for _, m := range turn.Requests[0].Messages {

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A turn is processed if it has an answer or reached a limit, and not if it was aborted,
-// refused, blocked or waits.
+// Facts are extracted from a turn that has an answer or reached a limit. They are not
+// extracted from a turn that was aborted, refused or blocked, or that is parked.
 //
 // SPEC E-08
 func TestExtractionOfTurnsThatEndedWell(t *testing.T) {
@@ -62,7 +62,7 @@ func TestExtractionOfTurnsThatEndedWell(t *testing.T) {
 			}
 			agent := newAgent(t, memories, sessions, memory.Options{}, test.agent, test.steps...)
 			reason := belay.EndReason("")
-			for event := range agent.Session("one").Run(ctx, "I prefer green tea.") { // an error is one of the ways
+			for event := range agent.Session("one").Run(ctx, "I prefer green tea.") { // the turn may end with an error
 				if event.End != nil {
 					reason = event.End.Reason
 				}
@@ -83,14 +83,13 @@ func TestExtractionOfTurnsThatEndedWell(t *testing.T) {
 	}
 }
 
-// planned is a planner that returns a fixed plan.
 type planned []string
 
 func (p planned) Plan(context.Context, belay.TurnSoFar) (belay.PreflightPlan, error) {
 	return belay.PreflightPlan{Queries: p}, nil
 }
 
-// recalled returns the texts of a turn's context that one subscription added.
+// recalled returns the text that one subscription added to a turn's context.
 func recalled(turn *belaytest.Turn, id string) string {
 	for _, m := range turn.Messages {
 		for _, p := range m.Parts {
@@ -102,7 +101,7 @@ func recalled(turn *belaytest.Turn, id string) string {
 	return ""
 }
 
-// If a plan asks for more, only the first four lookups are made.
+// If a plan has more than four queries, only the first four are used.
 //
 // SPEC E-08
 func TestPlansAreBounded(t *testing.T) {
@@ -147,7 +146,7 @@ func TestRecallIsBounded(t *testing.T) {
 	}
 }
 
-// The prompt tells the model that new notes wait for acceptance, if they do.
+// With Options.Propose, the prompt tells the model that new notes wait for acceptance.
 //
 // SPEC E-08
 func TestContractTellsOfProposals(t *testing.T) {
@@ -160,7 +159,7 @@ func TestContractTellsOfProposals(t *testing.T) {
 	}
 }
 
-// An empty list of scopes or states selects nothing; no list selects all.
+// An empty list of scopes or states selects nothing. A nil list selects all.
 func TestEmptyListsAreNone(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Classify reads from a user's text what may be done with memories: everything, unless
-// the text forbids it. "Do not remember this" and "off the record" forbid writing,
-// "without your memory" forbids reading.
+// Classify returns what a turn may do with memories, according to the user's text.
+// Everything is allowed unless the text forbids it. "Do not remember this" and "off the
+// record" forbid writing. "Without your memory" forbids reading.
 //
-// A negation a few words before a word for keeping or for memory forbids, whatever is
-// between them: when in doubt, it is forbidden. Statements of speakers about themselves
-// ("I don't remember") do not forbid, nor do negations that ask to remember ("don't
-// forget"). It understands only English: use [Options.Classify] for other languages.
+// A negation forbids access if a word for keeping or for memory follows within a few words.
+// If Classify is not sure, it forbids access. Two kinds of negation forbid nothing: users
+// can talk about themselves ("I don't remember"), or ask to remember ("don't forget").
+// Classify understands only English. For other languages, set [Options.Classify].
 func Classify(text string) Access {
 	access := Access{Read: true, Write: true}
 	text = unadorned(text)
@@ -30,13 +30,13 @@ func Classify(text string) Access {
 // word is a word of a sentence, in lower case.
 type word struct {
 	text  string
-	pause bool // followed by a comma, a colon, a dash or a bracket
+	pause bool // a comma, a colon, a dash or a bracket follows
 }
 
 type sentence []word
 
-// unadorned returns a text in lower case, with one kind of apostrophe and hyphen, and
-// without invisible characters.
+// unadorned returns a text in lower case. It unifies apostrophes and hyphens, and removes
+// invisible characters.
 func unadorned(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -54,9 +54,9 @@ func unadorned(text string) string {
 	}, text)
 }
 
-// nextSentence reads words up to the end of a sentence, and returns the rest.
+// nextSentence returns the words of the first sentence, and the rest of the text.
 func nextSentence(text string) (s sentence, rest string) {
-	from := 0 // the start of a word
+	from := 0 // start of the current word
 	for i, r := range text {
 		if r >= 'a' && r <= 'z' || r == '\'' || r == '-' || r == '_' || r != ' ' && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) {
 			continue
@@ -81,8 +81,8 @@ func (s sentence) with(w string) sentence {
 	return s
 }
 
-// ends reports whether a sentence ends with the character. "Do not… remember"
-// continues, and so does "e.g. this".
+// ends reports whether a character ends the sentence. In "Do not… remember" and "e.g. this"
+// the sentence continues.
 func (s sentence) ends(r rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
 	last := s[len(s)-1].text
@@ -92,7 +92,7 @@ func (s sentence) ends(r rune, rest string) bool {
 			return false
 		}
 	case '\n':
-		if !strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n") { // a paragraph ends a sentence, a line does not
+		if !strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n") { // an empty line ends a sentence, a line break does not
 			return false
 		}
 	default:
@@ -101,13 +101,14 @@ func (s sentence) ends(r rune, rest string) bool {
 	return last == "no" || !isNegation(last)
 }
 
-// How many words a negation affects.
+// A negation can affect this many words after it: normally farthest, and near after words
+// such as "without" and "stop".
 const (
 	farthest = 14
 	near     = 5
 )
 
-// judge removes the access that the sentence forbids.
+// judge removes from access what the sentence forbids.
 func (s sentence) judge(access *Access) {
 	for i := range s {
 		if !isNegation(s[i].text) && !beginning[s[i].text] {
@@ -123,7 +124,8 @@ func (s sentence) judge(access *Access) {
 	}
 }
 
-// judgeReach removes the access that the negation forbids, by the words after it.
+// judgeReach removes from access what the negation at i forbids. It looks at the next reach
+// words.
 func (s sentence) judgeReach(i, reach int, access *Access) {
 	halts := !isNegation(s[i].text) // "stop saving" forbids, "stop and save" does not
 	for j := i + 1; j < len(s) && j <= i+reach; j++ {
@@ -134,7 +136,7 @@ func (s sentence) judgeReach(i, reach int, access *Access) {
 		case w == "but" || w == "because":
 			return
 		case j <= i+4 && undoing[w], j == i+1 && w == "mind":
-			return // "don't forget" asks for the opposite
+			return // "don't forget" asks to remember
 		case w == "memory" || w == "memories":
 			if s.computing(j) {
 				continue
@@ -157,7 +159,7 @@ func (s sentence) judgeReach(i, reach int, access *Access) {
 	}
 }
 
-// judgeMemory removes the access that is forbidden to the memory at j.
+// judgeMemory removes access because of the negation at i and the word "memory" at j.
 func (s sentence) judgeMemory(i, j int, access *Access) {
 	switch between := s[i+1 : j]; {
 	case between.any(puts):
@@ -169,7 +171,7 @@ func (s sentence) judgeMemory(i, j int, access *Access) {
 	}
 }
 
-// judgePhrases removes the access that the words at i forbid without a negation.
+// judgePhrases removes access because of phrases at i that forbid without a negation.
 func (s sentence) judgePhrases(i int, access *Access) {
 	switch w := s[i].text; {
 	case w == "off-the-record", s.says(i, "off", "the", "record"),
@@ -194,7 +196,7 @@ func (s sentence) judgePhrases(i int, access *Access) {
 	}
 }
 
-// keeps reports whether the word at j means keeping something.
+// keeps reports whether the word at j means to keep something.
 func (s sentence) keeps(j int) bool {
 	w, next := s[j].text, ""
 	if j+1 < len(s) {
@@ -206,7 +208,7 @@ func (s sentence) keeps(j int) bool {
 	case keeping[w]:
 		return true
 	case noted[w]:
-		return next != "in" && next != "out" // "logged in"
+		return next != "in" && next != "out" // not "logged in"
 	case noting[w]:
 		return s[j+1 : min(j+3, len(s))].any(things)
 	case jotting[w]:
@@ -220,8 +222,7 @@ func (s sentence) keeps(j int) bool {
 	}
 }
 
-// looksBack reports whether the words at j are about looking at earlier
-// conversations.
+// looksBack reports whether the words at j mean to look at earlier conversations.
 func (s sentence) looksBack(i, j int) bool {
 	switch w := s[j].text; {
 	case recalling[w], s.earlier(j):
@@ -233,17 +234,17 @@ func (s sentence) looksBack(i, j int) bool {
 	}
 }
 
-// earlier reports whether the words at j are for an earlier conversation.
+// earlier reports whether the words at j mean an earlier conversation.
 func (s sentence) earlier(j int) bool {
 	return before[s[j].text] && j+1 < len(s) && talks[s[j+1].text]
 }
 
-// known reports whether the words at j mean the model's knowledge.
+// known reports whether the words at j mean what the model knows.
 func (s sentence) known(j int) bool {
 	return s[j].text == "you" && j+1 < len(s) && knowing[s[j+1].text]
 }
 
-// computing reports whether the memory at j is that of a computer.
+// computing reports whether the word "memory" at j means the memory of a computer.
 func (s sentence) computing(j int) bool {
 	return j+1 < len(s) && !s[j].pause && machine[s[j+1].text] || j > 0 && ofMachine[s[j-1].text] ||
 		j > 2 && running[s[j-3].text] && s.says(j-2, "out", "of")
@@ -268,8 +269,8 @@ func (s sentence) harmless(i int) bool {
 	}
 }
 
-// ofSpeaker reports whether the negation at i and the word at j are about the speaker:
-// "I don't remember", and not "I don't want you to remember".
+// ofSpeaker reports whether the negation at i and the word at j are about the speaker. "I
+// don't remember" is, "I don't want you to remember" is not.
 func (s sentence) ofSpeaker(i, j int) bool {
 	if commanding[s[i].text] || !isNegation(s[i].text) || s[i].pause || !s.firstPerson(i) {
 		return false
@@ -283,16 +284,16 @@ func (s sentence) ofSpeaker(i, j int) bool {
 	}
 	between := s[i+1 : j]
 	if pause := slices.IndexFunc(between, func(w word) bool { return w.pause }); pause >= 0 {
-		return !between[:pause+1].any(addressed) // "I don't eat meat, can you remember that?"
+		return !between[:pause+1].any(addressed) // true for "I don't eat meat, can you remember that?"
 	}
-	return !between.any(addressed) && (next == j || !participles[s[j].text]) // "I won't have this stored"
+	return !between.any(addressed) && (next == j || !participles[s[j].text]) // false for "I won't have this stored"
 }
 
-// firstPerson reports whether the words at i are about the speaker, and not a question
-// that asks for something.
+// firstPerson reports whether the subject of the words at i is the speaker. A question that
+// asks for something does not count.
 func (s sentence) firstPerson(i int) bool {
 	if i+1 < len(s) && (s[i+1].text == "i" || s[i+1].text == "we") && strings.HasSuffix(s[i].text, "n't") {
-		return true // "can't I save it?"
+		return true // such as "can't I save it?"
 	}
 	for k := i - 1; k >= 0 && k >= i-4 && !s[k].pause; k-- {
 		switch w := s[k].text; {
@@ -305,12 +306,11 @@ func (s sentence) firstPerson(i int) bool {
 	return false
 }
 
-// isNegation reports whether a word is a negation.
 func isNegation(w string) bool {
 	return negations[w] || strings.HasSuffix(w, "n't") || strings.HasSuffix(w, "'nt")
 }
 
-// says reports whether the words at i are these.
+// says reports whether the given words are at i.
 func (s sentence) says(i int, words ...string) bool {
 	if i < 0 || i+len(words) > len(s) {
 		return false
@@ -340,7 +340,8 @@ func words(list string) set {
 	return s
 }
 
-// The words that count. Contractions with n't are negations without being listed.
+// These sets contain the words that Classify knows. Contractions with n't are also
+// negations.
 var (
 	negations = words(`not never no nothing none nobody neither nor cannot refuse object forbid forbids forbidden prohibit prohibited
 		dont donot doesnt didnt cant wont wouldnt shouldnt couldnt mustnt isnt arent wasnt neednt shant aint havent hasnt`)
@@ -390,7 +391,7 @@ var (
 		comfortable ok okay fine happy sure keen fond willing expect let letting`)
 	addressed = words("you your yours yourself u be being been")
 
-	// Most words are none of these, so the lookup is quick.
+	// These two sets make Classify fast, because most words are in none of them.
 	beginning = union(halting, keeping, noted, noting, noteWords, jotting, holding, leaving, ignoring, words("off off-the-record between in confidential forget"))
 	telling   = union(undoing, keeping, noted, noting, noteWords, jotting, holding, recalling, before, words("but because mind memory memories you"))
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A fact from one session is recalled in another.
+// The agent recalls a fact from another session.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -62,7 +62,7 @@ func Example() {
 	// <nil> <nil> <nil>
 }
 
-// extracted waits until a turn was processed: until its job is recorded as done.
+// extracted waits until the extraction job of a turn is recorded as done.
 func extracted(ctx context.Context, store *sqlite.Store) {
 	journal := store.Journal().(hook.ListJournal)
 	again := time.NewTicker(5 * time.Millisecond)
@@ -76,7 +76,7 @@ func extracted(ctx context.Context, store *sqlite.Store) {
 	}
 }
 
-// A custom policy: sessions of guests are not remembered.
+// A hook can set the policy: here guest sessions are not remembered.
 func ExamplePolicyWrite() {
 	// docs:begin policy
 	guests := belay.TurnPrePolicy.On("guests", func(_ context.Context, turn belay.TurnBegun) (belay.TurnPolicy, error) {
@@ -93,7 +93,7 @@ func ExamplePolicyWrite() {
 	// {true false}
 }
 
-// The queries for the parts of a text.
+// Queries splits a text into search queries.
 func ExampleQueries() {
 	for _, query := range memory.Queries(`Book a table at "Da Enzo", and tell Bob when we meet.`) {
 		fmt.Println(query)

@@ -15,45 +15,47 @@ import (
 // Options are the settings of an [Extension]. A nil *Options is valid.
 type Options struct {
 	// User returns the name of a session's user, for programs with several users. No user
-	// sees the memories of another. If it fails or returns no name, the session reads and
-	// writes nothing. It is called several times in a turn, and by jobs. Defaults to one
-	// user without a name.
+	// sees the memories of another. If User fails or returns no name, the session reads and
+	// writes no memories. The extension calls User several times in a turn, and in
+	// background jobs. Defaults to one user without a name.
 	User func(ctx context.Context, session string) (string, error)
-	// Project names the project whose memories are also read and written; its users
-	// share them. Defaults to none: facts about a project are then stored as the
+	// Project is the name of a project. Turns then also read and write its memories, which
+	// all its users share. Defaults to none: facts about a project are then stored as the
 	// user's.
 	Project string
-	// ReadOnly allows recall and no writing. Defaults to false.
+	// ReadOnly allows recall but no writing. Defaults to false.
 	ReadOnly bool
-	// Propose makes new memories wait until somebody accepts them, see
-	// [Store.Accept]. Defaults to false.
+	// Propose makes new memories wait until somebody accepts them with [Store.Accept].
+	// Defaults to false.
 	Propose bool
-	// Classify returns what a turn may do, in addition to [Classify]: what either
-	// forbids is forbidden. If it fails, everything is forbidden. Defaults to none.
+	// Classify returns what a turn may do, in addition to the function [Classify]. Each of
+	// the two can forbid access. If Options.Classify fails, all access is forbidden.
+	// Defaults to none.
 	Classify func(ctx context.Context, turn belay.TurnBegun) (Access, error)
-	// Transcript is the agent's store, from which finished turns are read. Defaults to
-	// none: then nothing is extracted, and only tools write.
+	// Transcript is the agent's store, from which extraction reads finished turns. Defaults
+	// to none: then only the tools write memories.
 	Transcript Transcript
-	// Extractor finds what is worth remembering in a turn. Defaults to Sentences.
+	// Extractor finds what is worth remembering in a turn. Defaults to [Sentences].
 	Extractor Extractor
-	// Recall is the maximum number of memories that each of the two recalls adds.
-	// Defaults to 6.
+	// Recall is the maximum number of memories that each recall adds. A turn has two
+	// recalls. Defaults to 6.
 	Recall int
-	// RecallCharacters bounds the text that each of them adds. Defaults to 2,000.
+	// RecallCharacters is the maximum length of the text that each recall adds. Defaults to
+	// 2,000.
 	RecallCharacters int
-	// Subagent is the name of a subagent that has the tools instead of the agent: see
-	// [Extension.SubagentTools]. Defaults to none: the agent has them.
+	// Subagent is the name of a subagent that has the tools instead of the agent. See
+	// [Extension.SubagentTools]. Defaults to none: the agent has the tools.
 	Subagent string
 }
 
-// Extension gives an agent the memories of a store. Make one with [New], and put it into
-// the agent's Options.Extensions. Several agents may share one.
+// Extension gives an agent the memories of a store. Make one with [New], and add it to the
+// agent's Options.Extensions. Several agents may share it.
 type Extension struct {
 	store *Store
 	opts  Options
 
 	mu      sync.Mutex
-	parents map[string]*parent // by session: turns whose subagent is running
+	parents map[string]*parent // turns whose subagent is running, by session
 }
 
 var (
@@ -61,7 +63,7 @@ var (
 	_ belay.RouteExtension = (*Extension)(nil)
 )
 
-// New makes an extension of a store. The caller closes the store.
+// New returns an extension for a store. The caller closes the store.
 func New(store *Store, opts *Options) (*Extension, error) {
 	e := &Extension{store: store, parents: make(map[string]*parent)}
 	if opts != nil {
@@ -87,20 +89,20 @@ func New(store *Store, opts *Options) (*Extension, error) {
 	return e, nil
 }
 
-// Name returns the route of the tools and the name for errors.
+// Name returns the name of the tools' route, which errors also use.
 func (e *Extension) Name() string { return "memory" }
 
-// longestLook bounds how long a turn waits for memories.
+// longestLook is the maximum time that a turn waits for memories.
 const longestLook = 10 * time.Second
 
-// Hooks returns the subscriptions that make an agent remember. None of them
-// applies to subagents: a child sees only its prompt.
+// Hooks returns the subscriptions of the extension. None of them applies to subagents,
+// because a subagent sees only its prompt.
 func (e *Extension) Hooks() []hook.Subscription {
 	own := func(needs hook.Capability, description string) *hook.Options {
 		return &hook.Options{Description: description, Version: "1", NoInherit: true, Capabilities: needs, Timeout: longestLook}
 	}
 	policy := own(hook.CanSetPolicy, "says whether the turn may read and write memories")
-	policy.Failure = belay.TurnPrePolicy.Fallback(Access{}.policy()) // without an answer of the classifier nothing is allowed
+	policy.Failure = belay.TurnPrePolicy.Fallback(Access{}.policy()) // if the classifier fails, nothing is allowed
 	guard := own(hook.CanBlock, "denies memory tools that the turn's policy does not allow")
 	guard.Match = hook.Match{Tools: []string{SearchTool, LookupTool, RememberTool, ForgetTool}}
 	hooks := []hook.Subscription{
@@ -126,15 +128,15 @@ func (e *Extension) Hooks() []hook.Subscription {
 	return hooks
 }
 
-// view holds the scopes that a turn sees: its user, its project if it has one, and its
+// view contains the scopes that a turn sees: its user, its project (if it has one) and its
 // agent.
 type view struct {
 	user, agent Scope
 	project     *Scope
 }
 
-// viewOf returns the view of a session and an agent. It fails if the user of the
-// session is unknown.
+// viewOf returns the view of a session and an agent. It returns an error if the session's
+// user is unknown.
 func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, error) {
 	v := view{user: Scope{Kind: User}, agent: Scope{Agent, agent}}
 	if e.opts.Project != "" {
@@ -150,12 +152,12 @@ func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, er
 	if err != nil {
 		return view{}, &hook.SafeError{Message: "cannot determine the user of the session, so it has no memories", Err: err}
 	}
-	// An agent's notes are about its user.
+	// The notes of an agent are about its user, so each user has separate notes.
 	v.user.Name, v.agent.Name = name, url.PathEscape(agent)+"/"+name
 	return v, nil
 }
 
-// scope returns the scope of a kind. An unknown kind is the user's.
+// scope returns the scope of a kind. For an unknown kind it returns the user's.
 func (v view) scope(kind Kind) Scope {
 	switch {
 	case kind == Agent:
@@ -167,7 +169,6 @@ func (v view) scope(kind Kind) Scope {
 	}
 }
 
-// scopes returns all scopes.
 func (v view) scopes() []Scope {
 	scopes := []Scope{v.user, v.agent}
 	if v.project != nil {
@@ -176,15 +177,15 @@ func (v view) scopes() []Scope {
 	return scopes
 }
 
-// parent is a turn whose subagent is running.
+// parent is a turn whose subagent is running, with the access of the turn.
 type parent struct {
 	access   Access
 	agent    string
 	children int
 }
 
-// lend gives the subagent the access of the turn. A turn without access does not
-// call it.
+// lend gives the subagent the access of the turn. If the turn has no access, lend denies
+// the subagent.
 func (e *Extension) lend(_ context.Context, in belay.SubagentCall) (belay.SubagentVerdict, error) {
 	if in.Name() != e.opts.Subagent {
 		return belay.SubagentVerdict{}, nil
@@ -200,7 +201,7 @@ func (e *Extension) lend(_ context.Context, in belay.SubagentCall) (belay.Subage
 		p = new(parent)
 		e.parents[in.Session()] = p
 	}
-	p.access, p.agent = access, in.Agent() // a session runs one turn at a time
+	p.access, p.agent = access, in.Agent() // a session runs only one turn at a time
 	p.children++
 	return belay.SubagentVerdict{}, nil
 }
@@ -219,12 +220,11 @@ func (e *Extension) takeBack(_ context.Context, in belay.SubagentReturn) (belay.
 	return belay.Note{}, nil
 }
 
-// lent returns the access of the turn that a child works for, with its session and its
-// agent.
+// lent returns the session, the agent and the access of the turn that a child works for.
 func (e *Extension) lent(child string) (session, agent string, access Access, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := len(child) - 1; i > 0; i-- { // the id of a child begins with its parent's
+	for i := len(child) - 1; i > 0; i-- { // the id of a child begins with the id of its parent
 		if child[i] != '/' {
 			continue
 		}

@@ -32,8 +32,8 @@ func call(tool, input string) scripted.Step {
 	return scripted.Step{Calls: []scripted.Call{{Tool: tool, Input: input}}}
 }
 
-// A fact from one session is recalled in another one, even in another process:
-// with another agent on the same files.
+// A fact from one session is recalled in another session. This also works in another
+// process, which is another agent on the same files here.
 //
 // SPEC E-08
 func TestToldInOneSessionRecalledInAnother(t *testing.T) {
@@ -75,7 +75,7 @@ func TestToldInOneSessionRecalledInAnother(t *testing.T) {
 	}
 }
 
-// A forgotten fact is gone, also in the next turn.
+// A forgotten fact is not recalled in the next turn.
 //
 // SPEC E-08
 func TestForgottenWhenAsked(t *testing.T) {
@@ -96,8 +96,8 @@ func TestForgottenWhenAsked(t *testing.T) {
 	}
 }
 
-// A turn does nothing that its policy forbids: it does not write or read, and does not
-// have the tools for it.
+// A turn does nothing that its policy forbids. It does not read or write, and does not have
+// the tools for it.
 //
 // SPEC E-08, H-20
 func TestPolicyDecides(t *testing.T) {
@@ -169,8 +169,7 @@ func TestPolicyDecides(t *testing.T) {
 	}
 }
 
-// A turn without access sends the same request as an agent without the extension. The
-// same is true if the package is deleted: the loop does not know it.
+// A turn without access sends the same request as an agent without the extension.
 //
 // SPEC E-08, E-02
 func TestNoTrace(t *testing.T) {
@@ -204,8 +203,8 @@ func TestNoTrace(t *testing.T) {
 	}
 }
 
-// The contract of the handlers changes only deliberately, and each has only the
-// capabilities that it needs.
+// The descriptions of the hooks change only on purpose. Each hook has only the capabilities
+// that it needs.
 //
 // SPEC H-19
 func TestDescriptors(t *testing.T) {
@@ -217,8 +216,8 @@ func TestDescriptors(t *testing.T) {
 	hooktest.Descriptor(t, "testdata/descriptors.json", extension.Hooks()...)
 }
 
-// The package can be deleted: the runtime does not know it, and only the few
-// programs that use it would fail to build.
+// The package can be deleted, because the runtime does not import it. Only these packages
+// import it.
 //
 // SPEC E-08, E-02
 func TestThePackageCanBeDeleted(t *testing.T) {
@@ -226,9 +225,9 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 	const imported = `"github.com/belay-run/belay/memory"`
 	want := []string{
 		"examples/retrieval", // the example
-		"internal/assembly",  // what assembles agents
-		"internal/bench",     // what recall costs
-		"internal/cli",       // belay memory, and that it is switched on
+		"internal/assembly",  // assembles agents
+		"internal/bench",     // measures the cost of recall
+		"internal/cli",       // has the command belay memory, and switches memory on
 	}
 	var got []string
 	root, files := os.DirFS(".."), 0
@@ -245,7 +244,7 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly) // for every system
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly) // also parses files for other systems
 		if err != nil {
 			return err
 		}
@@ -263,8 +262,8 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 	}
 }
 
-// The instructions are in the prompt while the tools are available, and not if the
-// agent's scope excludes them.
+// The prompt explains the tools if the tools are available. It does not if the agent's
+// scope excludes them.
 //
 // SPEC E-08
 func TestContractComesWithTheTools(t *testing.T) {
@@ -299,7 +298,7 @@ func TestContractComesWithTheTools(t *testing.T) {
 	}
 }
 
-// Active recall looks up what the plan of the turn asks for, and adds nothing twice.
+// The second recall uses the queries of the turn's plan. It adds no memory twice.
 //
 // SPEC E-08
 func TestActiveRecallUsesThePlan(t *testing.T) {
@@ -355,7 +354,7 @@ func TestActiveRecallUsesThePlan(t *testing.T) {
 	t.Run("by the parts of the text", func(t *testing.T) {
 		t.Parallel()
 		memories := newStore(t)
-		for i := range 20 { // more about one part than there is room for
+		for i := range 20 { // more memories about one part than recall may add
 			add(t, memories, memory.Draft{Text: fmt.Sprintf("The deployment checklist for the cluster has item %d.", i)})
 		}
 		add(t, memories, memory.Draft{Text: "Lunch is at noon."})
@@ -370,14 +369,14 @@ func TestActiveRecallUsesThePlan(t *testing.T) {
 	})
 }
 
-// The same text recalls the same memories, byte for byte.
+// The same text always recalls the same memories, byte for byte.
 //
 // SPEC E-08
 func TestRecallIsDeterministic(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
 	var drafts []memory.Draft
-	for i := range 300 { // more than are held against the text one by one
+	for i := range 300 { // more memories than weigh compares
 		drafts = append(drafts, memory.Draft{Text: fmt.Sprintf("The server number %d is in rack %d.", i, i%7), Tags: []string{"rack"}})
 	}
 	add(t, memories, drafts...)
@@ -394,7 +393,7 @@ func TestRecallIsDeterministic(t *testing.T) {
 	}
 }
 
-// Recalled text is limited in size, and cannot look like anything else.
+// Recalled text has a limited size, and cannot look like anything else in the prompt.
 //
 // SPEC E-08
 func TestRecalledTextIsUntrusted(t *testing.T) {
@@ -433,7 +432,7 @@ func TestRecalledTextIsUntrusted(t *testing.T) {
 	}
 }
 
-// A user text of 1 MiB is handled like any other, including its end.
+// A user text of 1 MiB is processed completely, including its end.
 func TestLongUserText(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -453,7 +452,7 @@ func TestLongUserText(t *testing.T) {
 	}
 }
 
-// Proposals of extraction and of tools wait for acceptance if so configured.
+// With Options.Propose, the memories of extraction and of tools wait for acceptance.
 //
 // SPEC E-08
 func TestProposalsOfATurn(t *testing.T) {
@@ -480,8 +479,8 @@ func TestProposalsOfATurn(t *testing.T) {
 	}
 }
 
-// The tools work as described, and report what is impossible. They see only the scopes
-// of their turn.
+// The tools do what their descriptions say, and return errors for what is impossible. They
+// see only the scopes of their turn.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -522,7 +521,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// If recall fails, the turn has no memories, and reports that.
+// If recall fails, the turn has no memories and reports a diagnostic.
 func TestRecallThatFails(t *testing.T) {
 	t.Parallel()
 	memories, err := memory.Open(t.Context(), t.TempDir()+"/memory.db", nil)
@@ -542,7 +541,7 @@ func TestRecallThatFails(t *testing.T) {
 	}
 }
 
-// The records of hooks contain no remembered text.
+// Hook runs contain no text of memories.
 //
 // SPEC J-02
 func TestRecordsHoldNoMemories(t *testing.T) {

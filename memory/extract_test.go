@@ -22,7 +22,7 @@ func TestSentences(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		said string
-		want []string // scope and text
+		want []string // the expected drafts in the form "scope text"
 	}{
 		{"Hello there. How are you?", nil},
 		{"Fix the tests, please.", nil},
@@ -57,15 +57,15 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// extractorFunc is an extractor that is a function.
+// extractorFunc makes an extractor of a function.
 type extractorFunc func(memory.Exchange) ([]memory.Draft, error)
 
 func (f extractorFunc) Extract(_ context.Context, turn memory.Exchange) ([]memory.Draft, error) {
 	return f(turn)
 }
 
-// An extractor sees only the user's text. Its drafts are checked before they are
-// stored.
+// An extractor sees only the user's text. The extension checks its drafts before it stores
+// them.
 //
 // SPEC E-08
 func TestExtractionKeepsToWhatTheUserSaid(t *testing.T) {
@@ -107,7 +107,8 @@ func TestExtractionKeepsToWhatTheUserSaid(t *testing.T) {
 	}
 }
 
-// Two workers that process the same turn, because one counted as dead, remember it once.
+// If two workers process the same turn, because one of them counted as dead, the turn is
+// remembered only once.
 //
 // SPEC E-08
 func TestTwoWorkersExtractOnce(t *testing.T) {
@@ -118,7 +119,7 @@ func TestTwoWorkersExtractOnce(t *testing.T) {
 	var calls atomic.Int64
 	agent := newAgent(t, memories, sessions, memory.Options{Extractor: extractorFunc(func(memory.Exchange) ([]memory.Draft, error) {
 		both.Done()
-		both.Wait() // neither has stored anything
+		both.Wait() // both have begun, and neither has stored anything
 		return []memory.Draft{{Text: fmt.Sprintf("Version %d.", calls.Add(1))}}, nil
 	})}, belay.Options{}, scripted.Step{Text: "Good."})
 	says(t, agent, "one", "Hello there.")
@@ -144,7 +145,7 @@ func TestTwoWorkersExtractOnce(t *testing.T) {
 	}
 }
 
-// The model of an extractor gets the text as data, once per turn.
+// ModelExtractor calls its model once per turn, and marks the user's text as data.
 func TestModelExtractor(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
@@ -162,12 +163,11 @@ func TestModelExtractor(t *testing.T) {
 	}
 }
 
-// If the session was removed in the meantime, nothing is remembered, and that
-// is not a failure.
+// If the session was removed in the meantime, nothing is remembered. This is not an error.
 func TestExtractionOfARemovedSession(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)
-	extension, err := memory.New(memories, &memory.Options{Transcript: newSessions(t)}) // this store has no such session
+	extension, err := memory.New(memories, &memory.Options{Transcript: newSessions(t)}) // this store does not have the session
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +179,7 @@ func TestExtractionOfARemovedSession(t *testing.T) {
 	wantTexts(t, "remembered", texts(t, memories))
 }
 
-// A failed extraction is recorded as failed and stores nothing, so that it can be
-// retried.
+// A failed extraction stores nothing and is recorded as failed, so that it is retried.
 func TestExtractionThatFails(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)

@@ -28,14 +28,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sessionUser returns the user of a session: the part of its name before the first
-// dash.
+// sessionUser returns the user of a session: the part of the id before the first dash.
 func sessionUser(_ context.Context, session string) (string, error) {
 	user, _, _ := strings.Cut(session, "-")
 	return user, nil
 }
 
-// must panics on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -43,7 +41,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// open opens the memories in a file, until the test ends.
+// open opens a memory file. It is closed when the test ends.
 func open(t testing.TB, path string) *memory.Store {
 	t.Helper()
 	s, err := memory.Open(t.Context(), path, nil)
@@ -63,7 +61,7 @@ func newStore(t testing.TB) *memory.Store {
 	return open(t, filepath.Join(t.TempDir(), "memory.db"))
 }
 
-// openSessions opens a store of sessions, until the test ends.
+// openSessions opens a store for sessions. It is closed when the test ends.
 func openSessions(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path, &sqlite.Options{JobPoll: 5 * time.Millisecond})
@@ -92,7 +90,7 @@ func newSessions(t testing.TB) *sqlite.Store {
 	return openSessions(t, newFile(t))
 }
 
-// newAgent returns an agent that remembers. Extraction reads from its store.
+// newAgent returns an agent with the extension. Extraction reads from the agent's store.
 func newAgent(t testing.TB, memories *memory.Store, sessions *sqlite.Store, opts memory.Options, agent belay.Options, steps ...scripted.Step) *belaytest.Agent {
 	t.Helper()
 	opts.Transcript = sessions
@@ -105,13 +103,12 @@ func newAgent(t testing.TB, memories *memory.Store, sessions *sqlite.Store, opts
 	return belaytest.New(t, scripted.New(steps, nil), &agent)
 }
 
-// says runs a turn in its own session.
 func says(t testing.TB, agent *belaytest.Agent, session, text string) *belaytest.Turn {
 	t.Helper()
 	return agent.Take(func(ctx context.Context) seq { return agent.Session(session).Run(ctx, text) })
 }
 
-// work runs n jobs, and returns their records.
+// work runs a number of jobs and returns their runs.
 func work(t testing.TB, agent *belay.Agent, sessions *sqlite.Store, jobs int) []hook.Run {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,12 +119,12 @@ func work(t testing.TB, agent *belay.Agent, sessions *sqlite.Store, jobs int) []
 	if !ok {
 		t.Fatal("the queue hands out no jobs")
 	}
-	go func() { // ends with ctx
+	go func() { // ends when ctx is cancelled
 		ended <- queue.Work(ctx, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 			run := agent.Hooks().Perform(ctx, job)
 			done <- run
 			if run.State == hook.Failed {
-				return run, time.Now() // it is due again
+				return run, time.Now() // retry at once
 			}
 			return run, time.Time{}
 		})
@@ -142,7 +139,7 @@ func work(t testing.TB, agent *belay.Agent, sessions *sqlite.Store, jobs int) []
 		}
 	}
 	cancel()
-	<-ended // and what was done is settled
+	<-ended // now the jobs are settled
 	return runs
 }
 
@@ -178,7 +175,7 @@ func all(t testing.TB, s *memory.Store, filter memory.Filter) []memory.Memory {
 	return list
 }
 
-// texts are the texts of the memories that match, sorted.
+// texts returns the texts of the memories in the given states, sorted.
 func texts(t testing.TB, s *memory.Store, states ...memory.State) []string {
 	t.Helper()
 	var list []string
@@ -189,7 +186,7 @@ func texts(t testing.TB, s *memory.Store, states ...memory.State) []string {
 	return list
 }
 
-// search returns the found texts, the best first.
+// search returns the texts that a search finds, best first.
 func search(t testing.TB, s *memory.Store, text string, scopes ...memory.Scope) []string {
 	t.Helper()
 	found, err := s.Search(t.Context(), memory.Query{Text: text, Scopes: scopes})
@@ -210,7 +207,7 @@ func wantTexts(t testing.TB, what string, got []string, want ...string) {
 	}
 }
 
-// sent returns everything in a turn's last request.
+// sent returns all text of a turn's last request.
 func sent(turn *belaytest.Turn) string {
 	request := turn.Requests[len(turn.Requests)-1]
 	var b strings.Builder
@@ -226,7 +223,7 @@ func sent(turn *belaytest.Turn) string {
 	return b.String()
 }
 
-// toolsOf are the names of the tools that were advertised.
+// toolsOf returns the names of the tools in a turn's first request.
 func toolsOf(turn *belaytest.Turn) []string {
 	var names []string
 	for _, d := range turn.Requests[0].Tools {
@@ -235,7 +232,7 @@ func toolsOf(turn *belaytest.Turn) []string {
 	return names
 }
 
-// sound fails the test unless the index matches the memories.
+// sound asserts that the search index matches the memories.
 func sound(t testing.TB, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")

@@ -22,18 +22,18 @@ import (
 
 type seq = iter.Seq2[belay.Event, error]
 
-// The tests start their own binary again, as a process that runs a turn and its job,
-// and that stops at an instant to be killed.
+// These variables start the test binary again, as a process that runs a turn and its job.
+// It stops at a given point, where the test kills it.
 const (
 	childTask = "BELAY_MEMORY_TEST_CHILD"
 	childDir  = "BELAY_MEMORY_TEST_DIR"
 )
 
-// reporter is an extractor whose extractions all differ, so that two of one turn are
-// noticed.
+// reporter is an extractor that returns a different text each time, so that the test
+// notices if a turn is extracted twice.
 type reporter struct {
 	calls atomic.Int64
-	at    func() // called while it extracts
+	at    func() // called during each extraction
 }
 
 func (r *reporter) Extract(_ context.Context, turn memory.Exchange) ([]memory.Draft, error) {
@@ -46,7 +46,7 @@ func (r *reporter) Extract(_ context.Context, turn memory.Exchange) ([]memory.Dr
 	}, nil
 }
 
-// pausing is a clock that stops the process at its nth reading.
+// pausing is a clock. Its nth call stops the process.
 type pausing struct {
 	left *atomic.Int64
 	stop func()
@@ -61,7 +61,7 @@ func (p pausing) Now() time.Time {
 
 func (p pausing) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// child is the task of the other process.
+// child runs a task in the other process.
 func child(task string) int {
 	do := childWorks
 	if task == "write" {
@@ -74,7 +74,7 @@ func child(task string) int {
 	return 0
 }
 
-// childWrites remembers, and forgets every fourth memory.
+// childWrites adds memories and forgets every fourth of them.
 func childWrites(ctx context.Context, _, dir string) (err error) {
 	memories, err := memory.Open(ctx, filepath.Join(dir, "memory.db"), &memory.StoreOptions{BusyTimeout: time.Minute})
 	if err != nil {
@@ -93,10 +93,10 @@ func childWrites(ctx context.Context, _, dir string) (err error) {
 	return nil
 }
 
-// written is how many memories each writing process adds.
+// written is how many memories each process adds.
 const written = 40
 
-// Several processes that create and write one file lose nothing.
+// Several processes can create and write the same file without losing anything.
 func TestProcessesWriteTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func TestProcessesWriteTogether(t *testing.T) {
 func childWorks(ctx context.Context, task, dir string) error {
 	stop := func() {
 		fmt.Fprintln(os.Stdout, "ready")
-		select {} // until it is killed
+		select {} // wait until the process is killed
 	}
 	sessions, err := sqlite.Open(ctx, filepath.Join(dir, "belay.db"), &sqlite.Options{JobPoll: 5 * time.Millisecond})
 	if err != nil {
@@ -166,15 +166,15 @@ func childWorks(ctx context.Context, task, dir string) error {
 	})
 }
 
-// A turn is extracted exactly once, even if the process that extracted it was
-// killed.
+// Facts of a turn are extracted exactly once, even if the process is killed during the
+// extraction.
 //
 // SPEC E-08, J-04
 func TestExtractedOnceThoughKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		killed string
-		stored int // by the process that was killed
+		stored int // memories that the killed process had stored
 	}{
 		{"before the turn is gone through", 0},
 		{"in the transaction, before the first memory", 0},
@@ -213,7 +213,7 @@ func TestExtractedOnceThoughKilled(t *testing.T) {
 	}
 }
 
-// killChild starts a process, waits until it has come to the instant, and kills it.
+// killChild starts a process, waits until it has reached the point, and kills it.
 func killChild(t *testing.T, task, dir string) (pid int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -227,7 +227,7 @@ func killChild(t *testing.T, task, dir string) (pid int) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	_ = cmd.Process.Kill() // SIGKILL, where there are signals
+	_ = cmd.Process.Kill() // SIGKILL on Unix
 	_ = cmd.Wait()
 	if err != nil || line != "ready\n" {
 		t.Fatalf("the other process says %q, %v, want that it is ready", line, err)

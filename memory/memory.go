@@ -11,15 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// Memory is a fact that is useful in a later conversation.
+// Memory is a fact that may be useful in a later conversation.
 type Memory struct {
 	ID    string `json:"id"`
 	Scope Scope  `json:"scope"`
 	State State  `json:"state"`
-	// Text is the fact. It is empty once it was forgotten.
+	// Text is the fact. It is empty if the memory was forgotten.
 	Text string   `json:"text"`
 	Tags []string `json:"tags,omitempty"`
-	// Session and Turn are its source; empty if it is not from a conversation.
+	// Session and Turn say where the memory comes from. Both are empty if the memory does
+	// not come from a conversation.
 	Session string    `json:"session,omitempty"`
 	Turn    string    `json:"turn,omitempty"`
 	Created time.Time `json:"created"`
@@ -34,30 +35,30 @@ type State string
 
 // The states of a memory.
 const (
-	Active    State = "active"    // it is recalled
-	Proposed  State = "proposed"  // it waits for somebody to accept it
-	Forgotten State = "forgotten" // its text is deleted; only the record of it is left
+	Active    State = "active"    // can be recalled
+	Proposed  State = "proposed"  // waits until somebody accepts it
+	Forgotten State = "forgotten" // its text is deleted, only the record remains
 )
 
-// Kind is the kind of a memory's owner.
+// Kind is the kind of a scope.
 type Kind string
 
 // The kinds of scopes.
 const (
-	User    Kind = "user"    // a person's, in all projects and with all agents
-	Project Kind = "project" // a project's
-	Agent   Kind = "agent"   // of one agent, by its name
+	User    Kind = "user"    // belongs to a user, in all projects and with all agents
+	Project Kind = "project" // belongs to a project
+	Agent   Kind = "agent"   // belongs to one agent
 )
 
-// Scope is the owner of a memory. A turn sees the memories of its user, its project
-// and its agent, and no others.
+// Scope is the owner of a memory. A turn sees only the memories of its user, its project
+// and its agent.
 type Scope struct {
 	Kind Kind
 	// Name is the name of the user, project or agent. It may be empty.
 	Name string
 }
 
-// String returns the kind, followed by a colon and the name if there is one.
+// String returns the kind. If the scope has a name, a colon and the name follow.
 func (s Scope) String() string {
 	if s.Name == "" {
 		return string(s.Kind)
@@ -65,10 +66,10 @@ func (s Scope) String() string {
 	return string(s.Kind) + ":" + s.Name
 }
 
-// MarshalText writes what String returns.
+// MarshalText returns the same text as String.
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the text that MarshalText returns.
 func (s *Scope) UnmarshalText(text []byte) error {
 	kind, name, _ := strings.Cut(string(text), ":")
 	*s = Scope{Kind(kind), name}
@@ -82,21 +83,21 @@ func (s Scope) check() error {
 	return nil
 }
 
-// Draft is a memory before it is stored.
+// Draft is a memory that is not stored yet.
 type Draft struct {
-	// Scope is its owner. Defaults to the user without a name.
+	// Scope is the owner of the memory. Defaults to the user without a name.
 	Scope Scope
 	// Text is one self-contained fact.
 	Text string
 	// Tags are additional search words. Defaults to none.
 	Tags []string
-	// Proposed makes it wait for acceptance. Defaults to false.
+	// Proposed makes the memory wait for acceptance. Defaults to false.
 	Proposed bool
-	// Session and Turn are its source. Defaults to none.
+	// Session and Turn say where the memory comes from. They default to none.
 	Session, Turn string
 }
 
-// Errors to check with errors.Is.
+// These are the errors of the package, for errors.Is.
 var (
 	// ErrNotFound means that there is no memory with that id.
 	ErrNotFound = errors.New("memory: not found")
@@ -108,15 +109,15 @@ var (
 	ErrEmpty = errors.New("memory: there is no text")
 )
 
-// The limits of a memory. A longer text is rejected and not cut: the rest could
-// mean the opposite.
+// These are the limits of a memory. A longer text is rejected, not cut, because the first
+// part alone could mean the opposite.
 const (
 	MaxText = 4_000 // characters
 	maxTags = 16
 	maxTag  = 64
 )
 
-// sound prepares a draft for storing, or returns why it is invalid.
+// sound prepares a draft for storing. It returns an error if the draft is invalid.
 func (d Draft) sound() (Draft, error) {
 	if d.Scope == (Scope{}) {
 		d.Scope.Kind = User
@@ -143,8 +144,7 @@ func (d Draft) sound() (Draft, error) {
 	return d, nil
 }
 
-// clean returns valid text: invalid UTF-8 is replaced, and control and invisible
-// characters are removed.
+// clean replaces invalid UTF-8, and removes control characters and invisible characters.
 func clean(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
@@ -152,7 +152,7 @@ func clean(text string) string {
 			return r
 		case r == '\r' || r == '\u2028' || r == '\u2029':
 			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d' && r != '\u200c': // joiners are part of words
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d' && r != '\u200c': // joiners are part of words and stay
 			return -1
 		default:
 			return r
@@ -160,7 +160,8 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd")))
 }
 
-// digest returns a hash of the text that ignores case, spaces and the dot at the end.
+// digest returns a hash of a text. It ignores case and spaces, and also dots and
+// exclamation marks at the end.
 func digest(text string) []byte {
 	sum := sha256.Sum256([]byte(strings.TrimRight(strings.ToLower(strings.Join(strings.Fields(text), " ")), ".!")))
 	return sum[:]

@@ -8,17 +8,17 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// The turn policy of memory. A key is true only if every hook that sets it says true. A
-// single false wins, in whatever order hooks run. If the classifier fails, both are
-// false. A turn without the keys has no access.
+// These keys are the turn policy of memory. Several hooks can set a key. The key is true
+// only if all of them set true, in any order. If the classifier fails, both keys are false.
+// If a turn does not have the keys, the turn has no access.
 var (
-	// PolicyRead allows memories in the turn: by recall, and by tools.
+	// PolicyRead allows a turn to read memories, by recall and by tools.
 	PolicyRead = policy.And("memory.read")
-	// PolicyWrite allows the turn to be remembered: by extraction, and by tools.
+	// PolicyWrite allows a turn to store memories, by extraction and by tools.
 	PolicyWrite = policy.And("memory.write")
 )
 
-// Access is what a turn may do with memories. Forgetting is part of both.
+// Access is what a turn may do with memories. Each of the two also allows forgetting.
 type Access struct{ Read, Write bool }
 
 // policy returns the access as policy settings of a turn.
@@ -33,7 +33,7 @@ func accessOf(policy policy.Settings) Access {
 	return Access{read, write}
 }
 
-// classify sets the policy of a turn. If it fails, the turn has no access: see Hooks.
+// classify sets the policy of a turn. If it fails, the turn has no access, see Hooks.
 func (e *Extension) classify(ctx context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
 	access := Classify(in.Text())
 	if e.opts.Classify != nil {

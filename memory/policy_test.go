@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// What the user says about memory is followed, in the usual ways to say it. When in
-// doubt, access is forbidden.
+// Classify understands the usual ways in which users talk about memory. In doubt it forbids
+// access.
 //
 // SPEC E-08
 func TestClassify(t *testing.T) {

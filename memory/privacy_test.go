@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// results are what the calls of a turn answered, in order.
+// results returns the results of a turn's calls, in order.
 func results(turn *belaytest.Turn) []*belay.Result {
 	var all []*belay.Result
 	for _, m := range turn.Messages {
@@ -31,13 +31,13 @@ func results(turn *belaytest.Turn) []*belay.Result {
 	return all
 }
 
-// loosening is a hook that allows everything.
+// loosening is a hook that allows all access.
 var loosening = belay.TurnPrePolicy.On("loosening", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
 	return belay.SetPolicy(memory.PolicyWrite.Set(true), memory.PolicyRead.Set(true)), nil
 }, nil)
 
-// Memories of one user are not recalled for another, whatever their scope, and another
-// user cannot find, read or forget them. The memories of a project are shared.
+// A user's memories are never recalled for another user, whatever their scope. Another user
+// cannot find, read or forget them. The memories of a project are shared.
 //
 // SPEC E-08
 func TestUsersDoNotShare(t *testing.T) {
@@ -70,7 +70,7 @@ func TestUsersDoNotShare(t *testing.T) {
 	wantTexts(t, "left", texts(t, memories, memory.Active), "The salary is paid in May.", "The salary of Ann is 90000.", "The site shows no salary.")
 }
 
-// Two different pairs of agent and user never share a scope.
+// Two different pairs of agent and user never have the same scope.
 //
 // SPEC E-08
 func TestUsersOfAgentsAreApart(t *testing.T) {
@@ -88,8 +88,8 @@ func TestUsersOfAgentsAreApart(t *testing.T) {
 	}
 }
 
-// A turn whose policy cannot be determined reads and writes nothing, even if another
-// hook allows it, and the reason is reported.
+// If the policy of a turn cannot be determined, the turn reads and writes nothing, even if
+// another hook allows it. The reason is reported.
 //
 // SPEC E-08, H-20
 func TestWhatCannotBeFoundOutIsForbidden(t *testing.T) {
@@ -136,8 +136,8 @@ func TestWhatCannotBeFoundOutIsForbidden(t *testing.T) {
 	}
 }
 
-// If the user becomes unknown in the middle of a turn, nothing is recalled, a tool
-// fails, and extraction is retried.
+// If the user becomes unknown in the middle of a turn, nothing is recalled, a tool fails,
+// and extraction is retried.
 //
 // SPEC E-08
 func TestUserThatGetsLost(t *testing.T) {
@@ -175,15 +175,15 @@ func TestUserThatGetsLost(t *testing.T) {
 	}
 }
 
-// stopped is a clock that stands still.
+// stopped is a clock that never advances.
 type stopped struct{ at time.Time }
 
 func (s stopped) Now() time.Time { return s.at }
 
 func (s stopped) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// A forgotten fact does not come back from a turn that is processed later; later
-// statements, and those of others, are remembered.
+// If a turn began before a fact was forgotten, its extraction does not store the fact
+// again. Facts from later turns and from other users are stored.
 //
 // SPEC E-08
 func TestForgottenStaysForgotten(t *testing.T) {
@@ -307,8 +307,8 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
-// A bundle of any hook that names the extension as its route can do only what the turn
-// may do.
+// Any hook can offer tools that this extension runs. Even these tools can do only what the
+// turn's policy allows.
 //
 // SPEC E-08
 func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
@@ -360,7 +360,7 @@ func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
 	}
 }
 
-// The extension's own options also apply to callers of its route.
+// Options.ReadOnly also applies to calls of the route.
 //
 // SPEC E-08
 func TestRouteOfAReadOnlyExtension(t *testing.T) {
@@ -382,7 +382,7 @@ func TestRouteOfAReadOnlyExtension(t *testing.T) {
 	wantTexts(t, "left", texts(t, memories, memory.Active), "The zebra is striped.")
 }
 
-// The tool does not keep text that looks like a secret, and tells the model why.
+// memory_remember rejects text that looks like a secret, and tells the model why.
 //
 // SPEC E-08
 func TestSecretsAreNotNoted(t *testing.T) {

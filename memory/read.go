@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// scan reads a memory.
 func scan(from interface{ Scan(into ...any) error }) (*row, error) {
 	var m row
 	var scope, tags string
@@ -32,8 +31,8 @@ func scan(from interface{ Scan(into ...any) error }) (*row, error) {
 	return &m, nil
 }
 
-// Lookup reads a memory. A forgotten memory has an empty text. It returns ErrNotFound if
-// there is no memory with that id.
+// Lookup returns a memory. A forgotten memory has an empty text. Lookup returns ErrNotFound
+// if there is no memory with this id.
 func (s *Store) Lookup(ctx context.Context, id string) (Memory, error) {
 	m, err := scan(s.reader.QueryRowContext(ctx, "SELECT "+columns+" FROM memories m JOIN scopes s ON s.id = m.scope WHERE m.id = ?", id))
 	switch {
@@ -47,19 +46,21 @@ func (s *Store) Lookup(ctx context.Context, id string) (Memory, error) {
 
 // Filter selects memories. Every field that is set must match.
 type Filter struct {
-	// Scopes are their owners. Nil means all; an empty list selects nothing.
+	// Scopes are the owners of the memories. Nil selects all, an empty list selects
+	// nothing.
 	Scopes []Scope
-	// States are their states. Nil means all; an empty list selects nothing.
+	// States are the states of the memories. Nil selects all, an empty list selects
+	// nothing.
 	States []State
-	// Prefix is the beginning of their ids.
+	// Prefix is the beginning of the ids.
 	Prefix string
-	// Session is their source.
+	// Session is the session that the memories come from.
 	Session string
 	// Limit is the maximum number. Defaults to all.
 	Limit int
 }
 
-// List yields the matching memories, newest first. It reads them one at a time.
+// List yields the matching memories, newest first. It does not load all of them at once.
 func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error] {
 	var where []string
 	var args []any
@@ -67,7 +68,7 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 		if values == nil {
 			return
 		}
-		places := strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", ") // placeholders only, no values
+		places := strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", ") // contains only placeholders, so it is safe in SQL
 		where = append(where, column+" IN ("+places+")")
 		for _, v := range values {
 			args = append(args, v)
@@ -95,7 +96,7 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 			yield(Memory{}, fmt.Errorf("list memories: %w", explain(err)))
 			return
 		}
-		defer func() { _ = rows.Close() }() // it was only read
+		defer func() { _ = rows.Close() }() // the rows were only read
 		for rows.Next() {
 			m, err := scan(rows)
 			if err != nil {
@@ -112,7 +113,7 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 	}
 }
 
-// texts returns values as strings, nil for nil.
+// texts converts values to strings. It returns nil for nil.
 func texts[T any](values []T, text func(T) string) []string {
 	if values == nil {
 		return nil

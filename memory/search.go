@@ -13,46 +13,46 @@ import (
 
 // Query is a search.
 type Query struct {
-	// Text is plain words: it has no query syntax.
+	// Text contains plain words. It has no query syntax.
 	Text string
-	// Scopes are the owners of the memories to search. Nil means all; an empty list finds
+	// Scopes are the owners of the memories to search. Nil means all, an empty list finds
 	// nothing.
 	Scopes []Scope
 	// Limit is the maximum number of results. Defaults to 10.
 	Limit int
 }
 
-// Found is a memory that was found. A higher score is a better match. Scores of
-// different searches cannot be compared.
+// Found is a memory that a search found. A higher score is a better match. Do not compare
+// scores of different searches.
 type Found struct {
 	Memory
 	Score float64 `json:"score"`
 }
 
-// The limits of a search. A word in thousands of memories says little about any of
-// them, so looking at all of them is not worth the cost.
+// These are the limits of a search. A word that occurs in thousands of memories says little
+// about each of them, so a search does not read all of them.
 const (
-	mostPostings = 1_000  // entries of the index, of the rarest words
-	mostJoined   = 10_000 // memories with the rarer of two words that are searched together
-	mostNewest   = 100    // memories of a word that is too common
+	mostPostings = 1_000  // index entries that are read for rare words
+	mostJoined   = 10_000 // a pair is searched only if one of its words occurs in at most this many memories
+	mostNewest   = 100    // memories that are read for a common word or a pair
 	mostPairs    = 3
-	mostWeighed  = 64 // memories that are compared with the whole query
+	mostWeighed  = 64 // memories that weigh compares
 )
 
-// term is a word of a query.
+// term is a word of a query, with how often it occurs.
 type term struct {
 	word  string
-	in    []string // the word in each scope that has it
+	in    []string // the word in index form, for each scope that contains it
 	count int
 	idf   float64
 }
 
-// Search finds active memories by their words, the best first. The same query on the
-// same memories returns the same result in the same order.
+// Search finds active memories by their words, best first. The same query on the same
+// memories always returns the same result in the same order.
 //
-// Rare words count more than common ones. The rarest words are looked up first, one
-// by one. If all words are common, it looks up memories that have two of them, and
-// the newest.
+// Rare words count more than common words. Search first looks up all memories with the
+// rarest words. For common words it looks up only the newest memories that have one or two
+// of them.
 func (s *Store) Search(ctx context.Context, q Query) ([]Found, error) {
 	found, err := s.search(ctx, q)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Found, error) {
 	return s.weigh(ctx, nums[:min(len(nums), mostWeighed)], terms, cmp.Or(q.Limit, 10))
 }
 
-// scopeIDs returns the numbers of the scopes that exist.
+// scopeIDs returns the numbers of the scopes. It omits scopes that do not exist.
 func (s *Store) scopeIDs(ctx context.Context, scopes []Scope) (ids []int64, err error) {
 	if scopes == nil {
 		return numbers(s.reader.QueryContext(ctx, "SELECT id FROM scopes ORDER BY id"))
@@ -104,12 +104,12 @@ func (s *Store) scopeIDs(ctx context.Context, scopes []Scope) (ids []int64, err 
 	return slices.Compact(ids), nil
 }
 
-// numbers reads a query with one column.
+// numbers reads a query with one column of numbers.
 func numbers(rows *sql.Rows, err error) (nums []int64, _ error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	defer func() { _ = rows.Close() }() // it was only read
+	defer func() { _ = rows.Close() }() // the rows were only read
 	for rows.Next() {
 		var num int64
 		if err := rows.Scan(&num); err != nil {
@@ -120,7 +120,7 @@ func numbers(rows *sql.Rows, err error) (nums []int64, _ error) {
 	return nums, explain(rows.Err())
 }
 
-// terms returns the words of a query that occur in memories, the rarest first.
+// terms returns the words of a query that occur in memories, rarest first.
 func (s *Store) terms(ctx context.Context, words []string, scopes []int64) ([]term, error) {
 	count := func(word string) (n int, err error) {
 		err = s.stmts.wordCount.QueryRowContext(ctx, word).Scan(&n)
@@ -158,11 +158,12 @@ func (s *Store) terms(ctx context.Context, words []string, scopes []int64) ([]te
 	return terms, nil
 }
 
-// match returns the term in FTS5 syntax. A word has only letters and digits.
+// match returns the term in the syntax of FTS5. It needs no escaping, because words contain
+// only letters and digits.
 func (t *term) match() string { return `("` + strings.Join(t.in, `" OR "`) + `")` }
 
-// candidates returns memories that may match, with the weight of the words that
-// found them.
+// candidates returns the numbers of memories that may match. The score of a memory is the
+// weight of the words that found it.
 func (s *Store) candidates(ctx context.Context, terms []term) (map[int64]float64, error) {
 	scores := make(map[int64]float64)
 	add := func(score float64, stmt *sql.Stmt, args ...any) error {
@@ -196,7 +197,7 @@ func (s *Store) candidates(ctx context.Context, terms []term) (map[int64]float64
 	return scores, add(terms[0].idf, s.stmts.newest, terms[0].match(), mostNewest)
 }
 
-// weigh compares candidates with the whole query and returns the best.
+// weigh compares candidates with all words of the query and returns the best.
 func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int) ([]Found, error) {
 	type weighed struct {
 		Found
@@ -211,7 +212,7 @@ func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int
 		if err != nil {
 			return nil, err
 		}
-		if m.State != Active { // it was just forgotten
+		if m.State != Active { // the memory was just forgotten
 			continue
 		}
 		words := m.words()
@@ -220,12 +221,12 @@ func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int
 			has[w] = true
 		}
 		score := 0.0
-		for i := range terms { // in one order, so that the sum is the same each time
+		for i := range terms { // always in the same order, so that rounding is the same each time
 			if has[terms[i].word] {
 				score += terms[i].idf
 			}
 		}
-		score /= 0.8 + 0.2*min(float64(len(words))/12, 5) // of two memories with the same words the shorter one matches better
+		score /= 0.8 + 0.2*min(float64(len(words))/12, 5) // of two memories with the same matching words, the shorter one is better
 		all = append(all, weighed{Found{m.Memory, score}, num})
 	}
 	slices.SortFunc(all, func(a, b weighed) int {

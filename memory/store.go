@@ -22,15 +22,15 @@ import (
 
 // StoreOptions are the settings of a [Store]. A nil pointer is valid.
 type StoreOptions struct {
-	// BusyTimeout is how long a write waits for another program that has the file
-	// locked. Defaults to 5 seconds.
+	// BusyTimeout is how long a write waits if another program has locked the file.
+	// Defaults to 5 seconds.
 	BusyTimeout time.Duration
-	// Clock is for tests. Defaults to the machine's clock.
+	// Clock replaces the machine's clock in tests. Defaults to the machine's clock.
 	Clock hook.Clock
 }
 
-// Store keeps memories in a file. It is safe for concurrent use, and several processes
-// may have one file open. It has no goroutines of its own.
+// Store keeps memories in a file. It is safe for concurrent use and has no goroutines of
+// its own. Several processes may have the same file open.
 type Store struct {
 	path string
 	opts StoreOptions
@@ -39,12 +39,12 @@ type Store struct {
 	reader *sql.DB
 	stmts  statements
 
-	unclean atomic.Bool // the log holds what was forgotten
+	unclean atomic.Bool // the log may still contain forgotten text
 	closed  atomic.Bool
 }
 
-// Open opens the memories in a file. It creates the file if necessary, readable only
-// by its owner.
+// Open opens a memory file. It creates the file if necessary. Only the owner can read the
+// file.
 func Open(ctx context.Context, path string, opts *StoreOptions) (*Store, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
 		return nil, fmt.Errorf("open memories %q: it needs the name of a file", path)
@@ -64,7 +64,7 @@ func Open(ctx context.Context, path string, opts *StoreOptions) (*Store, error) 
 	return s, nil
 }
 
-// Path returns the file of the memories.
+// Path returns the path of the file.
 func (s *Store) Path() string { return s.path }
 
 // Close closes the file.
@@ -73,7 +73,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if s.unclean.Load() {
-		_ = s.scrub(context.Background()) // the last one to close the file does it as well
+		_ = s.scrub(context.Background()) // if this fails, the last process that closes the file empties the log
 	}
 	if err := s.disconnect(); err != nil {
 		return fmt.Errorf("close memories %s: %w", s.path, err)
@@ -95,7 +95,7 @@ func (s *Store) open(ctx context.Context) error {
 	if info, err := os.Stat(s.path); err == nil && info.IsDir() {
 		return errors.New("it is a directory: name a file")
 	}
-	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600) // it will contain private text
+	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600) // only the owner can read it, because it will contain private text
 	if err != nil {
 		return fmt.Errorf("%w: check that its directory exists and is writable", err)
 	}
@@ -105,7 +105,7 @@ func (s *Store) open(ctx context.Context) error {
 	busy := strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)
 	s.writer, err = sql.Open("sqlite", s.dsn(url.Values{
 		"_txlock": {"immediate"}, "_busy_timeout": {busy}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"},
-		"_pragma": {"secure_delete(1)", "cache_size(-16384)", "journal_size_limit(4194304)"}, // forgotten text must not stay in the file
+		"_pragma": {"secure_delete(1)", "cache_size(-16384)", "journal_size_limit(4194304)"}, // secure_delete removes forgotten text from the file
 	}))
 	if err != nil {
 		return explain(err)
@@ -126,8 +126,9 @@ func (s *Store) open(ctx context.Context) error {
 	return s.prepare(ctx)
 }
 
-// retrying retries where SQLite itself does not wait: while another process sets up
-// the log of a new file.
+// retrying calls do until the file is no longer busy, for at most BusyTimeout. It is needed
+// when another process creates the log of a new file, because SQLite itself does not wait
+// then.
 func (s *Store) retrying(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.BusyTimeout)
 	defer cancel()
@@ -144,7 +145,7 @@ func (s *Store) retrying(ctx context.Context, do func(context.Context) error) er
 	}
 }
 
-// SQLite's primary result codes.
+// These are result codes of SQLite.
 const (
 	codeBusy, codeLocked, codeReadOnly = 5, 6, 8
 	codeCorrupt, codeFull, codeNotADB  = 11, 13, 26
@@ -179,20 +180,20 @@ func explain(err error) error {
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// dsn names the file for the driver.
+// dsn returns the data source name of the file for the driver.
 func (s *Store) dsn(settings url.Values) string {
 	name := filepath.ToSlash(s.path)
-	if !strings.HasPrefix(name, "/") { // a drive letter
+	if !strings.HasPrefix(name, "/") { // the path begins with a drive letter
 		name = "/" + name
 	}
 	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + settings.Encode()
 }
 
-// applicationID marks a file as one of memories: "bmem".
+// applicationID marks a file as a memory file. In ASCII it is "bmem".
 const applicationID = 0x626d656d
 
-// migrations are the steps that build the schema. The user_version of a file is the
-// number of applied steps.
+// migrations are the steps that create the tables. A file's user_version is the number of
+// steps that were applied.
 var migrations = []string{`
 CREATE TABLE scopes (
 	id   INTEGER PRIMARY KEY,
@@ -232,13 +233,13 @@ CREATE VIRTUAL TABLE found USING fts5 (words, detail = none, columnsize = 0, tok
 INSERT INTO found (found, rank) VALUES ('secure-delete', 1);
 `}
 
-// migrate brings the tables up to date, in one transaction.
+// migrate applies the missing migrations in one transaction.
 func (s *Store) migrate(ctx context.Context) error {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return explain(err)
 	}
-	defer func() { _ = tx.Rollback() }() // nothing after Commit
+	defer func() { _ = tx.Rollback() }() // after Commit this does nothing
 	var id, version, tables int
 	for pragma, into := range map[string]*int{"PRAGMA application_id": &id, "PRAGMA user_version": &version, "SELECT count(*) FROM sqlite_schema": &tables} {
 		if err := tx.QueryRowContext(ctx, pragma).Scan(into); err != nil {

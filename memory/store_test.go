@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// Memories are there when the file is opened again.
+// Memories are still there when the file is opened again.
 func TestMemoriesAreKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "memory.db")
@@ -42,8 +42,8 @@ func TestMemoriesAreKept(t *testing.T) {
 	}
 }
 
-// The same text is one memory. It gets the tags of both, and a proposal becomes active
-// when it is added as active.
+// The same text is stored only once. The memory gets the tags of both drafts. A proposal
+// becomes active if it is added again as active.
 func TestTheSameTextIsOneMemory(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "memory.db")
@@ -66,8 +66,7 @@ func TestTheSameTextIsOneMemory(t *testing.T) {
 	sound(t, path)
 }
 
-// A search sees only the named scopes, and memories of other scopes do not
-// affect it.
+// A search sees only the given scopes. Memories in other scopes do not change its result.
 func TestSearchKeepsToItsScopes(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -107,7 +106,7 @@ func TestSearchFinds(t *testing.T) {
 	wantTexts(t, "words that every text has", search(t, s, "is the in at"))
 }
 
-// If two match equally well, the newer one comes first.
+// If two memories match equally well, the newer one comes first.
 func TestTheNewerComesFirst(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -118,7 +117,7 @@ func TestTheNewerComesFirst(t *testing.T) {
 	wantTexts(t, "told again", search(t, s, "meeting"), "The meeting is on Monday.", "The meeting is on Tuesday.")
 }
 
-// A user's text is never parsed as query syntax.
+// Search does not interpret a user's text as query syntax.
 //
 // SPEC E-08
 func TestQuerySyntaxInTextBreaksNothing(t *testing.T) {
@@ -138,7 +137,7 @@ func TestQuerySyntaxInTextBreaksNothing(t *testing.T) {
 	sound(t, path)
 }
 
-// Every memory can be found by its own words, and no text causes an error.
+// Every memory is found by its own words, and no text causes an error.
 func TestWhatIsRememberedIsFound(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -164,7 +163,7 @@ func TestWhatIsRememberedIsFound(t *testing.T) {
 	})
 }
 
-// A text that is too long is rejected and not cut; a query can have any length.
+// A memory that is too long is rejected, not cut. A query can have any length.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -184,8 +183,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// Forgetting leaves nothing of the text: not in the tables, not in the index, not in the
-// log, not in the pages that are free.
+// After Forget, no part of the text is in the tables, the index, the log or the free pages.
 //
 // SPEC E-08
 func TestForgettingLeavesNothing(t *testing.T) {
@@ -243,7 +241,7 @@ func TestForgettingLeavesNothing(t *testing.T) {
 	sound(t, path)
 }
 
-// A proposal is not found before it is accepted.
+// A search does not find a proposal before it is accepted.
 //
 // SPEC E-08
 func TestProposalsWait(t *testing.T) {
@@ -266,8 +264,8 @@ func TestProposalsWait(t *testing.T) {
 	sound(t, path)
 }
 
-// Several stores on one file, each with several writers, lose nothing, and the index is
-// as it should be.
+// Several stores with several writers can use the same file. Nothing is lost, and the index
+// matches the memories.
 func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "memory.db")
@@ -275,7 +273,7 @@ func TestConcurrentWriters(t *testing.T) {
 	var done sync.WaitGroup
 	for i := range stores {
 		done.Go(func() {
-			s, err := memory.Open(t.Context(), path, nil) // all of them make the file
+			s, err := memory.Open(t.Context(), path, nil) // several stores create the file at the same time
 			if err != nil {
 				t.Error(err)
 				return
@@ -312,8 +310,8 @@ func TestConcurrentWriters(t *testing.T) {
 	sound(t, path)
 }
 
-// If all words are common, a search still finds memories that have them together,
-// whatever their age.
+// If all words of a query are common, a search still finds old memories that have several
+// of them.
 func TestCommonWordsTogether(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -332,7 +330,7 @@ func TestCommonWordsTogether(t *testing.T) {
 	}
 }
 
-// A file that is not a memory file is rejected and not changed.
+// Open rejects a file that is not a memory file, and does not change it.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,14 +14,14 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// A subagent can have the four tools: the agent has none of them. The child sees the
-// memories of the turn that asks, with the same access.
+// With Options.Subagent, the subagent has the four tools and the agent has none. The
+// subagent sees the memories of the turn that called it, with the same access.
 //
 // SPEC E-08
 func TestToolsOfASubagent(t *testing.T) {
 	t.Parallel()
 	ann := memory.Scope{Kind: memory.User, Name: "ann"}
-	forgets := scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) { // what the search found
+	forgets := scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) { // forgets the memory that the search found
 		for _, m := range req.Messages {
 			for _, p := range m.Parts {
 				if p.Result == nil {
@@ -39,8 +39,8 @@ func TestToolsOfASubagent(t *testing.T) {
 		rule, text string
 		readOnly   bool
 		child      []scripted.Step
-		want       []string // the results of the child's tools
-		told       string   // to the agent
+		want       []string // results of the child's tool calls
+		told       string   // the result that the agent gets
 		left       []string
 	}{
 		{
@@ -119,7 +119,7 @@ func TestToolsOfASubagent(t *testing.T) {
 					t.Errorf("the child remembered %+v, want it for the agent that asked, from its session", m)
 				}
 			}
-			// The task has ended: the access is revoked.
+			// The subagent has ended, so it has no access any more.
 			for _, session := range []string{"ann/1.1.x", "ann", "elsewhere/1"} {
 				result, err := extension.SubagentTools()[0].Call(t.Context(), &belay.Invocation{Tool: memory.SearchTool, Input: []byte(`{"query": "colour"}`), Session: session})
 				if err != nil || result.Class != belay.ClassDenied || strings.Contains(result.Text, "green") {
@@ -130,8 +130,8 @@ func TestToolsOfASubagent(t *testing.T) {
 	}
 }
 
-// A call of a tool that waits for a person is made when the turn is resumed, by another
-// agent on the same files.
+// A call waits for a person. Another agent on the same files resumes the turn and makes the
+// call.
 func TestToolAfterResuming(t *testing.T) {
 	t.Parallel()
 	memories, sessions := newStore(t), newSessions(t)

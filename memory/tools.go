@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The names of the tools.
+// These are the names of the tools.
 const (
 	SearchTool   = "memory_search"
 	LookupTool   = "memory_get"
@@ -19,7 +19,7 @@ const (
 	ForgetTool   = "memory_forget"
 )
 
-// mostSearched is the maximum number of results of a search.
+// mostSearched is the maximum number of results of memory_search.
 const mostSearched = 20
 
 var declarations = []belay.ToolDeclaration{
@@ -50,8 +50,8 @@ var declarations = []belay.ToolDeclaration{
 	},
 }
 
-// allows reports whether a turn may use a tool. Forgetting is allowed with read or
-// write access: a reader has the ids.
+// allows reports whether a turn with this access may use a tool. A turn that may read or
+// write may also forget.
 func (a Access) allows(tool string) bool {
 	switch tool {
 	case SearchTool, LookupTool:
@@ -65,12 +65,12 @@ func (a Access) allows(tool string) bool {
 	}
 }
 
-// allows reports whether a turn may use a tool of this extension.
+// allows reports whether a turn with this access may use a tool, given the options of the
+// extension.
 func (e *Extension) allows(access Access, tool string) bool {
 	return access.allows(tool) && !(e.opts.ReadOnly && (tool == RememberTool || tool == ForgetTool))
 }
 
-// notUsed is the reason for denying a tool.
 func notUsed(tool string) string {
 	return tool + " is not allowed in this turn, by the user or a policy"
 }
@@ -93,8 +93,8 @@ func (e *Extension) bundle(_ context.Context, in belay.TurnSoFar) (belay.ToolBun
 	return belay.ToolBundles{Bundles: []belay.ToolBundle{bundle}}, nil
 }
 
-// contract adds instructions for the tools that the model has, and nothing if it has
-// none.
+// contract adds instructions for the memory tools that the model has. It adds nothing if
+// the model has none.
 func (e *Extension) contract(_ context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	tools, access := in.Tools(), accessOf(in.Policy())
 	var lines []string
@@ -125,8 +125,8 @@ func (e *Extension) contract(_ context.Context, in belay.TurnSoFar) (belay.Promp
 	return belay.PromptSections{Sections: []belay.PromptSection{{ID: "memory", Title: "Memory", Body: strings.Join(lines, "\n")}}}, nil
 }
 
-// guard denies calls that the turn's policy does not allow. The list of tools is not
-// enough: any hook may offer a bundle that this extension runs.
+// guard denies calls that the turn's policy does not allow. It is needed in addition to
+// bundle, because any hook may offer tools that this extension runs.
 func (e *Extension) guard(_ context.Context, in belay.ToolCall) (belay.ToolVerdict, error) {
 	if !e.allows(accessOf(in.Policy()), in.Tool()) {
 		return belay.Deny(notUsed(in.Tool())), nil
@@ -134,8 +134,8 @@ func (e *Extension) guard(_ context.Context, in belay.ToolCall) (belay.ToolVerdi
 	return belay.ToolVerdict{}, nil
 }
 
-// Route runs the tools, for calls that memory.guard allowed. It also enforces the
-// extension's own options.
+// Route runs the tools. Calls have already passed guard. Route also checks the options of
+// the extension.
 func (e *Extension) Route(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	if e.opts.Subagent != "" || !e.allows(Access{Read: true, Write: true}, call.Tool) {
 		return belay.Failed(belay.ClassDenied, notUsed(call.Tool)), nil
@@ -144,8 +144,8 @@ func (e *Extension) Route(ctx context.Context, call *belay.Invocation) (belay.Re
 }
 
 // SubagentTools returns the four tools for the subagent that Options.Subagent names. The
-// agent has the extension but no memory tools itself; it gives tasks to the subagent.
-// The tools follow the policy of the agent's turn, with the memories that the turn sees.
+// agent has the extension but no memory tools, and gives tasks to the subagent. The tools
+// see the memories of the agent's turn and follow its policy.
 func (e *Extension) SubagentTools() []belay.Tool {
 	tools := make([]belay.Tool, len(declarations))
 	for i, d := range declarations {
@@ -165,7 +165,7 @@ func (e *Extension) callForParent(ctx context.Context, call *belay.Invocation) (
 	return e.call(ctx, call, session, agent)
 }
 
-// call runs a tool for a session of an agent.
+// call runs a tool with the memories that a session and an agent see.
 func (e *Extension) call(ctx context.Context, call *belay.Invocation, session, agent string) (belay.Result, error) {
 	var in struct {
 		Query string   `json:"query"`
@@ -246,8 +246,8 @@ func (e *Extension) searchTool(ctx context.Context, q Query) (belay.Result, erro
 	return rendered(elements(b.String()), found)
 }
 
-// visible returns a memory that a turn may see. Memories of others are reported as
-// not found.
+// visible returns a memory that a turn may see. For memories of others it returns
+// ErrNotFound.
 func (e *Extension) visible(ctx context.Context, id string, sees view) (Memory, error) {
 	m, err := e.store.Lookup(ctx, id)
 	switch {
@@ -261,8 +261,8 @@ func (e *Extension) visible(ctx context.Context, id string, sees view) (Memory, 
 	return m, nil
 }
 
-// failed returns a result for errors that the model can handle; others stay
-// errors.
+// failed returns a result for the model if the model can handle the error. Otherwise it
+// returns the error.
 func failed(err error) (belay.Result, error) {
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrForgotten):

@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a search text: only the beginning of a longer text counts.
+// These are the limits of a search text. Text over a limit is ignored.
 const (
 	longestWord  = 48      // bytes
 	longestQuery = 1 << 16 // bytes
-	mostWords    = 32      // of a query
+	mostWords    = 32      // words of a query
 )
 
-// wordsOf returns the search words of a text, each once and in order: in lower case,
-// without accents, plural endings and stop words. Scripts without spaces are split
-// into pairs of characters. A word has only letters and digits, so it cannot contain
-// query syntax.
+// wordsOf returns the search words of a text, each once and in order. Words are in lower
+// case, without accents and plural endings. Stop words are omitted. In scripts without
+// spaces, every two neighbouring characters are a word. A word contains only letters and
+// digits, so it cannot contain query syntax.
 func wordsOf(text string) []string {
 	var words []string
 	seen := make(map[string]bool)
@@ -35,7 +35,7 @@ func wordsOf(text string) []string {
 			word.Reset()
 		}
 	}
-	var last rune // in a run without spaces; 0 outside
+	var last rune // previous character of a script without spaces, or 0
 	paired := false
 	for _, r := range text {
 		if unspaced(r) {
@@ -59,7 +59,7 @@ func wordsOf(text string) []string {
 		case r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.Is(unicode.M, r):
 			flush()
 		case unicode.Is(unicode.Mn, r) && word.Len() > 0 && word.String()[word.Len()-1] < utf8.RuneSelf:
-			// a combining accent
+			// Skip a combining accent.
 		case word.Len() < longestWord:
 			word.WriteString(plain(r))
 		}
@@ -71,7 +71,6 @@ func wordsOf(text string) []string {
 	return words
 }
 
-// queryWords returns the words to search for.
 func queryWords(text string) []string {
 	if len(text) > longestQuery {
 		text = text[:longestQuery]
@@ -80,8 +79,8 @@ func queryWords(text string) []string {
 	return words[:min(len(words), mostWords)]
 }
 
-// stem removes the plural ending, so that singular and plural match. The result
-// need not be a word; it must only be equal for both.
+// stem removes a plural ending, so that singular and plural match. The result need not be a
+// correct word.
 func stem(w string) string {
 	switch n := len(w); {
 	case n > 4 && strings.HasSuffix(w, "ies") && !strings.HasSuffix(w, "eies") && !strings.HasSuffix(w, "aies"):
@@ -95,7 +94,7 @@ func stem(w string) string {
 	}
 }
 
-// unspaced reports whether a character is of a script that has no spaces between words.
+// unspaced reports whether a character belongs to a script without spaces between words.
 func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
@@ -125,7 +124,7 @@ var accents = func() map[rune]string {
 	return folded
 }()
 
-// stopWords are too common to search for.
+// stopWords are words that are too common to search for.
 var stopWords = func() map[string]bool {
 	words := make(map[string]bool)
 	for word := range strings.FieldsSeq(`

@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// statements are the prepared statements.
 type statements struct {
-	scope, newScope, same, insert, touch, index, unindex, count, uncount, byID *sql.Stmt // of the writer
-	postings, newest, wordCount, byNum, scopeID                                *sql.Stmt // of the readers
+	scope, newScope, same, insert, touch, index, unindex, count, uncount, byID *sql.Stmt // on the writer's connection
+	postings, newest, wordCount, byNum, scopeID                                *sql.Stmt // on the readers' connections
 }
 
 const columns = "m.num, m.id, s.name, m.state, m.text, m.tags, m.session, m.turn, m.created, m.updated"
@@ -53,9 +52,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Add stores drafts, all or none, and returns the memories in the same order. A text
-// that already exists in the same scope is not stored twice: it keeps its id and gets
-// the tags of both. A proposal that is added again as active becomes active.
+// Add stores all drafts or none, and returns the memories in the same order. If a text
+// already exists in the same scope, it is not stored twice: the existing memory keeps its
+// id and gets the tags of both. A proposal becomes active if it is added again as active.
 func (s *Store) Add(ctx context.Context, drafts ...Draft) ([]Memory, error) {
 	var added []Memory
 	err := s.write(ctx, func(w *writing) (err error) {
@@ -68,8 +67,8 @@ func (s *Store) Add(ctx context.Context, drafts ...Draft) ([]Memory, error) {
 	return added, nil
 }
 
-// Accept makes a proposal active. An active memory stays as it is. It returns
-// ErrNotFound or ErrForgotten if there is nothing to accept.
+// Accept makes a proposal active. It does not change an active memory. It returns
+// ErrNotFound if the memory does not exist, and ErrForgotten if it was forgotten.
 func (s *Store) Accept(ctx context.Context, id string) (accepted Memory, err error) {
 	err = s.write(ctx, func(w *writing) error {
 		m, err := w.find(id)
@@ -96,11 +95,11 @@ func (s *Store) Accept(ctx context.Context, id string) (accepted Memory, err err
 	return accepted, nil
 }
 
-// Forget removes the text of a memory, its tags and its search words, from the file and
-// from its log. A record remains that the memory existed and that its turn was
-// processed. A turn that began before and is not yet processed adds nothing to the same
-// scopes: it could bring back the forgotten fact in other words. Forgetting twice is
-// harmless. It returns ErrNotFound if the memory never existed.
+// Forget removes the text, the tags and the search words of a memory from the file and from
+// its log. A record remains that the memory existed and that its turn was processed. A turn
+// that began before Forget and is processed later adds nothing to the same scope, because
+// it could contain the forgotten fact in other words. Forgetting twice is harmless. Forget
+// returns ErrNotFound if the memory never existed.
 func (s *Store) Forget(ctx context.Context, id string) (forgotten Memory, err error) {
 	err = s.write(ctx, func(w *writing) error {
 		m, err := w.find(id)
@@ -134,8 +133,8 @@ func (s *Store) Forget(ctx context.Context, id string) (forgotten Memory, err er
 	return forgotten, nil
 }
 
-// scrub empties the log, which contains old pages. If a reader blocks it, the next call
-// does it.
+// scrub empties the log, because it contains old pages with forgotten text. If a reader
+// blocks it, the next Forget or Close tries again.
 func (s *Store) scrub(ctx context.Context) error {
 	var busy, pages, moved int
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved); err != nil {
@@ -145,19 +144,19 @@ func (s *Store) scrub(ctx context.Context) error {
 	return nil
 }
 
-// extracted reports whether a turn was processed.
+// extracted reports whether a turn has already been processed.
 func (s *Store) extracted(ctx context.Context, session, turn string) (bool, error) {
 	var n int
 	err := s.reader.QueryRowContext(ctx, "SELECT count(*) FROM extractions WHERE session = ? AND turn = ?", session, turn).Scan(&n)
 	return n > 0, explain(err)
 }
 
-// errSinceForgotten means that a turn may contain a fact that was forgotten
-// since.
+// errSinceForgotten means that a memory was forgotten after the turn began, so the turn may
+// contain the forgotten fact.
 var errSinceForgotten = errors.New("something was forgotten since the turn began")
 
-// extract stores the memories of a turn once: a second call adds nothing. A turn that
-// began before something was forgotten in one of its scopes adds nothing either.
+// extract stores the memories of a turn. It adds nothing if the turn was processed before.
+// It also adds nothing if a memory in one of the scopes was forgotten after the turn began.
 func (s *Store) extract(ctx context.Context, session, turn string, begun time.Time, scopes []Scope, drafts []Draft) (added []Memory, err error) {
 	since := false
 	err = s.write(ctx, func(w *writing) error {
@@ -182,26 +181,25 @@ func (s *Store) extract(ctx context.Context, session, turn string, begun time.Ti
 
 const goneThrough = "INSERT INTO extractions (session, turn, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
-// writing is a transaction.
+// writing is an open transaction.
 type writing struct {
 	ctx    context.Context //nolint:containedctx // it lasts as long as the transaction
 	store  *Store
 	tx     *sql.Tx
 	scopes map[Scope]int64
-	counts map[string]int // the change of the word counts
-	// changes of the index are made last and together: other statements between them
-	// would make them slower
+	counts map[string]int // changes of the word counts
+	// changes are made last and together, because other statements in between would make
+	// them slower.
 	changes []change
 }
 
-// change is a change of the index: the words of a memory, or nil to remove
-// them.
+// change is a change of the index: the new words of a memory, or nil to remove the memory.
 type change struct {
 	num   int64
 	words []string
 }
 
-// row is a memory with its number.
+// row is a memory with its number in the table.
 type row struct {
 	Memory
 	num int64
@@ -226,8 +224,7 @@ func (s *Store) write(ctx context.Context, f func(*writing) error) error {
 	return nil
 }
 
-// goneThrough marks a turn as processed, so that nothing more is extracted from
-// it.
+// goneThrough marks a turn as processed, so that extraction adds nothing from it.
 func (w *writing) goneThrough(session, turn string) error {
 	if session == "" || turn == "" {
 		return nil
@@ -236,8 +233,8 @@ func (w *writing) goneThrough(session, turn string) error {
 	return explain(err)
 }
 
-// forgottenSince reports whether a memory of one of the scopes was forgotten at that time
-// or later.
+// forgottenSince reports whether a memory in one of the scopes was forgotten at the given
+// time or later.
 func (w *writing) forgottenSince(at time.Time, scopes []Scope) (bool, error) {
 	for _, scope := range scopes {
 		var n int
@@ -250,8 +247,8 @@ func (w *writing) forgottenSince(at time.Time, scopes []Scope) (bool, error) {
 	return false, nil
 }
 
-// unixNano returns a time in the format of the file. An unknown time is before all
-// others.
+// unixNano returns a time as it is stored. The zero time is stored as 0, so that it is
+// before all other times.
 func unixNano(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -299,7 +296,8 @@ func (w *writing) addOne(d Draft) (Memory, error) {
 	return m.Memory, err
 }
 
-// addAgain adds a memory that already exists.
+// addAgain adds a draft whose text is already stored: it merges the tags and may make a
+// proposal active.
 func (w *writing) addAgain(m *row, d Draft) (Memory, error) {
 	before := *m
 	tags := slices.Concat(m.Tags, d.Tags)
@@ -313,7 +311,7 @@ func (w *writing) addAgain(m *row, d Draft) (Memory, error) {
 		return Memory{}, err
 	}
 	if before.State == m.State && slices.Equal(before.Tags, m.Tags) {
-		return m.Memory, nil // the index entry stays valid
+		return m.Memory, nil // the index does not change
 	}
 	if before.State == Active {
 		if err := w.unindex(&before); err != nil {
@@ -340,21 +338,20 @@ func (w *writing) find(id string) (*row, error) {
 	return m, err
 }
 
-// index makes a memory findable.
 func (w *writing) index(m *row) error {
 	words, err := w.wordsOf(m, 1)
 	w.changes = append(w.changes, change{m.num, words})
 	return err
 }
 
-// unindex removes a memory from the index.
 func (w *writing) unindex(m *row) error {
 	_, err := w.wordsOf(m, -1)
 	w.changes = append(w.changes, change{m.num, nil})
 	return err
 }
 
-// wordsOf returns the search words of a memory in index form, and counts them.
+// wordsOf returns the words of a memory in index form. It adds count to the count of each
+// word.
 func (w *writing) wordsOf(m *row, count int) ([]string, error) {
 	scope, err := w.scope(m.Scope)
 	if err != nil {
@@ -369,14 +366,13 @@ func (w *writing) wordsOf(m *row, count int) ([]string, error) {
 	return words, nil
 }
 
-// words returns the search words of a memory.
 func (m *Memory) words() []string { return wordsOf(m.Text + "\n" + strings.Join(m.Tags, "\n")) }
 
-// inScope returns a word in index form. Each scope has its own words, so the cost of a
-// search does not depend on other scopes.
+// inScope returns a word in index form. Each scope has its own words in the index, so the
+// cost of a search does not depend on other scopes.
 func inScope(scope int64, word string) string { return strconv.FormatInt(scope, 10) + "x" + word }
 
-// changeIndex stores the search words of memories and their counts.
+// changeIndex stores the collected changes of the index and of the word counts.
 func (w *writing) changeIndex() error {
 	for _, c := range w.changes {
 		var err error
@@ -406,7 +402,7 @@ func (w *writing) changeIndex() error {
 	return nil
 }
 
-// scope returns the number of a scope.
+// scope returns the number of a scope. It creates the scope if necessary.
 func (w *writing) scope(s Scope) (int64, error) {
 	if id, ok := w.scopes[s]; ok {
 		return id, nil
@@ -422,12 +418,10 @@ func (w *writing) scope(s Scope) (int64, error) {
 	return id, explain(err)
 }
 
-// row reads one row within the transaction.
 func (w *writing) row(stmt *sql.Stmt, args ...any) *sql.Row {
 	return w.tx.StmtContext(w.ctx, stmt).QueryRowContext(w.ctx, args...) //nolint:sqlclosecheck // it ends with the transaction
 }
 
-// exec runs a statement within the transaction.
 func (w *writing) exec(stmt *sql.Stmt, args ...any) error {
 	_, err := w.tx.StmtContext(w.ctx, stmt).ExecContext(w.ctx, args...) //nolint:sqlclosecheck // it ends with the transaction
 	return explain(err)
@@ -439,7 +433,7 @@ func tagsText(tags []string) string {
 	}
 	data, err := json.Marshal(tags)
 	if err != nil {
-		return "[]" // strings always encode
+		return "[]" // a list of strings can always be encoded
 	}
 	return string(data)
 }

@@ -18,40 +18,40 @@ import (
 	"unicode/utf8"
 )
 
-// parts are the files of a directory that can run something or change its behaviour.
-// Skills are not included: they are text for the model, and the floor checks the
-// model's calls.
+// parts are the files of a directory that can run something, or change what runs. Trust
+// covers them. Skills are not included, because they are only text for the model, and the
+// floor checks the model's calls.
 var parts = []string{manifestFile, "hooks", "agents", mcpFile, "mcp"}
 
-// The limits of these files in total.
+// These are the limits of all these files together.
 const (
 	mostFiles = 4096
 	mostBytes = 64 << 20
 	mostDepth = 16
 )
 
-// contents are the files of a directory that trust covers, by their relative paths.
+// contents are the files of a directory that trust covers, by relative path.
 type contents map[string]content
 
-// content is a file.
+// content identifies a file.
 type content struct {
 	stamp stamp
-	// identifies the file: its type, whether it is executable, and its text or link
-	// target
+	// sum identifies the file's type, whether it is executable, and its text or link
+	// target.
 	sum string
-	// young means that the file changed so recently that another change might have the
-	// same stamp.
+	// young means that the file changed only recently, so that another change might have
+	// the same stamp.
 	young bool
 }
 
-// stamp is the metadata that changes when a file changes.
+// stamp is the metadata of a file that changes when the file changes.
 type stamp struct {
 	mode     fs.FileMode
 	size     int64
 	modified int64
-	// changed is the time of the last change of the file or its metadata, which
-	// programs cannot set. inode distinguishes it from a file that replaced it. Not
-	// every system has them: then known is false.
+	// changed is the time of the last change of the file or its metadata. Programs cannot
+	// set this time. inode shows whether another file has replaced this one. Not every
+	// system has these values: then known is false.
 	changed, inode int64
 	known          bool
 }
@@ -65,11 +65,11 @@ func (c contents) hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// youth is the minimum age of a change before its time is trusted to identify it.
+// youth is the minimum age of a change. The time of a younger change does not identify it.
 const youth = 2 * time.Second
 
-// readContents reads the files of a directory. Files that have not changed since
-// before are not read again. Files in skip, which hooks write, are left out.
+// readContents reads the files of a directory. It does not read files again that have not
+// changed since before. It omits files in skip, because hooks write them.
 func readContents(dir string, skip map[string]bool, before contents) (contents, error) {
 	w := &walk{dir: dir, skip: skip, before: before, found: make(contents), now: time.Now()}
 	for _, part := range parts {
@@ -110,7 +110,7 @@ func (w *walk) look(name string, depth int) error {
 		return &Problem{full, 0, reason(err)}
 	}
 	for _, e := range entries {
-		// A file that disappears during the reading counts as missing.
+		// If a file disappears during the reading, it counts as missing.
 		if err := w.look(path.Join(name, e.Name()), depth+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -123,7 +123,7 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: move files that hooks do not need elsewhere", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
 	}
 	now := stampOf(info)
-	// The target of a link may change without the link.
+	// The target of a link may change without a change of the link.
 	if old, ok := w.before[name]; ok && !old.young && now.known && old.stamp == now && info.Mode()&fs.ModeSymlink == 0 {
 		w.found[name] = old
 		return nil
@@ -136,7 +136,7 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 	return nil
 }
 
-// sumOf returns the identity of a file's content.
+// sumOf returns a text that identifies a file's content, see content.sum.
 func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -155,7 +155,7 @@ func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 		}
 		return "", &Problem{full, 0, reason(err)}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	h := sha256.New()
 	if _, err := io.Copy(h, io.LimitReader(f, mostBytes)); err != nil {
 		return "", &Problem{full, 0, reason(err)}
@@ -163,8 +163,8 @@ func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 	return fmt.Sprintf(" %t %x", info.Mode()&0o111 != 0, h.Sum(nil)), nil
 }
 
-// staysBelow returns the target of a link. It must not be outside of the directory,
-// because changes there would not be noticed.
+// staysBelow returns the target of a link. It returns an error if the target is outside of
+// the directory, because changes there would not be noticed.
 func staysBelow(dir, link string) (string, error) {
 	target, err := os.Readlink(link)
 	if err != nil {
@@ -176,7 +176,7 @@ func staysBelow(dir, link string) (string, error) {
 	}
 	end, err := filepath.EvalSymlinks(link)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &Problem{link, 0, "it leads nowhere: remove it"} // something may appear there
+		return "", &Problem{link, 0, "it leads nowhere: remove it"} // a file may appear there later
 	}
 	if err != nil {
 		return "", &Problem{link, 0, reason(err)}
@@ -191,12 +191,12 @@ func staysBelow(dir, link string) (string, error) {
 	return target, nil
 }
 
-// inParts reports whether trust covers a file, by its relative path.
+// inParts reports whether trust covers a file. rel is its relative path.
 func inParts(rel string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return rel == part || strings.HasPrefix(rel, part+string(filepath.Separator)) })
 }
 
-// same reports whether files that both have are the same in both.
+// same reports whether c has all files of o, with the same content.
 func (c contents) same(o contents) bool {
 	for name, file := range o {
 		if was, ok := c[name]; !ok || was.sum != file.sum {
@@ -206,8 +206,8 @@ func (c contents) same(o contents) bool {
 	return true
 }
 
-// seal compares a directory with its earlier state. It is cheap as long as nothing
-// changes.
+// seal computes the hash of a directory again and again. It reads only files that have
+// changed.
 type seal struct {
 	dir  string
 	skip map[string]bool
@@ -216,7 +216,6 @@ type seal struct {
 	last contents
 }
 
-// now returns the current hash of the directory.
 func (s *seal) now() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +227,8 @@ func (s *seal) now() (string, error) {
 	return found.hash(), nil
 }
 
-// textOf returns the text of a file, to show changes; empty if it is not text or too
-// long.
+// textOf returns the text of a file, to show changes. It returns "" if the file is not text
+// or is too long.
 func textOf(dir, name string) string {
 	text, err := readAtMost(filepath.Join(dir, filepath.FromSlash(name)), 64<<10)
 	if err != nil || !utf8.Valid(text) {

@@ -18,8 +18,9 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// Files that changed and were trusted again do not run before they are loaded again, because
-// the loaded hooks do not belong to the files on disk. The same holds for webhooks.
+// If files change and are trusted again, their programs do not run until the directory is
+// reloaded, because the loaded hooks do not match the files. Webhooks are not called
+// either.
 //
 // SPEC W-06
 func TestFilesThatAreTrustedAgainAreLoadedFirst(t *testing.T) {
@@ -49,7 +50,8 @@ func TestFilesThatAreTrustedAgainAreLoadedFirst(t *testing.T) {
 	wantVerdict(t, agent.ask(t, "edit"), belay.ToolPass, "")
 }
 
-// A space with a file that cannot be read is not trusted, even if it was before.
+// If a file of a space cannot be read, the space is not trusted, even if it was trusted
+// before.
 //
 // SPEC W-06
 func TestFilesThatCannotBeReadAreNotTrusted(t *testing.T) {
@@ -71,7 +73,7 @@ func TestFilesThatCannotBeReadAreNotTrusted(t *testing.T) {
 	}
 }
 
-// A grant that was taken back is refused at once, before the space is loaded again.
+// A revoked grant has an effect at once, before the space is reloaded.
 //
 // SPEC W-05, W-06
 func TestAGrantThatIsTakenBack(t *testing.T) {
@@ -83,14 +85,14 @@ func TestAGrantThatIsTakenBack(t *testing.T) {
 	agent := p.newAgent(&space.Options{Declare: declare.Options{Allowlist: []string{server.URL + "/"}}})
 	lease := agent.install(t, p.trusted(hook.OriginProject, space.GrantWebhook))
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolPass, "")
-	p.trusted(hook.OriginProject) // without the grant
+	p.trusted(hook.OriginProject) // trusts the directory without the grant
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "it needs the grant webhook")
 	if !lease.Changed() {
 		t.Error("nobody would notice that the grant is gone")
 	}
 }
 
-// The grants of a directory hold until its last lease is unloaded. Unloading one lease twice
+// A directory has its grants until its last lease is unloaded. Unloading a lease twice
 // counts once.
 //
 // SPEC W-05
@@ -100,7 +102,7 @@ func TestGrantsHoldUntilTheLastLeaseIsUnloaded(t *testing.T) {
 	p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0"}`)
 	first := p.newAgent(nil)
 	second := *first
-	target := *p.newAgent(nil).target // another agent of the same host
+	target := *p.newAgent(nil).target // another agent with the same host
 	second.target = &target
 	acme := hook.Origin{Kind: hook.OriginSpace, Name: "acme"}
 	granted := hook.DefaultGrants(acme) | hook.CanRewriteInput
@@ -122,7 +124,7 @@ func TestGrantsHoldUntilTheLastLeaseIsUnloaded(t *testing.T) {
 	}
 }
 
-// A reload that fails at its last step leaves the grants, the agents and the hooks as they were.
+// If a reload fails at its last step, the grants, the agents and the hooks do not change.
 //
 // SPEC W-02, W-05
 func TestAReloadThatFailsLateTakesNothingAway(t *testing.T) {
@@ -135,7 +137,8 @@ func TestAReloadThatFailsLateTakesNothingAway(t *testing.T) {
 	lease := agent.install(t, p.trusted(hook.OriginSpace, "rewrite_input"))
 	acme := hook.Origin{Kind: hook.OriginSpace, Name: "acme"}
 	granted := agent.host.Grants(acme)
-	// Another hook of the runtime has the id that the changed file uses: only installing it fails.
+	// Another hook already has the id that the changed file uses, so only the last step
+	// fails.
 	if _, err := agent.target.Hooks.Install(belay.ToolPre.On("acme/taken", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 		return belay.ToolVerdict{}, nil
 	}, nil)); err != nil {
@@ -143,7 +146,7 @@ func TestAReloadThatFailsLateTakesNothingAway(t *testing.T) {
 	}
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: closed}\n  - id: taken\n    phase: tool.pre\n    action: {deny: twice}\n")
 	p.put("agents/helper.md", "---\ndescription: helps otherwise\n---\nHelp.\n")
-	p.trusted(hook.OriginSpace) // without the grant
+	p.trusted(hook.OriginSpace) // trusts the directory without the grant
 	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "the loaded version stays") {
 		t.Fatalf("reload: %v", err)
 	}
@@ -156,8 +159,8 @@ func TestAReloadThatFailsLateTakesNothingAway(t *testing.T) {
 	}
 }
 
-// The grants of a space are for the files that were trusted. Files that changed since have none,
-// both when they are installed and when they are loaded again.
+// The grants of a space apply only to the files that were trusted. If files have changed,
+// the space has no grants, both after Install and after Reload.
 //
 // SPEC W-05, W-06
 func TestChangedFilesHaveNoGrants(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package space loads directories of hooks, skills, agents and MCP servers. It installs them
-// into a running agent, reloads them when their files change, and unloads them completely.
+// Package space loads directories of hooks, skills, agents and MCP servers. It installs
+// them into a running agent, reloads them when their files change, and unloads them
+// completely.
 //
 // # Usage
 //
@@ -11,8 +12,8 @@
 //	agents/*          agents: see package subagent
 //	mcp.json, mcp/    MCP servers, with their programs: see package mcptool
 //
-// [Load] reads one and runs nothing. A [Host] has the operator's settings on what spaces
-// may do, and installs them:
+// [Load] reads a space and runs nothing. A [Host] installs spaces. Its [Options] are the
+// operator's settings for what spaces may do:
 //
 //	host := space.NewHost(&space.Options{Trust: trust})
 //	agent, err := belay.New(model, &belay.Options{Runtime: &hook.RuntimeOptions{Grants: host.Grants}, …})
@@ -25,30 +26,31 @@
 //	...
 //	err = lease.Unload(ctx)
 //
-// The directory .belay of a project and that of a user's or a system's settings have the
-// same layout, without a manifest, and the origins project and operator.
+// The directory .belay of a project, and the settings directory of a user or a system, have
+// the same layout without a manifest. Their origins are project and operator.
 //
 // # Who may do what
 //
-// Hooks from Go code and from the operator may do everything. Hooks of a project or a space may
-// observe, deny, ask and add context. Their commands, workers and servers run only after a
-// person has trusted the directory in its current state: [Trust] records a hash over every file
-// that can affect what runs. Rewriting, answering, approving, webhooks and the network each
-// need a named grant in addition, which is part of the trust. When a file changes, trust and
-// grants are void: gates deny and say why, other hooks do not run. [Lease.Notes] lists them.
+// Hooks in Go code and hooks of the operator may do everything. Hooks of a project or a
+// space may observe, deny, ask and add context. Their commands, workers and servers run
+// only if a person has trusted the directory in its current state. [Trust] records a hash
+// of every file that can affect what runs. To rewrite, answer, approve, call webhooks or
+// use the network, a directory also needs a grant for each of them. Grants are part of the
+// trust. When a file changes, trust and grants are void: gates deny and say why, and other
+// hooks do not run. [Lease.Notes] lists these hooks.
 //
 // # Concurrency
 //
-// A [Host], a [Trust] and a [Lease] are safe for concurrent use. Running turns keep the
-// hooks that they started with; reloading does not wait for them, unloading does.
+// A [Host], a [Trust] and a [Lease] are safe for concurrent use. A running turn keeps the
+// hooks that it started with. Reload does not wait for running turns, Unload does.
 //
 // # Errors
 //
-// The error of [Load] joins a [Problem] for each mistake, with file and line. Nothing of a
-// directory with mistakes is installed: the unreadable part may be a gate. If a reload
-// fails, the installed state stays.
+// The error of [Load] joins a [Problem] for each mistake, with file and line. A directory
+// with mistakes is not installed at all, because the part that cannot be read may be a
+// gate. If a reload fails, the installed version stays in use.
 //
 // # Testing
 //
-// Load a directory of the test, and record trust in a file of the test.
+// In tests, load a directory that the test writes, and keep the trust records in t.TempDir.
 package space

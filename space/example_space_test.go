@@ -13,14 +13,14 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// A space is installed into an agent, changed while it runs, and unloaded.
+// A space is installed into an agent, reloaded after a change, and unloaded.
 func Example() {
 	ctx := context.Background()
 	root, err := os.MkdirTemp("", "space")
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = os.RemoveAll(root) }() // a temporary directory
+	defer func() { _ = os.RemoveAll(root) }() // the directory is temporary
 	dir := filepath.Join(root, "acme")
 	write := func(name, text string) {
 		file := filepath.Join(dir, name)

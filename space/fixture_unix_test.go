@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// place is a directory of a test, with its own trust.
+// place is a directory for a test, with its own trust records.
 type place struct {
 	t     testing.TB
 	dir   string
@@ -38,7 +38,7 @@ func newPlace(t testing.TB) *place {
 	return &place{t, dir, space.OpenTrust(filepath.Join(t.TempDir(), "trust"))}
 }
 
-// put writes a file; one that begins with #! is executable.
+// put writes a file. If the text begins with #!, the file is executable.
 func (p *place) put(name, text string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, filepath.FromSlash(name))
@@ -55,7 +55,6 @@ func (p *place) put(name, text string) string {
 	return path
 }
 
-// load loads the directory.
 func (p *place) load(kind hook.OriginKind) *space.Space {
 	p.t.Helper()
 	s, err := space.Load(p.dir, kind)
@@ -65,7 +64,7 @@ func (p *place) load(kind hook.OriginKind) *space.Space {
 	return s
 }
 
-// trusted records trust in the current directory.
+// trusted loads the directory and records trust in it.
 func (p *place) trusted(kind hook.OriginKind, grants ...string) *space.Space {
 	p.t.Helper()
 	s := p.load(kind)
@@ -75,13 +74,13 @@ func (p *place) trusted(kind hook.OriginKind, grants ...string) *space.Space {
 	return s
 }
 
-// agent is the target of installed spaces.
+// agent is a host with a target for spaces.
 type agent struct {
 	host   *space.Host
 	target *space.Target
 }
 
-// newAgent makes a host and a target; the options' trust is the place's.
+// newAgent returns an agent. The host uses the trust records of the place.
 func (p *place) newAgent(opts *space.Options) *agent {
 	p.t.Helper()
 	if opts == nil {
@@ -105,7 +104,7 @@ func (p *place) newAgent(opts *space.Options) *agent {
 	}}
 }
 
-// install installs a space, and unloads it with the test.
+// install installs a space. It is unloaded when the test ends.
 func (a *agent) install(t testing.TB, s *space.Space) *space.Lease {
 	t.Helper()
 	lease, err := a.host.Install(t.Context(), s, a.target)
@@ -120,7 +119,7 @@ func (a *agent) install(t testing.TB, s *space.Space) *space.Lease {
 	return lease
 }
 
-// ask dispatches tool.pre with a call without arguments.
+// ask dispatches tool.pre for a call without arguments.
 func (a *agent) ask(t testing.TB, tool string) belay.ToolVerdict {
 	t.Helper()
 	snapshot := a.target.Hooks.Snapshot()
@@ -136,7 +135,7 @@ func (a *agent) ask(t testing.TB, tool string) belay.ToolVerdict {
 	return verdict
 }
 
-// wantVerdict compares a verdict.
+// wantVerdict asserts the decision and a part of the reason.
 func wantVerdict(t testing.TB, got belay.ToolVerdict, want belay.ToolDecision, reason string) {
 	t.Helper()
 	if got.Decision != want || !strings.Contains(got.Reason, reason) {
@@ -144,7 +143,6 @@ func wantVerdict(t testing.TB, got belay.ToolVerdict, want belay.ToolDecision, r
 	}
 }
 
-// noteAbout is the note about a hook.
 func noteAbout(t testing.TB, notes []space.Note, id string) space.Note {
 	t.Helper()
 	for _, n := range notes {

@@ -18,26 +18,25 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Options are the operator's settings on what directories may do. A nil *Options is
-// valid.
+// Options are the operator's settings for what directories may do. A nil *Options is valid.
 type Options struct {
-	// Trust is the record of trusted directories. Defaults to none: no project or space
-	// can run a program.
+	// Trust has the records of trusted directories. Defaults to none: then no project or
+	// space can run a program.
 	Trust *Trust
-	// Disable switches off all hooks that files declare. Gates that ask a person stay.
+	// Disable switches off all hooks that files declare, except hooks that ask a person.
 	Disable bool
-	// DisableIDs switches off hooks by their ids, as shown in listings.
+	// DisableIDs switches off hooks by id, except hooks that ask a person. Use the ids that
+	// listings show.
 	DisableIDs []string
-	// NoCommands switches off all commands and workers of all spaces. Their
-	// gates deny.
+	// NoCommands switches off all commands and workers of all directories. Gates that need
+	// them deny.
 	NoCommands bool
-	// Declare are the options of declared hooks: the project, the environment, secrets,
-	// the webhook allowlist, the logger. MCP servers of projects and spaces get the same
-	// environment. The host sets Prefix and Trust. Confine is called for programs of
-	// projects and spaces; [Confined] tells it what was granted.
+	// Declare are the options of declared hooks: the project, the environment, secrets, the
+	// webhook allowlist and the logger. MCP servers of projects and spaces get the same
+	// environment. The host sets Prefix and Trust. Confine is called for the programs of
+	// projects and spaces. Inside Confine, [Confined] returns the grants.
 	Declare declare.Options
-	// Every is the interval at which [Lease.Watch] checks for changes. Defaults to
-	// a second.
+	// Every is how often [Lease.Watch] checks for changes. Defaults to a second.
 	Every time.Duration
 }
 
@@ -47,7 +46,7 @@ type Host struct {
 
 	mu     sync.Mutex
 	grants map[origin]hook.Capability
-	dirs   map[origin]string // where each is from
+	dirs   map[origin]string // the directory of each origin
 	count  map[origin]int
 }
 
@@ -56,7 +55,7 @@ type origin struct {
 	name string
 }
 
-// NewHost makes a host.
+// NewHost returns a host.
 func NewHost(opts *Options) *Host {
 	h := &Host{grants: make(map[origin]hook.Capability), dirs: make(map[origin]string), count: make(map[origin]int)}
 	if opts != nil {
@@ -68,7 +67,7 @@ func NewHost(opts *Options) *Host {
 	return h
 }
 
-// Grants returns what an origin may contribute: put it into [hook.RuntimeOptions] of
+// Grants returns what an origin may contribute. Set it as [hook.RuntimeOptions].Grants of
 // the agents that the host installs into.
 func (h *Host) Grants(o hook.Origin) hook.Capability {
 	h.mu.Lock()
@@ -80,48 +79,49 @@ func (h *Host) Grants(o hook.Origin) hook.Capability {
 type Target struct {
 	// Hooks is the hook runtime of an agent.
 	Hooks *hook.Runtime
-	// Skills is the agent's catalog. Defaults to none: skills are left out.
+	// Skills is the agent's skill catalog. Defaults to none: skills are not installed.
 	Skills *skill.Catalog
-	// Servers is the agent's extension. Defaults to none: MCP servers are left out.
+	// Servers is the agent's MCP extension. Defaults to none: MCP servers are not
+	// installed.
 	Servers *mcptool.Extension
-	// Subagents is the agent's extension. Defaults to none: agents are left out.
+	// Subagents is the agent's subagent extension. Defaults to none: agents are not
+	// installed.
 	Subagents *subagent.Extension
-	// Build makes an agent of a declaration, with the extension that has its own hooks.
-	// It is required if Subagents is set.
+	// Build makes an agent from a declaration. The agent must have the extension own, which
+	// contains the agent's own hooks. Build is required if Subagents is set.
 	Build func(ctx context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error)
-	// Idle starts workers with their first call only, for programs that just list
-	// hooks.
+	// Idle starts a worker only at its first call. It is for programs that only list hooks.
 	Idle bool
 }
 
-// Note explains why a hook or an MCP server does not run, or only in part.
+// Note explains why a hook or an MCP server does not run, or is limited.
 type Note struct {
-	// ID and Phase are those of the hook. A server has no phase, and its name is the ID.
+	// ID and Phase identify the hook. For a server, ID is its name, and Phase is empty.
 	ID    string `json:"id"`
 	Phase string `json:"phase,omitempty"`
-	// File and Line are its position.
+	// File and Line say where the hook or server is declared.
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Closed means that it is a gate, which now denies. Limited means that it runs
-	// with fewer capabilities than it asks for; if it needs a missing one, it denies.
+	// Closed means that the hook is a gate that now denies. Limited means that the hook is
+	// a gate that runs without some of the capabilities that it asks for. If an answer
+	// needs a missing capability, the gate denies.
 	Closed  bool `json:"closed,omitempty"`
 	Limited bool `json:"limited,omitempty"`
-	// Reason explains why, and what to do.
+	// Reason says why, and what to do.
 	Reason string `json:"reason"`
 }
 
 // Standing is what a directory may do now.
 type Standing struct {
-	// Trusted means that its programs may run. Directories of the operator are always
-	// trusted.
+	// Trusted means that the directory's programs may run. Directories of the operator are
+	// always trusted.
 	Trusted bool
-	// Record is what was trusted, if anything was.
+	// Record is the trust record, or nil if there is none.
 	Record *Record
-	// Reason explains why it is not trusted, and what to do.
+	// Reason says why the directory is not trusted, and what to do.
 	Reason string
 }
 
-// trustCommand is the command that trusts it.
 func (s *Space) trustCommand() string {
 	if s.Origin.Kind == hook.OriginSpace {
 		return "belay trust " + s.Dir
@@ -154,7 +154,7 @@ func (h *Host) Standing(s *Space) (Standing, error) {
 	return st, nil
 }
 
-// grants returns the granted names, in order.
+// grants returns the names of the grants, in order.
 func (st *Standing) grants() []string {
 	if !st.Trusted || st.Record == nil {
 		return nil
@@ -162,7 +162,7 @@ func (st *Standing) grants() []string {
 	return st.Record.Grants
 }
 
-// may reports whether the standing has a grant.
+// may reports whether a directory of this kind has a grant.
 func (st *Standing) may(kind hook.OriginKind, grant string) bool {
 	if kind == hook.OriginHost || kind == hook.OriginOperator {
 		return true
@@ -170,7 +170,6 @@ func (st *Standing) may(kind hook.OriginKind, grant string) bool {
 	return slices.Contains(st.grants(), grant)
 }
 
-// capabilities returns the granted capabilities.
 func (st *Standing) capabilities() hook.Capability {
 	var all hook.Capability
 	for _, name := range st.grants() {
@@ -181,17 +180,17 @@ func (st *Standing) capabilities() hook.Capability {
 	return all
 }
 
-// plan is the decision about each hook of a space.
+// plan says which hooks and servers of a space run.
 type plan struct {
 	space    *Space
 	standing Standing
-	hooks    []*declare.Declaration            // of the space
-	own      map[string][]*declare.Declaration // of its agents
+	hooks    []*declare.Declaration            // hooks of the space
+	own      map[string][]*declare.Declaration // hooks of its agents, by agent
 	servers  []mcptool.Server
 	notes    []Note
 }
 
-// plan decides which hooks of a space run.
+// plan decides which hooks and servers of a space run.
 func (h *Host) plan(s *Space) (*plan, error) {
 	if s.faults != nil {
 		return nil, s.faults
@@ -222,8 +221,8 @@ func (h *Host) plan(s *Space) (*plan, error) {
 	return p, nil
 }
 
-// untie removes order constraints on hooks that are declared but do not run, so that the
-// other hooks run without them.
+// untie removes order constraints that refer to hooks which do not run. Otherwise the
+// remaining hooks could not run either.
 func (p *plan) untie(judged, declared []*declare.Declaration) {
 	off := make(map[string]bool)
 	for i, d := range judged {
@@ -243,8 +242,8 @@ func (p *plan) untie(judged, declared []*declare.Declaration) {
 	}
 }
 
-// unstarted records workers that did not start: their gates stay and fail when called; other
-// hooks do not run.
+// unstarted handles workers that did not start. Their gates stay and fail when they are
+// called. Their other hooks do not run.
 func (p *plan) unstarted(err error) {
 	why := make(map[*declare.Declaration]error)
 	for _, e := range joined(err) {
@@ -272,7 +271,7 @@ func (p *plan) unstarted(err error) {
 	p.untie(p.hooks, p.space.Hooks)
 }
 
-// joined returns the errors that an error joins, or the error itself.
+// joined returns the errors that err joins, or only err.
 func joined(err error) []error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return all.Unwrap()
@@ -280,8 +279,8 @@ func joined(err error) []error {
 	return []error{err}
 }
 
-// judge decides whether a hook runs. It returns the declaration, or a changed
-// copy.
+// judge decides whether a hook runs. It returns the declaration, or a copy that is disabled
+// or limited.
 func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	kind, id := p.space.Origin.Kind, label(d, p.space.Prefix())
 	note := func(closed bool, format string, args ...any) {
@@ -325,11 +324,11 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	if !gate {
 		return off()
 	}
-	limited, _ := h.limit(p, d) // it stays and denies
+	limited, _ := h.limit(p, d) // the gate stays, and denies when it is called
 	return limited
 }
 
-// unlisted returns why a webhook's URL must not be called, or "".
+// unlisted returns an error if a webhook's URL is not on the allowlist.
 func (h *Host) unlisted(d *declare.Declaration) error {
 	if ok, err := declare.Allowed(h.opts.Declare.Allowlist, d.Webhook.URL); err != nil || ok {
 		return err
@@ -343,13 +342,13 @@ func (h *Host) unlisted(d *declare.Declaration) error {
 
 const noCommands = "the operator has switched commands off"
 
-// missing returns that a grant is missing, and how to give it.
+// missing returns a text that says which grant is missing and how to give it.
 func (h *Host) missing(p *plan, grant string) string {
 	return fmt.Sprintf("it needs the grant %s: look at it, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
 }
 
-// limit removes capabilities that were not granted. An answer that uses one fails, and
-// a gate whose answer fails denies.
+// limit removes capabilities that were not granted. If an answer of a gate uses a removed
+// capability, the answer fails and the gate denies. A hook that is not a gate is disabled.
 func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declaration, extra []string) {
 	have := hook.DefaultGrants(p.space.Origin) | p.standing.capabilities()
 	beyond := d.Options.Capabilities &^ have &^ hook.NoCapability
@@ -366,7 +365,7 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 	return &c, beyond.Names()
 }
 
-// isGate reports whether a hook can block something and denies when it fails.
+// isGate reports whether a hook can block something, and denies if it fails.
 func isGate(d *declare.Declaration) bool {
 	for _, p := range belay.Phases() {
 		if p.Name() == d.Phase {
@@ -376,7 +375,7 @@ func isGate(d *declare.Declaration) bool {
 	return false
 }
 
-// set makes subscriptions of a space's hooks.
+// set makes subscriptions from the hooks of a space.
 func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash string) (*declare.Set, error) {
 	opts := h.opts.Declare
 	opts.Prefix = s.Prefix()
@@ -393,7 +392,7 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 	return declare.New(hooks, s.Origin, &opts)
 }
 
-// confine returns the Confine function for a directory's programs; nil means that
+// confine returns the Confine function for the programs of a directory. It returns nil if
 // they are not confined.
 func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	confine := h.opts.Declare.Confine
@@ -411,16 +410,16 @@ func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *de
 
 type confinedKey struct{}
 
-// Confined returns what was granted to the directory of the current hook, for use in a
-// Confine function.
+// Confined returns the grants of the directory of the current hook. Use it in a Confine
+// function.
 func Confined(ctx context.Context) (grants []string) {
 	grants, _ = ctx.Value(confinedKey{}).([]string)
 	return grants
 }
 
-// trusted returns why a program of a directory must not run, or a URL must not be called. It
-// is called each time, with the grant that is needed, if any. Files that have changed are
-// not trusted, even if the change was not noticed yet.
+// trusted returns an error if a program of a directory must not run, or if a URL must not
+// be called. It is called before every run and every call. grant is the grant that is
+// needed, or "". trusted checks the files each time, so it notices every change.
 func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant string) error {
 	if h.opts.NoCommands && runs {
 		return errors.New(noCommands)
@@ -440,7 +439,7 @@ func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant stri
 		return err
 	case !st.Trusted:
 		return errors.New(st.Reason)
-	case now != hash: // the loaded files differ from the files that would run
+	case now != hash: // the loaded hooks do not match the files
 		return errors.New("its files have changed since they were loaded: load them again")
 	case grant != "" && !st.may(s.Origin.Kind, grant):
 		return errors.New(h.missing(&plan{space: s}, grant))

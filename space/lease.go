@@ -17,23 +17,23 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Lease is an installed directory.
+// Lease is an installed directory. Use it to reload and to unload the directory.
 type Lease struct {
 	host *Host
 	into Target
 
-	change sync.Mutex    // held while it is reloaded or unloaded
-	over   chan struct{} // closed when unloading begins
+	change sync.Mutex    // locked during Reload and Unload
+	over   chan struct{} // closed when Unload begins
 
 	mu       sync.Mutex
 	now      *installed
-	ending   bool // unloading has begun
+	ending   bool // Unload has begun
 	unloaded bool
-	leaving  sync.WaitGroup // replaced states that turns still use
-	leftover []error        // errors of replaced states
+	leaving  sync.WaitGroup // replaced versions that turns still use
+	leftover []error        // errors of replaced versions
 }
 
-// installed is one state of a directory in an agent.
+// installed is one version of a directory, installed in an agent.
 type installed struct {
 	plan   *plan
 	check  *seal
@@ -41,13 +41,13 @@ type installed struct {
 	hooks  *hook.Lease
 	skills *belay.Lease
 	agents *belay.Lease
-	// servers are the MCP servers.
+	// servers are the installed MCP servers.
 	servers *belay.Lease
 }
 
-// Install installs a directory, all of it or nothing. It starts the workers of trusted hooks
-// before anything becomes visible. [Lease.Notes] lists hooks that do not run: if a worker
-// does not start, its gates deny and its other hooks are left out.
+// Install installs all of a directory or nothing. It starts the workers of trusted hooks
+// before anything becomes visible. If a worker does not start, its gates deny and its other
+// hooks do not run. [Lease.Notes] lists the hooks that do not run.
 func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, error) {
 	if into == nil || into.Hooks == nil {
 		return nil, errors.New("install a space: there is no hook runtime to install it into")
@@ -71,9 +71,9 @@ func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, err
 	return l, nil
 }
 
-// enter records that a directory is installed, and its grants. Two spaces cannot
-// share an id, and two projects cannot share a host, because grants belong to an
-// origin.
+// enter records that a directory is installed, and its grants. Grants belong to an origin.
+// So two spaces with the same id cannot be installed in one host, and two projects cannot
+// either.
 func (h *Host) enter(s *Space, p *plan) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,9 +102,9 @@ func (h *Host) leave(s *Space) {
 	}
 }
 
-// prepare does everything that can fail before anything becomes visible. A first
-// installation works without workers that do not start. A reload fails instead, and the
-// installed state stays.
+// prepare does everything that can fail before anything becomes visible. If a worker does
+// not start, Install continues without it, but Reload fails and the installed version stays
+// in use.
 func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	p, err := l.host.plan(s)
 	if err != nil {
@@ -128,8 +128,8 @@ func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	return next, nil
 }
 
-// without prepares a directory again without the workers that do not start. The others
-// start with their first call.
+// without prepares a directory again, without the workers that did not start. The other
+// workers start at their first call.
 func (l *Lease) without(next *installed, failed error) (*installed, error) {
 	next.plan.unstarted(failed)
 	if err := next.set.Close(); err != nil {
@@ -142,7 +142,7 @@ func (l *Lease) without(next *installed, failed error) (*installed, error) {
 	return next, nil
 }
 
-// tryOwn checks the hooks that agents declare by making them.
+// tryOwn checks the hooks that agents declare: it makes them and closes them.
 func (l *Lease) tryOwn(next *installed) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(next.plan.own)) {
@@ -156,8 +156,8 @@ func (l *Lease) tryOwn(next *installed) error {
 	return errors.Join(problems...)
 }
 
-// bring makes the prepared state visible and removes the old one. If something fails,
-// it restores the old state.
+// bring makes the prepared version visible and removes the old one. If it fails, it
+// restores the old version.
 func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	s := next.plan.space
 	var undo []func()
@@ -171,8 +171,8 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	}()
 	if l.into.Subagents != nil {
 		if old != nil && old.agents != nil {
-			_ = old.agents.Close()                                                                    // never fails
-			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were valid a moment ago
+			_ = old.agents.Close()                                                                    // Close never fails here
+			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were valid before
 		}
 		if made := l.subagents(next); len(made) > 0 {
 			if next.agents, err = l.into.Subagents.Add(made...); err != nil {
@@ -191,10 +191,10 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 		}
 		undo = append(undo, func() {
 			if old == nil {
-				_ = next.servers.Close() // never fails
+				_ = next.servers.Close() // Close never fails here
 				return
 			}
-			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were valid a moment ago
+			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were valid before
 		})
 	}
 	if old != nil {
@@ -209,12 +209,11 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 		next.skills = l.into.Skills.AddSource(ctx, source)
 	}
 	if old != nil && old.skills != nil {
-		_ = old.skills.Close() // never fails
+		_ = old.skills.Close() // Close never fails here
 	}
 	return nil
 }
 
-// subagents makes subagents of the agents of a space.
 func (l *Lease) subagents(in *installed) []subagent.Subagent {
 	var all []subagent.Subagent
 	for _, d := range in.plan.space.Agents {
@@ -237,8 +236,8 @@ func (l *Lease) subagents(in *installed) []subagent.Subagent {
 }
 
 // AgentHooks returns an extension with the hooks that an agent of the directory declares.
-// Add it to the agent; they are closed together. A mistake in one of the hooks is an error,
-// because the agent would run without that hook.
+// Add it to the agent. Closing the agent closes the extension. If one of the hooks has a
+// mistake, AgentHooks returns an error, because the agent must not run without the hook.
 func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note, error) { //nolint:ireturn // callers need the interface
 	p, err := h.plan(s)
 	if err != nil {
@@ -263,28 +262,28 @@ func (h *Host) agentHooks(p *plan, agent string, check *seal) (*ownHooks, error)
 	return &ownHooks{agent, set}, nil
 }
 
-// ownHooks are the hooks that an agent declares.
+// ownHooks is an extension with the hooks that an agent declares.
 type ownHooks struct {
 	agent string
 	set   *declare.Set
 }
 
-// Name returns the name for errors.
+// Name returns the name that errors use.
 func (o *ownHooks) Name() string { return "hooks of " + o.agent }
 
 // Hooks returns the subscriptions.
 func (o *ownHooks) Hooks() []hook.Subscription { return o.set.Subscriptions() }
 
-// Close stops their workers.
+// Close stops the workers of the hooks.
 func (o *ownHooks) Close(context.Context) error { return o.set.Close() }
 
-// prefixed is a source that prefixes skill ids with the id of the space.
+// prefixed is a skill source that adds the id of the space to skill ids.
 type prefixed struct {
 	skill.Source
 	space string
 }
 
-// Read reads a skill by its id.
+// Read reads a skill by its id, with or without the prefix.
 func (p prefixed) Read(ctx context.Context, id, section string) (skill.Reading, error) {
 	own, _ := strings.CutPrefix(id, p.space+"/")
 	reading, err := p.Source.Read(ctx, own, section)
@@ -294,7 +293,7 @@ func (p prefixed) Read(ctx context.Context, id, section string) (skill.Reading, 
 	return reading, err
 }
 
-// List lists the skills.
+// List lists the skills with prefixed ids.
 func (p prefixed) List(ctx context.Context) ([]*skill.Skill, error) {
 	given, err := p.Source.List(ctx)
 	all := make([]*skill.Skill, 0, len(given))
@@ -320,19 +319,19 @@ func (l *Lease) Space() *Space {
 	return l.now.plan.space
 }
 
-// Notes lists the hooks that do not run, or only in part, and why.
+// Notes returns why hooks and servers do not run, or are limited.
 func (l *Lease) Notes() []Note {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.now.plan.notes)
 }
 
-// ErrUnloaded is the error of a lease that was unloaded.
+// ErrUnloaded means that the lease was unloaded.
 var ErrUnloaded = errors.New("the space was unloaded")
 
-// Reload reads the directory again, validates it, starts its workers, and then
-// replaces the installed state. On an error the installed state stays. Running turns
-// keep the old state until they end; Reload does not wait for them.
+// Reload reads the directory again, checks it, starts its workers, and then replaces the
+// installed version. If Reload fails, the installed version stays in use. Running turns
+// keep the old version until they end. Reload does not wait for them.
 func (l *Lease) Reload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -362,7 +361,7 @@ func (l *Lease) Reload(ctx context.Context) error {
 	l.mu.Lock()
 	l.now = next
 	l.mu.Unlock()
-	l.leaving.Go(func() { // until the last turn that uses it has ended
+	l.leaving.Go(func() { // ends when no turn uses the old version any more
 		err := errors.Join(old.hooks.Drain(context.WithoutCancel(ctx)), old.set.Close())
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -379,8 +378,8 @@ func (h *Host) grant(s *Space, c hook.Capability) (before hook.Capability) {
 	return before
 }
 
-// Changed reports whether the directory, or what it may do, differs from the installed
-// state.
+// Changed reports whether the files or the permissions of the directory differ from the
+// installed version.
 func (l *Lease) Changed() bool {
 	l.mu.Lock()
 	now := l.now
@@ -394,7 +393,7 @@ func (l *Lease) Changed() bool {
 	return err == nil && (st.Trusted != now.plan.standing.Trusted || !slices.Equal(st.grants(), now.plan.standing.grants()))
 }
 
-// looks identifies a state of the directory together with its permissions.
+// looks returns a text that identifies the current files and permissions of the directory.
 func (l *Lease) looks() string {
 	l.mu.Lock()
 	now := l.now
@@ -409,10 +408,11 @@ func (l *Lease) looks() string {
 	return fmt.Sprint(hash, err, st.Trusted, st.grants())
 }
 
-// Watch reloads when files have changed and then stay the same for a while, until ctx is done or
-// the lease is unloaded. It calls told after each reload with its error. A failed reload is tried
-// again after the next change. If the files return to the installed state, no reload is needed and
-// told is called with nil.
+// Watch reloads the directory when its files have changed. It waits until the files did not
+// change during one interval. Watch calls told after each reload, with the error. After a
+// failed reload it waits for the next change. If the files return to the installed version,
+// Watch does not reload, and calls told with nil. Watch ends when ctx ends or the lease is
+// unloaded.
 func (l *Lease) Watch(ctx context.Context, told func(error)) {
 	tick := time.NewTicker(l.host.opts.Every)
 	defer tick.Stop()
@@ -433,7 +433,7 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 			continue
 		}
 		now := l.looks()
-		if now == failed || now != before { // the writer is possibly not done yet
+		if now == failed || now != before { // the files may still be changing
 			before = now
 			continue
 		}
@@ -449,8 +449,8 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 }
 
 // Unload removes everything and waits until no turn uses it. Then no hook, skill, agent,
-// server, worker or process of it is left. If ctx is done first, new turns no longer see it,
-// but processes may be left: call Unload again.
+// server, worker or process of the directory is left. If ctx ends first, new turns no
+// longer see the directory, but processes may be left: call Unload again.
 func (l *Lease) Unload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -460,13 +460,13 @@ func (l *Lease) Unload(ctx context.Context) error {
 	}
 	now := l.now
 	if now.agents != nil {
-		_ = now.agents.Close() // never fails
+		_ = now.agents.Close() // Close never fails here
 	}
 	if now.skills != nil {
-		_ = now.skills.Close() // never fails
+		_ = now.skills.Close() // Close never fails here
 	}
 	if now.servers != nil {
-		_ = now.servers.Close() // never fails
+		_ = now.servers.Close() // Close never fails here
 	}
 	if err := now.hooks.Drain(ctx); err != nil {
 		return fmt.Errorf("unload %s: %w", now.plan.space.Label(), err)
@@ -477,7 +477,7 @@ func (l *Lease) Unload(ctx context.Context) error {
 		}
 	}
 	gone := make(chan struct{})
-	go func() { // until replaced states are also gone
+	go func() { // ends when no turn uses a replaced version
 		l.leaving.Wait()
 		close(gone)
 	}()

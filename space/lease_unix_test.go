@@ -25,7 +25,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// steady is a worker.
+// steady is the script of a worker.
 const steady = `#!/bin/sh
 read hello
 echo '{"jsonrpc":"2.0","id":1,"result":{"v":1}}'
@@ -39,7 +39,7 @@ while read call; do
 done
 `
 
-// whole writes a space with every kind of content.
+// whole writes a space with content of every kind.
 func (p *place) whole(reason string) {
 	p.t.Helper()
 	p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0", "description": "everything"}`)
@@ -60,7 +60,7 @@ func (p *place) whole(reason string) {
 	p.put("agents/reviewer.md", "---\ndescription: reviews\n---\nYou review.\n")
 }
 
-// trace returns what is left of a space.
+// trace returns everything in the agent that comes from a space.
 func (a *agent) trace(t testing.TB) string {
 	t.Helper()
 	var found []string
@@ -78,7 +78,7 @@ func (a *agent) trace(t testing.TB) string {
 
 const everything = "acme/no, acme/steady, skill acme/tidy, agent reviewer"
 
-// workers returns the living worker processes of this process.
+// workers returns the living worker processes that this process has started.
 func workers(t testing.TB) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ps", "-o", "pid=,ppid=,stat=,args=", "-A").Output()
@@ -132,8 +132,7 @@ func TestASpaceLeavesNoTrace(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 }
 
-// All or nothing: a space that cannot be installed completely leaves nothing
-// behind.
+// If a space cannot be installed completely, nothing of it is installed.
 //
 // SPEC W-01
 func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts processes
@@ -213,8 +212,7 @@ func TestAReloadThatFailsKeepsTheOldOneWorking(t *testing.T) {
 	}
 }
 
-// A running turn keeps the worker that it began with until it ends; then the worker
-// ends.
+// A running turn keeps the worker that it began with. After the turn the worker ends.
 //
 // SPEC W-02, W-01
 func TestAReloadDoesNotDisturbTurns(t *testing.T) { //nolint:paralleltest // it counts processes
@@ -263,7 +261,7 @@ func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest //
 	turns.Go(func() {
 		for range due {
 			tool := "edit"
-			if asked%20 == 0 { // a process for each
+			if asked%20 == 0 { // this tool starts a process
 				tool = "write"
 			}
 			if v := agent.ask(t, tool); v.Decision != belay.ToolPass && v.Decision != belay.ToolDeny {
@@ -275,7 +273,7 @@ func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest //
 	const rounds = 1000
 	for i := range rounds {
 		select {
-		case due <- struct{}{}: // while it is installed, held or unloaded
+		case due <- struct{}{}: // while the space is installed, used or unloaded
 		default:
 		}
 		lease, err := agent.host.Install(ctx, s, agent.target)
@@ -325,7 +323,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	defer watching.Wait()
 	defer cancel()
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n")
-	for { // a half-written file is a mistake at first, and then it is complete
+	for { // Watch may first see a half-written file
 		if err := <-told; err == nil && agent.ask(t, "x").Reason == "second" {
 			break
 		}
@@ -335,15 +333,15 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		t.Errorf("told: %v", err)
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
-	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n") // as it was
-	for {                                                                                             // it can be half-written again
+	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n") // the installed text again
+	for {                                                                                             // Watch may first see a half-written file
 		if err := <-told; err == nil {
 			break
 		}
 	}
 	p.put("hooks/gate.yaml", "hooks: [\n")
 	<-told
-	// A removed gate is missed until the removal is trusted.
+	// If a gate is removed, the reload fails until the change is trusted.
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
 	}
@@ -358,8 +356,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	}
 }
 
-// A trusted gate that is removed, or made ineffective, is missed, by a reload and by a
-// new start.
+// If a trusted gate is removed or has no effect any more, Reload and Install report that.
 //
 // SPEC W-06
 func TestAGateThatIsGoneIsMissed(t *testing.T) {
@@ -392,7 +389,7 @@ func TestAGateThatIsGoneIsMissed(t *testing.T) {
 	}
 }
 
-// Workers of hooks that do not run are not started.
+// A worker does not start if its hooks are switched off.
 func TestWorkersOfHooksThatAreOff(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -430,7 +427,7 @@ func TestAnInterruptedUnloadIsFinal(t *testing.T) {
 	}
 }
 
-// Hooks of an agent may use the grants before anything else of their directory is
+// The hooks of an agent can use grants before anything else of their directory is
 // installed.
 func TestHooksOfAnAgentWithAGrant(t *testing.T) {
 	t.Parallel()
@@ -455,7 +452,7 @@ func TestHooksOfAnAgentWithAGrant(t *testing.T) {
 	}
 }
 
-// If a space disappears while it is loaded, its gates are closed.
+// If the directory of an installed space disappears, its gates deny.
 func TestASpaceThatVanishes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -486,7 +483,7 @@ func TestTwoSpacesOfOneName(t *testing.T) {
 	}
 }
 
-// An agent cannot get past a trusted gate by editing its script through a tool.
+// An agent cannot avoid a trusted gate by editing the gate's script with a tool.
 //
 // SPEC W-06
 func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
@@ -517,7 +514,7 @@ func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
 	}
 }
 
-// The hooks that an agent declares apply only in that agent.
+// The hooks that an agent declares apply only to that agent.
 //
 // SPEC W-03
 func TestHooksOfAnAgent(t *testing.T) {
@@ -698,8 +695,7 @@ func (p *place) link(t *testing.T, to, name string) {
 	}
 }
 
-// A plan with a hundred hooks works like one with a single hook: the ids are
-// prefixed, and their order is kept.
+// All hundred hooks of a space get the prefix in their ids and keep their order.
 func TestIDsAreTheSpaces(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -17,17 +17,16 @@ import (
 
 // Manifest describes a space.
 type Manifest struct {
-	// ID is 1 to 64 lower-case letters, digits and single hyphens. The ids of the
-	// space's hooks begin with it.
+	// ID has 1 to 64 lower-case letters, digits and single hyphens. The ids of the space's
+	// hooks begin with it.
 	ID string `json:"id"`
-	// Name is for people. Defaults to the id.
+	// Name is the name that people see. Defaults to the id.
 	Name string `json:"name,omitempty"`
-	// Version and Description are for people too.
+	// Version and Description are shown to people.
 	Version     string `json:"version,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
-// manifestFile is the name of the file with it.
 const manifestFile = "manifest.json"
 
 // mostManifest is the maximum size of a manifest in bytes.
@@ -41,7 +40,6 @@ var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 // reserved are ids that could be confused with origins.
 var reserved = []string{"host", "operator", "project", "space", "belay"}
 
-// readManifest reads the manifest of a directory.
 func readManifest(dir string, p *problems) Manifest {
 	var m Manifest
 	file := filepath.Join(dir, manifestFile)
@@ -58,7 +56,7 @@ func readManifest(dir string, p *problems) Manifest {
 	return m
 }
 
-// decode reads the fields of a manifest, strictly.
+// decode decodes a manifest strictly: it rejects unknown and repeated fields.
 func (m *Manifest) decode(file string, text []byte, p *problems) {
 	fields := map[string]*string{"id": &m.ID, "name": &m.Name, "version": &m.Version, "description": &m.Description}
 	names := []string{"id", "name", "version", "description"}
@@ -124,9 +122,9 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 	}
 }
 
-// readAtMost reads a regular file that has at most so many bytes.
+// readAtMost reads a regular file. It fails if the file has more than most bytes.
 func readAtMost(file string, most int64) ([]byte, error) {
-	info, err := os.Stat(file) // before it is opened: opening a pipe would block
+	info, err := os.Stat(file) // before Open, because opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,7 @@ func readAtMost(file string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, err
@@ -148,7 +146,7 @@ func readAtMost(file string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// reason returns the error without the path, which the caller adds.
+// reason returns the text of an error without the path. The caller adds the path.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()

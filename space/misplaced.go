@@ -12,10 +12,10 @@ import (
 	"github.com/belay-run/belay/declare"
 )
 
-// Misplaced returns the absolute paths of files that look like hooks and are not
-// read, because they are not directly in hooks/: hooks.yaml beside it, a directory
-// hook, and subdirectories of hooks/. Each may contain a gate that somebody relies
-// on.
+// Misplaced returns the absolute paths of files that look like hook files but are not read,
+// because they are not directly in hooks/. Examples are a hooks.yaml beside hooks/, files
+// in a directory hook/, and files in subdirectories of hooks/. Such a file may contain a
+// gate that somebody relies on.
 func (s *Space) Misplaced() []string {
 	var found []string
 	for _, name := range []string{"hooks", "hook"} {
@@ -45,22 +45,22 @@ func (s *Space) Misplaced() []string {
 	return found
 }
 
-// endings are the extensions of hook files.
+// endings are the file name extensions of hook files.
 var endings = []string{".yaml", ".yml", ".json"}
 
 func isDeclaring(name string) bool {
 	return slices.Contains(endings, strings.ToLower(filepath.Ext(name)))
 }
 
-// hooksKey matches the key hooks of a YAML file, and phaseKey the key phase of a
+// hooksKey matches the key "hooks" in a YAML file. phaseKey matches the key "phase" of a
 // hook.
 var (
 	hooksKey = regexp.MustCompile(`(?m)^["']?hooks["']?[ \t]*:`)
 	phaseKey = regexp.MustCompile(`(?m)^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?["']?phase["']?[ \t]*:`)
 )
 
-// declares reports whether a file looks like a hook file: scripts may have other
-// files beside them. A file that is too long to read counts as one.
+// declares reports whether a file looks like a hook file, because other files may be beside
+// scripts. A file that cannot be read counts as a hook file.
 func declares(file string) bool {
 	text, err := readAtMost(file, declare.Limit)
 	if err != nil {

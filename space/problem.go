@@ -10,16 +10,16 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Problem is a mistake in a file of a space, and where it is.
+// Problem is a mistake in a file of a space.
 type Problem struct { //nolint:errname // it is mostly data, rarely an error
 	Path string
-	// Line counts from 1; 0 means the file as a whole.
+	// Line is the line number, from 1. 0 means the whole file.
 	Line int
-	// Message explains what is wrong and what to do.
+	// Message says what is wrong and what to do.
 	Message string
 }
 
-// Error returns the problem in one line: path:line: message.
+// Error returns the problem in one line, in the form "path:line: message".
 func (p *Problem) Error() string {
 	if p.Line == 0 {
 		return p.Path + ": " + p.Message
@@ -27,7 +27,7 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
 }
 
-// Problems lists the problems that an error of this package joins, in order.
+// Problems returns the problems that an error of this package joins, in order.
 func Problems(err error) []*Problem {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Problem
@@ -42,14 +42,13 @@ func Problems(err error) []*Problem {
 	return nil
 }
 
-// problems collects the problems of a directory.
 type problems struct{ list []*Problem }
 
 func (p *problems) addf(path string, line int, format string, args ...any) {
 	p.list = append(p.list, &Problem{path, line, fmt.Sprintf(format, args...)})
 }
 
-// add adds an error about a directory.
+// add adds an error. An error that is not a Problem is reported for the whole directory.
 func (p *problems) add(dir string, err error) {
 	if problem, ok := errors.AsType[*Problem](err); ok {
 		p.list = append(p.list, problem)
@@ -58,7 +57,7 @@ func (p *problems) add(dir string, err error) {
 	p.addf(dir, 0, "%s", reason(err))
 }
 
-// declared adds the mistakes in declared hooks. Any other error is about the
+// declared adds the mistakes in declared hooks. Any other error is reported for the
 // directory.
 func (p *problems) declared(dir string, err error) {
 	faults := declare.Faults(err)
@@ -70,7 +69,7 @@ func (p *problems) declared(dir string, err error) {
 	}
 }
 
-// servers adds the mistakes in a file of MCP servers.
+// servers adds the mistakes in a file with MCP servers.
 func (p *problems) servers(file string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

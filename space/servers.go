@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// loadServers reads the MCP servers.
+// loadServers reads the MCP servers from mcp.json.
 func (s *Space) loadServers(p *problems) {
 	file, ok := s.within(mcpFile, p)
 	if !ok {
@@ -37,8 +37,8 @@ func (s *Space) loadServers(p *problems) {
 	}
 }
 
-// serverFiles returns the files of the directory that a server uses. Trust must cover
-// them. Arguments that begin with ./ are files beside mcp.json, if they exist.
+// serverFiles checks the files of the directory that a server uses: trust must cover them.
+// An argument that begins with ./ is a file beside mcp.json, if that file exists.
 func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 	for i, arg := range server.Args {
 		if !strings.HasPrefix(filepath.ToSlash(arg), "./") {
@@ -51,11 +51,11 @@ func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 		}
 	}
 	if !filepath.IsAbs(server.Command) {
-		return // it is looked up in PATH
+		return // the command is looked up in PATH
 	}
 	rel, err := filepath.Rel(s.Dir, server.Command)
 	if err != nil || !filepath.IsLocal(rel) {
-		return // it belongs to the machine
+		return // the command is outside of the directory
 	}
 	info, err := os.Stat(server.Command)
 	switch {
@@ -72,7 +72,7 @@ func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 	}
 }
 
-// executables reports whether the system marks files as executable.
+// executables reports whether the system has permissions to execute files.
 const executables = filepath.Separator == '/'
 
 func (s *Space) serverFile(server *mcptool.Server, file string, p *problems) {
@@ -84,9 +84,9 @@ func (s *Space) serverFile(server *mcptool.Server, file string, p *problems) {
 	}
 }
 
-// Servers returns the MCP servers of a directory that may run, and notes about those that
-// must not. Servers of a project or a space run only while their files are unchanged since
-// they were trusted. They get the same environment as hooks and are confined like hooks.
+// Servers returns the MCP servers of a directory that may run, and notes about the others.
+// Servers of a project or a space run only while their files are unchanged since they were
+// trusted. They get the same environment as hooks, and are confined in the same way.
 func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 	p, err := h.plan(s)
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 	return h.servers(p, &seal{dir: s.Dir, skip: s.written, last: s.read}), notes, nil
 }
 
-// judgeServers records which servers do not run.
+// judgeServers decides which servers run, and adds a note for each of the others.
 func (h *Host) judgeServers(p *plan) {
 	for i := range p.space.Servers {
 		server := &p.space.Servers[i]
@@ -118,7 +118,8 @@ func (h *Host) judgeServers(p *plan) {
 	}
 }
 
-// servers returns the servers of a plan that may run.
+// servers returns the servers of a plan that may run. A server of a project or a space
+// checks trust before each start.
 func (h *Host) servers(p *plan, check *seal) []mcptool.Server {
 	all := slices.Clone(p.servers)
 	s := p.space

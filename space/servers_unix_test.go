@@ -22,9 +22,9 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// echoServer is an MCP server in sh: it writes its process id to the roll, and has one
-// tool, which returns the word of the server and the secret it can see, and waits for the
-// file GATE if it exists.
+// echoServer is the script of an MCP server. It writes its process id to the file $ROLL.
+// Its only tool returns the server's word and the secret that the server can see. If the
+// variable GATE is set, the tool first waits until it has read the pipe $GATE.
 const echoServer = `#!/bin/sh
 echo $$ >>"$ROLL"
 while read -r line; do
@@ -45,7 +45,7 @@ while read -r line; do
 done
 `
 
-// serverPlace is a space with a server that has the given word.
+// serverPlace returns a space with a server that answers with the given word.
 func serverPlace(t testing.TB, word string) (*place, *roll) {
 	t.Helper()
 	p := newPlace(t)
@@ -74,15 +74,14 @@ func newRoll(t testing.TB) *roll {
 		t.Fatal(err)
 	}
 	var err error
-	if r.pipe, err = os.OpenFile(r.file, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil { // writers come and go
+	if r.pipe, err = os.OpenFile(r.file, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil { // opened for writing, too, so that reading does not end when a writer closes the pipe
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.pipe.Close() }) // it was only read
+	t.Cleanup(func() { _ = r.pipe.Close() }) // the pipe was only read
 	r.from = bufio.NewReader(r.pipe)
 	return r
 }
 
-// lines are those that were written so far.
 func (r *roll) lines() []string {
 	r.t.Helper()
 	for r.next(time.Now().Add(time.Millisecond)) {
@@ -90,7 +89,7 @@ func (r *roll) lines() []string {
 	return r.got
 }
 
-// until waits until the roll has so many lines.
+// until waits until n lines were written.
 func (r *roll) until(n int) []string {
 	r.t.Helper()
 	for len(r.got) < n {
@@ -101,7 +100,7 @@ func (r *roll) until(n int) []string {
 	return r.got
 }
 
-// next reads a line, if one comes before a time.
+// next reads a line. It returns false if no line comes before the given time.
 func (r *roll) next(before time.Time) bool {
 	r.t.Helper()
 	if err := r.pipe.SetReadDeadline(before); err != nil {
@@ -129,7 +128,7 @@ func alive(t testing.TB, line string) bool {
 	return syscall.Kill(pid(t, line), 0) == nil
 }
 
-// withServers gives an agent an extension for servers.
+// withServers adds an extension for MCP servers to an agent.
 func (a *agent) withServers(t testing.TB) *mcptool.Extension {
 	t.Helper()
 	e, err := mcptool.New(t.Context(), nil, &mcptool.Options{Backoff: time.Millisecond, Environ: []string{"PATH=" + os.Getenv("PATH"), "SECRET=hunter2"}})
@@ -162,8 +161,9 @@ func said(t testing.TB, e *mcptool.Extension) string {
 	return "there is no " + name
 }
 
-// The MCP servers of a space start once it is trusted, under names with the prefix of
-// the space, and see only the environment of hooks. Unloading leaves no process.
+// The MCP servers of a space start after the space is trusted. Their names have the prefix
+// of the space, and they see only the environment of hooks. After Unload no process is
+// left.
 //
 // SPEC W-01, W-05, W-06
 func TestServersOfASpace(t *testing.T) {
@@ -197,7 +197,7 @@ func TestServersOfASpace(t *testing.T) {
 	}
 }
 
-// A server of a space whose files have changed is not started again.
+// If the files of a space have changed, its server is not started again.
 //
 // SPEC W-06
 func TestAChangedServerDoesNotStart(t *testing.T) {
@@ -220,8 +220,8 @@ func TestAChangedServerDoesNotStart(t *testing.T) {
 	}
 }
 
-// A reload starts changed servers before it replaces the old ones, which end after
-// their last calls.
+// Reload starts changed servers before it replaces the old ones. An old server ends after
+// its last call.
 //
 // SPEC W-02
 func TestServersAreReloaded(t *testing.T) {
@@ -268,14 +268,14 @@ func TestServersAreReloaded(t *testing.T) {
 	if err := e.Drain(t.Context()); err != nil || alive(t, first) || !alive(t, second[2]) {
 		t.Errorf("%v, the first lives: %v, the second: %v", err, alive(t, first), alive(t, second[2]))
 	}
-	// a grant does not change the started server: nothing happens
+	// A new grant does not change a running server.
 	if _, err := p.trust.Add(p.load(hook.OriginSpace), "a person", space.GrantNetwork); err != nil {
 		t.Fatal(err)
 	}
 	if err := lease.Reload(t.Context()); err != nil || len(r.lines()) != 3 {
 		t.Errorf("%v, the roll is %q", err, r.lines())
 	}
-	// a changed program is restarted, although its declaration is the same
+	// If only the program has changed, and not its declaration, the server is restarted.
 	p.say("three")
 	p.trusted(hook.OriginSpace)
 	if err := lease.Reload(t.Context()); err != nil {
@@ -286,8 +286,8 @@ func TestServersAreReloaded(t *testing.T) {
 	}
 }
 
-// Servers are switched off with commands; servers with a URL need a grant; each is
-// confined like the hooks of its directory.
+// NoCommands also switches off servers. A server with a URL needs a grant. Servers are
+// confined like the hooks of their directory.
 //
 // SPEC W-05, W-07
 func TestServersAreHeldLikeHooks(t *testing.T) {
@@ -336,7 +336,7 @@ func TestServersAreHeldLikeHooks(t *testing.T) {
 	}
 }
 
-// Two servers with one name are an error that names both, and nothing of the space is
+// If two servers have the same name, the error names both, and nothing of the space is
 // installed.
 //
 // SPEC E-03, W-01
@@ -359,8 +359,8 @@ func TestServersOfOneName(t *testing.T) {
 	}
 }
 
-// Mistakes in mcp.json are reported with file and line: programs that are missing, or
-// that trust does not cover.
+// Mistakes in mcp.json are reported with file and line. Examples are programs that are
+// missing or that trust does not cover.
 //
 // SPEC W-04, W-06
 func TestMistakesOfServers(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// badSkills are the ways in which a skill of a space can be invalid.
+// badSkills returns functions that write an invalid skill into a space.
 func badSkills() map[string]func(t *testing.T, p *place) {
 	file := func(name, text string) func(*testing.T, *place) {
 		return func(_ *testing.T, p *place) { p.put(name, text) }
@@ -44,8 +44,8 @@ func badSkills() map[string]func(t *testing.T, p *place) {
 	}
 }
 
-// Whatever is wrong with a skill of a space, the rest of the space is installed, above all
-// its gates. The problem is reported with its path.
+// If a skill of a space is invalid, the rest of the space is installed, above all its
+// gates. The problem is reported with its path.
 //
 // SPEC K-06
 func TestABadSkillDoesNotRefuseTheRestOfASpace(t *testing.T) {
@@ -78,8 +78,7 @@ func TestABadSkillDoesNotRefuseTheRestOfASpace(t *testing.T) {
 	}
 }
 
-// If the directory of skills is invalid, there are no skills, but everything else
-// is loaded.
+// If skills is not a directory, there are no skills, but the rest of the space is loaded.
 //
 // SPEC K-06
 func TestSkillsThatAreNoDirectoryDoNotRefuseASpace(t *testing.T) {
@@ -105,8 +104,7 @@ func TestSkillsThatAreNoDirectoryDoNotRefuseASpace(t *testing.T) {
 	}
 }
 
-// A skill that becomes invalid in an installed space does not prevent the
-// loading of a new gate.
+// If a skill of an installed space becomes invalid, Reload still loads a new gate.
 //
 // SPEC K-06, W-02
 func TestABadSkillDoesNotKeepASpaceFromBeingReloaded(t *testing.T) {

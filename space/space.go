@@ -18,43 +18,43 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// mcpFile is the name of the file with MCP servers.
+// mcpFile is the name of the file with the MCP servers.
 const mcpFile = "mcp.json"
 
-// Space is a loaded directory. It is data: nothing of it runs before a [Host]
-// installs it.
+// Space is a loaded directory. It is only data: nothing of it runs before a [Host] installs
+// it.
 type Space struct {
-	// Manifest describes the space. Directories of projects and operators have
-	// none.
+	// Manifest describes the space. It is empty for directories of projects and operators.
 	Manifest Manifest
-	// Dir is the directory, as an absolute path without links.
+	// Dir is the absolute path of the directory, without links.
 	Dir string
-	// Origin is its owner. The name of the origin is the id of a space.
+	// Origin says where the directory comes from. For a space, the name of the origin is
+	// the space's id.
 	Origin hook.Origin
-	// Hooks are those of hooks/.
+	// Hooks are the hooks in hooks/.
 	Hooks []*declare.Declaration
-	// Agents are those of agents/.
+	// Agents are the agents in agents/.
 	Agents []*subagent.Declaration
-	// Servers are the MCP servers of mcp.json, under the names that agents know them by:
-	// acme-files for the server files of the space acme.
+	// Servers are the MCP servers in mcp.json. Their names begin with the prefix of the
+	// directory, see [Space.Prefix]: the server files of the space acme is acme-files.
 	Servers []mcptool.Server
-	// Hash covers all files that can affect what runs.
+	// Hash is a hash of all files that can affect what runs.
 	Hash string
 
-	skills  string                            // the directory, or empty
+	skills  string                            // directory of the skills, or empty
 	unread  []skill.Problem                   // skills that could not be loaded
-	own     map[string][]*declare.Declaration // the hooks that agents declare, by agent
-	broken  map[string]error                  // the mistakes in them
-	written map[string]bool                   // by save_json
+	own     map[string][]*declare.Declaration // hooks that agents declare, by agent
+	broken  map[string]error                  // mistakes in these hooks, by agent
+	written map[string]bool                   // files that hooks write with save_json
 	faults  error
 	read    contents
 }
 
-// Load reads a directory and runs nothing. A space must have a manifest; directories of
+// Load reads a directory and runs nothing. A space must have a manifest. Directories of
 // projects and operators need none.
 //
-// The error joins a [Problem] for each mistake. The parts without mistakes are returned
-// with it for listings; a host does not install them.
+// The error joins a [Problem] for each mistake. Load then also returns the parts without
+// mistakes, for listings. A host does not install them.
 func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	p := new(problems)
 	s := &Space{Dir: dir, Origin: hook.Origin{Kind: kind}, own: make(map[string][]*declare.Declaration), broken: make(map[string]error), written: make(map[string]bool)}
@@ -77,7 +77,7 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 		s.Manifest = readManifest(full, p)
 		s.Origin.Name = s.Manifest.ID
 	}
-	// The hash must match the files that were read, so it is computed before and
+	// The hash must match the files that were read. So the files are hashed before and
 	// after.
 	before, err := readContents(full, nil, nil)
 	if err != nil {
@@ -98,25 +98,24 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	return s.faulty(p)
 }
 
-// faulty records the mistakes. A space with mistakes cannot be installed or
-// trusted.
+// faulty records the mistakes. A space with mistakes cannot be installed or trusted.
 func (s *Space) faulty(p *problems) (*Space, error) {
 	s.faults = p.err()
 	return s, s.faults
 }
 
-// Empty reports whether it contains nothing.
+// Empty reports whether the directory has no hooks, agents, skills and servers.
 func (s *Space) Empty() bool {
 	return len(s.Hooks) == 0 && len(s.Agents) == 0 && s.skills == "" && len(s.Servers) == 0
 }
 
-// Label names it for people: "space acme", "project", "operator".
+// Label returns a name for people: "space acme", "project" or "operator".
 func (s *Space) Label() string {
 	o := hook.Origin{Kind: s.Origin.Kind, Name: s.Origin.Name}
 	return o.String()
 }
 
-// Prefix returns the prefix of its hook ids.
+// Prefix returns the prefix of the space's hook ids.
 func (s *Space) Prefix() string {
 	switch s.Origin.Kind {
 	case hook.OriginSpace:
@@ -128,7 +127,7 @@ func (s *Space) Prefix() string {
 	}
 }
 
-// Needs returns the names of the grants that its hooks and servers need, in order.
+// Needs returns the names of the grants that the hooks and servers need, in order.
 func (s *Space) Needs() []string {
 	var names []string
 	for _, d := range s.all() {
@@ -145,8 +144,8 @@ func (s *Space) Needs() []string {
 	return slices.Compact(names)
 }
 
-// Skills returns the skills of skills/, or nil. In a space, their ids begin
-// with the id of the space.
+// Skills returns a source with the skills in skills/, or nil. In a space, the ids of skills
+// begin with the space's id.
 func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
 	switch {
 	case s.skills == "":
@@ -159,13 +158,13 @@ func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
 }
 
 // SkillProblems returns which skills could not be loaded. The rest of the space can still
-// be installed: a skill is text for the model, never a gate.
+// be installed, because a skill is text for the model, never a gate.
 func (s *Space) SkillProblems() []skill.Problem { return slices.Clone(s.unread) }
 
-// AgentHooks returns the hooks that one of its agents declares.
+// AgentHooks returns the hooks that an agent of the space declares.
 func (s *Space) AgentHooks(agent string) []*declare.Declaration { return slices.Clone(s.own[agent]) }
 
-// all returns its hooks, including those of its agents.
+// all returns all hooks, including those of agents.
 func (s *Space) all() []*declare.Declaration {
 	all := slices.Clone(s.Hooks)
 	for _, a := range s.Agents {
@@ -174,14 +173,14 @@ func (s *Space) all() []*declare.Declaration {
 	return all
 }
 
-// Programs returns the hooks, including those of agents, that run a program or call a
-// webhook.
+// Programs returns the hooks that run a program or call a webhook, including those of
+// agents.
 func (s *Space) Programs() []*declare.Declaration {
 	return slices.DeleteFunc(s.all(), func(d *declare.Declaration) bool { return d.Kind == hook.HandlerAction })
 }
 
-// within returns a path below the directory. It fails if the path, or a link in
-// it, leads out.
+// within returns the path of an entry of the directory. It returns false if the entry does
+// not exist. It also returns false, and adds a problem, if the entry is a link.
 func (s *Space) within(name string, p *problems) (string, bool) {
 	full := filepath.Join(s.Dir, name)
 	info, err := os.Lstat(full)
@@ -198,7 +197,8 @@ func (s *Space) within(name string, p *problems) (string, bool) {
 	return full, true
 }
 
-// directory returns a subdirectory, if it exists.
+// directory returns the path of a subdirectory. It returns false if the subdirectory does
+// not exist or is not a directory.
 func (s *Space) directory(name string, p *problems) (string, bool) {
 	full, ok := s.within(name, p)
 	if !ok {
@@ -233,7 +233,7 @@ func (s *Space) loadHooks(p *problems) {
 	s.note(s.Hooks, p)
 }
 
-// Gates returns the hooks that deny when they fail, as "phase id", in order.
+// Gates returns the hooks that deny if they fail, in the form "phase id", in order.
 func (s *Space) Gates() []string {
 	var gates []string
 	for _, d := range s.Hooks {
@@ -252,7 +252,7 @@ func (s *Space) loadAgents(p *problems) {
 	}
 	declared, found := subagent.LoadDir(dir)
 	s.Agents = declared
-	if s.Origin.Kind == hook.OriginSpace { // outside of a space, an agent with a mistake is left out and the rest is loaded
+	if s.Origin.Kind == hook.OriginSpace { // outside of a space, an agent with a mistake is omitted and the rest is loaded
 		p.agents(found)
 	}
 	for _, a := range declared {
@@ -271,7 +271,7 @@ func (s *Space) loadAgents(p *problems) {
 	}
 }
 
-// note records the files that hooks write.
+// note records the files that hooks write with save_json.
 func (s *Space) note(hooks []*declare.Declaration, p *problems) {
 	for _, d := range hooks {
 		if d.Action == nil || d.Action.Name != "save_json" {
@@ -286,8 +286,8 @@ func (s *Space) note(hooks []*declare.Declaration, p *problems) {
 	}
 }
 
-// checkScripts rejects programs that cannot be trusted: files that hooks write, and files
-// that trust does not cover.
+// checkScripts adds a problem for each program that cannot be trusted: a file that hooks
+// write, or a file that trust does not cover.
 func (s *Space) checkScripts(p *problems) {
 	for _, d := range s.all() {
 		for _, script := range d.Scripts {
@@ -305,8 +305,8 @@ func (s *Space) checkScripts(p *problems) {
 	}
 }
 
-// loadSkills finds the directory of the skills. Mistakes in skills are kept separate from
-// mistakes that make a space unusable.
+// loadSkills finds the directory of the skills. It keeps mistakes in skills separate,
+// because they do not make a space unusable.
 func (s *Space) loadSkills() {
 	p := new(problems)
 	dir, ok := s.directory("skills", p)
@@ -317,7 +317,7 @@ func (s *Space) loadSkills() {
 		return
 	}
 	s.skills = dir
-	if s.Origin.Kind != hook.OriginSpace { // outside of a space, the program reads skills from all its places
+	if s.Origin.Kind != hook.OriginSpace { // outside of a space, the program itself reads the skills of all directories
 		return
 	}
 	for _, f := range skill.NewCatalog(context.Background(), skill.Dir(dir)).Problems() {
@@ -327,7 +327,7 @@ func (s *Space) loadSkills() {
 	}
 }
 
-// needs returns the grants that a hook needs.
+// needs returns the names of the grants that a hook needs.
 func needs(d *declare.Declaration) []string {
 	var names []string
 	if d.Kind == hook.HandlerWebhook {
@@ -339,7 +339,7 @@ func needs(d *declare.Declaration) []string {
 	return names
 }
 
-// label names a hook for people.
+// label returns the id of a hook with the prefix of its directory.
 func label(d *declare.Declaration, prefix string) string {
 	if prefix != "" {
 		return fmt.Sprintf("%s/%s", prefix, d.ID)

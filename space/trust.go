@@ -20,21 +20,21 @@ import (
 	"github.com/belay-run/belay/internal/wholefile"
 )
 
-// What a grant may name besides the capabilities of hooks.
+// These are the grants besides the capabilities of hooks.
 const (
 	// GrantWebhook allows webhooks whose URLs are on the operator's allowlist.
 	GrantWebhook = "webhook"
-	// GrantNetwork allows confined commands to use the network.
+	// GrantNetwork allows confined commands to use the network, and MCP servers with a URL.
 	GrantNetwork = "network"
 )
 
-// GrantNames are the names of all grants, in order.
+// GrantNames returns the names of all grants, in order.
 func GrantNames() []string {
 	all := hook.DefaultGrants(hook.Origin{Kind: hook.OriginHost}) &^ hook.DefaultGrants(hook.Origin{Kind: hook.OriginSpace})
 	return append(all.Names(), GrantWebhook, GrantNetwork)
 }
 
-// CheckGrants returns an error for unknown names.
+// CheckGrants returns an error if a name is not a grant.
 func CheckGrants(names []string) error {
 	var problems []error
 	for _, name := range names {
@@ -45,43 +45,44 @@ func CheckGrants(names []string) error {
 	return errors.Join(problems...)
 }
 
-// Trust is the record of which directories a person has looked at and trusts, as they
-// were then. Make one with [OpenTrust].
+// Trust records which directories a person has checked and trusts. A record applies only to
+// the files as they were then. Make one with [OpenTrust].
 type Trust struct {
 	dir string
 
 	mu    sync.Mutex
-	known map[string]knownRecord // by file
+	known map[string]knownRecord // records that were read, by file
 }
 
-// knownRecord is a record that was read.
+// knownRecord is a record in memory. The stamp shows whether its file has changed.
 type knownRecord struct {
 	stamp  stamp
 	record *Record
 }
 
-// OpenTrust opens the records in a directory, which need not exist yet. Only the
-// operator should be able to write it.
+// OpenTrust opens the trust records in a directory, which need not exist. Only the operator
+// should be able to write to this directory.
 func OpenTrust(dir string) *Trust { return &Trust{dir: dir, known: make(map[string]knownRecord)} }
 
 // Record describes a trusted directory.
 type Record struct {
-	// Dir is the directory.
+	// Dir is the path of the trusted directory.
 	Dir string `json:"dir"`
-	// Origin is the kind it was trusted as: a project does not count as a space.
+	// Origin is the kind that the directory was trusted as. If it was trusted as a project,
+	// it is not trusted as a space.
 	Origin hook.OriginKind `json:"origin"`
-	// Space is the id, if it is a space.
+	// Space is the id of the space, or empty.
 	Space string `json:"space,omitempty"`
-	// Hash covers its files.
+	// Hash is a hash of the directory's files.
 	Hash string `json:"hash"`
-	// Grants are its additional permissions, besides running programs.
+	// Grants are the additional permissions of the directory, besides running programs.
 	Grants []string `json:"grants,omitempty"`
-	// By and At are who trusted it, and when.
+	// By and At say who trusted the directory, and when.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`
-	// Gates are its gates at that time, see [Space.Gates].
+	// Gates are the directory's gates at that time, see [Space.Gates].
 	Gates []string `json:"gates,omitempty"`
-	// Files are its files at that time.
+	// Files are the directory's files at that time.
 	Files []FileRecord `json:"files"`
 }
 
@@ -89,17 +90,16 @@ type Record struct {
 type FileRecord struct {
 	Name string `json:"name"`
 	Sum  string `json:"sum"`
-	// Text is empty if the file is not text or too long.
+	// Text is empty if the file is not text or is too long.
 	Text string `json:"text,omitempty"`
 }
 
-// file returns the path of a directory's record.
 func (t *Trust) file(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
-// Lookup returns the record of a directory; nil if there is none.
+// Lookup returns the record of a directory, or nil if there is none.
 func (t *Trust) Lookup(dir string) (*Record, error) {
 	file := t.file(dir)
 	info, err := os.Stat(file)
@@ -112,7 +112,7 @@ func (t *Trust) Lookup(dir string) (*Record, error) {
 	now := stampOf(info)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// A record is never written in place: a new record is a new file.
+	// A changed record is always a new file, so an equal stamp means an equal record.
 	if k, ok := t.known[file]; ok && now.known && k.stamp == now {
 		return k.record, nil
 	}
@@ -128,7 +128,7 @@ func (t *Trust) Lookup(dir string) (*Record, error) {
 	return r, nil
 }
 
-// Records lists all records, by directory.
+// Records returns all records, ordered by directory.
 func (t *Trust) Records() ([]*Record, error) {
 	files, err := filepath.Glob(filepath.Join(t.dir, "*.json"))
 	if err != nil {
@@ -150,8 +150,8 @@ func (t *Trust) Records() ([]*Record, error) {
 	return all, nil
 }
 
-// Add records that a person trusts what was loaded, with grants by name. It replaces
-// an earlier record.
+// Add records that a person trusts a loaded directory and gives it grants. It replaces an
+// earlier record.
 func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	if s.faults != nil {
 		return nil, fmt.Errorf("trust: a directory with mistakes cannot be trusted: %w", s.faults)
@@ -163,7 +163,8 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.read)) {
 		r.Files = append(r.Files, FileRecord{Name: name, Sum: s.read[name].sum, Text: textOf(s.Dir, name)})
 	}
-	// The texts were read after the sums, so a change in between is an error.
+	// The texts were read later than the hash. If the files have changed in between, Add
+	// fails.
 	if now, err := readContents(s.Dir, s.written, nil); err != nil || now.hash() != s.Hash {
 		return nil, fmt.Errorf("trust: %s is changing: check it again, then repeat", s.Dir)
 	}
@@ -180,7 +181,7 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	return r, nil
 }
 
-// Remove revokes trust. It reports whether there was any.
+// Remove revokes trust in a directory. It reports whether the directory was trusted.
 func (t *Trust) Remove(dir string) (bool, error) {
 	err := os.Remove(t.file(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,34 +193,34 @@ func (t *Trust) Remove(dir string) (bool, error) {
 	return true, nil
 }
 
-// holds reports whether the record matches the loaded directory and its origin.
+// holds reports whether the record is for the same kind of origin and the same space id.
 func (r *Record) holds(s *Space) bool {
 	return r != nil && r.Origin == s.Origin.Kind && r.Space == s.Manifest.ID
 }
 
-// lost returns the gates of the record that the directory no longer has, or that are
-// no longer gates.
+// lost returns the gates of the record that are no longer gates of the directory.
 func (r *Record) lost(s *Space) []string {
 	return missing(r.Gates, s.Gates())
 }
 
-// missing returns the entries of a list that another list does not have.
+// missing returns the elements of want that are not in have.
 func missing(want, have []string) []string {
 	return slices.DeleteFunc(slices.Clone(want), func(one string) bool { return slices.Contains(have, one) })
 }
 
-// Change is a difference between a directory and what was trusted.
+// Change is a difference between the files of a directory and its trust record.
 type Change struct {
-	// Name is the file.
+	// Name is the path of the file.
 	Name string
-	// Before and After are its texts. A new or removed file has only one.
+	// Before and After are the texts of the file. A new or removed file has only one of
+	// them.
 	Before, After string
-	// New means that the file was added, Gone that it was removed, and Opaque that its
-	// texts cannot be shown.
+	// New means that the file was added. Gone means that it was removed. Opaque means that
+	// its texts cannot be shown.
 	New, Gone, Opaque bool
 }
 
-// Changes returns the differences from a record. Without a record everything is new.
+// Changes returns the differences from a record. Without a record, all files are new.
 func (s *Space) Changes(r *Record) []Change {
 	before := make(map[string]FileRecord)
 	if r.holds(s) {

@@ -56,7 +56,7 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 		t.Errorf("notes: %+v", notes)
 	}
 
-	// Any change of the script, however small, closes the gate.
+	// After any change of the script, the gate denies.
 	p.put("hooks/check.sh", "#!/bin/sh\nexit 0\n")
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted: `belay trust --diff` shows how")
 	if err := lease.Reload(t.Context()); err != nil {
@@ -76,7 +76,7 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet")
 }
 
-// Every change that could make another program run revokes trust; files that hooks
+// Any change that could make another program run revokes trust. Changes of files that hooks
 // write do not.
 //
 // SPEC W-06
@@ -142,7 +142,7 @@ func TestWhatTakesTrustAway(t *testing.T) {
 	}
 }
 
-// Trust in a directory as a project is not trust in it as a space, and vice versa.
+// If a directory is trusted as a project, it is not trusted as a space, and vice versa.
 //
 // SPEC W-06
 func TestTrustIsNotPassedOn(t *testing.T) {
@@ -217,15 +217,15 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// It has the grant now, but its URL is not on the allowlist, so it is closed.
+	// The hook has the grant now, but the URL is not on the allowlist, so the gate denies.
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "add 127.0.0.1:9 to hooks.webhook_allowlist")
 	if n := noteAbout(t, lease.Notes(), "project/out"); !n.Closed || !strings.Contains(n.Reason, "not on the operator's allowlist") {
 		t.Errorf("noted as %+v", n)
 	}
 }
 
-// A webhook whose URL is not on the allowlist is closed if it is a gate, even if it fails
-// open, and otherwise does not run.
+// If a webhook is a gate and its URL is not on the allowlist, the gate denies, even if it
+// is set to fail open. Other webhooks with such a URL are not called.
 //
 // SPEC W-05, W-07
 func TestAWebhookOffTheAllowlist(t *testing.T) {
@@ -342,7 +342,7 @@ func TestChangesSinceTrust(t *testing.T) {
 	}
 }
 
-// A record that cannot be read counts as missing.
+// If a trust record is damaged, gates deny and Install fails.
 func TestDamagedTrust(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -366,8 +366,8 @@ func TestDamagedTrust(t *testing.T) {
 	}
 }
 
-// An origin may contribute only what was granted to its directory, also for hooks that
-// are not installed by the host.
+// An origin may contribute only what was granted to its directory. This also applies to
+// hooks that the host did not install.
 //
 // SPEC W-05
 func TestGrantsOfAnOrigin(t *testing.T) {

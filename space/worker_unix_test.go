@@ -14,8 +14,9 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// A worker that does not start does not stop the agent: its gates are closed and say why,
-// its other hooks do not run, and everything else does, even hooks ordered after them.
+// If a worker does not start, the agent still runs. The worker's gates deny and say why,
+// and its other hooks do not run. Hooks of other workers run, even if they are ordered
+// after hooks that do not run.
 //
 // SPEC H-10, W-01
 func TestAWorkerThatDoesNotStart(t *testing.T) {
@@ -60,8 +61,7 @@ func TestAWorkerThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// If the context is cancelled while workers start, the agent does not begin
-// without them.
+// If the context ends while workers start, Install fails.
 func TestAnInterruptedInstallFails(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -77,7 +77,7 @@ func TestAnInterruptedInstallFails(t *testing.T) {
 	}
 }
 
-// Watching ends with the lease, whether or not files change in the meantime.
+// Watch ends when the lease is unloaded, whether or not files change.
 //
 // SPEC W-01, W-02
 func TestUnloadWhileItIsWatched(t *testing.T) {

@@ -2,8 +2,8 @@
 //
 // # Usage
 //
-// A test process has one server, and each test has its own database, which is
-// quickly copied from a template:
+// A test process starts one server. Each test gets its own database, a quick copy of a
+// template:
 //
 //	func TestMain(m *testing.M) {
 //		server, err := pgtest.Start(nil)
@@ -15,14 +15,13 @@
 //
 //	dsn := server.Database(t, "template0")
 //
-// The server has a temporary directory and a Unix socket in it; no one else can
-// reach it. PostgreSQL does not run as root, so root starts it as the user
-// postgres, or else nobody. It ends with [Server.Stop], and when the test process
-// ends in any other way, even by SIGKILL.
+// The server listens only on a Unix socket in a temporary directory, so that other users
+// cannot reach it. PostgreSQL refuses to run as root. If the tests run as root, the server
+// runs as the user postgres or, if there is no such user, nobody. The server stops at
+// [Server.Stop], and also when the test process ends in any other way, even by SIGKILL.
 //
-// The programs initdb and postgres are searched in PATH and in Debian's
-// directories. Without them Start fails: a test that needs a database is never
-// skipped.
+// Start looks for the programs initdb and postgres in PATH and in Debian's directories. If
+// they are missing, Start fails: a test that needs a database is never skipped.
 //
 // # Concurrency
 //

@@ -2,8 +2,8 @@ package pgtest
 
 import "syscall"
 
-// memory returns a directory in memory (tmpfs), if there is one with space for
-// many databases; containers often have a small one.
+// memory returns a directory in memory (tmpfs), or "" if there is too little space for many
+// databases. Containers often have little.
 func memory() string {
 	const dir, room = "/dev/shm", 4 << 30
 	var found syscall.Statfs_t

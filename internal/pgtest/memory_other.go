@@ -2,5 +2,5 @@
 
 package pgtest
 
-// memory returns a directory in memory: there is none here.
+// memory returns "", because only Linux has a known directory in memory.
 func memory() string { return "" }

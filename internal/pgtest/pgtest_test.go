@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ask asks a database for one value.
+// ask runs a query that returns one value.
 func ask[T any](t testing.TB, dsn, query string) (value T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -41,8 +41,8 @@ func ask[T any](t testing.TB, dsn, query string) (value T) {
 	return value
 }
 
-// Each test has a database of its own, with what the template has; what was
-// committed is there after a restart.
+// Each test has its own database, with the content of the template. Committed data survives
+// a restart of the server.
 func TestDatabases(t *testing.T) { //nolint:paralleltest // it restarts the server
 	template := server.Database(t, "template1")
 	name := ask[string](t, template, "SELECT current_database()")

@@ -22,9 +22,9 @@ import (
 
 // Options are a server's settings. A nil pointer is valid.
 type Options struct {
-	// Durable makes the server wait for the disk, like a server in production. By
-	// default it does not wait, which is faster and safe for all tests: the system
-	// keeps what a killed process has written.
+	// Durable makes the server wait for the disk, like a server in production. The default
+	// is faster, and safe for tests that kill processes: the operating system keeps what a
+	// killed process has written.
 	Durable bool
 }
 
@@ -33,18 +33,18 @@ type Server struct {
 	dir  string
 	opts Options
 
-	program string // postgres
+	program string // path of the program postgres
 	running *exec.Cmd
-	alive   io.Closer     // the server ends when this is closed, or when this process ends
+	alive   io.Closer     // closing it stops the server; it is also closed when this process ends
 	ended   chan struct{} // closed when the server has ended
 
-	dropping sync.WaitGroup // databases whose test has ended
+	dropping sync.WaitGroup // counts the databases that are being removed
 }
 
-// owner is the owner of the databases.
+// owner is the user that owns the databases.
 const owner = "belay"
 
-// patience is the timeout of every operation. It ends a test that hangs.
+// patience is the timeout of every operation, so that a test cannot hang.
 const patience = time.Minute
 
 // Start starts a server.
@@ -75,8 +75,8 @@ func Start(opts *Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// parent returns the directory for the server's directory. In memory, databases are
-// copied ten times as fast.
+// parent returns the directory in which the server's directory is created. Copying a
+// database is ten times as fast in memory.
 func (s *Server) parent() string {
 	if s.opts.Durable {
 		return ""
@@ -84,8 +84,8 @@ func (s *Server) parent() string {
 	return memory()
 }
 
-// program finds a program of PostgreSQL. If Debian has several versions, it
-// returns the newest.
+// program finds a program of PostgreSQL. If Debian has several versions, program returns
+// the newest.
 func program(name string) (string, error) {
 	if found, err := exec.LookPath(name); err == nil {
 		return found, nil
@@ -94,7 +94,7 @@ func program(name string) (string, error) {
 	if err != nil || len(found) == 0 {
 		return "", fmt.Errorf("pgtest: there is no %s in PATH or in /usr/lib/postgresql: run make database, or install PostgreSQL", name)
 	}
-	return slices.MaxFunc(found, func(a, b string) int { // "9" is before "15"
+	return slices.MaxFunc(found, func(a, b string) int { // version 9 is older than 15
 		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 	}), nil
 }
@@ -113,9 +113,9 @@ func (s *Server) initialize(initdb string) error {
 	return nil
 }
 
-// keeper starts the server and ends it when its own input ends. So the server
-// ends with the process that holds the other end of the pipe, however that
-// process ends.
+// keeper is a shell script that starts the server and stops it when the pipe at descriptor
+// 3 is closed. This process has the other end of the pipe. So the server stops when this
+// process ends, however it ends.
 const keeper = `"$@" & server=$!
 (read -r line; kill -INT $server 2>/dev/null) <&3 &
 wait $server`
@@ -142,7 +142,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = said.Close() }() // the server owns it now
+	defer func() { _ = said.Close() }() // the server has its own descriptor
 	cmd.Stdout, cmd.Stderr = said, said
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -157,21 +157,20 @@ func (s *Server) start() error {
 		return errors.Join(err, ours.Close())
 	}
 	s.running, s.alive, s.ended = cmd, ours, make(chan struct{})
-	go attend(cmd, s.ended) // ends with the server
+	go attend(cmd, s.ended) // ends when the server ends
 	if err := s.answers(); err != nil {
-		words, _ := os.ReadFile(said.Name()) // no better error is known
+		words, _ := os.ReadFile(said.Name()) // if reading fails, err is still reported
 		return errors.Join(fmt.Errorf("postgres: %w\n%s", err, words), s.halt())
 	}
 	return nil
 }
 
-// attend waits for the end of the server. Its exit status does not matter.
+// attend waits until the server has ended. The exit status does not matter.
 func attend(cmd *exec.Cmd, ended chan<- struct{}) {
 	_ = cmd.Wait()
 	close(ended)
 }
 
-// answers waits until the server answers.
 func (s *Server) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -192,7 +191,7 @@ func (s *Server) answers() error {
 	}
 }
 
-// halt ends the server and waits for it.
+// halt stops the server and waits until it has ended.
 func (s *Server) halt() error {
 	if s.running == nil {
 		return nil
@@ -203,7 +202,7 @@ func (s *Server) halt() error {
 	return err //nolint:wrapcheck // the caller adds context
 }
 
-// Stop ends the server and removes its directory.
+// Stop stops the server and removes its directory.
 func (s *Server) Stop() error {
 	s.dropping.Wait()
 	if err := errors.Join(s.halt(), os.RemoveAll(s.dir)); err != nil {
@@ -212,8 +211,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Restart ends the server, and with it all connections, calls meanwhile, which may
-// be nil, and starts it again on the same data.
+// Restart stops the server, calls meanwhile (unless it is nil), and starts the server again
+// on the same data. All connections are closed.
 func (s *Server) Restart(meanwhile func()) error {
 	s.dropping.Wait()
 	err := s.halt()
@@ -229,8 +228,8 @@ func (s *Server) Restart(meanwhile func()) error {
 	return nil
 }
 
-// Data returns the directory of the server's data: databases in base, its log in
-// pg_wal.
+// Data returns the server's data directory. It contains the databases in base and the
+// write-ahead log in pg_wal.
 func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
 
 // DSN returns the data source name of a database of the server.
@@ -238,11 +237,11 @@ func (s *Server) DSN(database string) string {
 	return "postgres:///" + url.PathEscape(database) + "?" + url.Values{"host": {s.dir}, "user": {owner}}.Encode()
 }
 
-// Quiet waits until no database is being removed any more.
+// Quiet waits until all databases of ended tests are removed.
 func (s *Server) Quiet() { s.dropping.Wait() }
 
-// Create makes a database from a template and returns its DSN. The template must
-// have no connections. Any name is allowed.
+// Create makes a database from a template and returns its DSN. The template must have no
+// open connections. Any name is valid.
 func (s *Server) Create(ctx context.Context, name, template string) (string, error) {
 	return s.DSN(name), s.run(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+" STRATEGY file_copy")
 }
@@ -264,8 +263,8 @@ func (s *Server) run(ctx context.Context, statement string) error {
 	return nil
 }
 
-// Database makes a database for a test and returns its DSN. It is removed when the
-// test ends.
+// Database makes a database for a test and returns its DSN. The database is removed when
+// the test ends.
 func (s *Server) Database(t testing.TB, template string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -276,10 +275,10 @@ func (s *Server) Database(t testing.TB, template string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.dropping.Go(func() { // ends before Stop; the test does not wait until the last connections are closed
+		s.dropping.Go(func() { // Stop waits for it; the test does not
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_ = s.Drop(ctx, name) // the rest is removed with the server
+			_ = s.Drop(ctx, name) // Stop removes a database that is left
 		})
 	})
 	return dsn

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// servant is the user that runs the server if this process is root's.
+// servant returns the user that runs the server if this process runs as root.
 func servant() (*syscall.Credential, error) {
 	found, err := user.Lookup("postgres")
 	if err != nil {
@@ -31,8 +31,8 @@ func servant() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// unprivileged makes a command run as a normal user, in its own process group,
-// so that signals of the terminal reach only the tests.
+// unprivileged makes a command run as a normal user, and in its own process group, so that
+// Ctrl-C in the terminal reaches only the tests.
 func unprivileged(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() != 0 {

@@ -1,10 +1,11 @@
-// Package riverjobs runs background jobs on River: it stores them in the same database as
-// their records, gives them to workers, and settles each attempt together with its record.
+// Package riverjobs runs background jobs with River, a job queue. It stores jobs in the
+// same database as hook runs, runs them with workers, and stores the end of each attempt
+// together with its run.
 //
 // # Usage
 //
-// A store gives it a River driver and a [Backend], which knows the store's transactions,
-// records and idempotency keys:
+// A store provides a River driver and a [Backend]. The Backend gives access to the store's
+// transactions, runs and idempotency keys:
 //
 //	queue, err := riverjobs.New(riversqlite.New(db), backend, &riverjobs.Options{ID: holder})
 //	...
@@ -12,13 +13,12 @@
 //	_, err = queue.Recover(ctx, gone)   // cleans up after dead processes
 //	err = queue.Work(ctx, perform)      // until ctx is done
 //
-// [Queue.Insert] adds jobs to a transaction that the caller has, so that a job and its
-// record are stored together or not at all. [Queue.Enqueue] does the same in its own
-// transaction.
+// [Queue.Insert] adds jobs to a transaction of the caller, so that a job and its run are
+// stored together or not at all. [Queue.Enqueue] does the same in a transaction of its own.
 //
 // # Attempts
 //
-// A row of River is one attempt at a job:
+// Each row of River is one attempt at a job:
 //
 //	claim    River marks the row as running        its own transaction
 //	begin    the record "started"                  one Write
@@ -27,29 +27,29 @@
 //	         or the row of the next attempt, and
 //	         the end of this row
 //
-// Whenever the process dies, either the attempt is completely settled or the row is still
-// running, and Recover finds it by the id of the client that claimed it. A job that is due
-// again gets a new row rather than River's retry of the old one: then nothing that River or
-// a worker still holds about the old attempt can touch the new one.
+// A process can die at any point. Then either the attempt is completely settled, or its row
+// is still running. Recover finds such a row by the id of the client that claimed it. If a
+// job is due again, it gets a new row. River's retry of the old row is not used, because
+// River or a worker could still change the old row.
 //
-// perform decides about the next attempt and the end of a job. River's own timeouts, limits
-// of attempts and rescuer are not used.
+// perform decides whether there is a next attempt. River's own timeouts, limits of attempts
+// and rescue of stuck jobs are not used.
 //
 // # Concurrency
 //
-// A Queue is safe for concurrent use, but Work runs once at a time. On SQLite River and the
-// backend share one connection, so nothing here uses River's pool inside a Write.
+// A Queue is safe for concurrent use, but only one Work can run at a time. On SQLite, River
+// and the backend share one connection. So no code in this package uses River's pool inside
+// a Write.
 //
 // # Errors
 //
-// Jobs that do not fit are rejected with [hook.ErrQueueFull]. After an error of Insert the
-// caller must roll back what Insert did. A settle that cannot be written is retried until
-// the grace period is over; if it never succeeds, Work returns an error and Recover settles
-// the attempt later.
+// If the jobs do not fit, the error wraps [hook.ErrQueueFull]. After an error of Insert the
+// caller must roll back. If the end of an attempt cannot be written, Work retries until the
+// grace period is over. If that fails, too, Work returns an error, and Recover settles the
+// attempt later.
 //
 // # Testing
 //
 // hooktest.TestQueue and hooktest.TestWorkQueue define the behaviour of a queue. The tests
-// of this package add a real file, and a process that is killed at every step of an
-// attempt.
+// of this package also use a real file, and kill a process at every step of an attempt.
 package riverjobs

@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 // jobs is the queue under test.
 type jobs = riverjobs.Queue[*sql.Tx]
 
-// database is a minimal store: records and keys in a file, and one connection
-// that River and the writes share.
+// database is a minimal store with runs and keys in a file. River and the writes share its
+// only connection.
 type database struct {
 	*sql.DB
 	file string
-	// around is called around each Write; it must call write.
+	// around is called for each Write. It must call write.
 	around func(ctx context.Context, write func() error) error
 	// inside is called at the end of each transaction, before it is committed.
 	inside func(ctx context.Context, tx *sql.Tx) error
@@ -48,7 +48,7 @@ const tables = `
 CREATE TABLE runs (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, state TEXT, body TEXT);
 CREATE TABLE keys (key TEXT PRIMARY KEY, done INTEGER);`
 
-// openFile opens a database file, which need not exist.
+// openFile opens a database file. It creates the file if necessary.
 func openFile(file string) (*database, error) {
 	dsn := "file:" + (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath() + "?_txlock=immediate&_pragma=" +
 		"busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)"
@@ -64,7 +64,8 @@ func openFile(file string) (*database, error) {
 	}, nil
 }
 
-// template is a database with all tables, made once and copied by every test.
+// template returns a database file with all tables. It is made once, and every test gets a
+// copy.
 var template = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "riverjobs")
 	if err != nil {
@@ -86,7 +87,7 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(db.file)
 })
 
-// newDatabase opens an empty database that ends with the test.
+// newDatabase opens an empty database. It is closed when the test ends.
 func newDatabase(t testing.TB) *database {
 	t.Helper()
 	content, err := template()
@@ -100,7 +101,7 @@ func newDatabase(t testing.TB) *database {
 	return reopen(t, file)
 }
 
-// reopen opens a database as another process would.
+// reopen opens a database file again, as another process would.
 func reopen(t testing.TB, file string) *database {
 	t.Helper()
 	db, err := openFile(file)
@@ -115,7 +116,7 @@ func reopen(t testing.TB, file string) *database {
 	return db
 }
 
-// queue makes a queue on the database, with settings that suit a test.
+// queue returns a queue on the database, with settings for tests.
 func (db *database) queue(opts *riverjobs.Options) (*jobs, error) {
 	var o riverjobs.Options
 	if opts != nil {
@@ -133,7 +134,7 @@ func (db *database) queue(opts *riverjobs.Options) (*jobs, error) {
 	return riverjobs.New(riversqlite.New(db.DB), db, &o)
 }
 
-// newQueue makes a queue on the database, for a test.
+// newQueue returns a queue on the database. It fails the test on an error.
 func newQueue(t testing.TB, db *database, opts *riverjobs.Options) *jobs {
 	t.Helper()
 	queue, err := db.queue(opts)
@@ -157,7 +158,7 @@ func (db *database) Write(ctx context.Context, f func(ctx context.Context, tx *s
 	})
 }
 
-// AppendRuns stores records by the rules of a journal.
+// AppendRuns stores runs as a hook.Journal does.
 func (db *database) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) error {
 	for _, run := range runs {
 		body, err := json.Marshal(run)
@@ -182,7 +183,7 @@ func (db *database) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run)
 	return nil
 }
 
-// TakeKeys takes the keys that are free.
+// TakeKeys reserves keys and returns the keys that were free.
 func (db *database) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]string, error) {
 	var taken []string
 	for _, key := range keys {
@@ -197,14 +198,15 @@ func (db *database) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]
 	return taken, nil
 }
 
-// KeyDone reports whether the key's job has succeeded.
+// KeyDone reports whether a job with this key has succeeded.
 func (db *database) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, error) {
 	var done bool
 	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM keys WHERE key = ? AND done", key).Scan(&done)
 	return done, err
 }
 
-// EndKey keeps a key permanently or frees it.
+// EndKey is called when a job has ended. If done is true, the key stays reserved. Otherwise
+// the key is free again.
 func (db *database) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
 	if done {
 		_, err := tx.ExecContext(ctx, "UPDATE keys SET done = 1 WHERE key = ?", key)
@@ -214,12 +216,12 @@ func (db *database) EndKey(ctx context.Context, tx *sql.Tx, key string, done boo
 	return err
 }
 
-// Append stores records in a transaction of its own.
+// Append stores runs in a transaction of its own.
 func (db *database) Append(ctx context.Context, runs []hook.Run) error {
 	return db.Write(ctx, func(ctx context.Context, tx *sql.Tx) error { return db.AppendRuns(ctx, tx, runs) })
 }
 
-// List yields the records that match, in the order they were stored first.
+// List yields the matching runs in the order in which they were first stored.
 func (db *database) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	return func(yield func(hook.Run, error) bool) {
 		for _, body := range db.texts(ctx, "SELECT body FROM runs ORDER BY seq") {
@@ -232,7 +234,7 @@ func (db *database) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook
 	}
 }
 
-// texts reads one column. An error is read as a text that is no JSON.
+// texts reads one column. If that fails, the last text is the error, which is not JSON.
 func (db *database) texts(ctx context.Context, query string) (texts []string) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
@@ -252,7 +254,7 @@ func (db *database) texts(ctx context.Context, query string) (texts []string) {
 	return texts
 }
 
-// runs returns all records, "id state" each.
+// runs returns all runs in the form "id state".
 func (db *database) runs(t testing.TB) (runs []string) {
 	t.Helper()
 	for run, err := range db.List(context.Background(), hook.Filter{}) {
@@ -264,7 +266,7 @@ func (db *database) runs(t testing.TB) (runs []string) {
 	return runs
 }
 
-// rows returns the states of River's rows, the oldest first.
+// rows returns the states of River's rows, oldest first.
 func (db *database) rows() []string {
 	return db.texts(context.Background(), "SELECT state FROM river_job ORDER BY id")
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Enqueue stores jobs and the record of the run that scheduled them in one
-// transaction.
+// Enqueue stores jobs, and the run of the hook that scheduled them, in one transaction.
 func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	err := q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
 		if err := q.backend.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
@@ -27,9 +26,9 @@ func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Jo
 	return nil
 }
 
-// Insert stores jobs in a transaction of the caller. Jobs whose key is
-// already queued, running or done are skipped silently. A full queue returns
-// [hook.ErrQueueFull]. After an error the caller rolls back.
+// Insert stores jobs in a transaction of the caller. It ignores a job if another job with
+// the same key waits, runs or has succeeded. If the queue is full, it returns
+// [hook.ErrQueueFull]. After an error the caller must roll back.
 func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -53,7 +52,7 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 		return nil
 	}
 	fresh := make([]hook.Job, 0, len(taken))
-	for _, key := range keys { // in their original order
+	for _, key := range keys { // in the order of jobs
 		if slices.Contains(taken, key) {
 			fresh = append(fresh, byKey[key])
 		}
@@ -70,13 +69,13 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 	return q.insertRows(ctx, exec, fresh)
 }
 
-// crowd is the assumed maximum number of jobs in transactions that are not
-// visible yet.
+// crowd is the assumed maximum number of jobs in other transactions that are not visible
+// yet.
 const crowd = 512
 
-// room counts the waiting jobs for a caller that wants to add more. If several
-// transactions write at once, it takes the lock and counts again, unless there is so
-// much space that concurrent writers cannot fill it: then no one waits.
+// room counts the waiting jobs for a caller that wants to add more. If several transactions
+// can write at the same time, room takes the lock and counts again. It takes no lock if so
+// much space is free that concurrent writers cannot fill it.
 func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor, more int) (int, error) {
 	waiting, err := q.waiting(ctx, exec)
 	backend, several := q.backend.(LockBackend[TTx])
@@ -89,8 +88,8 @@ func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor
 	return q.waiting(ctx, exec)
 }
 
-// waiting counts the waiting jobs, up to one more than the capacity. It reads
-// only the index that River uses, and no row.
+// waiting counts the waiting jobs, but stops at one more than the capacity. It reads only
+// an index, no rows.
 func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (int, error) {
 	const from = "SELECT count(*) FROM (SELECT 1 FROM river_job WHERE queue = '" + queue + "' AND state IN (" + waitingStates + ") LIMIT "
 	var n int
@@ -100,8 +99,8 @@ func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (in
 	return n, nil
 }
 
-// Stats returns the number of waiting jobs and the age of the oldest. Do not
-// call it inside a Write.
+// Stats returns the number of waiting jobs and the age of the oldest. Do not call Stats
+// inside a Write.
 func (q *Queue[TTx]) Stats(ctx context.Context) (hook.QueueStats, error) {
 	const where = " FROM river_job WHERE queue = '" + queue + "' AND state "
 	stats := hook.QueueStats{Capacity: q.opts.Capacity}

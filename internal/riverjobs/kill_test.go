@@ -18,14 +18,14 @@ import (
 	"github.com/belay-run/belay/internal/riverjobs"
 )
 
-// The environment of a victim: a process that runs jobs and is killed.
+// These variables configure a victim: a process that runs jobs and is killed.
 const (
-	victimFile  = "RIVERJOBS_VICTIM_FILE"  // the database
-	victimDeath = "RIVERJOBS_VICTIM_DEATH" // where it dies
+	victimFile  = "RIVERJOBS_VICTIM_FILE"  // the database file
+	victimDeath = "RIVERJOBS_VICTIM_DEATH" // the point at which the process is killed
 	victimID    = "victim"
 )
 
-// A death is an instant of an attempt at which the process is killed.
+// death is a point of an attempt at which the process is killed.
 type death string
 
 const (
@@ -41,14 +41,14 @@ const (
 	afterRecover  death = "after the recovery"
 )
 
-// writes are the transactions of a victim that works one job.
+// These are the numbers of a victim's transactions when it runs one job.
 const (
 	enqueueWrite = iota + 1
 	beginWrite
 	settleWrite
 )
 
-// beVictim is the victim's main.
+// beVictim is the main function of a victim.
 func beVictim(file string) {
 	var err error
 	if name := os.Getenv(victimName); name != "" {
@@ -60,17 +60,17 @@ func beVictim(file string) {
 	os.Exit(3)
 }
 
-// kill ends this process like a power failure: no deferred function runs.
+// kill ends this process without running deferred functions, like a power failure.
 func kill() {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {
 		err = self.Kill()
 	}
 	fmt.Fprintln(os.Stderr, "kill:", err)
-	select {} // until the signal is there
+	select {} // wait for the signal
 }
 
-// dieAt stores a job and runs it, or recovers one, and is killed on the way.
+// dieAt stores and runs a job, or recovers one. The process is killed at the given point.
 func dieAt(file string, at death) error {
 	db, err := openFile(file)
 	if err != nil {
@@ -118,7 +118,8 @@ func dieAt(file string, at death) error {
 	})
 }
 
-// dieRecovering recovers the job of another victim, and is killed on the way.
+// dieRecovering recovers the job of another victim. The process is killed at the given
+// point.
 func dieRecovering(ctx context.Context, db *database, queue *jobs, at death) error {
 	db.inside = func(context.Context, *sql.Tx) error {
 		if at == insideRecover {
@@ -137,7 +138,7 @@ func askedRun() hook.Run {
 	return hook.Run{ID: "asked", Subscription: "sub", Phase: "test.phase", State: hook.Backgrounded, Started: time.Now(), Ended: time.Now()}
 }
 
-// killJob is a job that is retried soon, if at all.
+// killJob returns a job. An idempotent job is retried soon.
 func killJob(idempotent bool) hook.Job {
 	job := hook.Job{ID: "job", Key: "key", Handler: "work", Subscription: "sub", Phase: "test.phase", Run: "asked", Idempotent: idempotent}
 	if idempotent {
@@ -146,14 +147,14 @@ func killJob(idempotent bool) hook.Job {
 	return job
 }
 
-// ended is the record of an attempt that ended.
+// ended returns the run of an attempt that has ended.
 func ended(job hook.Job, state hook.State) hook.Run {
 	run := job.Begun(time.Now())
 	run.State, run.Ended = state, time.Now()
 	return run
 }
 
-// leaveMark is the work: it writes a line to a file beside the database.
+// leaveMark is the work of a job: it writes a line to a file beside the database.
 func leaveMark(file string, job hook.Job) error {
 	marks, err := os.OpenFile(file+".marks", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -163,7 +164,7 @@ func leaveMark(file string, job hook.Job) error {
 	return errors.Join(err, marks.Sync(), marks.Close())
 }
 
-// marks returns the attempts that did the work.
+// marks returns the numbers of the attempts that called leaveMark.
 func marks(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file + ".marks")
@@ -173,7 +174,7 @@ func marks(t *testing.T, file string) []string {
 	return strings.Fields(string(text))
 }
 
-// sacrifice runs a victim until it dies.
+// sacrifice runs a victim until it is killed.
 func sacrifice(t *testing.T, file string, at death) {
 	t.Helper()
 	victim := exec.CommandContext(t.Context(), os.Args[0])
@@ -190,12 +191,12 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		death  death
-		again  death    // of the process that recovers
-		marks  []string // attempts that did the work when it died
-		state  string   // of the attempt's record when it died, "" for none
-		after  []string // records of an idempotent job in the end
-		redone []string // attempts that did the work in the end
-		once   string   // the same job if it is not idempotent: its record
+		again  death    // where the recovering process is killed, or empty
+		marks  []string // attempts that had done the work when the process was killed
+		state  string   // state of the run when the process was killed, "" if there is no run
+		after  []string // runs of an idempotent job at the end
+		redone []string // attempts that have done the work at the end
+		once   string   // the run if the job is not idempotent
 	}{
 		{afterEnqueue, "", nil, "", []string{"job.1 completed"}, []string{"1"}, "job.1 completed"},
 		{afterClaim, "", nil, "", []string{"job.1 interrupted", "job.2 completed"}, []string{"2"}, "job.1 interrupted"},
@@ -238,7 +239,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// resurrect does what a new process does, and checks the result.
+// resurrect recovers the job and works as a new process would, and asserts the result.
 func resurrect(t *testing.T, file, state string, again death, after, redone []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -260,7 +261,7 @@ func resurrect(t *testing.T, file, state string, again death, after, redone []st
 		wantRecovered(t, recovered, after)
 	}
 	worked := make(chan error, 1)
-	go func() { // ends when it is told to
+	go func() { // ends when ctx is cancelled
 		worked <- queue.Work(ctx, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 			if err := leaveMark(file, job); err != nil {
 				t.Error(err)
@@ -304,7 +305,7 @@ func wantRecovered(t *testing.T, got riverjobs.Recovered, after []string) {
 	}
 }
 
-// awaitIdle waits until nothing waits or runs.
+// awaitIdle waits until no job waits or runs.
 func awaitIdle(t *testing.T, queue *jobs) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -14,11 +14,12 @@ import (
 	"github.com/belay-run/belay/internal/riverjobs"
 )
 
-// victimName is the id of a victim that works until it is killed from outside.
+// victimName is the environment variable with the id of a victim that works until the test
+// kills it.
 const victimName = "RIVERJOBS_VICTIM_NAME"
 
-// workUntilKilled is such a victim: it recovers the jobs of its predecessors
-// and works. It reports when an attempt does its work.
+// workUntilKilled is the main function of such a victim. It recovers the jobs of earlier
+// victims and runs jobs. It prints a line for each attempt that does its work.
 func workUntilKilled(file, name string) error {
 	db, err := openFile(file)
 	if err != nil {
@@ -37,8 +38,8 @@ func workUntilKilled(file, name string) error {
 	})
 }
 
-// A process with several workers is killed repeatedly at random instants,
-// which can be inside a claim of River.
+// A process with several workers is killed many times at random points. Such a point can be
+// inside a claim of River.
 //
 // SPEC J-04, J-05
 func TestKillManyTimes(t *testing.T) {
@@ -88,7 +89,7 @@ func TestKillManyTimes(t *testing.T) {
 	}
 }
 
-// checkSurvivor checks the final state of a job.
+// checkSurvivor asserts the final state of a job.
 func checkSurvivor(t *testing.T, job hook.Job, performed int, states []string) {
 	t.Helper()
 	successes := strings.Count(strings.Join(states, " "), "completed")
@@ -107,8 +108,8 @@ func checkSurvivor(t *testing.T, job hook.Job, performed int, states []string) {
 	}
 }
 
-// liveUntil runs a victim until n attempts did their work, kills it, and
-// returns their jobs.
+// liveUntil runs a victim until a number of attempts have done their work, and then kills
+// it. It returns the ids of the jobs.
 func liveUntil(t *testing.T, file, name string, attempts int) (ids []string) {
 	t.Helper()
 	victim := exec.CommandContext(t.Context(), os.Args[0])

@@ -22,7 +22,7 @@ import (
 	"github.com/belay-run/belay/internal/riverjobs"
 )
 
-// testJob is an idempotent job whose id and key are made of a name.
+// testJob returns an idempotent job. Its id and its key contain the name.
 func testJob(name string) hook.Job {
 	return hook.Job{
 		ID: name, Key: "key:" + name, Handler: "work", Subscription: "sub", Phase: "test.phase",
@@ -30,7 +30,7 @@ func testJob(name string) hook.Job {
 	}
 }
 
-// enqueue stores jobs that must be accepted.
+// enqueue stores jobs and fails the test on an error.
 func enqueue(t *testing.T, queue *jobs, jobs ...hook.Job) {
 	t.Helper()
 	if err := queue.Enqueue(t.Context(), askedRun(), jobs); err != nil {
@@ -38,26 +38,25 @@ func enqueue(t *testing.T, queue *jobs, jobs ...hook.Job) {
 	}
 }
 
-// perform is the argument of Work.
 type perform func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
-// succeed is an attempt that succeeds at once.
+// succeed performs an attempt that succeeds at once.
 func succeed(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 	return ended(job, hook.Completed), time.Time{}
 }
 
-// workUntilIdle works until nothing waits or runs, and returns Work's error.
+// workUntilIdle works until no job waits or runs, and returns the error of Work.
 func workUntilIdle(t *testing.T, queue *jobs, perform perform) error {
 	t.Helper()
 	return workUntil(t, queue, perform, func() { awaitIdle(t, queue) })
 }
 
-// workUntil works until the function returns, and returns Work's error.
+// workUntil works until the function until returns, and returns the error of Work.
 func workUntil(t *testing.T, queue *jobs, perform perform, until func()) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
-	go func() { worked <- queue.Work(ctx, perform) }() // ends with the context
+	go func() { worked <- queue.Work(ctx, perform) }() // ends when ctx is cancelled
 	until()
 	cancel()
 	return <-worked
@@ -166,8 +165,8 @@ func TestASettleThatFailsIsTriedAgain(t *testing.T) {
 	wantTexts(t, "keys", db.texts(t.Context(), "SELECT key || ' ' || done FROM keys"), "key:one 1")
 }
 
-// A settle that never succeeds leaves the attempt as if the process had died:
-// River does not end or repeat it.
+// If an attempt can never be settled, it stays as if the process had died. River does not
+// end or repeat it.
 //
 // SPEC J-03, J-04
 func TestASettleThatNeverSucceedsIsForRecovery(t *testing.T) {
@@ -188,7 +187,7 @@ func TestASettleThatNeverSucceedsIsForRecovery(t *testing.T) {
 	performed.Add(2)
 	err := workUntil(t, queue, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		performed.Done()
-		performed.Wait() // both have begun
+		performed.Wait() // wait until both attempts have begun
 		broken.Store(true)
 		return succeed(ctx, job)
 	}, performed.Wait)
@@ -205,7 +204,8 @@ func TestASettleThatNeverSucceedsIsForRecovery(t *testing.T) {
 	wantTexts(t, "records", got, "again.1 interrupted", "again.2 completed", "asked backgrounded", "once.1 interrupted")
 }
 
-// A record that is already final is kept, and does not prevent further work.
+// If the run of an interrupted attempt has already ended, Recover keeps the run and ends
+// the job. Then the queue can run other jobs.
 func TestRecoverLeavesAFinalRecord(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -260,8 +260,8 @@ func TestAKeyThatSucceededMeanwhileIsNotPerformed(t *testing.T) {
 	wantTexts(t, "rows", db.rows(), "cancelled")
 }
 
-// A worker that counted as dead does not settle a recovered attempt, and does
-// not touch the next attempt of another worker.
+// If a worker counted as dead, it does not settle the attempt that was recovered. It also
+// does not change the next attempt, which another worker runs.
 //
 // SPEC J-04, J-05
 func TestAWorkerThoughtDeadCannotSettle(t *testing.T) {
@@ -309,7 +309,7 @@ func TestAWorkerThoughtDeadCannotSettle(t *testing.T) {
 	}
 }
 
-// recoverDead recovers the one job of the queue called dead.
+// recoverDead recovers the only job of the queue with the id "dead".
 func recoverDead(t *testing.T, heir *jobs) {
 	t.Helper()
 	recovered, err := heir.Recover(t.Context(), func(id string) bool { return id == "dead" })
@@ -382,8 +382,8 @@ func TestARowThatCannotBeReadFails(t *testing.T) {
 	}
 }
 
-// Work that panics, or ends its goroutine, fails by its contract, and its
-// message is not stored.
+// If the work panics or ends its goroutine, the attempt fails. The panic message is not
+// stored.
 //
 // SPEC J-02, J-05
 func TestWorkThatBreaksOut(t *testing.T) {
@@ -420,7 +420,7 @@ func TestWorkThatBreaksOut(t *testing.T) {
 	}
 }
 
-// dump returns the bytes of the database file.
+// dump returns the content of the database file.
 func (db *database) dump() ([]byte, error) {
 	data, err := os.ReadFile(db.file)
 	if err != nil {
@@ -440,7 +440,7 @@ func TestTimesAreKept(t *testing.T) {
 	soon := time.Now().Add(50 * time.Millisecond).Truncate(time.Millisecond)
 	first, second, beyond := testJob("first"), testJob("second"), testJob("beyond")
 	first.At, second.At = soon.Add(100*time.Microsecond+1), soon.Add(200*time.Microsecond)
-	beyond.At = time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("west", -5*60*60)) // the year 10000, elsewhere
+	beyond.At = time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("west", -5*60*60)) // in UTC this is the year 10000
 	enqueue(t, queue, beyond, second, first)
 	for i, due := range db.texts(t.Context(), "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', scheduled_at) FROM river_job ORDER BY id LIMIT 2") {
 		if at, err := time.Parse(time.RFC3339Nano, due); err != nil || at.Before(second.At) {
@@ -462,7 +462,7 @@ func TestTimesAreKept(t *testing.T) {
 	wantTexts(t, "rows", db.rows(), "completed", "completed", "available")
 }
 
-// Several processes may work one file, each job once.
+// Several processes may run jobs of the same file. Each job runs once.
 //
 // SPEC J-05
 func TestManyWorkOneFile(t *testing.T) {
@@ -539,13 +539,13 @@ func TestLogBeginsAtWarnings(t *testing.T) {
 	}
 }
 
-// lockedWriter is written by several goroutines.
+// lockedWriter is a buffer that several goroutines can write to.
 type lockedWriter struct {
 	mu *sync.Mutex
 	*bytes.Buffer
 }
 
-// Write writes a line.
+// Write appends a line.
 func (w lockedWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,21 +13,20 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Recovered is the result of Recover: the interrupted attempts, as they are
-// recorded now.
+// Recovered is the result of Recover: the runs of the interrupted attempts, as they are
+// stored now.
 type Recovered struct {
-	Again []hook.Run // of idempotent jobs, which are retried
-	Over  []hook.Run // of other jobs, which are not retried
+	Again []hook.Run // runs of idempotent jobs, which are retried
+	Over  []hook.Run // runs of other jobs, which have ended
 }
 
-// recoverPage is how many rows Recover reads at a time.
+// recoverPage is how many rows Recover reads with one query.
 const recoverPage = 200
 
-// Recover settles the attempts of dead clients: their records become
-// interrupted, idempotent jobs are due again after their pause, and the others
-// have ended. gone is called once for each client that has claimed an
-// unsettled job. Recover can be interrupted and called again. Do not call it
-// inside a Write.
+// Recover settles the attempts of dead clients. Their runs become interrupted. Idempotent
+// jobs are due again after a pause, and other jobs end. Recover calls gone once for each
+// client that has claimed an unsettled job. If Recover is interrupted, call it again. Do
+// not call it inside a Write.
 func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error) {
 	var did Recovered
 	var problems []error
@@ -59,7 +58,7 @@ func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) boo
 	}
 }
 
-// interrupt settles an attempt whose worker has ended.
+// interrupt settles an attempt of a dead client.
 func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *Recovered) error {
 	job, err := jobOf(row)
 	if err != nil {
@@ -76,7 +75,7 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 		again = now.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
 	}
 	err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error { return q.settle(ctx, tx, row, job, run, again) })
-	if errors.Is(err, hook.ErrSettled) { // the record is already final, and is kept
+	if errors.Is(err, hook.ErrSettled) { // the stored run has already ended and stays unchanged
 		q.warn(ctx, job, "an attempt was cut off and is recorded as something else: its job is over", err)
 		again = time.Time{}
 		err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
@@ -88,7 +87,7 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 	}
 	switch {
 	case errors.Is(err, errLost):
-		return nil // another process has settled it
+		return nil // another process has settled the attempt
 	case err != nil:
 		return err
 	case again.IsZero():

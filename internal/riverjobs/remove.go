@@ -7,9 +7,9 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 )
 
-// Remove removes the rows of a session's jobs in a transaction that the caller has, those
-// that are over included. It returns false if one of the jobs is
-// running: the caller must then roll back. Otherwise the caller frees the keys.
+// Remove removes all jobs of a session, including ended ones, in a transaction of the
+// caller. It returns false if one of the jobs is running, and then the caller must roll
+// back. Otherwise the caller must free the keys.
 func (q *Queue[TTx]) Remove(ctx context.Context, tx TTx, session string) (bool, error) {
 	placeholder := "?1"
 	if q.driver.DatabaseName() == riverdriver.DatabaseNamePostgres {

@@ -16,50 +16,47 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Backend is the store that the jobs belong to. TTx is its transaction, the one
-// that River's driver takes.
+// Backend is the store that the jobs belong to. TTx is the type of its transactions, which
+// River's driver must also use.
 type Backend[TTx any] interface {
-	// Write runs f in a transaction; its writes are durable when Write returns
-	// nil. The transaction can contain other writes, each of which succeeds or
-	// fails alone.
+	// Write runs f in a transaction. When Write returns nil, the data is durable. The
+	// transaction may contain other writes, each of which succeeds or fails alone.
 	Write(ctx context.Context, f func(ctx context.Context, tx TTx) error) error
-	// AppendRuns stores records in the transaction, by the rules of hook.Journal.
+	// AppendRuns stores runs in the transaction, as hook.Journal requires.
 	AppendRuns(ctx context.Context, tx TTx, runs []hook.Run) error
-	// TakeKeys marks keys as queued and returns those that were neither queued
-	// nor done.
+	// TakeKeys reserves keys and returns the keys that were free.
 	TakeKeys(ctx context.Context, tx TTx, keys []string) ([]string, error)
-	// KeyDone reports whether a job of that key has succeeded.
+	// KeyDone reports whether a job with this key has succeeded.
 	KeyDone(ctx context.Context, tx TTx, key string) (bool, error)
-	// EndKey ends the job of a key: done keeps the key permanently, otherwise it
-	// is free again.
+	// EndKey is called when the job of a key has ended. If done is true, the key stays
+	// reserved. Otherwise the key is free again.
 	EndKey(ctx context.Context, tx TTx, key string, done bool) error
 }
 
-// LockBackend is a Backend with concurrent transactions, which do not see each
-// other's writes. Without it writes are serialized.
+// LockBackend is a Backend with concurrent transactions that do not see each other's
+// writes. For any other Backend, the queue assumes that writes run one after the other.
 type LockBackend[TTx any] interface {
 	Backend[TTx]
-	// LockQueue waits until no other transaction holds this lock, and holds it until
-	// the transaction ends.
+	// LockQueue takes a lock and waits for it if necessary. The lock lasts until the
+	// transaction ends.
 	LockQueue(ctx context.Context, tx TTx) error
 }
 
 // Options are a queue's settings. A nil pointer is valid.
 type Options struct {
-	// ID names the process that works, River's client id: at most 100 characters,
-	// and unique among living processes. Defaults to a random one.
+	// ID identifies this process in River's tables. It has at most 100 characters and must
+	// be unique among living processes. Defaults to a random id.
 	ID string
-	// Capacity is how many jobs can wait. Defaults to 1,024.
+	// Capacity is the maximum number of waiting jobs. Defaults to 1,024.
 	Capacity int
 	// Workers is how many jobs run at once. Defaults to 4.
 	Workers int
-	// Poll is how often the queue looks for jobs that are due. Defaults to
-	// 100 ms.
+	// Poll is how often the queue looks for due jobs. Defaults to 100 ms.
 	Poll time.Duration
-	// Grace is how long running jobs may continue when Work is stopped, before
-	// they are cancelled. Defaults to 10 s.
+	// Grace is how long running jobs may continue after Work is stopped. Then they are
+	// cancelled. Defaults to 10 s.
 	Grace time.Duration
-	// Logger gets warnings and errors of River and of the queue. Defaults to
+	// Logger gets the warnings and errors of River and of the queue. Defaults to
 	// slog.Default.
 	Logger *slog.Logger
 }
@@ -74,7 +71,7 @@ type Queue[TTx any] struct {
 	working atomic.Bool
 }
 
-// New makes a queue on a driver and the store of its transactions.
+// New returns a queue on a River driver and a backend.
 func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (*Queue[TTx], error) {
 	if driver == nil || !driver.PoolIsSet() {
 		return nil, errors.New("riverjobs: there is no River driver with a database")
@@ -105,10 +102,10 @@ func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Op
 	return &Queue[TTx]{driver: driver, backend: backend, opts: o, log: slog.New(warnings{o.Logger.Handler()})}, nil
 }
 
-// ID returns the id under which this queue claims jobs.
+// ID returns the client id with which this queue claims jobs.
 func (q *Queue[TTx]) ID() string { return q.opts.ID }
 
-// Migrate brings River's tables up to date. Do not call it inside a Write.
+// Migrate creates or migrates River's tables. Do not call it inside a Write.
 func (q *Queue[TTx]) Migrate(ctx context.Context) error {
 	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
 	if err != nil {
@@ -133,8 +130,8 @@ func (q *Queue[TTx]) Current(ctx context.Context) (bool, error) {
 	return found.OK, nil
 }
 
-// warnings is a log handler that drops levels below warnings: River logs a
-// lot there.
+// warnings is a log handler that drops messages below the level of warnings, because River
+// logs many.
 type warnings struct{ slog.Handler }
 
 // Enabled reports whether the level is logged.

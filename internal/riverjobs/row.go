@@ -17,34 +17,33 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// The kind and the queue of Belay's jobs in River's tables.
+// These are the kind and the queue of Belay's jobs in River's tables.
 const (
 	kind  = "belay_job"
 	queue = "belay"
 )
 
-// maxAttempts is River's limit of attempts at a row. It is never reached: a row
-// is claimed once, and more often only if someone retries it with River's own
-// tools.
+// maxAttempts is River's limit of attempts for a row. A row is never claimed that often:
+// the queue claims it once, and only River's own tools can retry it.
 const maxAttempts = 1000
 
-// waitingStates are River's states of a row that waits, as SQL.
+// waitingStates are River's states of a waiting row, as SQL.
 const waitingStates = "'available', 'scheduled', 'retryable', 'pending'"
 
-// rowArgs is a job in the form of a row. River does not decode it, so that
-// decoding cannot fail outside of an attempt.
+// rowArgs is a job encoded as JSON. River does not decode it, so that a decoding error can
+// only occur inside an attempt.
 type rowArgs struct{ json.RawMessage }
 
 // Kind tells River which worker runs the row.
 func (rowArgs) Kind() string { return kind }
 
-// UnmarshalJSON takes the text as it is.
+// UnmarshalJSON stores the text without decoding it.
 func (a *rowArgs) UnmarshalJSON(text []byte) error {
 	a.RawMessage = slices.Clone(text)
 	return nil
 }
 
-// jobOf returns the job of a claimed row, with this attempt counted.
+// jobOf returns the job of a claimed row. Its Attempt includes this attempt.
 func jobOf(row *rivertype.JobRow) (hook.Job, error) {
 	var job hook.Job
 	err := json.Unmarshal(row.EncodedArgs, &job)
@@ -59,9 +58,9 @@ func jobOf(row *rivertype.JobRow) (hook.Job, error) {
 	}
 }
 
-// insertRows adds a row for each job, due at the job's time or now. Rows are
-// available at once, with a time in the future: River does not fetch them
-// before their time, and no leader must be elected to make them available.
+// insertRows adds a row for each job. The row is due at the job's time, or now. Its state
+// is already "available", even if its time is in the future: River claims it only when it
+// is due. So River needs no elected leader to change the state later.
 func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, jobs []hook.Job) error {
 	now := time.Now()
 	rows := make([]*riverdriver.JobInsertFastParams, len(jobs))
@@ -85,7 +84,7 @@ func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, 
 	return nil
 }
 
-// holdsNUL reports whether a JSON text contains a NUL in its escaped form.
+// holdsNUL reports whether a JSON text contains an escaped NUL.
 func holdsNUL(text []byte) bool {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(`\u0000`))
@@ -98,16 +97,16 @@ func holdsNUL(text []byte) bool {
 			escapes++
 		}
 		if escapes%2 == 0 {
-			return true // the backslash itself is not escaped
+			return true // the backslash is not itself escaped
 		}
 	}
 }
 
-// endOfTime is the last year that SQLite's times can represent.
+// endOfTime is near the last time that SQLite can represent.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// due returns the later of now and at, rounded up to what the database can
-// represent: rounding down would make the job due too early.
+// due returns the later one of now and at. It rounds up to the precision of the database,
+// because rounding down would make the job due too early.
 func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 	if at.Before(now) {
 		at = now
@@ -122,13 +121,15 @@ func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 	return at.UTC()
 }
 
-// errLost means that another process has settled the row of this claim.
+// errLost means that this worker has lost the attempt: another process has settled it, or
+// its row was removed.
 var errLost = errors.New("riverjobs: the attempt is no longer this worker's")
 
-// hold locks the row of an attempt in the transaction, or returns errLost.
+// hold locks the row of an attempt in the transaction. It returns errLost if this worker
+// has lost the attempt.
 func (q *Queue[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow) error {
 	id := strconv.FormatInt(row.ID, 10)
-	// an update that changes nothing locks the row on every database
+	// An update that changes nothing locks the row on every database.
 	if err := exec.Exec(ctx, "UPDATE river_job SET attempt = attempt WHERE id = "+id); err != nil {
 		return fmt.Errorf("hold row %d: %w", row.ID, err)
 	}
@@ -145,7 +146,7 @@ func (q *Queue[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *r
 	}
 }
 
-// holder is the id of the client that claimed the row last.
+// holder returns the id of the client that last claimed the row.
 func holder(row *rivertype.JobRow) string {
 	if n := len(row.AttemptedBy); n > 0 {
 		return row.AttemptedBy[n-1]
@@ -153,7 +154,7 @@ func holder(row *rivertype.JobRow) string {
 	return ""
 }
 
-// end sets the final state of a held row.
+// end sets the final state of a locked row.
 func end(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, state rivertype.JobState) error {
 	now := time.Now()
 	_, err := exec.JobSetStateIfRunningMany(ctx, &riverdriver.JobSetStateIfRunningManyParams{
@@ -167,8 +168,8 @@ func end(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, 
 	return nil
 }
 
-// settle stores in one transaction how an attempt ended, the end of its row,
-// and the state of its job: due again, or ended with its key.
+// settle stores the end of an attempt in one transaction: its run, the end of its row, and
+// either the row of the next attempt or the end of the job's key.
 func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
 	exec := q.driver.UnwrapExecutor(tx)
 	if err := q.hold(ctx, exec, row); err != nil {
@@ -180,12 +181,12 @@ func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, 
 		}
 	}
 	if run.State == hook.Interrupted && run.Class == codes.HandlerGone && job.Retry.Attempts > 0 {
-		job.Retry.Attempts++ // no attempt was made: the worker did not have the handler
+		job.Retry.Attempts++ // this attempt does not count: the worker did not have the handler
 	}
 	return q.leave(ctx, tx, row, job, run.State, again)
 }
 
-// leave ends a held row, and its job or the attempt.
+// leave ends a locked row. It adds a row for the next attempt, or ends the job's key.
 func (q *Queue[TTx]) leave(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, state hook.State, again time.Time) error {
 	exec := q.driver.UnwrapExecutor(tx)
 	last := rivertype.JobStateDiscarded
@@ -204,7 +205,7 @@ func (q *Queue[TTx]) leave(ctx context.Context, tx TTx, row *rivertype.JobRow, j
 		job.At = again
 		return q.insertRows(ctx, exec, []hook.Job{job})
 	case job.Key == "":
-		return nil // a row that cannot be read
+		return nil // the job could not be read, so its key is unknown
 	default:
 		return q.backend.EndKey(ctx, tx, job.Key, state == hook.Completed)
 	}

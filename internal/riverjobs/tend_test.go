@@ -11,22 +11,21 @@ import (
 	"github.com/belay-run/belay/internal/riverjobs"
 )
 
-// The queue's owner is called before work begins and while it runs. Work stops when the
-// owner is closed.
+// Tend is called before work begins and while it runs. Work stops when Closed is closed.
 func TestWorkIsTended(t *testing.T) {
 	t.Parallel()
 	queue := newQueue(t, newDatabase(t), nil)
 	enqueue(t, queue, testJob("one"))
 	closed, lasts, why := make(chan struct{}), make(chan struct{}), errors.New("the owner is closed")
 	var tended atomic.Int32
-	performed := make(chan int32, 1) // how often it was tended before
+	performed := make(chan int32, 1) // how often Tend was called before
 	perform := func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		performed <- tended.Load()
 		return succeed(ctx, job)
 	}
 	var cause error
 	tend := func(ctx context.Context) {
-		if tended.Add(1) == 3 { // while it is worked
+		if tended.Add(1) == 3 { // the third call happens during the work
 			close(lasts)
 			<-ctx.Done()
 			cause = context.Cause(ctx)
@@ -49,7 +48,7 @@ func TestWorkIsTended(t *testing.T) {
 	}
 }
 
-// Work that fails ends without a stop, and the maintenance ends with it.
+// If Work fails, WorkTended returns, and Tend is not called again.
 func TestWorkThatIsTendedFails(t *testing.T) {
 	t.Parallel()
 	queue := newQueue(t, newDatabase(t), nil)

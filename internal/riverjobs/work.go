@@ -17,13 +17,11 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// never is a time far in the future.
 const never = 100 * 365 * 24 * time.Hour
 
-// Work runs due jobs until ctx is done. Then it claims no more, gives running
-// jobs the grace period, cancels the remaining ones, and returns when all are
-// settled. It starts with attempts that an earlier Work of this queue could not
-// settle.
+// Work runs due jobs until ctx ends. Then it claims no more jobs, waits for running jobs
+// during the grace period, and cancels the remaining ones. It returns when all attempts are
+// settled. Work begins with attempts that an earlier Work of this queue could not settle.
 func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.working.CompareAndSwap(false, true) {
 		return errors.New("work: another Work of this queue is running")
@@ -33,7 +31,7 @@ func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hoo
 	err := w.run(ctx)
 	switch {
 	case ctx.Err() != nil && err != nil && len(w.unsettled) == 0:
-		return nil // a stop is the normal end
+		return nil // ctx has ended, which is the normal end of Work
 	case err != nil:
 		return fmt.Errorf("work: %w", err)
 	default:
@@ -41,25 +39,24 @@ func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hoo
 	}
 }
 
-// Tending is the maintenance that a queue's owner does while its jobs run.
+// Tending describes maintenance that the owner of a queue does while its jobs run.
 type Tending struct {
-	// Tend is called before work begins, and from time to time until it ends.
+	// Tend is called before work begins, and then every Every until the work ends.
 	Tend  func(context.Context)
 	Every time.Duration
-	// Closed, when it is closed, stops the work as if ctx was cancelled with the
-	// cause Why.
+	// Closed stops the work when it is closed, as if ctx were cancelled with the cause Why.
 	Closed <-chan struct{}
 	Why    error
 }
 
-// WorkTended is Work with maintenance. When it returns, the maintenance has
-// ended.
+// WorkTended is like Work, with maintenance. No call of Tend is running when WorkTended
+// returns.
 func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time), t Tending) error {
 	var tending sync.WaitGroup
 	defer tending.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	tending.Go(func() { // ends with the work
+	tending.Go(func() { // ends when ctx is cancelled
 		select {
 		case <-t.Closed:
 			cancel(t.Why)
@@ -67,7 +64,7 @@ func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Contex
 		}
 	})
 	t.Tend(ctx)
-	tending.Go(func() { // ends with the work
+	tending.Go(func() { // ends when ctx is cancelled
 		often := time.NewTicker(t.Every)
 		defer often.Stop()
 		for {
@@ -82,14 +79,14 @@ func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Contex
 	return q.Work(ctx, perform)
 }
 
-// worker is one Work.
+// worker is the state of one call of Work.
 type worker[TTx any] struct {
 	river.WorkerDefaults[rowArgs]
 	q       *Queue[TTx]
 	perform func(context.Context, hook.Job) (hook.Run, time.Time)
 
 	mu        sync.Mutex
-	unsettled []error // attempts that could not be settled
+	unsettled []error // errors of attempts that could not be settled
 }
 
 func (w *worker[TTx]) run(ctx context.Context) error {
@@ -115,7 +112,7 @@ func (w *worker[TTx]) run(ctx context.Context) error {
 		Logger:               q.log,
 	}
 	if q.driver.DatabaseName() == riverdriver.DatabaseNameSQLite {
-		config.ReindexerIndexNames = []string{} // it would block the writer, and SQLite's indexes do not bloat
+		config.ReindexerIndexNames = []string{} // River's reindexing would block the writer, and SQLite does not need it
 	}
 	client, err := river.NewClient(q.driver, config)
 	if err != nil {
@@ -124,17 +121,17 @@ func (w *worker[TTx]) run(ctx context.Context) error {
 	if err := client.Start(ctx); err != nil {
 		return fmt.Errorf("start River: %w", err)
 	}
-	<-client.Stopped() // which also happens when ctx is done
+	<-client.Stopped() // River stops when ctx ends
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return errors.Join(w.unsettled...)
 }
 
-// Timeout tells River that attempts have no timeout. Its rescuer ignores such
-// jobs, whatever their age.
+// Timeout tells River that attempts have no timeout. River's rescue of stuck jobs then
+// ignores them.
 func (w *worker[TTx]) Timeout(*river.Job[rowArgs]) time.Duration { return -1 }
 
-// Work makes one attempt. Its error tells River not to change the row.
+// Work makes one attempt. The error that it returns tells River not to change the row.
 func (w *worker[TTx]) Work(ctx context.Context, row *river.Job[rowArgs]) error {
 	job, err := jobOf(row.JobRow)
 	if err != nil {
@@ -151,31 +148,30 @@ func (w *worker[TTx]) Work(ctx context.Context, row *river.Job[rowArgs]) error {
 	return handled{}
 }
 
-// handled is the error that tells River that there is no result to store.
-// River supports an error for several jobs, each with its own result; this is
-// one without any job.
+// handled is an error that tells River to store no result. River supports errors that have
+// a result for each of several jobs. This error has results for no job.
 type handled struct{}
 
 func (handled) Error() string               { return "settled by belay" }
 func (handled) ErrorsByID() map[int64]error { return nil }
 func (handled) Jobs() []*rivertype.JobRow   { return nil }
 
-// settled records whether settling succeeded.
+// settled logs and keeps the error of settling an attempt, if there is one.
 func (w *worker[TTx]) settled(ctx context.Context, job hook.Job, err error) {
 	if err == nil {
 		return
 	}
 	w.q.warn(ctx, job, "an attempt is not settled", err)
 	if errors.Is(err, errLost) || errors.Is(err, hook.ErrSettled) {
-		return // somebody else has
+		return // another process has settled the attempt
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unsettled = append(w.unsettled, fmt.Errorf("job %q, attempt %d: %w", job.ID, job.Attempt, err))
 }
 
-// begin stores that an attempt begins. It reports false if that is not needed: a
-// job of that key has succeeded.
+// begin stores that an attempt begins. It returns false if a job with the same key has
+// already succeeded.
 func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook.Job) (begun bool, err error) {
 	q := w.q
 	err = w.write(ctx, job, func(ctx context.Context, tx TTx) error {
@@ -195,13 +191,13 @@ func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook
 	return begun, err
 }
 
-// attempt runs a job on its own goroutine, so that a panic or a Goexit does not
-// end River's goroutine.
+// attempt runs a job in its own goroutine, so that a panic or runtime.Goexit does not end
+// River's goroutine.
 func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	run = job.Begun(time.Now())
 	class, message := codes.Goexit, "the work ended its goroutine"
 	ended := make(chan struct{})
-	go func() { // ends with perform, which the caller awaits
+	go func() { // ends when perform has returned; attempt waits for it
 		defer close(ended)
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -225,13 +221,13 @@ func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, 
 	return run, again
 }
 
-// settle stores how an attempt ended, and the state of its job.
+// settle stores the end of an attempt. It retries, see write.
 func (w *worker[TTx]) settle(ctx context.Context, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
 	return w.write(ctx, job, func(ctx context.Context, tx TTx) error { return w.q.settle(ctx, tx, row, job, run, again) })
 }
 
-// discard ends a row that cannot be read. If its job is known, that is
-// recorded.
+// discard ends a row that cannot be read. If the id of its job is known, discard stores a
+// failed run.
 func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job hook.Job, cause error) error {
 	w.q.warn(ctx, job, "a job cannot be read", cause)
 	now := time.Now()
@@ -244,8 +240,8 @@ func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job ho
 // writePause is the pause before a worker retries a write.
 const writePause = 200 * time.Millisecond
 
-// write retries a write until it succeeds or the grace period is over: the
-// work is done, and its record must not be lost.
+// write retries a write until it succeeds or the grace period is over, because the run of an
+// attempt must not be lost.
 func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Context, TTx) error) error {
 	for {
 		last := ctx.Err() != nil

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ask stores an approval, unless it is already decided. The caller holds the
-// store's lock.
+// ask stores an approval. It does not change a stored approval that is already decided. The
+// caller holds the store's lock.
 func (s *Store) ask(se *session, a *belay.Approval) {
 	known, ok := s.approvals[a.ID]
 	if !ok {
@@ -34,9 +34,9 @@ func (a *approval) copied() belay.Approval {
 	return own
 }
 
-// Decide stores the decision of a pending approval, once. With ErrDecided,
-// ErrWrongHash and ErrExpired it also returns the current approval. An approval
-// expires when the store's clock reaches Expires.
+// Decide stores the decision of a pending approval. An approval is decided only once. With
+// ErrDecided, ErrWrongHash and ErrExpired, Decide also returns the stored approval. An
+// approval expires when the store's clock reaches Expires.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	if ctx.Err() != nil {
 		return belay.Approval{}, context.Cause(ctx)

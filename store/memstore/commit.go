@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Commit writes all of c or nothing. Checks that can fail come first, the
-// journal and the queue last; the rest cannot fail.
+// Commit stores all of c or nothing. It makes all checks first. Then it writes to the
+// journal and the queue, which can still fail. The remaining steps cannot fail.
 func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -47,7 +47,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	return nil
 }
 
-// follows rejects a commit that does not continue the stored session.
+// follows returns an error if a commit does not continue the stored session.
 func (s *Store) follows(se *session, c *belay.Commit) error {
 	last := int64(len(se.messages))
 	if m := c.Amended; m != nil && (m.Seq != last || last == 0) {
@@ -76,8 +76,8 @@ func (s *Store) follows(se *session, c *belay.Commit) error {
 func (s *Store) record(ctx context.Context, c *belay.Commit) error {
 	switch {
 	case len(c.Jobs) > 0:
-		// The queue stores the runs through commitJournal, and ignores the one run
-		// that Enqueue gets.
+		// The queue ignores the empty run. It stores the commit's runs through
+		// commitJournal.
 		return s.queue.Enqueue(context.WithValue(ctx, commitRuns{}, c.Runs), hook.Run{}, c.Jobs)
 	case len(c.Runs) > 0:
 		return s.journal.Append(ctx, c.Runs)
@@ -86,8 +86,8 @@ func (s *Store) record(ctx context.Context, c *belay.Commit) error {
 	}
 }
 
-// amend replaces the last message. It copies the slice, because others may still read
-// the old one.
+// amend replaces the last message. It copies the slice, because readers may still use the
+// old slice.
 func (se *session) amend(m *belay.Message) {
 	se.messages = append(slices.Clone(se.messages[:len(se.messages)-1]), m)
 	if own := se.besides; own != nil && own.visible != nil {
@@ -95,11 +95,11 @@ func (se *session) amend(m *belay.Message) {
 	}
 }
 
-// say appends a message.
+// say appends a message and updates the fields that depend on the last response.
 func (se *session) say(m *belay.Message) {
 	se.messages = append(se.messages, m)
 	if m.IsCompaction {
-		se.own().visible = belay.Visible(se.messages) // exact capacity: it is kept for long
+		se.own().visible = belay.Visible(se.messages) // Visible returns a slice without spare capacity, which matters because the slice lives long
 	} else if own := se.besides; own != nil && own.visible != nil {
 		own.visible = append(own.visible, m)
 	}
@@ -114,16 +114,16 @@ func (se *session) say(m *belay.Message) {
 	clear(own.calls) // release inputs and results
 	own.calls, own.asked = own.calls[:0], len(own.approvals)
 	switch {
-	case slices.ContainsFunc(m.Parts, func(p belay.Part) bool { return p.Call != nil }): // room for those
+	case slices.ContainsFunc(m.Parts, func(p belay.Part) bool { return p.Call != nil }): // keep the slice for the calls of this response
 	case own.visible == nil && len(own.approvals) == 0:
-		se.besides = nil // nothing more is needed until the turn is resumed
+		se.besides = nil // saves memory while the session has no calls and no approvals
 	default:
 		own.calls = nil
 	}
 }
 
-// place stores a call at its index. Calls of earlier responses are not kept,
-// because nobody reads them again.
+// place stores a call at its index. It ignores calls of earlier responses, because nobody
+// reads them again.
 func (se *session) place(c *belay.CallRecord) {
 	if c.Message != se.response {
 		return
@@ -139,12 +139,12 @@ func (se *session) place(c *belay.CallRecord) {
 	}
 }
 
-// remember replaces the session's state by a copy.
+// remember stores a copy of a session state.
 func (se *session) remember(state *belay.SessionState) {
 	old, fork := se.state.Turn, se.state.ForkedFrom
 	se.state = *state
 	if state.Turn != nil {
-		if old == nil { // not needed between turns
+		if old == nil { // there was no open turn
 			old = new(belay.TurnState)
 		}
 		*old = *state.Turn

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A commit of a message allocates nothing itself, except when the list of
-// messages grows. Its cost does not depend on the size of the session.
+// Commit allocates memory only when the list of messages grows. Its cost does not depend on
+// the size of the session.
 func TestCommitAllocatesLittle(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	s := memstore.New(nil)
 	c := &belay.Commit{Session: "a", Epoch: open(t, s, "a").Epoch, State: &belay.SessionState{Turn: &belay.TurnState{ID: "turn"}}}
@@ -56,8 +56,8 @@ func TestOpenCostsTheSameForAnyLength(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// BenchmarkCommit measures a commit of one message and its floor: appending the
-// message to a list.
+// BenchmarkCommit measures a commit of one message. For comparison, "floor" measures only
+// the append to a list.
 func BenchmarkCommit(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		var list []*belay.Message
@@ -76,7 +76,7 @@ func BenchmarkCommit(b *testing.B) {
 		c := &belay.Commit{Session: "a", Epoch: open(b, s, "a").Epoch, Messages: []*belay.Message{m}}
 		b.ReportAllocs()
 		for b.Loop() {
-			m.Seq++ // the store does not read it again
+			m.Seq++ // reusing the message is safe: the store does not read it again
 			if err := s.Commit(context.Background(), c); err != nil {
 				b.Fatal(err)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Describe changes the title and the labels of a session, and creates the session if
-// there is none.
+// Describe changes the title and the labels of a session. It creates the session if
+// necessary.
 func (s *Store) Describe(ctx context.Context, name string, update belay.SessionUpdate) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -33,8 +33,8 @@ func (s *Store) Describe(ctx context.Context, name string, update belay.SessionU
 	return nil
 }
 
-// Delete removes a session and those of its subagents, with everything that belongs to
-// them. The keys of successful jobs stay, so that no job runs twice.
+// Delete removes a session and the sessions of its subagents, with their approvals, hook
+// runs and jobs. It keeps the keys of successful jobs, so that no job runs twice.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

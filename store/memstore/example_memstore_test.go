@@ -16,8 +16,8 @@ func check(err error) {
 	}
 }
 
-// A session is opened, written to with commits that carry the epoch of the hold,
-// and released. Anybody can read it.
+// A process opens a session, writes to it with commits that carry the epoch of the hold,
+// and releases it. Reading needs no hold.
 func Example() {
 	ctx, store := context.Background(), memstore.New(nil)
 
@@ -43,7 +43,7 @@ func Example() {
 	// 1 user tidy the changelog
 }
 
-// A former holder that counted as dead is fenced.
+// A holder that counted as gone cannot commit after another process has opened the session.
 func ExampleStore_Expire() {
 	ctx, store := context.Background(), memstore.New(nil)
 	slow, err := store.Open(ctx, "demo")
@@ -61,7 +61,8 @@ func ExampleStore_Expire() {
 	// the slow one is fenced off: true
 }
 
-// An approval is decided once, about one input, and in time.
+// An approval can be decided only once. The decision must name the hash of the input that
+// the approval is about.
 func ExampleStore_Decide() {
 	ctx, store := context.Background(), memstore.New(nil)
 	stored, err := store.Open(ctx, "demo")

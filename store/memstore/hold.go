@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Open opens and holds a session, creating it if necessary, and reads it. It
-// copies no message and takes the same time for a session of any length. Each
-// hold gets a new epoch that was never used before.
+// Open takes a hold on a session and reads it. It creates the session if necessary. Open
+// copies no messages, so its cost does not depend on the length of the session. Every hold
+// gets a new epoch.
 func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -32,7 +32,7 @@ func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
 	return se.read(), nil
 }
 
-// read returns the session for Open. The caller holds the store's lock.
+// read returns the session as Open returns it. The caller holds the store's lock.
 func (se *session) read() *belay.Stored {
 	has := se.has()
 	visible := has.visible
@@ -41,7 +41,7 @@ func (se *session) read() *belay.Stored {
 	}
 	stored := &belay.Stored{
 		Epoch:    se.epoch,
-		Messages: slices.Clip(visible), // appending then copies the array
+		Messages: slices.Clip(visible), // a caller that appends gets a new array
 		Last:     int64(len(se.messages)),
 		Calls:    slices.Clone(has.calls),
 		State:    se.remembered(),
@@ -52,15 +52,15 @@ func (se *session) read() *belay.Stored {
 	return stored
 }
 
-// remembered returns a copy of the session's state for a caller. The store's
-// lock is held.
+// remembered returns a copy of the session's state. The caller holds the store's lock.
 func (se *session) remembered() belay.SessionState {
 	state := se.state.Clone()
-	state.Pending = slices.Clip(state.Pending) // appending then copies the array
+	state.Pending = slices.Clip(state.Pending) // a caller that appends gets a new array
 	return state
 }
 
-// Release releases a session. A wrong epoch is harmless.
+// Release releases the hold on a session. It does nothing if the epoch is not that of the
+// current hold.
 func (s *Store) Release(_ context.Context, name string, epoch int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,9 +70,9 @@ func (s *Store) Release(_ context.Context, name string, epoch int64) error {
 	return nil
 }
 
-// Expire makes the holder of a session count as gone, as if its process had
-// ended: the next Open takes over. Until then the holder can still commit.
-// For tests only.
+// Expire makes the holder of a session count as gone, as if its process had ended. The next
+// Open then takes over the session. Until then the holder can still commit. Use Expire only
+// in tests.
 func (s *Store) Expire(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *Store) Expire(name string) {
 	}
 }
 
-// Read yields the messages of a session after a number, in their state when the
-// iteration begins.
+// Read yields the messages of a session with numbers higher than after. The list is a
+// snapshot from the start of the iteration.
 func (s *Store) Read(ctx context.Context, name string, after int64) iter.Seq2[*belay.Message, error] {
 	return func(yield func(*belay.Message, error) bool) {
 		messages, err := s.behind(name, after)

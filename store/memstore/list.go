@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Sessions yields the matching sessions in their state when the iteration
-// begins, the last changed first.
+// Sessions yields the matching sessions, the most recently changed first. The list is a
+// snapshot from the start of the iteration.
 func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		found, err := s.list(filter)
@@ -26,8 +26,9 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 	}
 }
 
-// Approvals yields the matching approvals in their state when the iteration
-// begins, oldest first. If times are equal, the one stored first comes first.
+// Approvals yields the matching approvals, oldest first. Approvals that were asked at the
+// same time come in the order in which they were stored. The list is a snapshot from the
+// start of the iteration.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) { each(ctx, s.inbox(filter), yield) }
 }
@@ -46,7 +47,7 @@ func each[T any](ctx context.Context, all []T, yield func(T, error) bool) {
 	}
 }
 
-// list finds sessions.
+// list returns the matching sessions, the most recently changed first.
 func (s *Store) list(filter belay.SessionFilter) ([]belay.SessionInfo, error) {
 	after, id, err := filter.Start()
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *Store) list(filter belay.SessionFilter) ([]belay.SessionInfo, error) {
 	}
 	var found []named
 	for name, se := range s.sessions {
-		if se.matches(name, &filter) && (id == "" || se.changed < after.UnixNano()) { // no two have one time
+		if se.matches(name, &filter) && (id == "" || se.changed < after.UnixNano()) { // touch gives every change its own time
 			found = append(found, named{name, se})
 		}
 	}
@@ -76,7 +77,8 @@ func (s *Store) list(filter belay.SessionFilter) ([]belay.SessionInfo, error) {
 	return infos, nil
 }
 
-// matches reports whether a filter selects the session, apart from its place in the list.
+// matches reports whether the session has the prefix, the labels and the open turn that a
+// filter asks for. It ignores filter.After.
 func (se *session) matches(name string, filter *belay.SessionFilter) bool {
 	if !strings.HasPrefix(name, filter.Prefix) || filter.Open && se.state.Turn == nil {
 		return false
@@ -89,10 +91,10 @@ func (se *session) matches(name string, filter *belay.SessionFilter) bool {
 	return true
 }
 
-// isHeld reports whether a living holder has the session.
+// isHeld reports whether the session has a holder that does not count as gone.
 func (se *session) isHeld() bool { return se.held && !se.expired }
 
-// inbox finds approvals.
+// inbox returns the matching approvals, oldest first.
 func (s *Store) inbox(filter belay.ApprovalFilter) []belay.Approval {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +113,7 @@ func (s *Store) inbox(filter belay.ApprovalFilter) []belay.Approval {
 	return approvals
 }
 
-// first cuts a list to its limit, if it has one.
+// first returns the first elements of a list. A limit of 0 means all.
 func first[T any](all []T, limit int) []T {
 	if limit > 0 && limit < len(all) {
 		return all[:limit]
@@ -119,8 +121,9 @@ func first[T any](all []T, limit int) []T {
 	return all
 }
 
-// touch notes that a session was changed. No two changes have the same time, so that the
-// time alone is a session's place in a listing. The store's lock is held.
+// touch sets the time of a session's last change. Every change gets a different time, so
+// that the time alone determines the order of sessions in a list. The caller holds the
+// store's lock.
 func (s *Store) touch(se *session) {
 	s.changed = max(s.now().UnixNano(), s.changed+1)
 	if se.changed == 0 {

@@ -13,43 +13,43 @@ import (
 
 // Options are the settings of a Store. A nil pointer is valid.
 type Options struct {
-	// MaxRuns is how many records of hooks are kept; older ones are dropped.
-	// Defaults to 16,384.
+	// MaxRuns is the maximum number of hook runs. The store drops the oldest runs. Defaults
+	// to 16,384.
 	MaxRuns int
-	// MaxJobs is how many jobs can wait. Defaults to 1,024.
+	// MaxJobs is the maximum number of waiting jobs. Defaults to 1,024.
 	MaxJobs int
-	// Clock is for tests. Defaults to the machine's clock.
+	// Clock replaces the machine's clock in tests. Defaults to the machine's clock.
 	Clock hook.Clock
 }
 
 // Store keeps sessions in memory.
 type Store struct {
-	clock   hook.Clock // nil: the machine's
+	clock   hook.Clock // nil: the machine's clock
 	journal *hook.MemoryJournal
 	queue   *hook.MemoryQueue
 
 	mu        sync.Mutex
-	epoch     int64 // of the newest hold on any session
-	changed   int64 // the time of the last change of any session
+	epoch     int64 // epoch of the newest hold on any session
+	changed   int64 // time of the last change of any session, in nanoseconds since 1970
 	sessions  map[string]*session
-	approvals map[string]*approval // by id, of all sessions
+	approvals map[string]*approval // approvals of all sessions, by id
 	asked     int                  // number of approvals ever stored
 }
 
 // session is one session. The store's lock guards it.
 type session struct {
 	epoch   int64 // epoch of the newest hold
-	held    bool  // until it is released or taken over
-	expired bool  // the holder counts as gone
+	held    bool  // true until the session is released
+	expired bool  // true if the holder counts as gone, see Store.Expire
 
 	created, changed int64 // in nanoseconds since 1970
 
 	title  string
-	labels map[string]string // never changed in place
+	labels map[string]string // the store replaces the map and never changes it
 
-	messages []*belay.Message // all messages; only appended to, never changed
+	messages []*belay.Message // all messages; the store only appends
 	response int64            // number of the last response, 0 if there is none
-	besides  *besides         // nil: nothing
+	besides  *besides         // nil if the session needs none of these fields
 
 	state belay.SessionState // its slices and pointers belong to the store
 }
@@ -62,7 +62,7 @@ type besides struct {
 	asked     int                // index of the first approval of the last response
 }
 
-// has returns the optional fields for reading.
+// has returns a copy of the optional fields, for reading.
 func (se *session) has() besides {
 	if se.besides == nil {
 		return besides{}
@@ -70,7 +70,7 @@ func (se *session) has() besides {
 	return *se.besides
 }
 
-// own returns the optional fields for writing.
+// own returns the optional fields for writing, and creates them if necessary.
 func (se *session) own() *besides {
 	if se.besides == nil {
 		se.besides = new(besides)
@@ -78,14 +78,13 @@ func (se *session) own() *besides {
 	return se.besides
 }
 
-// approval is an approval with its session.
 type approval struct {
 	belay.Approval
 	of     *session
-	number int // in the order in which approvals were first stored
+	number int // 1 for the first approval ever stored, 2 for the next
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New(opts *Options) *Store {
 	var o Options
 	if opts != nil {
@@ -108,10 +107,10 @@ func (s *Store) Journal() hook.Journal { return s.journal } //nolint:ireturn // 
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
-// Forget removes a session with its messages, calls and approvals. The records
-// of its hooks and its jobs stay: they have their own limits. Delete also removes
-// those. Forget returns belay.ErrNotFound if there is no such session, and
-// belay.ErrHeld if it is held.
+// Forget removes a session with its messages, calls and approvals. It does not remove the
+// session's hook runs and jobs: [Options] limits their number. [Store.Delete] removes them
+// too. Forget returns belay.ErrNotFound if the session does not exist, and belay.ErrHeld if
+// the session is held.
 func (s *Store) Forget(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,13 +135,13 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// commitJournal is the journal that the queue uses. For the jobs of a commit
-// it stores the runs of that commit. The queue calls it last, when the jobs
-// can no longer be rejected, so that both are stored or neither.
+// commitJournal is the journal that the queue uses. When Commit enqueues jobs, the queue
+// calls Append with an empty run, and Append stores the runs of the commit instead (see
+// Store.record). The queue calls Append last, when it can no longer reject the jobs. So the
+// store keeps both the runs and the jobs, or neither.
 type commitJournal struct{ *hook.MemoryJournal }
 
-// commitRuns is the context key of the runs that a commit stores with its
-// jobs.
+// commitRuns is the context key under which Commit passes its runs to commitJournal.
 type commitRuns struct{}
 
 func (j commitJournal) Append(ctx context.Context, runs []hook.Run) error {

@@ -31,12 +31,10 @@ func commit(t testing.TB, s *memstore.Store, epoch int64, c belay.Commit) {
 	}
 }
 
-// message returns a short user message.
 func message(seq int64) *belay.Message {
 	return &belay.Message{Seq: seq, Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text("text")}}
 }
 
-// names returns the names of the sessions.
 func names(t testing.TB, s *memstore.Store) []string {
 	t.Helper()
 	var names []string

@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A turn takes 2 + 2 x tool steps commits. Without other writers each is one
-// transaction.
+// A turn makes two commits, and two more for each tool step. If nothing else writes, each
+// commit is one transaction.
 //
 // SPEC L-01
 func TestCommitsOfATurn(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCommitsOfATurn(t *testing.T) {
 		if got := after.Commits - before.Commits; got != want {
 			t.Errorf("a turn with %d tool steps takes %d commits, want %d", steps, got, want)
 		}
-		if got := after.Transactions - before.Transactions; got != want+1 { // the session was opened
+		if got := after.Transactions - before.Transactions; got != want+1 { // one more transaction opened the session
 			t.Errorf("a turn with %d tool steps takes %d transactions, want %d and one to open the session", steps, got, want)
 		}
 		if got := states(t, s, hook.Filter{}); len(got) != steps {
@@ -58,8 +58,7 @@ func TestCommitsOfATurn(t *testing.T) {
 	}
 }
 
-// The records of hooks are searched for secrets, as they are in the tables, in the
-// server's files and in its log.
+// The tables, the server's files and the server's log contain hook runs without secrets.
 //
 // SPEC J-02
 func TestSecrets(t *testing.T) {

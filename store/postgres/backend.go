@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// queue is the store's job queue: River's tables in the same database, written in
-// the same transactions as the records.
+// queue is the store's job queue. River's tables are in the same database, so that jobs and
+// hook runs are written in one transaction.
 type queue struct {
 	*riverjobs.Queue[pgx.Tx]
 	store *Store
@@ -38,8 +38,8 @@ func (s *Store) openQueue() error {
 	return nil
 }
 
-// Work runs due jobs until ctx is done or the store is closed. Close waits for
-// it.
+// Work runs due jobs until ctx ends or the store is closed. Store.Close waits until Work
+// has returned.
 func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	s := q.store
 	if !s.begin() {
@@ -49,18 +49,18 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.recoverPoll(), Closed: s.closed, Why: belay.ErrClosed}))
 }
 
-// recoverAgain cleans up after processes that ended after this store was opened.
-// Failures are retried the next time.
+// recoverAgain cleans up after processes that ended after this store was opened. If it
+// fails, the next call tries again.
 func (s *Store) recoverAgain(ctx context.Context) {
 	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
 		s.opts.Logger.WarnContext(ctx, "cannot clean up after a dead process", "store", s.name, "error", err)
 	}
 }
 
-// Enqueue stores jobs and the record of the run that queued them in one transaction.
-// If the server cannot be reached, it retries for Options.Timeout, because the
-// caller usually cannot report a failure. Repeating it is harmless, because records
-// have ids and jobs have keys.
+// Enqueue stores jobs, and the run of the hook that scheduled them, in one transaction. If
+// the server cannot be reached, Enqueue retries for Options.Timeout, because the caller
+// usually cannot report a failure. A retry is safe, because runs have ids and jobs have
+// keys.
 func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	b := (*backend)(q.store)
 	err := b.writeAgain(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -81,20 +81,20 @@ func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	return stats, q.store.explain(record.Cause(ctx, err))
 }
 
-// insertJobs stores jobs. All jobs go through it, so that each key is linked to
-// its session.
+// insertJobs stores jobs and links each job's key to the job's session. Every job must be
+// stored with insertJobs.
 func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	w.sessions = make(map[string]string, len(jobs))
-	for _, job := range slices.Backward(jobs) { // if two jobs have the same key, the first one is stored
+	for _, job := range slices.Backward(jobs) { // if two jobs have the same key, the queue stores the first job
 		w.sessions[job.Key] = job.Scope.Session
 	}
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
 }
 
-// recoverJobs ends the attempts of dead workers.
+// recoverJobs ends the jobs that were running in dead processes, or makes them due again.
 func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
 	found, err := s.queue.Recover(ctx, gone)
 	for _, run := range found.Again {
@@ -106,34 +106,33 @@ func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did
 	return did, s.explain(err)
 }
 
-// backend is the store as the queue sees it.
+// backend implements riverjobs.Backend: it gives the queue access to the store.
 type backend Store
 
 type writingKey struct{}
 
-// inWriting is the context key of the transaction's queries.
+// inWriting returns a context that carries the transaction and its queries.
 func inWriting(ctx context.Context, w *writing) context.Context {
 	return context.WithValue(ctx, writingKey{}, w)
 }
 
-// writing returns the queries of a transaction of Write.
+// writing returns the transaction that Write has put into the context.
 func (b *backend) writing(ctx context.Context) *writing {
-	return ctx.Value(writingKey{}).(*writing) // Write begins all of them
+	return ctx.Value(writingKey{}).(*writing) // only Write begins transactions
 }
 
-// Write runs f in a transaction. It calls f again if the server aborted the
-// transaction.
+// Write runs f in a transaction. If the server aborts the transaction, Write calls f again.
 func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
 }
 
-// writeAgain is Write for idempotent writes: it repeats a write whose result is
-// unknown, or if the server is briefly unreachable.
+// writeAgain is like Write, for writes that can be repeated. It repeats a write if the
+// server is briefly unreachable, even if the first write may have succeeded.
 func (b *backend) writeAgain(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	return (*Store)(b).outlast(ctx, b.opts.Timeout, isCut, func() error { return b.Write(ctx, f) })
 }
 
-// AppendRuns stores records.
+// AppendRuns stores runs in the transaction.
 func (b *backend) AppendRuns(ctx context.Context, _ pgx.Tx, runs []hook.Run) error {
 	rows, err := record.RunRows(b.id, runs)
 	if err != nil {
@@ -142,24 +141,25 @@ func (b *backend) AppendRuns(ctx context.Context, _ pgx.Tx, runs []hook.Run) err
 	return b.writing(ctx).appendRuns(ctx, rows)
 }
 
-// LockQueue blocks other writers of the queue until the transaction ends.
+// LockQueue makes other writers of the queue wait until the transaction ends.
 func (b *backend) LockQueue(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(enqueuing))
 	return err //nolint:wrapcheck // the queue adds context
 }
 
-// TakeKeys marks keys as queued and returns those that were free.
+// TakeKeys reserves keys and returns the keys that were free.
 func (b *backend) TakeKeys(ctx context.Context, _ pgx.Tx, keys []string) ([]string, error) {
 	w := b.writing(ctx)
 	return record.TakeKeys(ctx, w.Queries, keys, w.sessions, (*Store)(b).now())
 }
 
-// KeyDone reports whether a job of that key has succeeded.
+// KeyDone reports whether a job with this key has succeeded.
 func (b *backend) KeyDone(ctx context.Context, _ pgx.Tx, key string) (bool, error) {
 	return record.KeyDone(ctx, b.writing(ctx).Queries, key)
 }
 
-// EndKey keeps a key permanently, or frees it.
+// EndKey is called when a job has ended. If done is true, the key stays reserved. Otherwise
+// the key is free again.
 func (b *backend) EndKey(ctx context.Context, _ pgx.Tx, key string, done bool) error {
 	return record.EndKey(ctx, b.writing(ctx).Queries, key, done, (*Store)(b).now())
 }

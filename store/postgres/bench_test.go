@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/pgtest"
 )
 
-// turnCommits are the commits of a turn with one tool step and ten records.
+// turnCommits returns the commits of a turn with one tool step and ten hook runs.
 func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	id := fmt.Sprintf("turn-%d", turn)
 	message := func(kind belay.MessageKind, role belay.Role, part belay.Part) *belay.Message {
@@ -41,15 +41,15 @@ func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	}
 }
 
-// BenchmarkTurn measures the commits of a turn and their floor: as many bare
-// transactions with as many rows. The server waits for its disk.
+// BenchmarkTurn measures the commits of a turn. For comparison, "floor" measures the same
+// number of plain transactions with the same number of rows. The server waits for its disk.
 func BenchmarkTurn(b *testing.B) {
 	ctx := context.Background()
 	durable, err := pgtest.Start(&pgtest.Options{Durable: true})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = durable.Stop() }) // after the store is closed
+	b.Cleanup(func() { _ = durable.Stop() }) // runs after the store is closed
 	dsn, err := durable.Create(ctx, "belay", "template1")
 	if err != nil {
 		b.Fatal(err)

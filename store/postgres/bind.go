@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// bound rewrites the shared queries for PostgreSQL, whose parameters are $1
-// instead of ?1 or ?.
+// bound rewrites the shared queries for PostgreSQL, where parameters are $1 instead of ?1
+// or ?.
 //
-// Outside of a transaction, it repeats a query whose connection was dropped.
+// Outside of a transaction, bound repeats a query if its connection was dropped.
 type bound struct {
 	db    table.DBTX
 	store *Store
@@ -44,14 +44,14 @@ func (b bound) QueryRowContext(ctx context.Context, query string, args ...any) (
 	if !b.alone() {
 		return b.db.QueryRowContext(ctx, query, args...)
 	}
-	_ = b.store.persist(ctx, func() error { // the row holds the error
+	_ = b.store.persist(ctx, func() error { // row contains the error
 		row = b.db.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
 	return row
 }
 
-// alone reports whether each query is its own transaction.
+// alone reports whether each query is a transaction of its own.
 func (b bound) alone() bool {
 	_, ok := b.db.(*sql.DB)
 	return ok
@@ -72,8 +72,8 @@ func (b bound) spelled(query string) string {
 	return text
 }
 
-// spell turns ?N into $N, and each ? without a number into $ with the next number.
-// The queries contain no other question marks.
+// spell turns ?N into $N. It turns a ? without a number into $ with the next number. The
+// queries contain no other question marks.
 func spell(query string) string {
 	var to strings.Builder
 	to.Grow(len(query) + 8)
@@ -93,9 +93,8 @@ func spell(query string) string {
 	return to.String()
 }
 
-// clean makes texts storable: PostgreSQL accepts only UTF-8 without NUL. Invalid
-// bytes are replaced one by one, as encoding/json does. JSON escapes NUL, so the
-// conversation keeps it.
+// clean replaces characters that PostgreSQL cannot store: NUL and bytes that are not valid
+// UTF-8. Messages keep a NUL, because they are JSON, and JSON escapes it.
 func clean(args []any) []any {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok && !storable(text) {

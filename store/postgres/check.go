@@ -11,23 +11,24 @@ import (
 
 // Health is the result of Check.
 type Health struct {
-	// Database is the name of the database, and Server the version of the server.
+	// Database is the name of the database. Server is the version of the server.
 	Database string `json:"database"`
 	Server   string `json:"server"`
-	// Version is the version of the tables.
+	// Version is the version of the tables: the number of the last migration.
 	Version int64 `json:"version"`
-	// Problems lists settings of the server that endanger stored data. It is
-	// empty if there are none.
+	// Problems describes settings of the server that can lose stored data. It is empty if
+	// there are none.
 	Problems []string `json:"problems,omitempty"`
-	// Bytes is the size of the database.
+	// Bytes is the size of the database, in bytes.
 	Bytes int64 `json:"bytes"`
-	// Sessions, Runs and Pending are counts; Pending are undecided approvals.
+	// Sessions and Runs are the numbers of sessions and hook runs. Pending is the number of
+	// undecided approvals.
 	Sessions int64 `json:"sessions"`
 	Runs     int64 `json:"runs"`
 	Pending  int64 `json:"pending"`
 	// Holders are the stores that have the database open.
 	Holders []HolderInfo `json:"holders,omitempty"`
-	// Jobs are the counts of the job queue.
+	// Jobs are the numbers of the job queue.
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
@@ -36,16 +37,18 @@ type HolderInfo struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	// Sessions counts the sessions it holds.
+	// Sessions is the number of sessions that the store holds.
 	Sessions int64 `json:"sessions"`
-	// Self means that it is this store.
+	// Self means that the holder is this store.
 	Self bool `json:"self,omitempty"`
-	// Gone means that its lease has expired and its work is not cleaned up yet.
+	// Gone means that the store's lease has expired, and that no other store has cleaned up
+	// yet.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Check returns what is in the database and whether the server's settings are
-// durable. Only the server's own tools, such as pg_amcheck, can check its files.
+// Check counts the content of the database, and checks whether the server's settings are
+// durable. It cannot check the server's files: use the server's own tools, such as
+// pg_amcheck.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Database: s.name}
 	if err := s.check(ctx, &h); err != nil {
@@ -55,7 +58,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 }
 
 func (s *Store) check(ctx context.Context, h *Health) error {
-	conn, done, err := s.apart(ctx) // counting has no timeout
+	conn, done, err := s.apart(ctx) // a connection without a timeout, because counting can take long
 	if err != nil {
 		return err
 	}

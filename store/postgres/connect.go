@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// connect creates the pools. They open connections at first use.
+// connect creates the connection pools. They open connections when they are first used.
 func (s *Store) connect(ctx context.Context, dsn string) error {
 	config, err := parse(dsn)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	if conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = "belay"
 	}
-	// A process that is stopped in the middle of a transaction must not keep its
+	// If a process is stopped in the middle of a transaction, the server must release its
 	// locks.
 	conn.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(max(s.lease()/2, time.Second).Milliseconds(), 10)
 	config.AfterConnect = durable
@@ -41,11 +41,12 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	s.plain = conn.Copy()
 	s.plain.ConnectTimeout = cmp.Or(s.plain.ConnectTimeout, s.opts.Timeout)
 	pulse := config.Copy()
-	// One connection is used; closed ones take a while to disappear.
+	// Heartbeats use one connection. The limit is higher, because a closed connection
+	// counts for a while.
 	pulse.MaxConns, pulse.MinConns, pulse.MinIdleConns = 8, 0, 0
 	pulse.ConnConfig = s.plain.Copy()
-	// If one connection times out, the others are closed without a try: a network
-	// that has dropped one has usually dropped all.
+	// If one connection times out, the pool closes all others, too. A network that has
+	// dropped one connection has usually dropped all of them.
 	patient(&conn.Config, s.opts.Timeout, func() { s.pool.Reset() })
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err //nolint:wrapcheck // Open adds context
@@ -58,15 +59,15 @@ func (s *Store) connect(ctx context.Context, dsn string) error {
 	return s.openQueue()
 }
 
-// durable turns synchronous_commit on for the connection, so that a commit is on
-// the disk when the server confirms it.
+// durable turns synchronous_commit on if it is off. Then a commit is on the disk when the
+// server confirms it.
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
 	return err //nolint:wrapcheck // Open adds context
 }
 
 func address(host string, port uint16) string {
-	if strings.HasPrefix(host, "/") { // a socket
+	if strings.HasPrefix(host, "/") { // a Unix socket
 		return host
 	}
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))

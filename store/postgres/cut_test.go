@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// cut cuts all connections of a store, like a short network failure.
+// cut closes all connections of a store, like a short network failure.
 func cut(t testing.TB, dsn string) {
 	t.Helper()
 	other := openDSN(t, dsn, nil)
@@ -23,8 +23,8 @@ func cut(t testing.TB, dsn string) {
 	}
 }
 
-// A cut connection is replaced, and no caller gets an error: not those who
-// write, read, list or follow.
+// If connections are cut, the store opens new ones. Callers that write, read, list or
+// follow get no error.
 //
 // SPEC L-02
 func TestConnectionsCut(t *testing.T) {
@@ -33,7 +33,7 @@ func TestConnectionsCut(t *testing.T) {
 	stored := hold(t, s, "a")
 	followed := make(chan string, 10)
 	following, stop := context.WithCancel(ctx)
-	go func() { // ends when it is stopped
+	go func() { // ends when following is cancelled
 		defer close(followed)
 		for r, err := range s.Journal().(hook.FollowJournal).Follow(following, hook.Filter{}) {
 			if err != nil {
@@ -58,7 +58,7 @@ func TestConnectionsCut(t *testing.T) {
 		if got := held(t, s); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("%q are held, want a", got)
 		}
-		if n > 0 { // the first may come before it is followed
+		if n > 0 { // the first run may be stored before Follow begins
 			for got := ""; got != string(rune('a'+n)); {
 				select {
 				case got = <-followed:
@@ -76,9 +76,8 @@ func TestConnectionsCut(t *testing.T) {
 	}
 }
 
-// While the server is down, errors say so, with the database's name and advice, and
-// nothing is stored. When it is up again, the store continues with the sessions that
-// it held.
+// While the server is down, errors name the database and give advice, and nothing is
+// stored. When the server is up again, the store still holds its sessions.
 //
 // SPEC L-02, J-03
 func TestServerRestart(t *testing.T) {
@@ -129,7 +128,7 @@ func TestServerRestart(t *testing.T) {
 	wantError(t, "Open of what the store still holds", err, belay.ErrHeld)
 }
 
-// Errors in a DSN, or in what it names, are reported without the password.
+// Errors about a DSN do not contain the password.
 func TestBadDSN(t *testing.T) {
 	t.Parallel()
 	const secret = "planted-password"
@@ -166,8 +165,9 @@ func TestBadDSN(t *testing.T) {
 	}
 }
 
-// A session that could not be released while the server was down is released when it
-// is up again: when it is opened here, or automatically for others.
+// If the server is down, a session cannot be released. When the server is up again, the
+// store releases the session, and others can open it. This store can also open the session
+// again at once.
 //
 // SPEC L-02
 func TestReleaseWhileDown(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// parse reads a DSN. Its errors contain no part of the DSN: if a DSN cannot be parsed,
-// any part of it may be the password.
+// parse parses a DSN. Its errors contain no part of the DSN, because in an invalid DSN any
+// part may be the password.
 func parse(dsn string) (*pgxpool.Config, error) {
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && strings.HasPrefix(scheme, "postgres") {
 		host, path, _ := strings.Cut(rest, "/")
@@ -40,8 +40,8 @@ func parse(dsn string) (*pgxpool.Config, error) {
 		"or keywords, such as host=… dbname=…, with '…' around values with spaces)", what)
 }
 
-// patient makes connections fail if the server does not answer a request within
-// the timeout. It then calls silent, if set.
+// patient makes a connection fail if the server does not answer within atMost. Then it
+// calls silent, if that is not nil.
 func patient(config *pgconn.Config, atMost time.Duration, silent func()) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = atMost
@@ -56,16 +56,16 @@ func patient(config *pgconn.Config, atMost time.Duration, silent func()) {
 	}
 }
 
-// impatient is a connection with a timeout for answers. A connection is only read
-// after a request, so silence means no answer. A context per request would do the
-// same, at the cost of a goroutine each.
+// impatient is a connection with a timeout for answers. The driver reads only after a
+// request, so a read that takes too long means that the server does not answer. A context
+// for each request would need a goroutine for each request.
 type impatient struct {
 	net.Conn
 	atMost time.Duration
 	silent func()
 
 	mu       sync.Mutex
-	deadline time.Time // deadline set by the caller, zero for none
+	deadline time.Time // deadline that the caller has set, zero if there is none
 }
 
 // Read reads with the timeout.
@@ -86,7 +86,8 @@ func (c *impatient) Write(from []byte) (int, error) {
 	return n, c.given(err)
 }
 
-// SetDeadline makes reads and writes fail at the given time or earlier.
+// SetDeadline makes reads and writes fail at the given time, or at the timeout if that is
+// earlier.
 func (c *impatient) SetDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +95,7 @@ func (c *impatient) SetDeadline(at time.Time) error {
 	return c.Conn.SetDeadline(at) //nolint:wrapcheck // as if it were not between
 }
 
-// limit sets the earlier of the two deadlines.
+// limit sets the earlier one of the timeout and the caller's deadline.
 func (c *impatient) limit(set func(time.Time) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +106,7 @@ func (c *impatient) limit(set func(time.Time) error) error {
 	return set(at)
 }
 
-// given closes a connection that timed out, without waiting.
+// given closes a connection that has timed out.
 func (c *impatient) given(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -113,17 +114,17 @@ func (c *impatient) given(err error) error {
 	c.mu.Lock()
 	asked := !c.deadline.IsZero()
 	c.mu.Unlock()
-	if asked { // the caller's own deadline
+	if asked { // it is the caller's deadline, not the timeout
 		return err
 	}
-	_ = c.Conn.Close() // the connection is useless
+	_ = c.Conn.Close() // the connection cannot be used any more
 	if c.silent != nil {
 		c.silent()
 	}
 	return fmt.Errorf("the server was silent for %s: %w", c.atMost, err)
 }
 
-// apart opens a connection outside of the pools, without the timeout.
+// apart opens a connection that is not in a pool and has no timeout for answers.
 func (s *Store) apart(ctx context.Context) (conn *pgx.Conn, done func(), err error) {
 	conn, err = pgx.ConnectConfig(ctx, s.plain.Copy())
 	if err != nil {

@@ -18,37 +18,38 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Problems of the server, for errors.Is.
+// These errors are the problems of a server, for errors.Is.
 var (
-	// ErrUnreachable means that there is no connection: the server is down, starts
-	// or stops, cannot be reached, or has no connection left.
+	// ErrUnreachable means that the store has no connection: the server is down, is
+	// starting or stopping, cannot be reached, or has no free connection.
 	ErrUnreachable = errors.New("postgres: the server cannot be reached")
 	// ErrRefused means that the server denies access or a needed permission.
 	ErrRefused = errors.New("postgres: the server denies access")
-	// ErrFull means that the server's disk is full. The current write is not
-	// stored; all earlier writes are.
+	// ErrFull means that the server's disk is full. The current write is not stored.
+	// Earlier writes are stored.
 	ErrFull = errors.New("postgres: the server's disk is full")
-	// ErrReadOnly means that the server cannot be written to: it is a standby.
+	// ErrReadOnly means that the server does not accept writes, for example because it is a
+	// standby.
 	ErrReadOnly = errors.New("postgres: the server is read-only")
 	// ErrCorrupt means that data on the server is damaged.
 	ErrCorrupt = errors.New("postgres: the database is damaged")
-	// ErrNotStore means that the database contains tables of another program with
-	// the names of ours.
+	// ErrNotStore means that another program has tables in the database with the same names
+	// as Belay's tables.
 	ErrNotStore = errors.New("postgres: the database is not a Belay store")
-	// ErrNewer means that a newer version of Belay has made the tables.
+	// ErrNewer means that a newer version of Belay has created or changed the tables.
 	ErrNewer = errors.New("postgres: the tables were written by a newer version of Belay")
-	// ErrOlder means that a running process has an older version of Belay, which
+	// ErrOlder means that a process with an older version of Belay is running. That version
 	// needs something that this version would remove.
 	ErrOlder = errors.New("postgres: an older version of Belay is running")
 )
 
-// ServerError is an error of the server, with what to do about it.
+// ServerError is a problem of the server, with advice.
 type ServerError struct {
-	// Database is the name of the database and the server, without a password.
+	// Database names the database and the server, without a password.
 	Database string
-	// Kind is one of the errors above, or nil.
+	// Kind is one of the errors above, such as ErrFull, or nil.
 	Kind error
-	// Remedy is advice on what to do.
+	// Remedy says what to do.
 	Remedy string
 	Err    error
 }
@@ -73,8 +74,8 @@ func (e *ServerError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// explain adds the database and advice to an error of the server. Errors that
-// callers check with errors.Is are returned unchanged.
+// explain adds the database and advice to an error of the server. It does not change errors
+// that callers check with errors.Is.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -83,7 +84,7 @@ func (s *Store) explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !isUnconnected(err) {
-		return err // the caller's
+		return err // the caller's deadline
 	}
 	e := &ServerError{Database: s.name, Err: err}
 	if errors.Is(err, record.ErrUnreadable) {
@@ -109,10 +110,10 @@ func (s *Store) explain(err error) error {
 	return e
 }
 
-// meaning returns the kind of a server error, by its SQLSTATE.
+// meaning returns advice and the kind of a server error, by its SQLSTATE.
 func meaning(err *pgconn.PgError) (remedy string, kind error) {
 	switch code := err.Code; {
-	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"): // shutting down, starting, cut
+	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"): // the server stops or starts, or the connection failed
 		return "the server is stopping, is starting or has closed the connection; the store reconnects automatically", ErrUnreachable
 	case code == "53300":
 		return "the server has no connection left: raise its max_connections, or lower MaxConns", ErrUnreachable
@@ -139,7 +140,7 @@ func meaning(err *pgconn.PgError) (remedy string, kind error) {
 
 const remedyCorrupt = "read the server's log; keep a copy of its files, then restore a backup, or save what can be read with pg_dump"
 
-// isCut reports whether the connection failed, and not the request itself.
+// isCut reports whether err means that the connection failed.
 func isCut(err error) bool {
 	if found, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(found.Code, "57P") || strings.HasPrefix(found.Code, "08")
@@ -151,24 +152,24 @@ func isCut(err error) bool {
 		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed")
 }
 
-// isUnconnected reports whether no connection could be opened. An immediate
-// retry is useless then.
+// isUnconnected reports whether no connection could be opened. Then an immediate retry is
+// useless.
 func isUnconnected(err error) bool {
 	_, ok := errors.AsType[*pgconn.ConnectError](err)
 	return ok
 }
 
-// isDropped reports whether an open connection failed. A retry on another one
+// isDropped reports whether an open connection failed. Then a retry on another connection
 // can succeed.
 func isDropped(err error) bool { return err != nil && isCut(err) && !isUnconnected(err) }
 
-// attempts is how often a write is tried after a conflict or a lost connection.
-// After a restart of the server each connection of the pool may be dead;
-// connections that were idle for a second are checked before use.
+// attempts is how often a write is tried after a conflict or a lost connection. After a
+// restart of the server, every connection of the pool may be dead. The pool checks only
+// connections that were idle for a second.
 const attempts = 20
 
-// persist calls f again if its connection was dropped, and once more if it timed
-// out.
+// persist calls do again if its connection was dropped. The time limit is one and a half
+// times Options.Timeout, so that do runs again after one timeout.
 func (s *Store) persist(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for n := 1; ; n++ {
@@ -179,8 +180,8 @@ func (s *Store) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// outlast calls f again, with pauses, while the server is unreachable, for at most the
-// given time. f must be idempotent.
+// outlast calls do again, with pauses, as long as fails returns true, but not longer than
+// atMost. do must be idempotent.
 func (s *Store) outlast(ctx context.Context, atMost time.Duration, fails func(error) bool, do func() error) error {
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -188,13 +189,13 @@ func (s *Store) outlast(ctx context.Context, atMost time.Duration, fails func(er
 		if err == nil || !fails(err) || time.Since(began)+pause > atMost {
 			return err
 		}
-		if s.await(ctx, nil, pause) != nil { // cancelled; err is the last error
+		if s.await(ctx, nil, pause) != nil { // the context or the store has ended
 			return err
 		}
 	}
 }
 
-// The pauses between attempts to reach the server.
+// These are the limits of the pause between two attempts.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
@@ -205,15 +206,15 @@ func isClosed(err error) bool {
 	return errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "closed pool") || strings.Contains(err.Error(), "sql: database is closed")
 }
 
-// isCrossed reports whether the server aborted a transaction because of a
-// conflict: a retry can succeed.
+// isCrossed reports whether the server aborted a transaction because of a conflict. Then a
+// retry can succeed.
 func isCrossed(err error) bool {
 	found, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (found.Code == "40001" || found.Code == "40P01")
 }
 
-// isRefusal reports whether an error is a rejection that callers check for, and
-// not a failure of the server.
+// isRefusal reports whether err is an error that callers check with errors.Is, and not a
+// problem of the server.
 func isRefusal(err error) bool {
 	for _, answer := range []error{
 		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrScope, belay.ErrClosed,

@@ -15,7 +15,7 @@ func check(err error) {
 	}
 }
 
-// A conversation begins on one machine, and continues on another.
+// A conversation begins on one machine and continues on another.
 func Example() {
 	ctx := context.Background()
 	dsn, err := server.Create(ctx, "example", template)

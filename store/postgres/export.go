@@ -15,16 +15,17 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// ExportVersion is the version of the export format, which is that of store/sqlite.
-// It changes when a reader of the previous version would misread the new one; new
-// keys and new types of lines do not change it.
+// ExportVersion is the version of Export's format, which is the same as in store/sqlite. It
+// changes only if a reader of the previous version would misread the new format. New keys
+// and new types of lines do not change it.
 const ExportVersion = 1
 
-// ExportLine is a line of an export. Which fields it has depends on its type:
-// "session" comes first and once, then "message", "call", "approval" and "run".
+// ExportLine is a line of an export. Type says which other field is set. The first line has
+// the type "session". The next lines have the types "message", "call", "approval" and
+// "run".
 type ExportLine struct {
 	Type string `json:"type"`
-	// Version is ExportVersion, in the first line.
+	// Version is ExportVersion. Only the first line has it.
 	Version  int                `json:"version,omitempty"`
 	Session  *belay.SessionInfo `json:"session,omitempty"`
 	Message  *belay.Message     `json:"message,omitempty"`
@@ -33,9 +34,9 @@ type ExportLine struct {
 	Run      *hook.Run          `json:"run,omitempty"`
 }
 
-// Export writes a snapshot of a session as JSON lines: see [ExportLine]. It
-// returns belay.ErrNotFound if there is no such session. The lines contain
-// the conversation, except those of type "approval" and "run".
+// Export writes a snapshot of a session as JSON lines, see [ExportLine]. It returns
+// belay.ErrNotFound if the session does not exist. Lines of the types "approval" and "run"
+// do not contain the conversation.
 func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
 	out := bufio.NewWriter(to)
 	lines := json.NewEncoder(out)

@@ -11,28 +11,28 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Expire makes the holder of a session count as dead: no holder of that name is
+// Expire makes the holder of a session count as gone: no holder with the new name is
 // registered.
 func (s *Store) Expire(ctx context.Context, session string) error {
 	_, err := s.pool.Exec(ctx, "UPDATE sessions SET holder = 'nobody' WHERE id = $1", session)
 	return err
 }
 
-// Execute changes the database directly.
+// Execute runs a statement on the database.
 func (s *Store) Execute(ctx context.Context, query string, args ...any) error {
 	_, err := s.pool.Exec(ctx, query, args...)
 	return err
 }
 
-// QueryRow reads a row.
+// QueryRow reads one row of the database.
 func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.pool.QueryRow(ctx, query).Scan(to...)
 }
 
-// DSN names the store's database.
+// DSN returns the DSN of the store's database.
 func (s *Store) DSN() string { return s.pool.Config().ConnString() }
 
-// Stall locks a session and this holder in a transaction, and calls f there.
+// Stall locks a session and this holder in a transaction, and calls f before the commit.
 func (s *Store) Stall(ctx context.Context, session string, f func()) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error {
 		for _, query := range []string{"SELECT 1 FROM sessions WHERE id = $1 OR $2 = '' FOR UPDATE", "SELECT 1 FROM holders WHERE id = $2 OR $1 = '' FOR UPDATE"} {
@@ -45,7 +45,7 @@ func (s *Store) Stall(ctx context.Context, session string, f func()) error {
 	})
 }
 
-// AppendSlowly appends runs and calls f before it commits.
+// AppendSlowly appends runs, and calls f before the commit.
 func (s *Store) AppendSlowly(ctx context.Context, f func(), runs ...hook.Run) error {
 	rows, err := record.RunRows(s.id, runs)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Store) AppendSlowly(ctx context.Context, f func(), runs ...hook.Run) er
 	})
 }
 
-// Crossing locks a session in a transaction, calls f, and locks another one.
+// Crossing locks a session in a transaction, calls f, and then locks another session.
 func (s *Store) Crossing(ctx context.Context, first string, f func(), then string) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error {
 		const lock = "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE"
@@ -77,25 +77,25 @@ var (
 	Clean = clean
 )
 
-// OfVersion makes a store use other migrations than those of this program.
+// OfVersion makes a store use the given migrations, like another version of Belay.
 func OfVersion(opts Options, migrations fs.FS) *Options {
 	opts.migrations = migrations
 	return &opts
 }
 
-// SharedMigrations returns the migrations of this program.
+// SharedMigrations are the migrations of this program.
 var SharedMigrations fs.FS = table.Migrations
 
 // ID returns the id of this holder.
 func (s *Store) ID() string { return s.id }
 
-// SettleHolder cleans up after a holder as if it were dead.
+// SettleHolder cleans up after a holder, as if the holder were dead.
 func (s *Store) SettleHolder(ctx context.Context, holder string) error { return s.settle(ctx, holder) }
 
-// Owe records that a session could not be released.
+// Owe records a session that could not be released.
 func (s *Store) Owe(session string, epoch int64) { s.owed.note(session, epoch) }
 
-// Hog takes all connections of the pool, until the returned function is called.
+// Hog takes all connections of the pool until the returned function is called.
 func (s *Store) Hog(ctx context.Context) (release func(), err error) {
 	var conns []*pgxpool.Conn
 	for range s.pool.Config().MaxConns {
@@ -112,7 +112,8 @@ func (s *Store) Hog(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Due is closed when a turn may be due, and Heard when a session may have changed.
+// Due returns a channel that is closed when a turn may be due. Heard returns one that is
+// closed when a session may have changed.
 func (s *Store) Due() <-chan struct{} { return s.due.wait() }
 
 func (s *Store) Heard(session string) (heard <-chan struct{}, stop func()) {
@@ -120,5 +121,5 @@ func (s *Store) Heard(session string) (heard <-chan struct{}, stop func()) {
 	return w.changed.wait(), stop
 }
 
-// InTime returns the result of a write that ended at its timeout, or before.
+// InTime returns the result of a write that may have timed out.
 var InTime = (*Store).inTime

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// Each fault of the server has its own error. Nothing of the commit is stored, reading
-// continues, and commits work again when the fault is gone.
+// Each problem of the server has its own error. Then nothing of the commit is stored, and
+// reading still works. When the problem is solved, commits work again.
 //
 // SPEC L-14
 func TestServerFaults(t *testing.T) {
@@ -108,7 +108,7 @@ func TestDamagedPage(t *testing.T) {
 	hold(t, s, "b")
 }
 
-// A row whose content cannot be decoded is reported as damage too.
+// A row that cannot be decoded is reported as damage.
 //
 // SPEC L-14
 func TestUnreadableRow(t *testing.T) {

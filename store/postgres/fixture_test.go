@@ -20,12 +20,12 @@ func TestMain(m *testing.M) {
 	os.Exit(withServer(m))
 }
 
-// server is the server of the tests. It has a template with an empty store.
+// server is the server of the tests. It has a template database with an empty store.
 var server *pgtest.Server
 
 const template = "belay_template"
 
-// withServer runs the tests with a server.
+// withServer starts the server, runs the tests and stops the server.
 func withServer(m *testing.M) (code int) {
 	var err error
 	if server, err = pgtest.Start(nil); err != nil {
@@ -60,13 +60,12 @@ func failed(err error) int {
 	return 1
 }
 
-// open opens a store in its own database.
 func open(t testing.TB, opts *postgres.Options) *postgres.Store {
 	t.Helper()
 	return openDSN(t, server.Database(t, template), opts)
 }
 
-// openDSN opens the store in a database, and closes it with the test.
+// openDSN opens the store in a database. The store is closed when the test ends.
 func openDSN(t testing.TB, dsn string, opts *postgres.Options) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(context.Background(), dsn, opts)
@@ -84,7 +83,7 @@ func closeStore(t testing.TB, s *postgres.Store) {
 	}
 }
 
-// Helpers that the tests of all SQL stores share.
+// These helpers are shared by the tests of all SQL stores.
 var (
 	hold       = sqltest.Hold
 	say        = sqltest.Say
@@ -100,7 +99,7 @@ var (
 	pass       = sqltest.Pass
 )
 
-// backend makes stores for the shared tests.
+// backend makes stores for the tests in package sqltest.
 var backend = &sqltest.Backend{
 	Open: func(t testing.TB, opts *sqltest.Options) sqltest.Store { return open(t, own(opts)) },
 	Reopen: func(t testing.TB, s sqltest.Store, opts *sqltest.Options) sqltest.Store {
@@ -120,8 +119,8 @@ func own(opts *sqltest.Options) *postgres.Options {
 	return &postgres.Options{MaxJobs: opts.MaxJobs, Workers: opts.Workers, JobPoll: opts.JobPoll, Grace: opts.Grace, Logger: opts.Logger}
 }
 
-// privateServer starts a server that no other test uses, so that its files and its log
-// contain only this test.
+// privateServer starts a server that no other test uses. Its files and its log contain only
+// data of this test.
 func privateServer(t testing.TB) *pgtest.Server {
 	t.Helper()
 	private, err := pgtest.Start(nil)

@@ -24,7 +24,7 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// follow follows a journal until the test ends. It returns when it has begun.
+// follow follows a journal until the test ends. It returns after the follower has begun.
 func follow(t testing.TB, s *postgres.Store) <-chan string {
 	t.Helper()
 	ids, begun := make(chan string, 1000), make(chan struct{})
@@ -63,7 +63,6 @@ func follow(t testing.TB, s *postgres.Store) <-chan string {
 	}
 }
 
-// next returns the next run.
 func next(t testing.TB, ids <-chan string) string {
 	t.Helper()
 	select {
@@ -75,8 +74,8 @@ func next(t testing.TB, ids <-chan string) string {
 	}
 }
 
-// Followers in any process do not miss a run that got its position early and was
-// stored late.
+// A run can get its position early and be stored late. Followers in any process still see
+// it.
 //
 // SPEC J-08
 func TestFollowWaitsForWhatIsUnderWay(t *testing.T) {
@@ -86,7 +85,7 @@ func TestFollowWaitsForWhatIsUnderWay(t *testing.T) {
 	here, there := follow(t, s), follow(t, other)
 	under, goOn := make(chan struct{}), make(chan struct{})
 	stored := make(chan error, 1)
-	go func() { // ends when it is told to go on
+	go func() { // ends when goOn is closed
 		stored <- s.AppendSlowly(ctx, func() {
 			close(under)
 			<-goOn
@@ -105,8 +104,8 @@ func TestFollowWaitsForWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// With many concurrent appends, a follower in another process gets each run
-// once.
+// A follower in another process gets each run exactly once, even if many processes append
+// at the same time.
 //
 // SPEC J-08
 func TestFollowMany(t *testing.T) {
@@ -136,8 +135,8 @@ func TestFollowMany(t *testing.T) {
 	all.Wait()
 }
 
-// Old sessions are removed with everything that belongs to them; sessions that are
-// still needed are kept.
+// Prune removes old sessions with everything that belongs to them. It keeps sessions that
+// are still needed.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)

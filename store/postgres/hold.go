@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Open opens and holds a session, creating it if necessary, and reads it. It
-// takes over the session of a dead holder.
+// Open takes a hold on a session and reads it. It creates the session if necessary. If the
+// holder is dead, Open takes over the session.
 func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	if !storable(session) {
 		return nil, fmt.Errorf("open session %q: the id cannot be stored: %w", session, errUnstorable)
@@ -26,7 +26,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 		epoch, left, err := s.hold(ctx, session)
 		switch {
 		case err != nil:
-			if epoch != 0 && isCut(err) { // the result of the attempt is unknown
+			if epoch != 0 && isCut(err) { // the hold may have been stored
 				s.owed.note(session, epoch)
 			}
 			return nil, fmt.Errorf("open session %q: %w", session, err)
@@ -40,24 +40,24 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 }
 
 const (
-	// nextEpoch takes an epoch for a living holder, and keeps the holder alive
-	// until it has the session.
+	// nextEpoch returns a new epoch if this holder is alive. It also locks the holder's
+	// row, so that no one cleans up after this holder during the transaction.
 	nextEpoch = "SELECT nextval('belay_epoch') FROM holders WHERE id = $1 AND seen + lease > clock_timestamp() FOR KEY SHARE"
-	// takeSession takes a free or new session. If several try at once, one
-	// succeeds: the others wait for it, and then change no row.
+	// takeSession takes a free or new session. If several processes try at the same time,
+	// one of them succeeds. The others wait for it and then change no row.
 	takeSession = `INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state)
 		VALUES ($1, $2, $3, $4, $4, 0, 0, 0, 0, '', '')
 		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, changed = excluded.changed WHERE sessions.holder = ''`
 )
 
-// hold takes a session. If its dead holder must be cleaned up first, it returns
-// that holder.
+// hold takes a hold on a session. If a dead process still holds the session, hold only
+// returns that holder, and the caller must clean up first.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
 	now := record.Nanos(s.now())
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
 		left = ""
 		err := w.tx.QueryRow(ctx, nextEpoch, s.id).Scan(&epoch)
-		if errors.Is(err, pgx.ErrNoRows) { // this holder counted as dead
+		if errors.Is(err, pgx.ErrNoRows) { // this holder counts as dead, so it registers again
 			if err := s.enter(ctx, w.tx); err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 		}
 		found, err := w.SessionHold(ctx, session)
 		switch {
-		case errors.Is(err, sql.ErrNoRows): // it was removed in the meantime
+		case errors.Is(err, sql.ErrNoRows): // the session was removed in the meantime
 			return fmt.Errorf("%w: its holder is unknown", belay.ErrHeld)
 		case err != nil:
 			return err
@@ -94,7 +94,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// openHeld reads a held session. On an error it releases it.
+// openHeld reads a held session. If that fails, openHeld releases the session.
 func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stored *belay.Stored, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		stored, err = record.Stored(ctx, q, session)
@@ -107,8 +107,9 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stor
 	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(record.Cause(ctx, err))), released)
 }
 
-// Release releases a session. A wrong epoch is harmless. If the server cannot be
-// reached, the session is released later.
+// Release releases the hold on a session. It does nothing if the epoch is not that of the
+// current hold. If the server cannot be reached, Release returns an error, and the store
+// releases the session later.
 func (s *Store) Release(ctx context.Context, session string, epoch int64) error {
 	if err := s.release(ctx, session, epoch); err != nil {
 		s.owed.note(session, epoch)
@@ -117,8 +118,7 @@ func (s *Store) Release(ctx context.Context, session string, epoch int64) error 
 	return nil
 }
 
-// release releases a session. It is idempotent, so it is repeated if its result is
-// unknown.
+// release releases a session. It is idempotent, so it tries again if the result is unknown.
 func (s *Store) release(ctx context.Context, session string, epoch int64) (err error) {
 	for range attempts {
 		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
@@ -131,12 +131,12 @@ func (s *Store) release(ctx context.Context, session string, epoch int64) (err e
 	return err
 }
 
-// owed are the sessions that could not be released yet, with the epochs of their
-// holds.
+// owed are the sessions that could not be released yet, with the epochs of their holds.
+// payBack releases them.
 type owed struct {
 	mu       sync.Mutex
 	sessions map[string]int64
-	paying   bool // another goroutine is releasing all
+	paying   bool // payBackApart is running
 }
 
 func (o *owed) note(session string, epoch int64) {
@@ -148,8 +148,8 @@ func (o *owed) note(session string, epoch int64) {
 	o.sessions[session] = epoch
 }
 
-// payBack releases sessions that could not be released before: one session, or all if
-// none is named.
+// payBack releases sessions that could not be released before: the given session, or all if
+// session is "".
 func (s *Store) payBack(ctx context.Context, session string) {
 	s.owed.mu.Lock()
 	due := maps.Clone(s.owed.sessions)
@@ -166,8 +166,8 @@ func (s *Store) payBack(ctx context.Context, session string) {
 	}
 }
 
-// payBackApart calls payBack in the background if needed, because it can take
-// long.
+// payBackApart calls payBack in a goroutine if there are sessions to release, because that
+// can take long.
 func (s *Store) payBackApart(ctx context.Context) {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *Store) payBackApart(ctx context.Context) {
 		return
 	}
 	s.owed.paying = true
-	go func() { // ends with the context of the store, and Close waits for it
+	go func() { // ends when the store is closed; Close waits for it
 		defer s.working.Done()
 		s.payBack(ctx, "")
 		s.owed.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A living holder is not cleaned up, whatever others believe.
+// No process can clean up after a holder that is alive.
 //
 // SPEC L-02
 func TestTheLivingAreNotSettled(t *testing.T) {
@@ -36,9 +36,9 @@ func TestTheLivingAreNotSettled(t *testing.T) {
 	}
 }
 
-// A holder without a heartbeat for the time of its lease registers again before it takes
-// anything: otherwise others would take that over at once. A holder that is no longer
-// registered does the same.
+// If a holder has sent no heartbeat during its lease, it registers again before it takes a
+// session or a turn. Otherwise others could take over that session or turn at once. A
+// holder that is no longer registered also registers again.
 //
 // SPEC L-02
 func TestTheLateEnterAgain(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTheLateEnterAgain(t *testing.T) {
 		} {
 			t.Run(what+", "+how, func(t *testing.T) {
 				t.Parallel()
-				s := open(t, &postgres.Options{Takeover: time.Hour}) // it sends no heartbeats
+				s := open(t, &postgres.Options{Takeover: time.Hour}) // the next heartbeat is far away
 				submit(t, s, "a")
 				if err := s.Execute(ctx, late, s.ID()); err != nil {
 					t.Fatal(err)
@@ -69,9 +69,9 @@ func TestTheLateEnterAgain(t *testing.T) {
 	}
 }
 
-// A holder whose row was deleted registers again with its next heartbeat, even if it
-// is idle. Otherwise others could take over its sessions. The new row still says that
-// it is a worker.
+// If the row of a holder is deleted, the next heartbeat registers the holder again.
+// Otherwise others could take over its sessions. The new row still says that the holder
+// claims turns.
 //
 // SPEC L-02
 func TestADeletedHolderComesBack(t *testing.T) {
@@ -100,8 +100,9 @@ func TestADeletedHolderComesBack(t *testing.T) {
 	}
 }
 
-// While a holder is being cleaned up, it takes nothing: it waits, and then registers
-// again. Otherwise sessions that it takes in between would never be cleaned up.
+// While other processes clean up after a holder, the holder cannot take a session or a
+// turn. It waits, and then registers again. Otherwise it could take a session that no one
+// ever cleans up.
 //
 // SPEC L-02
 func TestWhoIsBeingSettledWaits(t *testing.T) {
@@ -133,7 +134,7 @@ func TestWhoIsBeingSettledWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			taken := make(chan error, 1)
-			go func() { taken <- take(ctx, s) }() // ends when it has it
+			go func() { taken <- take(ctx, s) }() // ends when take returns
 			db := connect(t, s.DSN())
 			defer func() { _ = db.Close(context.Background()) }()
 			often := time.NewTicker(5 * time.Millisecond)
@@ -162,7 +163,7 @@ func TestWhoIsBeingSettledWaits(t *testing.T) {
 	}
 }
 
-// A dead holder that cannot be cleaned up does not prevent other cleanups.
+// If the cleanup of one dead holder fails, other dead holders are still cleaned up.
 //
 // SPEC J-04
 func TestAJobThatCannotBeSettled(t *testing.T) {
@@ -192,7 +193,7 @@ func TestAJobThatCannotBeSettled(t *testing.T) {
 	wantClaim(t, claims(ctx, s), "b")
 }
 
-// lines passes on the messages of a log.
+// lines is a log handler that sends the messages to a channel.
 type lines struct {
 	slog.Handler
 	said chan string
@@ -205,7 +206,7 @@ func (l lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// An unreachable server is logged once, and so is its return.
+// The store logs once that the server is unreachable, and once that it is back.
 func TestLostAndBack(t *testing.T) {
 	t.Parallel()
 	private, err := pgtest.Start(nil)

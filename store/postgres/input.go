@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// EnqueueInput stores a record, its job and the job's input in one transaction. The
-// input can contain parts of the conversation, so it has a table of its own. It is
-// retried like Enqueue.
+// EnqueueInput stores a run, its job and the job's input in one transaction. The input can
+// contain parts of the conversation, so it is in a separate table. EnqueueInput retries as
+// Enqueue does.
 func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
 	b := (*backend)(q.store)
 	err := b.writeAgain(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -26,7 +26,7 @@ func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, 
 			return err
 		}
 		if done {
-			return nil // the job was a duplicate
+			return nil // a job with this key has already succeeded
 		}
 		if err := q.store.insertJobs(ctx, b.writing(ctx), []hook.Job{job}); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 // journal implements [hook.FollowJournal] on a store.
 type journal Store
 
-// Append stores runs durably, all or none.
+// Append stores all runs or none. It returns when they are durable.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	s := (*Store)(j)
 	rows, err := record.RunRows(s.id, runs)
@@ -27,8 +27,8 @@ func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error { return w.appendRuns(ctx, rows) })
 }
 
-// number returns new positions for replaced runs. The transaction already has its
-// number: see numbered.
+// number returns n new positions for runs. It first makes sure that the transaction has a
+// number, see numbered.
 func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	if _, err := w.tx.Exec(ctx, numbered); err != nil {
 		return nil, err //nolint:wrapcheck // the caller adds context
@@ -46,9 +46,9 @@ func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	return places, err
 }
 
-// List yields the runs that match when the iteration begins, each once, ordered by
-// start and then by storage. A run that is replaced in the meantime may appear in its
-// new state, at its old position.
+// List yields the runs that match when the iteration begins, each once, ordered by start
+// time and then by position. If a run is replaced during the iteration, the caller may get
+// the new state at the old position.
 func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -58,10 +58,9 @@ func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.R
 	}
 }
 
-// Follow yields the matching runs that are stored from now on: runs of this
-// process at once, runs of other processes within Options.Poll. A long
-// transaction elsewhere on the server can delay it, but nothing is lost. While it
-// waits, it polls only one number.
+// Follow yields matching runs that are stored after the call. It yields runs of this
+// process at once, and runs of other processes within Options.Poll. A long transaction on
+// the server can delay it, but no run is lost. Polling reads only one number.
 func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -77,7 +76,7 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 		return err
 	}
 	for {
-		stirred := s.stirred.wait() // subscribe before reading, so that nothing is missed
+		stirred := s.stirred.wait() // subscribe before reading, so that no run is missed
 		last, err := s.lastNumber(ctx)
 		if err != nil {
 			return err
@@ -100,20 +99,19 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 	}
 }
 
-// lastNumber is the query for the last position that was given to a run.
+// lastNumber returns the last position that was assigned to a run.
 func (s *Store) lastNumber(ctx context.Context) (last int64, err error) {
 	err = s.ask(ctx, &last, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM belay_run")
 	return last, err
 }
 
-// settledPoll is how often settledUpTo checks whether transactions have
-// ended.
+// settledPoll is how often settledUpTo checks whether transactions have ended.
 const settledPoll = 2 * time.Millisecond
 
-// settledUpTo returns when all transactions have ended that were running when it
-// was called. Positions are assigned before a commit and visible after it, so only
-// then are all earlier positions final. Transactions are numbered in order: the one
-// that starts here has a higher number, and waits for all before it.
+// settledUpTo returns when all transactions that were running at the call have ended. A run
+// gets its position before the commit, and is visible only after the commit. So after the
+// wait no earlier position can appear. The server numbers transactions in order:
+// settledUpTo takes a new number and waits for all transactions with a lower one.
 func (s *Store) settledUpTo(ctx context.Context) error {
 	var horizon, oldest int64
 	if err := s.ask(ctx, &horizon, "SELECT pg_current_xact_id()::text::bigint"); err != nil {
@@ -137,7 +135,7 @@ func (s *Store) ask(ctx context.Context, to *int64, query string) error {
 	return s.persist(ctx, func() error { return s.pool.QueryRow(ctx, query).Scan(to) })
 }
 
-// await waits for a signal, at most for the given time.
+// await waits for a signal, but not longer than atMost.
 func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

@@ -18,18 +18,18 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// The tests start their own binary again, as another process that has a store
-// open. It prints "ready" and continues on a signal.
+// These variables start the test binary again, as another process that has a store open.
+// That process prints "ready". The task "zombie" continues when it gets a line of input.
 const (
 	childTask = "BELAY_POSTGRES_CHILD"
 	childDSN  = "BELAY_POSTGRES_CHILD_DSN"
 )
 
-// takeover is the takeover time of the tests: a lease of a second, which a process
-// keeps even on a busy machine.
+// takeover is the takeover time of the tests. The lease is then one second, which is long
+// enough on a busy machine.
 const takeover = 1500 * time.Millisecond
 
-// child is the task of the other process.
+// child runs a task in the other process.
 func child(task string) int {
 	ctx := context.Background()
 	s, err := postgres.Open(ctx, os.Getenv(childDSN), &postgres.Options{Takeover: takeover, JobPoll: 5 * time.Millisecond, Workers: 2})
@@ -55,10 +55,10 @@ func child(task string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	select {} // until it is killed
+	select {} // wait until the process is killed
 }
 
-// childHolds has sessions open, with an open turn and a running hook.
+// childHolds holds sessions with an open turn and a started run.
 func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error) {
 	for _, session := range []string{"b", "a"} {
 		stored, err := s.Open(ctx, session)
@@ -78,10 +78,10 @@ func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error)
 	return epoch, nil
 }
 
-// childWorks runs two jobs that never end, on all its workers.
+// childWorks starts two jobs that never end.
 func childWorks(ctx context.Context, s *postgres.Store) {
 	begun := make(chan struct{})
-	go func() { // ends with the process
+	go func() { // ends when the process is killed
 		_ = s.Queue().(hook.WorkQueue).Work(ctx, func(context.Context, hook.Job) (hook.Run, time.Time) {
 			begun <- struct{}{}
 			select {}
@@ -93,8 +93,7 @@ func childWorks(ctx context.Context, s *postgres.Store) {
 	fmt.Fprintln(os.Stdout, "ready")
 }
 
-// childZombie continues as if nothing had happened, and prints the errors
-// that it gets.
+// childZombie continues to write after it was stopped, and prints the errors.
 func childZombie(ctx context.Context, s *postgres.Store) error {
 	epoch, err := childHolds(ctx, s)
 	if err != nil {
@@ -121,8 +120,8 @@ func childZombie(ctx context.Context, s *postgres.Store) error {
 	return nil
 }
 
-// childStuck never ends a transaction that has locked a session and its own
-// holder.
+// childStuck begins a transaction that locks a session and its own holder, and never ends
+// it.
 func childStuck(ctx context.Context, s *postgres.Store) error {
 	if _, err := s.Open(ctx, "a"); err != nil {
 		return err
@@ -133,15 +132,15 @@ func childStuck(ctx context.Context, s *postgres.Store) error {
 	})
 }
 
-// process is another process on a database.
+// process is another process that uses the database.
 type process struct {
 	*exec.Cmd
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// another starts another process on a database and waits until it is ready. It is
-// killed with the test at the latest.
+// another starts another process on a database and waits until it is ready. The process is
+// killed at the end of the test, if not before.
 func another(t testing.TB, task, dsn string) (p *process, kill func()) {
 	t.Helper()
 	p = &process{Cmd: exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$")}
@@ -157,7 +156,7 @@ func another(t testing.TB, task, dsn string) (p *process, kill func()) {
 	kill = func() {
 		if !killed {
 			killed = true
-			_ = p.Process.Kill() // SIGKILL, where there are signals
+			_ = p.Process.Kill() // SIGKILL on Unix
 			_ = p.Wait()
 		}
 	}
@@ -168,7 +167,7 @@ func another(t testing.TB, task, dsn string) (p *process, kill func()) {
 	return p, kill
 }
 
-// line returns the next line of the process.
+// line returns the next line that the process prints.
 func (p *process) line(t testing.TB) string {
 	t.Helper()
 	line, err := p.out.ReadString('\n')
@@ -178,8 +177,8 @@ func (p *process) line(t testing.TB) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// takeOver opens a session of a dead process as soon as possible, and asserts that
-// this is within the limit.
+// takeOver opens a session of a dead process as soon as possible, and asserts that it did
+// not take too long.
 func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *belay.Stored {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -194,15 +193,16 @@ func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(gone); took > 10*takeover { // the machine may be busy
+	if took := time.Since(gone); took > 10*takeover { // the limit is generous, because the machine may be busy
 		t.Errorf("taking over took %s, want %s", took, takeover)
 	}
 	return stored
 }
 
-// Opening a session of another process is rejected, with the name of that process, until
-// its lease has expired. Then the session is taken over and cleaned up. The runs here are
-// rows that the process wrote: internal/crash kills processes inside hooks.
+// Opening a session that another process holds fails, and the error names that process.
+// When the lease of that process has expired, the session can be opened, and its runs are
+// interrupted. Here the process only stores rows. internal/crash kills processes inside
+// hooks.
 //
 // SPEC L-02
 func TestKilled(t *testing.T) {
@@ -237,7 +237,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A living process keeps its sessions, however long it is idle.
+// A living process keeps its sessions, even if it is idle for long.
 //
 // SPEC L-02
 func TestAlive(t *testing.T) {
@@ -260,8 +260,8 @@ func TestAlive(t *testing.T) {
 	commit(t, first, say("a", stored.Epoch, 1, "the hold is still valid"))
 }
 
-// Opening the store cleans up after a killed process. Workers find its jobs: they are
-// retried if they are idempotent, and ended if not.
+// Opening the store cleans up after a killed process. Its jobs are retried if they are
+// idempotent. Otherwise they end.
 //
 // SPEC J-04
 func TestKilledAtWork(t *testing.T) {
@@ -286,7 +286,7 @@ func TestKilledAtWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(killed); took > 10*takeover { // likewise
+	if took := time.Since(killed); took > 10*takeover { // the limit is generous, because the machine may be busy
 		t.Errorf("it took %s, want %s", took, takeover)
 	}
 	wantStates(t, s, "asked completed", "once.1 interrupted", "again.1 interrupted", "again.2 completed")
@@ -296,8 +296,8 @@ func TestKilledAtWork(t *testing.T) {
 	}
 }
 
-// A store that only claims turns takes over the turn that a killed process had claimed.
-// It works no jobs and opens no session of the other process.
+// A store takes over the turn that a killed process had claimed, even if it only claims
+// turns: it runs no jobs and opens no session of that process.
 //
 // SPEC L-02
 func TestKilledWithAClaim(t *testing.T) {

@@ -13,20 +13,20 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// A holder is an open store, in this process or another. It is registered in a table
-// and sends heartbeats. If none arrives for the time of its lease, it counts as
-// dead, by the server's clock. If it is alive after all, it registers again under
-// the same name; epochs fence the sessions that others took over.
+// A holder is an open store, in this process or another. It is registered in a table and
+// sends heartbeats. If no heartbeat arrives during its lease, by the server's clock, the
+// holder counts as dead. If the holder is still alive, it registers again with the same id.
+// If others took over its sessions, the new epochs make its commits fail.
 
-// lease is how long this holder counts as alive without a heartbeat. The rest of
-// Options.Takeover is for others to notice.
+// lease returns how long this holder counts as alive without a heartbeat. The rest of
+// Options.Takeover is for other holders to notice.
 func (s *Store) lease() time.Duration { return s.opts.Takeover * 2 / 3 }
 
-// recoverPoll is how often a store that works jobs or claims turns checks for dead
+// recoverPoll returns how often a store that runs jobs or claims turns checks for dead
 // holders.
 func (s *Store) recoverPoll() time.Duration { return max(s.opts.Takeover/6, time.Millisecond) }
 
-// querier is a pool or a transaction.
+// querier is a connection, a pool or a transaction.
 type querier interface {
 	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
@@ -50,24 +50,24 @@ func (s *Store) enter(ctx context.Context, db querier) error {
 // register adds this store to the list of holders.
 func (s *Store) register(ctx context.Context) error { return s.enter(ctx, s.pool) }
 
-// beatWithin is the timeout of one heartbeat. Then another connection is used.
+// beatWithin returns the timeout of one heartbeat. After it, live tries another connection.
 func (s *Store) beatWithin() time.Duration {
 	return max(s.lease()/4, min(s.lease()/2, 500*time.Millisecond))
 }
 
-// beat sends heartbeats until Close. It is the store's goroutine, started by
-// Open. It shares no resource that others could block.
+// beat is the goroutine that sends heartbeats until Close. Open starts it. It uses its own
+// connection, so that other work cannot block it.
 func (s *Store) beat() {
 	defer close(s.beaten)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // the connection ends with the store
+	go func() { // ends when the store is closed
 		<-s.closed
 		cancel()
 	}()
 	often := time.NewTicker(max(s.opts.Takeover/10, time.Millisecond))
 	defer often.Stop()
-	var lost time.Time // when the server was lost, zero if it is reachable
+	var lost time.Time // since when the server is unreachable, zero if it is reachable
 	for {
 		select {
 		case <-often.C:
@@ -93,7 +93,7 @@ func (s *Store) beat() {
 	}
 }
 
-// live sends one heartbeat, on another connection if the first has failed.
+// live sends one heartbeat. If the connection fails, it tries another one.
 func (s *Store) live(ctx context.Context) error {
 	err := s.liveOnce(ctx)
 	if isDropped(err) || errors.Is(err, context.DeadlineExceeded) {
@@ -105,7 +105,7 @@ func (s *Store) live(ctx context.Context) error {
 func (s *Store) liveOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.beatWithin())
 	defer cancel()
-	conn, err := s.pulse.Acquire(ctx) // a connection that is being opened is kept for the next heartbeat
+	conn, err := s.pulse.Acquire(ctx) // after a timeout, the pool keeps the new connection for the next heartbeat
 	if err != nil {
 		return err //nolint:wrapcheck // it is logged
 	}
@@ -116,19 +116,18 @@ func (s *Store) liveOnce(ctx context.Context) error {
 		err = s.enter(ctx, conn)
 	}
 	if err != nil {
-		_ = conn.Conn().PgConn().Conn().Close() // close without waiting
+		_ = conn.Conn().PgConn().Conn().Close() // Close of the pgx connection would wait for the server
 	}
 	return err
 }
 
-// holder is a registered holder.
 type holder struct {
 	id    string
 	pid   int64
 	host  string
 	since time.Time
 	gone  bool
-	// worker means that it claims turns.
+	// worker means that the holder claims turns.
 	worker bool
 }
 
@@ -141,8 +140,8 @@ func scanHolder(row pgx.Row) (h holder, err error) {
 	return h, err //nolint:wrapcheck // the caller adds context
 }
 
-// gone reports whether a holder is dead: its lease has expired, or it is not
-// registered.
+// gone reports whether a holder is dead. A holder is dead if its lease has expired or if it
+// is not registered.
 func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, error) {
 	if id == s.id {
 		return false, holder{id: id}, nil
@@ -154,7 +153,6 @@ func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, 
 	return h.gone, h, err
 }
 
-// holders returns all registered holders.
 func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	var list []holder
 	err := s.persist(ctx, func() error {
@@ -167,7 +165,6 @@ func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	return list, err
 }
 
-// describe returns a description of a holder.
 func describe(h holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.pid, h.host, h.since.UTC().Format(time.RFC3339))
 }

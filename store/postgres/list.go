@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Read yields the messages of a session after a number, in their state when the
-// iteration begins.
+// Read yields the messages of a session with numbers higher than after. It does not yield
+// messages that are stored during the iteration.
 func (s *Store) Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
 	return func(yield func(*belay.Message, error) bool) {
 		err := belay.ErrNotFound
@@ -23,8 +23,8 @@ func (s *Store) Read(ctx context.Context, session string, after int64) iter.Seq2
 	}
 }
 
-// Sessions yields the matching sessions, the last changed first, in their
-// state when the iteration begins.
+// Sessions yields the matching sessions, the most recently changed first. The list is a
+// snapshot from the start of the iteration.
 func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		rows, err := record.Sessions(ctx, s.bind(s.db), filter)
@@ -45,7 +45,7 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 	}
 }
 
-// alive returns the holders that are alive.
+// alive returns the ids of the holders that are alive.
 func (s *Store) alive(ctx context.Context) (map[string]bool, error) {
 	holders, err := s.holders(ctx)
 	alive := map[string]bool{s.id: true}
@@ -57,8 +57,8 @@ func (s *Store) alive(ctx context.Context) (map[string]bool, error) {
 	return alive, err
 }
 
-// Approvals yields the matching approvals, the oldest first, in their state
-// when the iteration begins.
+// Approvals yields the matching approvals, oldest first. The list is a snapshot from the
+// start of the iteration.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) {
 		rows, err := record.Approvals(ctx, s.bind(s.db), filter)

@@ -9,27 +9,28 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Notifications only wake waiters, which then read the tables; they also poll from time
-// to time. So a lost notification only costs a delay. They are sent after their
-// transaction: inside it they would make all such transactions wait for each other.
+// A notification only wakes waiters, which then read the tables. Waiters also poll, so a
+// lost notification only causes a delay. The store sends a notification after the
+// transaction. A notification inside a transaction would make all transactions with
+// notifications wait for each other.
 
-// The channels. The payload of a notification is the id of a session, or
-// empty for all sessions.
+// These are the channels of notifications. The payload is the id of a session, or empty for
+// all sessions.
 const (
 	turnChannel    = "belay_turns"
 	sessionChannel = "belay_sessions"
 )
 
-// longestPayload is the maximum size of a payload, with a reserve.
+// longestPayload is the maximum size of a payload in bytes. The server's limit is higher.
 const longestPayload = 4096
 
-// ring wakes waiters in all processes. It does not have to be durable, so it does not
-// wait for the server's disk.
+// ring wakes waiters in all processes. It does not wait for the server's disk, because a
+// notification does not have to be durable.
 func (s *Store) ring(ctx context.Context, channel, payload string) {
 	if len(payload) > longestPayload {
 		payload = ""
 	}
-	s.ear.hear(s, channel, payload) // waiters in this process need no server
+	s.ear.hear(s, channel, payload) // waiters in this process do not need the server
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer cancel()
 	const notify = "SELECT pg_notify($1, $2) FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick"
@@ -52,8 +53,8 @@ type watched struct {
 	count   int
 }
 
-// watch receives notifications of a session until the returned function is
-// called.
+// watch returns a signal for changes of a session. Call stop when the signal is no longer
+// needed.
 func (e *ear) watch(session string) (w *watched, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,7 +76,7 @@ func (e *ear) watch(session string) (w *watched, stop func()) {
 	}
 }
 
-// hear wakes the waiters that a notification is for.
+// hear wakes the waiters of a channel and payload.
 func (e *ear) hear(s *Store, channel, payload string) {
 	if channel == turnChannel {
 		s.due.broadcast()
@@ -90,11 +91,12 @@ func (e *ear) hear(s *Store, channel, payload string) {
 	}
 }
 
-// listen starts receiving notifications, once.
+// listen starts the goroutine that receives notifications. Only the first call has an
+// effect.
 func (s *Store) listen() {
 	s.ear.begin.Do(func() {
 		if s.begin() {
-			go s.hearing() // ends with Close, which waits for it
+			go s.hearing() // Close ends it and waits for it
 		}
 	})
 }
@@ -102,15 +104,15 @@ func (s *Store) listen() {
 // deafFor is the pause before a lost connection is opened again.
 const deafFor = 250 * time.Millisecond
 
-// hearing receives notifications until Close, on its own connection. Notifications are
-// lost without a connection, so all waiters are woken after a reconnect.
+// hearing receives notifications on its own connection until Close. While the connection is
+// lost, notifications are lost. So hearing wakes all waiters after it has reconnected.
 func (s *Store) hearing() {
 	defer s.working.Done()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // ends with the connection
+	go func() { // ends with hearing
 		select {
 		case <-s.closed:
 			cancel()
@@ -120,7 +122,7 @@ func (s *Store) hearing() {
 	for ctx.Err() == nil {
 		if err := s.hearUntilCut(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Logger.DebugContext(ctx, "cannot receive notifications: changes are seen later", "store", s.name, "error", s.explain(err))
-			_ = s.await(ctx, nil, deafFor) // the loop notices that the connection has ended
+			_ = s.await(ctx, nil, deafFor) // the loop checks whether the store is closed
 		}
 	}
 }
@@ -152,7 +154,7 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 			s.ear.hear(s, heard.Channel, heard.Payload)
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err
-		default: // no notification, or no waiter left
+		default: // no notification arrived: check the connection
 			if err := s.soon(ctx, conn.Ping); err != nil {
 				return err
 			}
@@ -160,7 +162,7 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 	}
 }
 
-// soon calls f with half of Options.Timeout as its timeout.
+// soon calls do with half of Options.Timeout as its timeout.
 func (s *Store) soon(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
 	defer cancel()

@@ -25,14 +25,14 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// The tables in which goose records the applied migrations: shared ones, and
-// those of PostgreSQL.
+// These are goose's tables of applied migrations: one for the shared migrations, and one
+// for the migrations of PostgreSQL.
 const (
 	versionTable    = "belay_version"
 	ownVersionTable = "belay_postgres_version"
 )
 
-// The advisory locks of the stores: "belay" and a number.
+// These are the keys of the store's advisory locks. In ASCII they begin with "belay".
 const (
 	migrating = 0x62656c617900 + iota
 	enqueuing
@@ -41,7 +41,7 @@ const (
 //go:embed migrations/*.sql
 var ownMigrations embed.FS
 
-// prepare brings the tables up to date, one process at a time.
+// prepare migrates the tables. Only one process at a time does so.
 func (s *Store) prepare(ctx context.Context) (err error) {
 	if current, err := s.current(ctx); err != nil || current {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer done() // which unlocks
+	defer done() // closing the connection releases the lock
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrating)); err != nil {
 		return err //nolint:wrapcheck // Open adds context
 	}
@@ -60,19 +60,19 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return s.unblocked(ctx, conn, s.bringUp)
 }
 
-// A change of a table waits for its readers, and all others wait for the change. So
-// it waits only briefly, lets the others pass, and retries.
+// A change of a table waits for its readers, and everyone else waits for the change. So the
+// change waits only for lockWait, lets the others continue for lockPause, and tries again.
 const (
 	lockWait  = 2 * time.Second
 	lockPause = time.Second
 )
 
-// unblocked changes the tables as soon as no other process blocks them.
+// unblocked calls change until no other process blocks it.
 func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(context.Context, *pgxpool.Pool) error) error {
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
-	config.ConnConfig = s.plain.Copy()                             // building an index has no timeout
-	wait := min(lockWait, max(s.opts.Timeout/8, time.Millisecond)) // so that waiters do not time out
+	config.ConnConfig = s.plain.Copy()                             // building an index may take long, so there is no timeout
+	wait := min(lockWait, max(s.opts.Timeout/8, time.Millisecond)) // short enough that others who wait for the change do not time out
 	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(wait.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -96,10 +96,10 @@ func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(conte
 	}
 }
 
-// migrateWithin is how long a blocked change of the tables is retried.
+// migrateWithin returns how long unblocked tries.
 func migrateWithin(timeout time.Duration) time.Duration { return 2 * timeout }
 
-// inTheWay returns which process has used the tables longest.
+// inTheWay describes the process that has used the tables for the longest time.
 func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 	var pid int64
 	var program, user, state, table string
@@ -115,10 +115,9 @@ func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 	return fmt.Sprintf("process %d of the server (%q of user %s, %s) has used the table %s in a transaction since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
 }
 
-// bringUp brings all tables up to date.
 func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }() // the pool owns the connections
+	defer func() { _ = db.Close() }() // pool owns the connections
 	if err := s.migrate(ctx, db, translated{s.migrations()}, versionTable); err != nil {
 		return err
 	}
@@ -132,8 +131,8 @@ func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	return jobs.Migrate(ctx)
 }
 
-// current reports whether all tables are up to date, which is the normal case.
-// Then no lock is needed.
+// current reports whether all tables are up to date. This is the usual case, and needs no
+// lock.
 func (s *Store) current(ctx context.Context) (bool, error) {
 	var noted bool
 	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", versionTable, ownVersionTable).Scan(&noted); err != nil || !noted {
@@ -166,7 +165,7 @@ func (s *Store) migrations() fs.FS {
 	return table.Migrations
 }
 
-// newestOf is the version of the last migration.
+// newestOf returns the version of the last migration.
 func newestOf(from fs.FS) (newest int64, err error) {
 	files, err := fs.Glob(from, "migrations/*.sql")
 	for _, name := range files {
@@ -180,8 +179,8 @@ func newestOf(from fs.FS) (newest int64, err error) {
 	return newest, nil
 }
 
-// claim rejects a database that has tables with our names but no version
-// table of ours.
+// claim rejects a database that has tables with Belay's names but no version table of
+// Belay.
 func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 	var noted bool
 	var taken string
@@ -200,7 +199,7 @@ func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// migrate brings one set of tables up to date.
+// migrate applies one set of migrations.
 func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions string) error {
 	migrations, err := fs.Sub(from, "migrations")
 	if err != nil {
@@ -223,7 +222,7 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 			counter = record.OldestPostgres
 		}
 		if record.Readable(ctx, s.read, counter, newest) {
-			break // it does not need later migrations
+			break // the program does not need the later migrations
 		}
 		return &ServerError{
 			Database: s.name, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another database",
@@ -238,7 +237,7 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 		}
 	}
 	if versions == versionTable {
-		if s.migrated[1] == 0 { // otherwise it is retried
+		if s.migrated[1] == 0 { // on a retry, keep the first value
 			s.migrated[0] = max(stored, 0)
 		}
 		s.migrated[1] = max(stored, newest)
@@ -246,20 +245,20 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 	return nil
 }
 
-// Migrated returns the version of the tables before opening, 0 if there were none,
-// and their version now.
+// Migrated returns the version of the tables before and after Open. from is 0 for a new
+// database.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
 const (
-	// contracts is part of the name of each migration that removes something.
+	// contracts is part of the file name of every migration that removes something.
 	contracts = "_contract_"
-	// firstKnown is the first version of the tables whose programs register the
-	// version they know.
+	// firstKnown is the first version of the tables in which a program registers the newest
+	// version that it knows.
 	firstKnown = 6
 )
 
-// mayContract rejects a migration that removes something while an older program runs
-// that may need it.
+// mayContract returns ErrOlder if a migration would remove something that a running older
+// program may need.
 func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored int64) error {
 	for _, source := range sources {
 		if source.Version <= stored || stored < firstKnown || !strings.Contains(source.Path, contracts) {
@@ -282,9 +281,9 @@ func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored
 	return nil
 }
 
-// translated returns the shared migrations in PostgreSQL's syntax. As in SQLite,
-// an INTEGER PRIMARY KEY has 64 bits, and texts are compared by bytes, whatever
-// the database's locale.
+// translated are the shared migrations in PostgreSQL's syntax. They behave as in SQLite: an
+// INTEGER PRIMARY KEY has 64 bits, and texts are compared by bytes, whatever the locale of
+// the database.
 type translated struct{ fs.FS }
 
 var translation = strings.NewReplacer("INTEGER NOT NULL PRIMARY KEY", "BIGINT NOT NULL PRIMARY KEY", " TEXT ", ` TEXT COLLATE "C" `)

@@ -30,7 +30,6 @@ func submit(t testing.TB, s *postgres.Store, session string) {
 // patience is the timeout of a test.
 const patience = time.Minute
 
-// claimed starts a claim, and returns its result.
 type claimed struct {
 	due belay.DueTurn
 	err error
@@ -38,14 +37,14 @@ type claimed struct {
 
 func claims(ctx context.Context, s *postgres.Store) <-chan claimed {
 	got := make(chan claimed, 1)
-	go func() { // ends with the claim, or with the context
+	go func() { // ends when Claim returns
 		due, err := s.Claim(ctx, belay.TurnFilter{})
 		got <- claimed{due, err}
 	}()
 	return got
 }
 
-// want waits for a claim of a session.
+// wantClaim waits for a claim and asserts its session.
 func wantClaim(t testing.TB, got <-chan claimed, session string) {
 	t.Helper()
 	select {
@@ -58,8 +57,8 @@ func wantClaim(t testing.TB, got <-chan claimed, session string) {
 	}
 }
 
-// A claim whose connection is cut during the commit is not a claim: the turn is due
-// again, also for the same process, which is alive and has claimed nothing else.
+// If the connection is cut while a claim is being committed, Claim fails. The turn is due
+// again, also for the same process.
 func TestClaimWhoseCommitIsCut(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, template)
@@ -75,8 +74,8 @@ func TestClaimWhoseCommitIsCut(t *testing.T) {
 	wantClaim(t, claims(ctx, s), "a")
 }
 
-// Silent connections are closed: claims and reads use new ones, and the process does
-// not count as dead meanwhile.
+// The store closes connections on which the server does not answer. Claims and reads use
+// new connections, and the process never counts as dead.
 //
 // SPEC L-02
 func TestSilentConnections(t *testing.T) {
@@ -97,8 +96,7 @@ func TestSilentConnections(t *testing.T) {
 	livesOn(t, dsn, s.ID())
 }
 
-// A write whose connection is silent before the write has begun uses another
-// connection.
+// If a connection is silent before a write begins, the write uses another connection.
 //
 // SPEC L-02
 func TestSilentBeforeAWrite(t *testing.T) {
@@ -120,8 +118,8 @@ func TestSilentBeforeAWrite(t *testing.T) {
 	}
 }
 
-// A listener notices that its connection is silent, listens on another one, and checks
-// what it has possibly missed.
+// A listener notices that its connection is silent. It listens on a new connection, and
+// looks for changes that it may have missed.
 //
 // SPEC L-02
 func TestSilentWhileListening(t *testing.T) {
@@ -134,19 +132,18 @@ func TestSilentWhileListening(t *testing.T) {
 	got := claims(ctx, s)
 	waits(ctx, t, dsn)
 	p.silence()
-	submit(t, openDSN(t, dsn, nil), "a") // without polling, and the notification is lost
+	submit(t, openDSN(t, dsn, nil), "a") // there is no polling, and the notification is lost
 	wantClaim(t, got, "a")
 }
 
-// waits returns when the given store, with its only connection, has looked for turns
-// and listens.
+// waits returns when the store has looked for turns and listens.
 func waits(ctx context.Context, t testing.TB, dsn string) {
 	t.Helper()
 	db := connect(t, dsn)
 	defer func() { _ = db.Close(context.Background()) }()
 	often := time.NewTicker(5 * time.Millisecond)
 	defer often.Stop()
-	for seen := 0; seen < 2; { // twice: when it starts to listen, it checks again
+	for seen := 0; seen < 2; { // twice, because the store looks again after it begins to listen
 		looked := false
 		query(t, db, &looked, `SELECT count(*) FILTER (WHERE query LIKE 'SELECT session FROM due_turns%' AND state = 'idle') > 0 AND count(*) FILTER (WHERE query LIKE 'LISTEN belay_sessions%' AND state = 'idle') > 0
 			FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'waits'`)
@@ -161,8 +158,8 @@ func waits(ctx context.Context, t testing.TB, dsn string) {
 	}
 }
 
-// livesOn waits for longer than a holder's lease, and asserts that the holder never
-// counted as dead.
+// livesOn waits for longer than a holder's lease, and asserts that the holder never counts
+// as dead.
 func livesOn(t testing.TB, dsn, id string) {
 	t.Helper()
 	db := connect(t, dsn)
@@ -190,8 +187,7 @@ func livesOn(t testing.TB, dsn, id string) {
 	}
 }
 
-// Sessions are released independently of heartbeats: heartbeats continue even if no
-// connection is free.
+// Heartbeats continue even if no connection of the pool is free to release sessions.
 //
 // SPEC L-02
 func TestLivesWhileThePoolIsBusy(t *testing.T) {
@@ -223,8 +219,8 @@ func TestLivesWhileThePoolIsBusy(t *testing.T) {
 	}
 }
 
-// Background work is stored once: a connection that is cut during the write, and a short
-// failure of the server, do not lose it.
+// A background job is stored exactly once, even if the connection is cut during the write
+// or the server is down for a short time.
 //
 // SPEC J-04
 func TestEnqueueOutlastsCuts(t *testing.T) {
@@ -270,8 +266,8 @@ func TestEnqueueOutlastsCuts(t *testing.T) {
 	}
 }
 
-// Open retries while connections are cut or the server starts or stops. A rejection
-// is returned at once.
+// Open retries while connections are cut, or while the server starts or stops. If the
+// server rejects the connection, Open fails at once.
 func TestOpenOutlastsCuts(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
@@ -298,7 +294,7 @@ func TestOpenOutlastsCuts(t *testing.T) {
 		"connections are cut":     {cuts: 4},
 		"the password is wrong":   {refuse: func(int) []byte { return fatal(t, "28P01") }, want: postgres.ErrRefused, dials: 1},
 		"there is no database":    {refuse: func(int) []byte { return fatal(t, "3D000") }, want: postgres.ErrRefused, dials: 1},
-		"there is nobody at all":  {refuse: func(int) []byte { return []byte{} }, want: postgres.ErrUnreachable, dials: 2}, // the driver may dial once more by itself
+		"there is nobody at all":  {refuse: func(int) []byte { return []byte{} }, want: postgres.ErrUnreachable, dials: 2}, // the driver may try twice
 		"there is no connection ": {refuse: func(int) []byte { return fatal(t, "53300") }, want: postgres.ErrUnreachable, dials: 1},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -327,7 +323,7 @@ func TestOpenOutlastsCuts(t *testing.T) {
 	}
 }
 
-// cutting cuts n connections, each after a request.
+// cutting cuts left connections, each after a request.
 func cutting(p *proxy, left int) func([]byte) bool {
 	return func(said []byte) bool {
 		if !strings.Contains(string(said), "SELECT") && !strings.Contains(string(said), "-- ping") {
@@ -341,7 +337,7 @@ func cutting(p *proxy, left int) func([]byte) bool {
 	}
 }
 
-// A write that succeeded just at its timeout counts as a success.
+// A write that succeeded exactly at its timeout counts as successful.
 func TestJustInTime(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -354,11 +350,11 @@ func TestJustInTime(t *testing.T) {
 	}
 }
 
-// plainly makes queries contain their text.
+// plainly makes the driver send the text of each query.
 const plainly = "&default_query_exec_mode=exec"
 
-// A change between a check and the wait after it is not missed by a watcher of a
-// session.
+// Changes does not miss a change that happens after it has read the session and before it
+// waits.
 //
 // SPEC L-03
 func TestWatchingMissesNothing(t *testing.T) {
@@ -372,7 +368,7 @@ func TestWatchingMissesNothing(t *testing.T) {
 	stored := hold(t, other, "a")
 	commit(t, other, say("a", stored.Epoch, 1, "one"))
 	told, looks := make(chan int64), make(chan struct{})
-	go func() { // ends when it has seen the last change, or with the context
+	go func() { // ends after the last change, or with the context
 		defer close(told)
 		for info, err := range s.Changes(ctx, "a") {
 			if err != nil {
@@ -401,7 +397,8 @@ func TestWatchingMissesNothing(t *testing.T) {
 	}
 }
 
-// A turn that is submitted between a check and the wait after it is not missed.
+// Claim does not miss a turn that is submitted after it has looked for turns and before it
+// waits.
 func TestClaimingMissesNothing(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -411,7 +408,7 @@ func TestClaimingMissesNothing(t *testing.T) {
 	s := openDSN(t, by+plainly, &postgres.Options{TurnPoll: time.Hour})
 	other := openDSN(t, dsn, nil)
 	submit(t, other, "first")
-	wantClaim(t, claims(ctx, s), "first") // it listens
+	wantClaim(t, claims(ctx, s), "first") // now the store listens
 	waiting, release := p.hold(t, "SELECT session FROM due_turns")
 	got := claims(ctx, s)
 	wait(t, waiting, "it looks, and there is nothing")
@@ -422,7 +419,6 @@ func TestClaimingMissesNothing(t *testing.T) {
 	wantClaim(t, got, "a")
 }
 
-// wait waits for a signal.
 func wait(t testing.TB, signal <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -432,8 +428,8 @@ func wait(t testing.TB, signal <-chan struct{}, what string) {
 	}
 }
 
-// A worker sees at once what another process submits, whatever its polling
-// interval.
+// A worker sees a turn that another process submits at once, even if the polling interval
+// is long.
 func TestSubmitIsHeard(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

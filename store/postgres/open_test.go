@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// Many processes can be first: the tables are created once, and all continue.
+// Many processes can open a new database at the same time. The tables are created only
+// once.
 func TestOpenedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, "template1")
@@ -46,8 +47,7 @@ func TestOpenedByManyAtOnce(t *testing.T) {
 	}
 }
 
-// A database of another program, or of a later version, is rejected and not
-// changed.
+// Open rejects a database of another program or of a newer version, and does not change it.
 func TestNotOurs(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
@@ -69,9 +69,8 @@ func TestNotOurs(t *testing.T) {
 	}
 }
 
-// A session id that PostgreSQL cannot store is rejected; in other texts such
-// characters are replaced, and the conversation keeps everything that JSON can
-// represent.
+// The store rejects a session id that PostgreSQL cannot store. In other texts it replaces
+// such characters. Messages keep every character that JSON can represent.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -124,8 +123,7 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// Writes that deadlock are repeated one after the other, without an error for the
-// caller.
+// If writes deadlock, the store repeats them, and the callers get no error.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -139,7 +137,7 @@ func TestCrossing(t *testing.T) {
 			var once sync.Once
 			errs[i] = s.Crossing(ctx, order[0], func() {
 				once.Do(both.Done)
-				both.Wait() // each has locked the first, and needs the other's
+				both.Wait() // each write has locked one session and needs the other
 			}, order[1])
 		})
 	}
@@ -149,7 +147,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// execute changes a database directly.
+// execute runs a statement on a database.
 func execute(t testing.TB, dsn, change string) {
 	t.Helper()
 	conn := connect(t, dsn)

@@ -16,11 +16,11 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// parked is how many approvals wait.
+// parked is the number of pending approvals.
 const parked = 10_000
 
-// Pending approvals cost only rows: no goroutine, and no database time until they are
-// requested. Any of them can be decided, and its turn continues.
+// Pending approvals cost only rows: they need no goroutine, and no query reads them until
+// they are requested. Any of them can be decided, and then its turn continues.
 //
 // SPEC P-08
 func TestParked(t *testing.T) { //nolint:paralleltest // it counts goroutines
@@ -39,7 +39,7 @@ func TestParked(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	multiply(t, db)
 	scans := scansOf(t, db)
 	s, agent = openParked(t, dsn, &ran)
-	if now := idle(t, db, s, agent); now > before+50 { // the pool opens and closes connections as it likes; one for each would be thousands
+	if now := idle(t, db, s, agent); now > before+50 { // the tolerance is for connections of the pool; a goroutine for each approval would be thousands
 		t.Errorf("with %d approvals there are %d goroutines, with one there were %d", parked, now, before)
 	}
 	if now := scansOf(t, db); now != scans {
@@ -76,7 +76,7 @@ func openParked(t testing.TB, dsn string, ran *int) (*postgres.Store, *belay.Age
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A resumed turn asks for what comes after the call.
+	// When a turn is resumed, the model must continue after the call.
 	model := oneCall{}
 	asks := belay.ToolPre.On("asks", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Ask("it notes"), nil }, nil)
 	agent, err := belay.New(model, &belay.Options{
@@ -88,7 +88,7 @@ func openParked(t testing.TB, dsn string, ran *int) (*postgres.Store, *belay.Age
 	return s, agent
 }
 
-// oneCall is a model that makes one call and ends the turn.
+// oneCall is a model that makes one call and then ends the turn.
 type oneCall struct{}
 
 // Stream implements belay.Model.
@@ -105,13 +105,13 @@ func (oneCall) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chu
 	}
 }
 
-// idle runs an idle agent for a while, and closes it. It returns the number of
-// goroutines, when the server has counted all reads.
+// idle runs an idle agent for a while and closes it. It returns the number of goroutines.
+// When idle returns, the server's statistics include all reads.
 func idle(t testing.TB, db *pgx.Conn, s *postgres.Store, agent *belay.Agent) (goroutines int) {
 	t.Helper()
 	working, stop := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
-	go func() { worked <- agent.Hooks().Work(working) }() // ends when it is stopped
+	go func() { worked <- agent.Hooks().Work(working) }() // ends when working is cancelled
 	beats(t, db, 10)
 	goroutines = runtime.NumGoroutine()
 	stop()
@@ -124,7 +124,7 @@ func idle(t testing.TB, db *pgx.Conn, s *postgres.Store, agent *belay.Agent) (go
 	closeStore(t, s)
 	often := time.NewTicker(5 * time.Millisecond)
 	defer often.Stop()
-	for left := 1; left > 0; <-often.C { // those that end tell what they did
+	for left := 1; left > 0; <-often.C { // a connection updates the statistics when it ends
 		query(t, db, &left, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'belay'")
 	}
 	return goroutines
@@ -138,7 +138,7 @@ func query(t testing.TB, db *pgx.Conn, to any, text string) {
 	}
 }
 
-// multiply makes many sessions from one parked session.
+// multiply copies a parked session many times.
 func multiply(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	const name = "'parked-' || n"
@@ -160,7 +160,8 @@ func multiply(t testing.TB, db *pgx.Conn) {
 	if pending != parked {
 		t.Fatalf("%d approvals wait, want %d", pending, parked)
 	}
-	// Autovacuum would read them later, but the statistics must include this now.
+	// Update the statistics now. Otherwise autovacuum would read the tables later and
+	// change them.
 	if _, err := db.Exec(t.Context(), "ANALYZE; SELECT pg_stat_force_next_flush()"); err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +187,8 @@ func beats(t testing.TB, db *pgx.Conn, n int) {
 	}
 }
 
-// scansOf returns how often the tables that grow with pending approvals were
-// read.
+// scansOf returns how often the server has read the tables that grow with pending
+// approvals.
 func scansOf(t testing.TB, db *pgx.Conn) (scans string) {
 	t.Helper()
 	query(t, db, &scans, `SELECT string_agg(relname || ' ' || seq_scan + coalesce(idx_scan, 0), ', ' ORDER BY relname)

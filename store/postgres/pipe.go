@@ -13,28 +13,28 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// pipe runs the shared queries in a transaction. Writes without a result are
-// buffered until the next read or the commit, and sent in one batch, because most of
-// the cost is the round trip. The shared queries keep their order. Statements of
-// River or this package on the transaction itself use other rows and may be sent
-// before the buffered ones.
+// pipe runs the shared queries in a transaction. It buffers writes without a result until
+// the next read or the commit, and sends them in one batch, because round trips cost most.
+// The shared queries keep their order. River and this package also run statements directly
+// on the transaction. These may reach the server before buffered ones, but they use other
+// rows.
 type pipe struct {
 	bound
 	tx    pgx.Tx
 	batch pgx.Batch
-	// placing makes PutRun use the next position, and buffers it although its
-	// number of changed rows matters.
+	// placing makes PutRun take the next position. It also buffers PutRun, although the
+	// number of changed rows is needed.
 	placing bool
-	// failed is the first error of the buffered statements. Later statements of the
+	// failed is the first error of a buffered statement. Later statements of the
 	// transaction fail with it.
 	failed error
 }
 
-// silent is sqlc's mark of a query without a result.
+// silent is how sqlc marks a query without a result.
 const silent = " :exec\n"
 
-// ExecContext executes a statement, at once if its result is needed,
-// otherwise with the next batch.
+// ExecContext executes a statement at once if its result is needed. Otherwise it buffers
+// the statement.
 func (p *pipe) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	text := p.spelled(query)
 	if p.placing {
@@ -59,15 +59,14 @@ func (p *pipe) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	return p.bound.QueryContext(ctx, query, args...)
 }
 
-// QueryRowContext sends the buffered statements and then runs a query. If the
-// statements fail, the row has an error, too.
+// QueryRowContext sends the buffered statements and then runs a query. If a buffered
+// statement fails, the query fails, too.
 func (p *pipe) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	_, _ = p.flush(ctx) // if it fails, the query fails too; p.failed keeps the reason
+	_, _ = p.flush(ctx) // after an error the query fails, too; p.failed has the reason
 	return p.bound.QueryRowContext(ctx, query, args...)
 }
 
-// flush sends the buffered statements and returns the number of rows that
-// each has changed.
+// flush sends the buffered statements and returns how many rows each of them has changed.
 func (p *pipe) flush(ctx context.Context) (changed []int64, err error) {
 	if p.batch.Len() == 0 || p.failed != nil {
 		return nil, p.failed
@@ -87,19 +86,19 @@ func (p *pipe) flush(ctx context.Context) (changed []int64, err error) {
 	return changed, err
 }
 
-// The first parameter of PutRun is the run's position, 0 here: the server adds the
-// next number, without an extra query.
+// The first parameter of PutRun is the position of the run. Here it is 0, and the server
+// adds the next number. This saves a query.
 const (
 	placeOf    = "$1,"
 	numberedBy = "$1::bigint + nextval('belay_run'),"
 )
 
-// numbered assigns the transaction its number before it takes a position for a
-// run: Follow relies on it.
+// numbered gives the transaction its number. It must run before a run gets its position,
+// because settledUpTo relies on this order.
 const numbered = "SELECT pg_current_xact_id()"
 
-// appendRuns stores runs by the rules of hook.Journal. Concurrent writers do not
-// wait for each other, so positions can become visible in another order.
+// appendRuns stores runs and gives them positions. Concurrent writers do not wait for each
+// other, so a higher position can become visible before a lower one.
 func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) error {
 	if len(rows) == 0 {
 		return nil

@@ -24,38 +24,37 @@ import (
 
 // Options are the settings of a Store. A nil pointer is valid.
 type Options struct {
-	// Takeover bounds how long others wait for the work of a dead process: within
-	// this time its sessions can be opened, and its jobs run. A store sends ten
-	// heartbeats in this time. Processes may have different settings. Defaults to
-	// 30 seconds.
+	// Takeover is the maximum time until others can take over the work of a dead process:
+	// open its sessions and run its jobs. A store sends ten heartbeats in this time.
+	// Processes may have different settings. Defaults to 30 seconds.
 	Takeover time.Duration
-	// Timeout is how long a started write may take, and how long the server may take
-	// to answer a request. Defaults to 30 seconds.
+	// Timeout is the maximum time of a write that has begun, and of the server's answer to
+	// a request. Defaults to 30 seconds.
 	Timeout time.Duration
-	// MaxConns is how many connections may be open, plus one for heartbeats, and
-	// one for notifications if there are waiters. Defaults to pool_max_conns of the
-	// DSN, or else 16.
+	// MaxConns is the maximum number of connections in the pool. The store opens one more
+	// for heartbeats, and one for notifications if something waits for turns or changes.
+	// Defaults to pool_max_conns of the DSN, or else 16.
 	MaxConns int
-	// Poll is how soon Follow sees runs of other processes; it sees runs of this
+	// Poll is how often Follow looks for runs of other processes. Follow sees runs of this
 	// process at once. Defaults to 250 milliseconds.
 	Poll time.Duration
-	// MaxJobs is how many jobs can wait. Defaults to 1,024.
+	// MaxJobs is the maximum number of waiting jobs. Defaults to 1,024.
 	MaxJobs int
 	// Workers is how many jobs run at once. Defaults to 4.
 	Workers int
 	// JobPoll is how often workers look for due jobs. Defaults to 100
 	// milliseconds.
 	JobPoll time.Duration
-	// Grace is how long running jobs may continue after a stop, before they are
+	// Grace is how long running jobs may continue after Work is stopped. Then they are
 	// cancelled. Defaults to 10 seconds.
 	Grace time.Duration
-	// TurnPoll is how soon a worker sees a due turn, and Changes a change, if a
+	// TurnPoll is how often Claim looks for due turns, and Changes for changes, in case a
 	// notification of the server is lost. Defaults to 2 seconds.
 	TurnPoll time.Duration
-	// Clock is for tests. Leases use the server's clock. Defaults to the machine's
-	// clock.
+	// Clock replaces the machine's clock in tests. Leases always use the server's clock.
+	// Defaults to the machine's clock.
 	Clock hook.Clock
-	// Logger gets errors that no caller receives. Defaults to slog.Default.
+	// Logger gets errors that are not returned to a caller. Defaults to slog.Default.
 	Logger *slog.Logger
 
 	migrations fs.FS // for tests: the migrations of another version
@@ -63,49 +62,49 @@ type Options struct {
 
 // Store keeps sessions in a PostgreSQL database.
 type Store struct {
-	name string // name of the database, for people
+	name string // names the database in errors and logs, without a password
 	opts Options
-	id   string // of this holder
+	id   string // id of this holder
 
-	plain *pgx.ConnConfig // for connections outside of the pools
+	plain *pgx.ConnConfig // settings of connections outside of the pools
 	pool  *pgxpool.Pool
-	db    *sql.DB // the same connections, for the shared queries
+	db    *sql.DB // uses the connections of pool, for the shared queries
 	read  *table.Queries
-	// spellings caches the rewritten generated queries, which are few. Queries of
-	// listings are not cached.
+	// spellings caches the generated queries in PostgreSQL's syntax. There are only a few
+	// of them. Queries of listings are not cached.
 	spellings sync.Map
 
 	pulse  *pgxpool.Pool // one connection, for heartbeats
-	beaten chan struct{} // closed when the goroutine that uses it has ended
+	beaten chan struct{} // closed when beat has ended
 
 	queue   *queue
-	stirred broadcast // the journal has new runs
-	due     broadcast // a turn may be due
+	stirred broadcast // signals that the journal has new runs
+	due     broadcast // signals that a turn may be due
 	ear     ear
 	owed    owed
 	claims  claims
 
-	works, marked atomic.Bool // it is registered as claiming turns
+	works, marked atomic.Bool // works: the store claims turns; marked: the database knows that
 
 	migrated         [2]int64
-	lookedForOverdue atomic.Int64 // when, last
+	lookedForOverdue atomic.Int64 // time of the last check for delayed turns
 	lookedForGone    atomic.Int64 // time of the last check for dead holders with claimed turns
 
 	commits, transactions atomic.Int64
 
-	ending  sync.Mutex     // guards ended and adding to working
-	working sync.WaitGroup // calls of Work
+	ending  sync.Mutex     // guards ended and working.Add
+	working sync.WaitGroup // work that Close waits for
 	ended   bool
 	closed  chan struct{} // closed when Close is called
 
-	recovering sync.Mutex // guards what follows
+	recovering sync.Mutex // guards recovered
 	recovered  Recovery
 }
 
-// Open opens the store in the database that a DSN names, a URL or libpq keywords.
-// The database must exist; the tables are created or migrated. Open cleans up after
-// dead processes: see [Store.Recovery]. Several processes, and several stores of
-// one process, can open the same database.
+// Open opens the store in a database. The DSN is a URL or libpq keywords. The database must
+// exist. Open creates or migrates the tables, and cleans up after dead processes, see
+// [Store.Recovery]. Several processes can open the same database, and so can several stores
+// of one process.
 func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) {
 	s := &Store{closed: make(chan struct{})}
 	if opts != nil {
@@ -129,7 +128,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) 
 	return s, nil
 }
 
-// openWithin is how long Open retries while connections are dropped, or the server
+// openWithin is how long Open retries while connections are dropped, or while the server
 // starts or stops.
 const openWithin = 10 * time.Second
 
@@ -154,9 +153,9 @@ func (s *Store) open(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// isPassing reports whether an unreachable server will probably be back soon: it closed a
-// connection, starts or stops. If the server was never reachable, or rejects us, Open
-// fails at once.
+// isPassing returns a function that reports whether Open should retry. It returns true if
+// the server has closed a connection, or is starting or stopping. If the server was never
+// reachable or rejects the connection, Open fails at once.
 func isPassing() func(error) bool {
 	seen := false
 	return func(err error) bool {
@@ -166,9 +165,8 @@ func isPassing() func(error) bool {
 	}
 }
 
-// Close closes the store. It stops the workers and waits for them, releases held
-// sessions, and marks started runs as interrupted. Followers of the journal get an
-// error.
+// Close closes the store. It stops the workers and waits for them, releases held sessions,
+// and marks started runs as interrupted. A Follow that is running ends with an error.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	ended := s.ended
@@ -179,7 +177,7 @@ func (s *Store) Close() error {
 	}
 	close(s.closed)
 	s.working.Wait()
-	<-s.beaten // so that this holder is not registered again
+	<-s.beaten // a heartbeat would register this holder again
 	err := s.leave()
 	s.disconnect()
 	if err != nil {
@@ -188,7 +186,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin registers work that Close waits for. It reports false if Close was
+// begin registers work that Close must wait for. It returns false if Close was already
 // called.
 func (s *Store) begin() bool {
 	s.ending.Lock()
@@ -199,7 +197,6 @@ func (s *Store) begin() bool {
 	return !s.ended
 }
 
-// disconnect closes the connections.
 func (s *Store) disconnect() {
 	if s.db != nil {
 		_ = s.db.Close() // the pool owns the connections
@@ -214,19 +211,19 @@ func (s *Store) disconnect() {
 // Journal returns the store's journal of hook runs, a [hook.FollowJournal].
 func (s *Store) Journal() hook.Journal { return (*journal)(s) } //nolint:ireturn // belay.JournalStore wants it so
 
-// Name returns the database of the store, without a password.
+// Name names the database and the server, without a password.
 func (s *Store) Name() string { return s.name }
 
-// Stats counts what a store has written since it was opened.
+// Stats counts writes since the store was opened.
 type Stats struct {
-	// Commits counts the calls of Commit that were stored.
+	// Commits counts the successful calls of Commit.
 	Commits int64
-	// Transactions counts the transactions that were committed. Maintenance
-	// transactions of the job queue are not counted.
+	// Transactions counts the committed transactions. Maintenance transactions of the job
+	// queue are not included.
 	Transactions int64
 }
 
-// Stats returns what the store has written since it was opened.
+// Stats returns the number of writes since the store was opened.
 func (s *Store) Stats() Stats {
 	return Stats{Commits: s.commits.Load(), Transactions: s.transactions.Load()}
 }

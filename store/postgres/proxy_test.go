@@ -14,23 +14,25 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// proxy is between a store and its server, and simulates network failures.
+// proxy passes on the connections between a store and its server, and simulates network
+// failures.
 type proxy struct {
 	listener net.Listener
-	socket   string // of the server
+	socket   string // the server's socket
 
 	mu sync.Mutex
-	// refuse is called for each new connection, with its number from 1: it returns
-	// the answer to the client, or nil to let it pass. An empty answer closes the
+	// refuse is called for each new connection, with its number (from 1). It returns the
+	// answer to the client, or nil to accept the connection. An empty answer closes the
 	// connection.
 	refuse func(n int) []byte
-	// cut gets everything that the client of a connection sends. Once it returns true,
-	// the next answer of the server is lost, and the connection is closed.
+	// cut gets all data that clients send. When it returns true, the server still gets the
+	// data, but its answer is lost and the connection is closed.
 	cut func(said []byte) bool
-	// mute gets it, too. Once it returns true, the connection is silent.
+	// mute gets all data that clients send. When it returns true, the connection is silent
+	// from then on.
 	mute func(said []byte) bool
-	// holds is a text: the answer to a request that contains it waits until released
-	// is closed; waiting is closed when it does.
+	// If a request contains the text holds, its answer waits until released is closed.
+	// waiting is closed when the answer waits.
 	holds             []byte
 	waiting, released chan struct{}
 	dials             int
@@ -40,12 +42,12 @@ type proxy struct {
 // link is a connection through the proxy.
 type link struct {
 	client, server net.Conn
-	silent         bool // nothing passes any more, without an error
+	silent         bool // the proxy drops all data without an error
 	cutting        bool
 	held           bool
 }
 
-// through sends a store's connections through a proxy, which ends with the test.
+// through returns a DSN that connects through a new proxy. The proxy ends with the test.
 func through(t testing.TB, dsn string) (p *proxy, by string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -84,7 +86,7 @@ func (l *link) end() {
 	_ = l.server.Close()
 }
 
-// serve takes connections until the listener is closed.
+// serve accepts connections until the listener is closed.
 func (p *proxy) serve(serving *sync.WaitGroup) {
 	for {
 		client, err := p.listener.Accept()
@@ -100,7 +102,7 @@ func (p *proxy) serve(serving *sync.WaitGroup) {
 		p.mu.Unlock()
 		if answer != nil {
 			if len(answer) > 0 {
-				_, _ = client.Read(make([]byte, 4096)) // who it is
+				_, _ = client.Read(make([]byte, 4096)) // the client's first message
 				_, _ = client.Write(answer)
 			}
 			_ = client.Close()
@@ -120,7 +122,8 @@ func (p *proxy) serve(serving *sync.WaitGroup) {
 	}
 }
 
-// pump copies the data of one side to the other.
+// pump copies data from one side to the other. asks means that the data comes from the
+// client.
 func (p *proxy) pump(l *link, from io.Reader, to io.Writer, asks bool) {
 	defer func() {
 		p.mu.Lock()
@@ -148,14 +151,14 @@ func (p *proxy) pump(l *link, from io.Reader, to io.Writer, asks bool) {
 	}
 }
 
-// pass decides what happens to data.
+// pass reports whether data is passed on. It may wait first.
 func (p *proxy) pass(l *link, said []byte, asks bool) bool {
 	p.mu.Lock()
 	if asks {
 		if p.cut != nil && p.cut(said) {
 			p.cut, l.cutting = nil, true
 			p.mu.Unlock()
-			return true // the server receives it
+			return true // the server still gets the request
 		}
 		if p.mute != nil && p.mute(said) {
 			p.mute, l.silent = nil, true
@@ -177,8 +180,8 @@ func (p *proxy) pass(l *link, said []byte, asks bool) bool {
 	return !lost
 }
 
-// silence makes the existing connections silent, like a network that has
-// forgotten them. New ones work.
+// silence makes all existing connections silent, like a network that has lost them. New
+// connections work.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +190,7 @@ func (p *proxy) silence() {
 	}
 }
 
-// hold delays the answer to the next request with a text until release is called.
+// hold delays the answer to the next request that contains a text, until release is called.
 func (p *proxy) hold(t testing.TB, text string) (waiting <-chan struct{}, release func()) {
 	t.Helper()
 	p.mu.Lock()
@@ -198,7 +201,7 @@ func (p *proxy) hold(t testing.TB, text string) (waiting <-chan struct{}, releas
 	return p.waiting, release
 }
 
-// set changes what the proxy does.
+// set changes the proxy's behaviour under its lock.
 func (p *proxy) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,8 +225,8 @@ func fatal(t testing.TB, code string) []byte {
 	return text
 }
 
-// commitAfter cuts the answer to the commit of the first transaction that contains a
-// text.
+// commitAfter returns a function for proxy.cut. It cuts the answer to the commit of the
+// first transaction that contains a text.
 func commitAfter(text string) func([]byte) bool {
 	found := false
 	return func(said []byte) bool {

@@ -10,29 +10,29 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Retention defines which sessions are kept. The zero value keeps everything.
-// Unlike store/sqlite it has no limit on bytes: removed rows leave free space
-// in the server's tables, which the server reuses.
+// Retention says which sessions Prune keeps. The zero value keeps all sessions. There is no
+// limit on bytes as in store/sqlite, because removed rows leave free space in the server's
+// tables, which the server uses again.
 type Retention struct {
-	// Age removes sessions that were last changed longer ago. 0 means no limit.
+	// Age is the maximum time since the last change of a session. 0 means no limit.
 	Age time.Duration
-	// Keep is how many sessions are kept in any case: the last changed ones.
-	// Defaults to 0.
+	// Keep is how many of the most recently changed sessions Prune never removes. Defaults
+	// to 0.
 	Keep int
 }
 
 // Pruned is the result of Prune.
 type Pruned struct {
 	Sessions []string `json:"sessions,omitempty"`
-	// Runs counts the removed records of hooks: those of removed sessions and those
-	// without a session.
+	// Runs counts the removed hook runs: those of the removed sessions and those without a
+	// session.
 	Runs int64 `json:"runs"`
 }
 
-// Prune removes whole sessions with their calls, approvals and records of hooks, the
-// oldest first. A session stays if it is held, has a running or parked turn, an
-// undecided approval, a running hook or an unfinished job. The keys of successful jobs
-// stay, so that no job runs twice.
+// Prune removes whole sessions with their calls, approvals and hook runs, oldest first. It
+// keeps a session that is held. It also keeps a session that has a running or parked turn,
+// an undecided approval, a running hook or an unfinished job. Prune keeps the keys of
+// successful jobs, so that no job runs twice.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if keep.Age <= 0 {
 		return did, nil
@@ -43,7 +43,7 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err erro
 	return did, nil
 }
 
-// Prunable returns what Prune would remove now, and removes nothing.
+// Prunable returns what Prune would remove now. It removes nothing.
 func (s *Store) Prunable(ctx context.Context, keep Retention) (would Pruned, err error) {
 	if keep.Age <= 0 {
 		return would, nil
@@ -89,7 +89,7 @@ func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
 	return err
 }
 
-// old returns the sessions that can be removed, the oldest first.
+// old returns the sessions that Prune can remove, oldest first.
 func old(ctx context.Context, q *table.Queries, keep Retention, before int64) ([]table.IdleSessionsRow, error) {
 	idle, err := q.IdleSessions(ctx)
 	if err != nil {
@@ -104,13 +104,13 @@ func old(ctx context.Context, q *table.Queries, keep Retention, before int64) ([
 	}), nil
 }
 
-// forget removes a session, unless it was opened in the meantime.
+// forget removes a session. It does nothing if the session has been opened in the meantime.
 func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *Pruned) error {
 	var runs int64
 	gone := false
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		runs, gone = 0, false
-		// A concurrent open waits here, and then creates it again.
+		// A concurrent Open waits here, and then creates the session again.
 		if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session.ID); err != nil {
 			return err //nolint:wrapcheck // Prune adds context
 		}
@@ -122,7 +122,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 			return err
 		}
 		gone = true
-		return w.DeleteSession(ctx, session.ID) // the foreign keys remove all that belongs to it
+		return w.DeleteSession(ctx, session.ID) // foreign keys remove the rows that refer to the session
 	})
 	if err == nil && gone {
 		did.Sessions, did.Runs = append(did.Sessions, session.ID), did.Runs+runs
@@ -130,10 +130,10 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// Vacuum runs VACUUM (ANALYZE): it frees removed rows and updates statistics. It can
-// take long on a large database; others can continue to work.
+// Vacuum runs VACUUM (ANALYZE), which frees the space of removed rows and updates
+// statistics. It can take long on a large database. Others can work during that time.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
-	conn, done, err := s.apart(ctx) // no timeout
+	conn, done, err := s.apart(ctx) // a connection without a timeout
 	if err != nil {
 		return 0, 0, fmt.Errorf("vacuum: %w", s.explain(record.Cause(ctx, err)))
 	}

@@ -11,34 +11,34 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Recovery reports what was cleaned up after dead holders.
+// Recovery describes what a store cleaned up after dead holders.
 type Recovery struct {
-	// Holders counts the dead holders: processes, or stores of one process.
+	// Holders counts the dead holders. A process with several stores has several holders.
 	Holders int `json:"holders"`
-	// Sessions are the sessions they held, and Open those with a running turn:
-	// resume or abandon it.
+	// Sessions are the sessions that the dead holders held. Open are the ones with a
+	// running turn: resume or abandon that turn.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
-	// Runs are the records that had started and are now marked as interrupted.
+	// Runs are the ids of runs that had started and are now interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that are retried, and Over those that are not retried
-	// because they are not idempotent.
+	// Due are running jobs that will be retried. Over are running jobs that ended, because
+	// they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 
-	turns int // turns that it had claimed
+	turns int // number of turns that the holder had claimed
 }
 
-// add adds another cleanup.
+// add adds the results of another cleanup, except turns.
 func (r *Recovery) add(more Recovery) {
 	r.Holders += more.Holders
 	r.Sessions, r.Open = append(r.Sessions, more.Sessions...), append(r.Open, more.Open...)
 	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
 }
 
-// Recovery returns what this store has cleaned up. A store cleans up after others when
-// it is opened, when it opens a session that they held, and from time to time while it
-// runs jobs or claims turns.
+// Recovery returns what this store has cleaned up. A store cleans up when it is opened, and
+// when it opens a session of a dead holder. It also cleans up regularly while it runs jobs
+// or claims turns.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
@@ -48,17 +48,17 @@ func (s *Store) Recovery() Recovery {
 	return r
 }
 
-// note adds to Recovery.
+// note adds the results of a cleanup to Recovery.
 func (s *Store) note(did Recovery) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.recovered.add(did)
 }
 
-// recover cleans up after all dead holders. A failure for one does not stop the
-// others.
+// recover cleans up after all dead holders. If the cleanup of one holder fails, recover
+// continues with the others.
 func (s *Store) recover(ctx context.Context) error {
-	// A worker can leave a job and no other trace.
+	// A dead worker's job can be the only trace of the worker.
 	var unknown error
 	did, err := s.recoverJobs(ctx, func(id string) bool {
 		gone, _, err := s.gone(ctx, s.pool, id)
@@ -79,12 +79,13 @@ func (s *Store) recover(ctx context.Context) error {
 	return s.explain(errors.Join(problems...))
 }
 
-// settle cleans up after a dead holder. It removes the holder's entry last, so that
-// an interrupted cleanup can be repeated. It is idempotent, even in two processes
-// at once. If the holder sends a heartbeat in the meantime, it loses only jobs.
+// settle cleans up after a dead holder. It removes the holder's entry last, so that an
+// interrupted cleanup is repeated. Two processes can call settle for the same holder at
+// once. If the holder sends a heartbeat in the meantime, it loses its jobs, but keeps its
+// sessions.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // the search for jobs without a holder finds them later
+	if err != nil { // recover finds the job later
 		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.name, "error", err)
 	}
 	var rest Recovery
@@ -92,7 +93,7 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 		rest, err = s.settled(ctx, w, holder)
 		return err
 	})
-	if err == nil { // it is stored
+	if err == nil { // the transaction is stored
 		did.add(rest)
 		s.tellTurns(ctx, rest)
 	}
@@ -100,11 +101,11 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return err
 }
 
-// settled releases a holder's sessions and ends its runs, unless it is alive.
+// settled releases a holder's sessions, ends its runs and removes its entry. It does
+// nothing if the holder is alive, unless the holder is this store.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	var lives bool
-	// Until the transaction ends, the holder cannot send a heartbeat or take a
-	// session.
+	// Until the transaction ends, the holder cannot send a heartbeat or take a session.
 	err := w.tx.QueryRow(ctx, "SELECT seen + lease > clock_timestamp() FROM holders WHERE id = $1 FOR UPDATE", holder).Scan(&lives)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // another store has cleaned up already, or only a job is left
@@ -113,8 +114,8 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	case lives && holder != s.id:
 		return Recovery{}, nil
 	}
-	// Lock sessions before turns and runs, in the same order as other
-	// transactions.
+	// Lock sessions before turns and runs. Other transactions use the same order, which
+	// prevents deadlocks.
 	if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE holder = $1 AND holder <> '' ORDER BY id FOR UPDATE", holder); err != nil {
 		return Recovery{}, err //nolint:wrapcheck // likewise
 	}
@@ -122,7 +123,7 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs, turns: did.Turns}, err
 }
 
-// leave cleans up after this store itself and removes it from the list of
+// leave releases the sessions of this store, ends its runs and removes it from the list of
 // holders.
 func (s *Store) leave() error {
 	var did Recovery
@@ -136,7 +137,7 @@ func (s *Store) leave() error {
 	return err
 }
 
-// tellTurns notifies workers of turns that are due again.
+// tellTurns wakes workers if turns are due again.
 func (s *Store) tellTurns(ctx context.Context, did Recovery) {
 	if did.turns > 0 {
 		s.ring(ctx, turnChannel, "")

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A store can have its own schema, beside tables of another program.
+// A store can have its own schema in a database that another program uses.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, "template1")
@@ -35,8 +35,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Commits wait for the disk even if the server's own setting says otherwise; a
-// stronger setting is kept.
+// Commits wait for the disk even if the server's setting is off. The store keeps a stronger
+// setting.
 //
 // SPEC J-03
 func TestWaitsForTheDisk(t *testing.T) {
@@ -57,8 +57,7 @@ func TestWaitsForTheDisk(t *testing.T) {
 	}
 }
 
-// A write that takes too long fails and stores nothing, and the store
-// continues.
+// A write that takes longer than Timeout fails and stores nothing. Later writes succeed.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, &postgres.Options{Timeout: 2 * time.Second})
@@ -76,7 +75,7 @@ func TestTimeout(t *testing.T) {
 	commit(t, s, say("a", stored.Epoch, 1, "one"))
 }
 
-// An export contains everything of a session, one line each.
+// An export contains all parts of a session, each in its own line.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)

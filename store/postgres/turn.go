@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a message and marks its session's turn as due.
+// Submit stores a queued turn and makes its session due.
 func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	if !storable(turn.Session) {
 		return fmt.Errorf("submit to session %q: the id cannot be stored: %w", turn.Session, errUnstorable)
@@ -31,7 +31,7 @@ func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	return nil
 }
 
-// Queued returns the turns of a session that have not started, oldest first.
+// Queued returns the turns of a session that have not begun, oldest first.
 func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
 	turns, err := record.Queued(ctx, s.read, session)
 	if err != nil {
@@ -40,13 +40,13 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 	return turns, nil
 }
 
-// Claim waits for a due turn and claims it. The server notifies; if a
-// notification is lost, the turn is found within Options.TurnPoll.
+// Claim waits for a due turn and claims it. A notification of the server wakes it. If the
+// notification is lost, Claim finds the turn within Options.TurnPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
 	s.works.Store(true)
 	s.listen()
 	for {
-		stirred := s.due.wait() // subscribe before reading, so that nothing is missed
+		stirred := s.due.wait() // subscribe before reading, so that no turn is missed
 		turn, ok, err := s.claimTurn(ctx, filter)
 		if err != nil {
 			return turn, fmt.Errorf("claim a turn: %w", s.explain(record.Cause(ctx, err)))
@@ -60,7 +60,7 @@ func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTu
 	}
 }
 
-// passing makes concurrent claims take different turns.
+// passing makes concurrent claims select different turns.
 const passing = " FOR UPDATE SKIP LOCKED"
 
 func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn belay.DueTurn, ok bool, err error) {
@@ -82,7 +82,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	s.claims.claiming.Lock()
 	defer s.claims.claiming.Unlock()
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
-		// A process that counted as dead must register again before it claims a turn.
+		// If this holder counts as dead, it must register again before it claims a turn.
 		var lives bool
 		err := w.tx.QueryRow(ctx, "SELECT count(*) > 0 FROM (SELECT 1 FROM holders WHERE id = $1 AND seen + lease > clock_timestamp() FOR KEY SHARE) AS living", s.id).Scan(&lives)
 		if err == nil && !lives {
@@ -95,7 +95,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		return err
 	})
 	switch {
-	case err != nil && isCut(err): // the result of the claim is unknown
+	case err != nil && isCut(err): // the claim may have been stored
 		s.claims.doubtful = time.Now()
 	case ok:
 		s.claims.add(turn.Session)
@@ -103,7 +103,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	return turn, ok && err == nil, err
 }
 
-// markWorker records that this process claims turns, once.
+// markWorker records once that this process claims turns.
 func (s *Store) markWorker(ctx context.Context) error {
 	if s.marked.Load() {
 		return nil
@@ -113,11 +113,11 @@ func (s *Store) markWorker(ctx context.Context) error {
 	return err
 }
 
-// claims are the claimed turns that this store knows of.
+// claims are the turns that this store has claimed, as far as it knows.
 type claims struct {
-	// claiming is held while a turn is being claimed, and guards doubtful: the time
-	// since which the table can contain claims that this store does not know of. Zero
-	// means none.
+	// claiming is locked during a claim, and guards doubtful. Since the time doubtful, the
+	// table can contain claims that this store does not know. Zero means that there are
+	// none.
 	claiming sync.Mutex
 	doubtful time.Time
 
@@ -140,8 +140,9 @@ func (c *claims) drop(session string) {
 	delete(c.known, session)
 }
 
-// clear releases unknown claims, whose connections were lost during the commit. Such a
-// commit can still succeed until the server has ended the transaction.
+// clear releases claims in the table that this store does not know. They come from commits
+// whose connection was lost. A commit like this can still succeed until the server has
+// ended its transaction. So clear runs several times.
 func (c *claims) clear(ctx context.Context, s *Store) error {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
@@ -150,7 +151,7 @@ func (c *claims) clear(ctx context.Context, s *Store) error {
 	}
 	over := time.Since(c.doubtful) > max(s.lease(), 2*time.Second)
 	c.mu.Lock()
-	known := slices.AppendSeq(make([]string, 0, len(c.known)), maps.Keys(c.known)) // nil would be NULL, and match nothing
+	known := slices.AppendSeq(make([]string, 0, len(c.known)), maps.Keys(c.known)) // must not be nil: nil would be NULL, which matches nothing
 	c.mu.Unlock()
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		_, err := w.tx.Exec(ctx, "UPDATE due_turns SET holder = '' WHERE holder = $1 AND NOT session = ANY ($2::text[])", s.id, known)
@@ -162,11 +163,11 @@ func (c *claims) clear(ctx context.Context, s *Store) error {
 	return err
 }
 
-// overduePoll is how often delayed turns are checked.
+// overduePoll is how often overdue checks for delayed turns.
 const overduePoll = time.Second
 
-// overdue makes delayed turns due when their delay is over. It checks from
-// time to time.
+// overdue makes delayed turns due if their delay is over. It checks at most once per
+// overduePoll.
 func (s *Store) overdue(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForOverdue.Load()
 	if time.Duration(now-last) < overduePoll || !s.lookedForOverdue.CompareAndSwap(last, now) {
@@ -177,9 +178,9 @@ func (s *Store) overdue(ctx context.Context) error {
 	})
 }
 
-// takeOver checks from time to time for dead holders with claimed turns, and makes
-// those turns due again. Stores that run jobs do so too, but a store can claim turns
-// without running jobs.
+// takeOver makes turns due again that dead holders had claimed. It checks at most once per
+// recoverPoll. Stores that run jobs do the same, but a store can claim turns without
+// running jobs.
 func (s *Store) takeOver(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForGone.Load()
 	if time.Duration(now-last) < s.recoverPoll() || !s.lookedForGone.CompareAndSwap(last, now) {
@@ -200,10 +201,10 @@ func (s *Store) takeOver(ctx context.Context) error {
 	return err
 }
 
-// Settle releases a claim.
+// Settle releases a claim. If again is not zero, the turn is due again at that time.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
-	s.claims.drop(turn.Session) // first: it can be claimed again at once
+	s.claims.drop(turn.Session) // before submit, because the turn can be claimed again at once
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		due, err = record.SettleTurn(ctx, w.Queries, s.id, turn, again, s.now())
 		return err
@@ -218,7 +219,7 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	return nil
 }
 
-// Wake makes the turn of a session due now, if it is queued.
+// Wake makes the turn of a session due now, if the session has one.
 func (s *Store) Wake(ctx context.Context, session string) error {
 	var woken bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -234,7 +235,7 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
-// Load returns the holders with their sessions, and how many turns wait.
+// Load returns the holders with their sessions, and the number of turns that wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	holders, err := s.holders(ctx)
 	if err != nil {
@@ -256,16 +257,17 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	return load, nil
 }
 
-// A watcher of a session marks its row for a while: commits to the session see the
-// mark and send a notification. Other sessions get none.
+// While Changes watches a session, the row of the session contains the end of the watch,
+// which Changes renews. A commit sends a notification only if its session is watched.
 const (
 	watchedFor   = 5 * time.Minute
 	watchedAgain = time.Minute
 )
 
-// Changes yields the current state of a session, and again after each change. The
-// server notifies; if a notification is lost, the change is found within
-// Options.TurnPoll. After a lost connection it reconnects, and misses nothing.
+// Changes yields the current state of a session, and then the new state after a change. If
+// the session changes several times quickly, Changes may yield only the last state. A
+// notification of the server wakes it. If the notification is lost, Changes finds the
+// change within Options.TurnPoll. If the connection is lost, Changes tries again.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		err := belay.ErrNotFound
@@ -283,14 +285,14 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	defer stop()
 	s.listen()
 	var seen record.Seen
-	var said time.Time // when the watch mark was last set
+	var said time.Time // when watchedRow last renewed the watch
 	for {
-		changed := w.changed.wait() // subscribe before reading, so that nothing is missed
+		changed := w.changed.wait() // subscribe before reading, so that no change is missed
 		row, err := s.watchedRow(ctx, session, &said)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return belay.ErrNotFound
-		case err != nil && ctx.Err() == nil && isCut(err): // the server is unreachable for a while
+		case err != nil && ctx.Err() == nil && isCut(err): // the server is unreachable: try again
 			s.opts.Logger.DebugContext(ctx, "cannot read a session: retrying", "store", s.name, "session", session, "error", s.explain(err))
 		case err != nil:
 			return err
@@ -313,7 +315,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	}
 }
 
-// watchedRow reads a session, and renews its watch mark if necessary.
+// watchedRow reads a session, and renews the watch every watchedAgain.
 func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time) (table.Session, error) {
 	if now := s.now(); now.Sub(*said) >= watchedAgain {
 		err := s.submit(ctx, func(ctx context.Context, w *writing) error {

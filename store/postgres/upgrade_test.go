@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// later returns the migrations of this version and later ones, by name.
+// later returns the migrations of this version and more.
 func later(t testing.TB, more map[string]string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -40,7 +40,7 @@ func later(t testing.TB, more map[string]string) fs.FS {
 	return all
 }
 
-// echo is a model that answers at once.
+// echo is a model that answers at once with a fixed text.
 type echo struct{}
 
 func (echo) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -50,7 +50,7 @@ func (echo) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk,
 	}
 }
 
-// worker runs a worker on a store, and reports which sessions it has run.
+// worker runs a worker on a store. The channel gets the turns that the worker has run.
 func worker(t testing.TB, s *postgres.Store) (taken <-chan engine.Taken, stop func()) {
 	t.Helper()
 	agent, err := belay.New(echo{}, &belay.Options{Store: s})
@@ -77,7 +77,7 @@ func worker(t testing.TB, s *postgres.Store) (taken <-chan engine.Taken, stop fu
 	}
 }
 
-// take lets a worker run a turn, which must succeed.
+// take submits a turn, waits until a worker has run it, and asserts that it succeeded.
 func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session string) {
 	t.Helper()
 	turn, err := belay.NewQueuedTurn(session, "main", "hello")
@@ -97,9 +97,10 @@ func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session st
 	}
 }
 
-// The tables are migrated while workers of the previous version run: additions (expand)
-// do not disturb them, and they can even be restarted. A removal (contract) waits until
-// none of them lives; afterwards they are rejected.
+// The tables can be migrated while workers of the previous version run. Migrations that
+// only add (expand) do not disturb these workers, which can even be restarted. A migration
+// that removes (contract) fails while such a worker runs. After it, workers of the previous
+// version are rejected.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
@@ -116,7 +117,7 @@ func TestRollingUpgrade(t *testing.T) {
 
 	busy := make(chan error, 1)
 	enough := make(chan struct{})
-	go func() { busy <- keepBusy(old, taken, enough) }()                // ends when it is told to
+	go func() { busy <- keepBusy(old, taken, enough) }()                // ends after enough is closed
 	next := openDSN(t, dsn, postgres.OfVersion(opts, later(t, expand))) // expand
 	close(enough)
 	if err := <-busy; err != nil {
@@ -126,14 +127,14 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Fatalf("the tables were brought from %d to %d, want from 8 to 9", from, to)
 	}
 	take(t, old, taken, "old worker, new tables")
-	again := openDSN(t, dsn, &opts) // one of the old ones is started again
+	again := openDSN(t, dsn, &opts) // a restart of an old worker
 	if _, to := again.Migrated(); to != 9 {
 		t.Errorf("an old store sees version %d, want 9", to)
 	}
 	closeStore(t, again)
 	newTaken, newStop := worker(t, next)
 	both := make([]string, 0, 10)
-	for i := range cap(both) { // both are at work
+	for i := range cap(both) { // both workers run turns
 		turn, err := belay.NewQueuedTurn(fmt.Sprint("both ", i), "main", "hello")
 		if err == nil {
 			err = next.Submit(ctx, turn)
@@ -160,7 +161,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Errorf("%d sessions were taken, want each once", len(both))
 	}
 
-	// contract: not while an old worker lives
+	// A contract migration fails while an old worker runs.
 	last := postgres.OfVersion(opts, later(t, contract))
 	if _, err := postgres.Open(ctx, dsn, last); !errors.Is(err, postgres.ErrOlder) {
 		t.Fatalf("taking away what an old worker needs: %v, want %v", err, postgres.ErrOlder)
@@ -177,8 +178,8 @@ func TestRollingUpgrade(t *testing.T) {
 	newStop()
 }
 
-// keepBusy lets a worker run turns until it is stopped, at least one. All must
-// succeed.
+// keepBusy submits turns and waits until a worker has run them, until enough is closed. All
+// turns must succeed.
 func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct{}) error {
 	for i := 0; ; i++ {
 		turn, err := belay.NewQueuedTurn(fmt.Sprint("busy ", i), "main", "hello")
@@ -204,8 +205,8 @@ func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct
 	}
 }
 
-// A long reader, such as pg_dump, delays a migration and nobody else: workers of the
-// previous version continue, and when the reader ends, the tables are changed.
+// A long reader, such as pg_dump, delays only the migration. Workers of the previous
+// version continue. When the reader ends, the tables are migrated.
 func TestMigrationLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
@@ -219,7 +220,7 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A migration with a short timeout gives up, and reports why.
+	// With a short timeout, Open gives up and reports why.
 	short := opts
 	short.Timeout = 100 * time.Millisecond
 	_, err := postgres.Open(ctx, dsn, postgres.OfVersion(short, expand))
@@ -229,14 +230,14 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	}
 
 	opened := make(chan error, 1)
-	go func() { // ends when the tables are changed
+	go func() { // ends when the migration is done
 		next, err := postgres.Open(context.Background(), dsn, postgres.OfVersion(opts, expand))
 		if err == nil {
 			err = next.Close()
 		}
 		opened <- err
 	}()
-	for seq := range int64(3) { // each while the migration waits
+	for seq := range int64(3) { // each commit runs while the migration waits
 		waitsForLock(t, db, "ALTER TABLE sessions%")
 		commit(t, old, say("a", stored.Epoch, seq+1, "meanwhile"))
 	}
@@ -254,7 +255,7 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	commit(t, old, say("a", stored.Epoch, 4, "after"))
 }
 
-// waitsForLock waits until a query with a text waits for a lock.
+// waitsForLock waits until a query that contains a text waits for a lock.
 func waitsForLock(t testing.TB, db *pgx.Conn, asks string) {
 	t.Helper()
 	often := time.NewTicker(5 * time.Millisecond)
@@ -270,7 +271,7 @@ func waitsForLock(t testing.TB, db *pgx.Conn, asks string) {
 	}
 }
 
-// The version of the tables is reported whether or not they were changed.
+// Migrated reports the version, whether or not Open changed the tables.
 func TestMigratedTwice(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t, "template1")
@@ -284,10 +285,10 @@ func TestMigratedTwice(t *testing.T) {
 	}
 }
 
-// merged returns what one of two workers has run next.
+// merged returns a channel that gets the next turn of either worker.
 func merged(one, other <-chan engine.Taken) <-chan engine.Taken {
 	both := make(chan engine.Taken, 1)
-	go func() { // ends with the next turn
+	go func() { // ends after one turn
 		select {
 		case taken := <-one:
 			both <- taken

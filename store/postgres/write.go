@@ -17,23 +17,23 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// writing is a transaction that is being written, with its queries. River uses
-// tx directly.
+// writing is an open transaction, with its queries. River uses tx directly.
 type writing struct {
 	*table.Queries
 	pipe *pipe
 	tx   pgx.Tx
-	runs bool // something was appended to the journal
-	// wrote means that the transaction has written, so it has a number.
+	runs bool // the journal has new or changed runs
+	// wrote means that the transaction has written, so it already has a number (see
+	// numbered).
 	wrote bool
-	// sessions maps the keys of the stored jobs to their sessions.
+	// sessions maps the keys of the jobs to their sessions, see insertJobs.
 	sessions map[string]string
 }
 
-// submit calls do in a transaction and returns when it is durable, or rejected. A
-// context that ends while the write waits for a connection withdraws it; a started
-// write is completed. If the server aborts it before the commit, it is repeated
-// from the beginning, so do must be repeatable.
+// submit calls do in a transaction. It returns when the write is durable or rejected. If
+// the context ends while the write waits for a connection, submit withdraws the write. If
+// the write has begun, it is completed. If the server aborts the transaction before the
+// commit, submit calls do again, so do must be repeatable.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
 	for attempt := 1; ; attempt++ {
 		again, err := s.transact(ctx, do)
@@ -43,8 +43,8 @@ func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writ
 	}
 }
 
-// transact makes one attempt at a write. It reports whether the write can be
-// retried: nothing was stored, and it was not rejected.
+// transact makes one attempt at a write. again means that nothing was stored and that a
+// retry can succeed.
 func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *writing) error) (again bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -63,7 +63,7 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	}
 	ctx = context.WithoutCancel(ctx)
 	tx, err := wire.Begin(ctx)
-	if err != nil { // also if the server does not answer within Options.Timeout: the pool then opens new connections
+	if err != nil { // this includes a server that does not answer; the pool then opens new connections
 		return isDropped(err), fmt.Errorf("begin: %w", err)
 	}
 	expired := s.bound(wire)
@@ -84,9 +84,9 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	return false, nil
 }
 
-// bound makes a connection fail when a write takes too long. The returned function
-// ends that and reports whether the write timed out. A context would do the same, at
-// the cost of a goroutine per request.
+// bound makes the connection fail when a write takes longer than Options.Timeout. The
+// returned function stops the timer and reports whether the time was over. A context for
+// each request would need a goroutine for each request.
 func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
 	socket := wire.PgConn().Conn()
 	fails := time.AfterFunc(s.opts.Timeout, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
@@ -94,13 +94,13 @@ func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
 		if fails.Stop() {
 			return false
 		}
-		_ = socket.Close() // so that it does not return to the pool
+		_ = socket.Close() // the pool must not use the connection again
 		return true
 	}
 }
 
-// inTime returns the result of a write. A write that succeeded just when it timed
-// out counts as a success.
+// inTime returns the result of a write. A write that succeeded exactly at its timeout
+// counts as successful.
 func (s *Store) inTime(expired, again bool, err error) (bool, error) {
 	if !expired || err == nil {
 		return again, err
@@ -108,8 +108,8 @@ func (s *Store) inTime(expired, again bool, err error) (bool, error) {
 	return false, fmt.Errorf("the write took longer than %s: %w: %w", s.opts.Timeout, ErrUnreachable, err)
 }
 
-// perform calls a write's function and sends the buffered statements. A panic
-// becomes the error of this write.
+// perform calls a write's function and sends the buffered statements. If the function
+// panics, perform returns an error.
 func (w *writing) perform(ctx context.Context, do func(context.Context, *writing) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -120,12 +120,12 @@ func (w *writing) perform(ctx context.Context, do func(context.Context, *writing
 		_, err = w.pipe.flush(ctx)
 	}
 	if w.pipe.failed != nil {
-		return w.pipe.failed // later statements failed for the same reason
+		return w.pipe.failed // the first error; later statements failed because of it
 	}
 	return err
 }
 
-// look runs f on one snapshot.
+// look runs f on one snapshot of the database.
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	var tx *sql.Tx
 	err := s.persist(ctx, func() (err error) {
@@ -135,12 +135,11 @@ func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // a read has nothing to commit
+	defer func() { _ = tx.Rollback() }() // ends the read
 	return f(table.New(s.bind(tx)))
 }
 
-// Commit writes all of c or nothing. It returns when the data is on the server's
-// disk.
+// Commit stores all of c or nothing. It returns when the data is on the server's disk.
 func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	rows, err := record.NewCommit(c, s.id, s.now())
 	if err == nil {
@@ -148,7 +147,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 			if err := rows.Put(ctx, w.Queries); err != nil {
 				return err
 			}
-			w.wrote = true // the commit has locked the session
+			w.wrote = true // Put has written, see numbered
 			if err := w.appendRuns(ctx, rows.Runs); err != nil {
 				return err
 			}
@@ -165,16 +164,16 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	return nil
 }
 
-// Decide stores the decision of a pending approval, once. With ErrDecided,
-// ErrWrongHash and ErrExpired it also returns the current approval. An approval
-// expires when the store's clock reaches Expires. If a queued turn waits for the
-// approval, it becomes due.
+// Decide stores the decision of a pending approval. An approval is decided only once. With
+// ErrDecided, ErrWrongHash and ErrExpired, Decide also returns the stored approval. An
+// approval expires when the store's clock reaches Expires. If a queued turn waits for the
+// approval, the turn becomes due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
 	var woken bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
-		// Concurrent decisions about the same approval wait here, and then see the
-		// first one.
+		// Concurrent decisions about the same approval wait here, and then see the first
+		// decision.
 		_, err := w.tx.Exec(ctx, "SELECT 1 FROM approvals WHERE id = $1 FOR UPDATE", clean([]any{d.Approval})...)
 		if err != nil {
 			return err //nolint:wrapcheck // said below
@@ -199,7 +198,7 @@ type broadcast struct {
 	ch chan struct{}
 }
 
-// wait returns a channel that is closed at the next change.
+// wait returns a channel that is closed at the next broadcast.
 func (b *broadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

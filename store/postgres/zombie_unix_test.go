@@ -13,9 +13,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A process that was stopped for longer than its lease and continues gets errors for
-// all its writes, and the writes of the process that took over are not changed. It
-// can register again.
+// A process is stopped for longer than its lease and then continues. All its writes fail,
+// and it does not change what the new holder has written. It can register again.
 //
 // SPEC L-02
 func TestZombie(t *testing.T) {
@@ -41,13 +40,13 @@ func TestZombie(t *testing.T) {
 	if got := texts(t, s, "c"); !slices.Equal(got, []string{"it lives"}) {
 		t.Errorf("the session that the zombie opened then says %q", got)
 	}
-	wantStates(t, s, "begun interrupted", "ended completed") // and none that came late
+	wantStates(t, s, "begun interrupted", "ended completed") // no later write of the zombie is stored
 	if got := held(t, s); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("%q are held, want the session that was taken over and the zombie's new one", got)
 	}
 }
 
-// A process that was stopped in the middle of a transaction does not keep its locks.
+// If a process is stopped in the middle of a transaction, the server releases its locks.
 //
 // SPEC L-02
 func TestStoppedInATransaction(t *testing.T) {
@@ -55,7 +54,7 @@ func TestStoppedInATransaction(t *testing.T) {
 	s := open(t, &postgres.Options{Takeover: takeover})
 	stuck, _ := another(t, "stuck", s.DSN())
 	signal(t, stuck, syscall.SIGSTOP)
-	stored := takeOver(t, s, "a", time.Now().Add(time.Second)) // the server needs as long to notice
+	stored := takeOver(t, s, "a", time.Now().Add(time.Second)) // the server needs a second to notice
 	commit(t, s, say("a", stored.Epoch, 1, "by me"))
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A turn takes 2 + 2 x tool steps commits. Without other writers each is one
-// transaction.
+// A turn makes two commits, and two more for each tool step. If nothing else writes, each
+// commit is one transaction.
 //
 // SPEC L-01
 func TestCommitsOfATurn(t *testing.T) {
@@ -45,7 +45,7 @@ func TestCommitsOfATurn(t *testing.T) {
 		if got := after.Commits - before.Commits; got != want {
 			t.Errorf("a turn with %d tool steps takes %d commits, want %d", steps, got, want)
 		}
-		if got := after.Transactions - before.Transactions; got != want+1 { // the session was opened
+		if got := after.Transactions - before.Transactions; got != want+1 { // one more transaction opened the session
 			t.Errorf("a turn with %d tool steps takes %d transactions, want %d and one to open the session", steps, got, want)
 		}
 		if got := states(t, s, hook.Filter{}); len(got) != steps {
@@ -57,8 +57,8 @@ func TestCommitsOfATurn(t *testing.T) {
 	}
 }
 
-// If the disk is full when the tool's intent must be stored, the tool does not run,
-// and the turn returns the reason.
+// If the disk is full, the store cannot record that the tool will run. Then the tool does
+// not run, and the turn returns the reason.
 //
 // SPEC J-03
 func TestNothingRunsOnAFullDisk(t *testing.T) {
@@ -93,8 +93,8 @@ func TestNothingRunsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// While the journal cannot be written, gates deny. Then they continue, and no
-// record is lost.
+// While the journal cannot be written, gates deny all calls. Afterwards they allow calls
+// again, and no run is lost.
 //
 // SPEC J-03
 func TestGatesDenyWithoutAJournal(t *testing.T) {
@@ -140,8 +140,7 @@ func TestGatesDenyWithoutAJournal(t *testing.T) {
 	}
 }
 
-// The records of hooks are searched for secrets, as they are in the file and in
-// its log.
+// The files of the store, including the log, contain hook runs without secrets.
 //
 // SPEC J-02
 func TestSecrets(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Decide stores the decision of a pending approval, once. With ErrDecided,
-// ErrWrongHash and ErrExpired it also returns the current approval. An approval
-// expires when the store's clock reaches Expires. If a queued turn waits for the
-// approval, it becomes due.
+// Decide stores the decision of a pending approval. An approval is decided only once. With
+// ErrDecided, ErrWrongHash and ErrExpired, Decide also returns the stored approval. An
+// approval expires when the store's clock reaches Expires. If a queued turn waits for the
+// approval, the turn becomes due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// queue is the store's job queue: River's tables in the same file, written in
-// the same transactions as the records.
+// queue is the store's job queue. River's tables are in the same file, so that jobs and
+// hook runs are written in one transaction.
 type queue struct {
 	*riverjobs.Queue[*sql.Tx]
 	store *Store
@@ -26,8 +26,7 @@ type queue struct {
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
 
-// openQueue makes the queue and its tables. The caller has exclusive access to
-// the file.
+// openQueue creates the queue and its tables. The caller has exclusive access to the file.
 func (s *Store) openQueue(ctx context.Context) error {
 	jobs, err := riverjobs.New(riversqlite.New(s.writer), (*backend)(s), &riverjobs.Options{
 		ID: s.id, Capacity: s.opts.MaxJobs, Workers: s.opts.Workers, Poll: s.opts.JobPoll, Grace: s.opts.Grace, Logger: s.opts.Logger,
@@ -45,8 +44,8 @@ func (s *Store) openQueue(ctx context.Context) error {
 	return nil
 }
 
-// Work runs due jobs until ctx is done or the store is closed. Close waits for
-// it.
+// Work runs due jobs until ctx ends or the store is closed. Store.Close waits until Work
+// has returned.
 func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	s := q.store
 	if s.opts.ReadOnly {
@@ -59,16 +58,15 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.opts.RecoverPoll, Closed: s.closed, Why: belay.ErrClosed}))
 }
 
-// recoverAgain cleans up after processes that ended after this store was opened.
-// Failures are retried the next time.
+// recoverAgain cleans up after processes that ended after this store was opened. If it
+// fails, the next call tries again.
 func (s *Store) recoverAgain(ctx context.Context) {
 	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
 		s.opts.Logger.WarnContext(ctx, "cannot clean up after a dead process", "store", s.path, "error", err)
 	}
 }
 
-// Enqueue stores jobs and the record of the run that asked for them in one
-// transaction.
+// Enqueue stores jobs, and the run of the hook that scheduled them, in one transaction.
 func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	b := (*backend)(q.store)
 	err := b.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -89,20 +87,20 @@ func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	return stats, q.store.explain(record.Cause(ctx, err))
 }
 
-// insertJobs stores jobs. All jobs go through it, so that each key is linked to
-// its session.
+// insertJobs stores jobs and links each job's key to the job's session. Every job must be
+// stored with insertJobs.
 func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	w.sessions = make(map[string]string, len(jobs))
-	for _, job := range slices.Backward(jobs) { // if two jobs have the same key, the first one is stored
+	for _, job := range slices.Backward(jobs) { // if two jobs have the same key, the queue stores the first job
 		w.sessions[job.Key] = job.Scope.Session
 	}
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
 }
 
-// recoverJobs ends the attempts of dead workers.
+// recoverJobs ends the jobs that were running in dead processes, or makes them due again.
 func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
 	found, err := s.queue.Recover(ctx, gone)
 	for _, run := range found.Again {
@@ -114,17 +112,17 @@ func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did
 	return did, s.explain(err)
 }
 
-// backend is the store as the queue sees it.
+// backend implements riverjobs.Backend: it gives the queue access to the store.
 type backend Store
 
 type writingKey struct{}
 
-// inWriting is the context key of the transaction's queries.
+// inWriting returns a context that carries the transaction and its queries.
 func inWriting(ctx context.Context, w *writing) context.Context {
 	return context.WithValue(ctx, writingKey{}, w)
 }
 
-// writing returns the queries of the current transaction.
+// writing returns the transaction's queries. If the context has none, it makes them.
 func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
 	if w, ok := ctx.Value(writingKey{}).(*writing); ok && w.tx == tx {
 		return w
@@ -132,12 +130,12 @@ func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
 	return &writing{Queries: b.write.WithTx(tx), tx: tx}
 }
 
-// Write runs f in a transaction, together with other writes.
+// Write runs f in a transaction, which other writes may share.
 func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
 }
 
-// AppendRuns stores records.
+// AppendRuns stores runs in the transaction.
 func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) error {
 	rows, err := record.RunRows(b.id, runs)
 	if err != nil {
@@ -146,18 +144,19 @@ func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) e
 	return b.writing(ctx, tx).appendRuns(ctx, rows)
 }
 
-// TakeKeys marks keys as queued and returns those that were free.
+// TakeKeys reserves keys and returns the keys that were free.
 func (b *backend) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]string, error) {
 	w := b.writing(ctx, tx)
 	return record.TakeKeys(ctx, w.Queries, keys, w.sessions, (*Store)(b).now())
 }
 
-// KeyDone reports whether a job of that key has succeeded.
+// KeyDone reports whether a job with this key has succeeded.
 func (b *backend) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, error) {
 	return record.KeyDone(ctx, b.writing(ctx, tx).Queries, key)
 }
 
-// EndKey keeps a key permanently, or frees it.
+// EndKey is called when a job has ended. If done is true, the key stays reserved. Otherwise
+// the key is free again.
 func (b *backend) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
 	return record.EndKey(ctx, b.writing(ctx, tx).Queries, key, done, (*Store)(b).now())
 }

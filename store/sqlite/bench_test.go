@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// turnCommits are the commits of a turn with one tool step and ten records.
+// turnCommits returns the commits of a turn with one tool step and ten hook runs.
 func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	id := fmt.Sprintf("turn-%d", turn)
 	message := func(kind belay.MessageKind, role belay.Role, part belay.Part) *belay.Message {
@@ -43,8 +43,8 @@ func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	}
 }
 
-// BenchmarkTurn measures the commits of a turn and their floor: as many bare
-// transactions with the same rows.
+// BenchmarkTurn measures the commits of a turn. For comparison, "floor" measures the same
+// number of plain transactions with the same rows.
 func BenchmarkTurn(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+"?_txlock=immediate&_journal_mode=WAL&_synchronous=FULL")
@@ -98,7 +98,7 @@ func BenchmarkTurn(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen measures opening a store, new and used.
+// BenchmarkOpen measures opening a new store and an existing store.
 func BenchmarkOpen(b *testing.B) {
 	again := func(b *testing.B, path func(i int) string) {
 		for i := 0; b.Loop(); i++ {

@@ -15,23 +15,23 @@ import (
 // Health is the result of Check.
 type Health struct {
 	Path string `json:"path"`
-	// Version is the version of the tables.
+	// Version is the version of the tables: the number of the last migration.
 	Version int64 `json:"version"`
-	// Problems lists what is wrong with the file. It is empty if the file is
-	// valid.
+	// Problems describes the damage. It is empty if the file is valid.
 	Problems []string `json:"problems,omitempty"`
-	// Bytes is the size of the file, Free the unused part of it, and Log the size
+	// Bytes is the size of the file. Free is the size of its unused pages. Log is the size
 	// of the write-ahead log.
 	Bytes int64 `json:"bytes"`
 	Free  int64 `json:"free"`
 	Log   int64 `json:"log"`
-	// Sessions, Runs and Pending are counts; Pending are undecided approvals.
+	// Sessions and Runs are the numbers of sessions and hook runs. Pending is the number of
+	// undecided approvals.
 	Sessions int64 `json:"sessions"`
 	Runs     int64 `json:"runs"`
 	Pending  int64 `json:"pending"`
 	// Holders are the processes that have the store open.
 	Holders []HolderInfo `json:"holders,omitempty"`
-	// Jobs are the counts of the job queue.
+	// Jobs are the numbers of the job queue.
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
@@ -40,16 +40,15 @@ type HolderInfo struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	// Self means that it is this store.
+	// Self means that the holder is this store.
 	Self bool `json:"self,omitempty"`
-	// Gone means that the process has ended and is not cleaned up yet; the next
-	// process that opens the store does that.
+	// Gone means that the process has ended. The next process that opens the store cleans
+	// up after it.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Check reads the whole file, reports whether it is valid, and counts its
-// content. Damage is reported as problems; an error means that the file could
-// not be read.
+// Check reads the whole file, looks for damage, and counts the content. It reports damage
+// in Problems. An error means that the file could not be read.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Path: s.path}
 	if lost, ok := errors.AsType[*FileError](s.lost); ok {
@@ -66,7 +65,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 		h.Problems = append(h.Problems, problems...)
 	}
 	if len(h.Problems) > 0 {
-		return h, nil // counting would fail on the damage
+		return h, nil // counting would fail because of the damage
 	}
 	if err := s.count(ctx, &h); err != nil {
 		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
@@ -81,7 +80,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 
 func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotStore) }
 
-// pragma returns the problems that a check reports.
+// pragma runs a check of SQLite and returns the problems that it found.
 func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	lines, err := record.Collect(ctx, s.reader, "PRAGMA "+pragma, nil, func(rows *sql.Rows, line *string) error {
 		columns, err := rows.Columns()

@@ -22,7 +22,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	return nil
 }
 
-// put writes a commit. On an error, all of it is rolled back.
+// put writes a commit. After an error the caller rolls back.
 func (s *Store) put(ctx context.Context, w *writing, rows *record.Commit) error {
 	if err := rows.Put(ctx, w.Queries); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// committer is the only writer. Writes that arrive while it commits are joined in its
-// next transaction, so that they share one disk flush. A rejected write is rolled back
-// alone.
+// committer is the only writer. While it commits, new writes wait in its queue. Then it
+// writes all of them in one transaction, so that they share one disk flush. If one write is
+// rejected, only that write is rolled back.
 type committer struct {
 	store *Store
 
@@ -29,42 +29,43 @@ type committer struct {
 	wake    chan struct{} // capacity 1
 	ended   chan struct{}
 
-	// lockedOut is when the committer last gave up because another program had locked
-	// the file. It is zero after a transaction could begin. Only the committer's
-	// goroutine uses it.
+	// lockedOut is the last time that a write failed because another program had locked the
+	// file. It is zero after a transaction could begin. Only the committer's goroutine uses
+	// lockedOut.
 	lockedOut time.Time
 
 	commits      atomic.Int64
 	transactions atomic.Int64
 }
 
-// request is a write with a waiting caller.
+// request is a write whose caller waits.
 type request struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the call that made it
 	do    func(ctx context.Context, w *writing) error
 	done  chan error
-	since time.Time // when the caller submitted it
-	// taken is set by the committer when it begins, or by the caller who withdraws.
+	since time.Time // when the caller began to wait
+	// The committer sets taken when it begins the write. A caller that withdraws the write
+	// sets it, too.
 	taken atomic.Bool
 }
 
-// writing is a transaction that is being written, with the queries in it.
+// writing is an open transaction, with its queries.
 type writing struct {
 	*table.Queries
 	tx   *sql.Tx
-	runs bool // something was appended to the journal
-	// sessions maps the keys of the stored jobs to their sessions.
+	runs bool // the journal has new or changed runs
+	// sessions maps the keys of the jobs to their sessions, see insertJobs.
 	sessions map[string]string
 }
 
-// submit calls do in a transaction and returns when the write is durable or rejected.
-// If the context ends while the write is queued, the write is withdrawn; once it is
-// being written, it is completed.
+// submit calls do in a transaction. It returns when the write is durable or rejected. If
+// the context ends while the write waits in the queue, submit withdraws the write. If the
+// write has begun, submit waits for its result.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
 	return s.submitSince(ctx, time.Now(), do)
 }
 
-// submitSince is submit for a caller that has already waited for the file.
+// submitSince is like submit, for a caller that already waits since the given time.
 func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx context.Context, w *writing) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -84,7 +85,7 @@ func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx co
 	}
 }
 
-// add puts a request in line, unless the committer is closed.
+// add queues a request. It returns false if the committer is closed.
 func (c *committer) add(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +100,7 @@ func (c *committer) add(r *request) bool {
 	return true
 }
 
-// close writes the queued requests and returns when the committer has ended.
+// close writes all queued requests and then ends the committer.
 func (c *committer) close() {
 	c.mu.Lock()
 	if !c.closed {
@@ -110,17 +111,16 @@ func (c *committer) close() {
 	<-c.ended
 }
 
-// work writes until the committer is closed. It is the committer's goroutine,
-// started by Open.
+// work is the committer's goroutine. It writes until the committer is closed.
 func (c *committer) work() {
 	defer close(c.ended)
 	for range c.wake {
 		c.batch()
 	}
-	c.batch() // requests that were queued before the close
+	c.batch() // requests that were queued before close
 }
 
-// take returns the queued requests.
+// take removes the requests from the queue and returns those that were not withdrawn.
 func (c *committer) take() []*request {
 	c.mu.Lock()
 	waiting := c.waiting
@@ -154,8 +154,8 @@ func (c *committer) batch() {
 	}
 }
 
-// transact writes a batch and commits it. The errors of single requests are in
-// told; an error of the transaction applies to all of them.
+// transact writes a batch and commits it. It stores the errors of single requests in told.
+// An error that it returns is an error of the whole transaction.
 func (c *committer) transact(batch []*request, told []error) (err error) {
 	ctx := context.Background()
 	tx, err := c.begin(ctx, batch[0].since)
@@ -164,13 +164,13 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = tx.Rollback() // SQLite has possibly rolled back already
+			_ = tx.Rollback() // SQLite may have rolled back already
 		}
 	}()
 	w := &writing{Queries: c.store.write.WithTx(tx), tx: tx}
 	accepted := 0
 	for i, r := range batch {
-		if len(batch) == 1 { // it is rolled back with the transaction
+		if len(batch) == 1 { // a single request is rolled back with the transaction
 			told[i] = perform(r, w)
 		} else if told[i], err = c.apart(ctx, r, w); err != nil {
 			return err
@@ -192,14 +192,13 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 	return nil
 }
 
-// begin begins a transaction for writes that have waited since the given time. First it
-// checks that the files still exist: a commit to a removed file is lost.
+// begin begins a transaction for writes that wait since the given time. It first checks
+// that the files still exist, because a commit to a removed file would be lost.
 //
-// If another program has locked the file, a write waits for the lock at most
-// Options.BusyTimeout in total. SQLite waits only briefly at a time, because the job
-// queue shares the connection and must not block it for long. After a write has given up,
-// the next ones try only once for as long as BusyTimeout: a turn that ends makes several
-// writes, and they must not each wait anew.
+// If another program has locked the file, begin tries again until the writes have waited
+// for Options.BusyTimeout. SQLite itself waits only briefly, because the job queue uses the
+// same connection. After a failure, begin tries only once per call, until BusyTimeout has
+// passed without a failure. Otherwise each write of a turn would wait for BusyTimeout.
 func (c *committer) begin(ctx context.Context, since time.Time) (*sql.Tx, error) {
 	s := c.store
 	for {
@@ -223,12 +222,13 @@ func isBusy(err error) bool {
 	return ok && found.Code()&0xff == codes.SQLITE_BUSY
 }
 
-// errNothing rolls back a batch in which every request has its own error. It is
-// not returned to callers.
+// errNothing rolls back a batch in which every request has failed with its own error.
+// Callers never get errNothing.
 var errNothing = errors.New("nothing was accepted")
 
-// apart performs a request so that it can be rolled back alone. The second
-// error concerns the whole transaction: it was rolled back.
+// apart performs a request so that it can be rolled back alone. The first result is the
+// error of the request. The second is an error of the whole transaction, which was rolled
+// back.
 func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused, err error) {
 	if err := c.store.point(ctx, w.tx, c.store.savepoint); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)
@@ -246,8 +246,7 @@ func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused,
 	return refused, nil
 }
 
-// perform calls a request's function. A panic becomes the error of that
-// request alone, so that other writes continue.
+// perform calls a request's function. If the function panics, only this request fails.
 func perform(r *request, w *writing) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -257,22 +256,22 @@ func perform(r *request, w *writing) (err error) {
 	return r.do(r.ctx, w)
 }
 
-// point executes a statement on the savepoint.
+// point executes a savepoint statement.
 func (s *Store) point(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt) error {
 	_, err := tx.StmtContext(ctx, stmt).ExecContext(ctx) //nolint:sqlclosecheck // the transaction closes it
 	return err                                           //nolint:wrapcheck // the caller adds context
 }
 
-// Stats counts what a store has written since it was opened.
+// Stats counts writes since the store was opened.
 type Stats struct {
-	// Commits counts the calls of Commit that were stored.
+	// Commits counts the successful calls of Commit.
 	Commits int64
-	// Transactions counts the transactions that were committed, each of which waits
-	// for the disk once. Maintenance transactions of the job queue are not counted.
+	// Transactions counts the committed transactions. Each of them waits for the disk once.
+	// Maintenance transactions of the job queue are not included.
 	Transactions int64
 }
 
-// Stats returns what the store has written since it was opened.
+// Stats returns the number of writes since the store was opened.
 func (s *Store) Stats() Stats {
 	return Stats{Commits: s.committer.commits.Load(), Transactions: s.committer.transactions.Load()}
 }
@@ -283,7 +282,7 @@ type broadcast struct {
 	ch chan struct{}
 }
 
-// wait returns a channel that is closed at the next change.
+// wait returns a channel that is closed at the next broadcast.
 func (b *broadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,8 +18,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// Commits that wait for the disk together are stored together, in far fewer
-// transactions.
+// Commits that wait at the same time share a transaction.
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	const sessions, rounds = 32, 8
@@ -30,7 +29,7 @@ func TestGroupCommit(t *testing.T) {
 	}
 	before := s.Stats()
 	for n := range int64(rounds) {
-		release := s.Block() // so that all of them wait
+		release := s.Block() // now all commits must wait
 		var all sync.WaitGroup
 		for i, epoch := range epochs {
 			all.Go(func() {
@@ -128,20 +127,19 @@ func TestPanicInAWrite(t *testing.T) {
 	commit(t, s, say("a", a, 1, "it goes on"))
 }
 
-// A commit whose context ends while it is queued is withdrawn; Open shows
-// that.
+// If the context of a queued commit ends, the commit is not stored.
 func TestCancelledInLine(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
 	a, b := hold(t, s, "a").Epoch, hold(t, s, "b").Epoch
 	release := s.Block()
 	first := make(chan error, 1)
-	go func() { first <- s.Commit(context.Background(), say("a", a, 1, "stays")) }() // ends with its commit
+	go func() { first <- s.Commit(context.Background(), say("a", a, 1, "stays")) }() // ends when Commit returns
 	awaitWaiting(s, 1)
 	why := errors.New("the user left")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	second := make(chan error, 1)
-	go func() { second <- s.Commit(ctx, say("b", b, 1, "withdrawn")) }() // ends with its commit
+	go func() { second <- s.Commit(ctx, say("b", b, 1, "withdrawn")) }() // ends when Commit returns
 	awaitWaiting(s, 2)
 	cancel(why)
 	if err := <-second; !errors.Is(err, why) {
@@ -157,8 +155,8 @@ func TestCancelledInLine(t *testing.T) {
 	commit(t, s, say("b", b, 1, "again"))
 }
 
-// Close writes queued commits, releases sessions, ends runs and removes the
-// lock; later calls are rejected.
+// Close writes queued commits, releases sessions, ends runs and removes the lock file.
+// Later calls fail.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	ctx, file := context.Background(), newFile(t)
@@ -176,7 +174,7 @@ func TestClose(t *testing.T) {
 	}()
 	working := make(chan error, 1)
 	begun := make(chan struct{})
-	go func() { // likewise
+	go func() { // ends when the store is closed
 		working <- s.Queue().(hook.WorkQueue).Work(ctx, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 			close(begun)
 			ended := job.Begun(time.Now())
@@ -187,7 +185,7 @@ func TestClose(t *testing.T) {
 	commit(t, s, &belay.Commit{Session: "a", Epoch: stored.Epoch, Jobs: []hook.Job{{ID: "job", Key: "job", Handler: "h"}}})
 	<-begun
 	closeStore(t, s)
-	closeStore(t, s) // twice is harmless
+	closeStore(t, s) // closing twice is harmless
 	if err := <-following; err == nil {
 		t.Error("whoever follows was told nothing")
 	}
@@ -211,7 +209,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Two stores of one process are two holders, whatever name they use for the file.
+// Two stores of one process are two holders, even if they use different paths of the same
+// file.
 func TestTwoStoresOneFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -236,13 +235,13 @@ func TestTwoStoresOneFile(t *testing.T) {
 	wantError(t, "a commit of the former holder", one.Commit(t.Context(), say("a", stored.Epoch, 2, "two")), belay.ErrFenced)
 }
 
-// Many processes can open one new file at once: the tables are created once.
+// Many processes can open a new file at the same time. The tables are created only once.
 func TestOpenedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "belay.db")
 	errs := make(chan error)
 	for range 4 {
-		go func() { // ends when it has closed its store
+		go func() { // ends after it has closed its store
 			s, err := sqlite.Open(context.Background(), file, &sqlite.Options{BusyTimeout: time.Minute})
 			if err == nil {
 				err = s.Close()

@@ -20,15 +20,14 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// connect opens the two pools: the writer, which has one connection, and the
-// readers.
+// connect opens two connection pools: one connection that writes, and several that read.
 func (s *Store) connect(ctx context.Context) error {
 	s.files.note()
 	settings := url.Values{
 		"_txlock": {"immediate"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
-		"_pragma": {"cache_size(-16384)", "journal_size_limit(67108864)", "secure_delete(1)"}, // overwrite deleted content
+		"_pragma": {"cache_size(-16384)", "journal_size_limit(67108864)", "secure_delete(1)"}, // secure_delete overwrites deleted content
 	}
-	if s.fresh { // later it would have no effect, but take a lock
+	if s.fresh { // in an existing file the setting has no effect, and takes a lock
 		settings.Set("_auto_vacuum", "incremental")
 	}
 	s.writer = s.pool(settings, true)
@@ -36,20 +35,20 @@ func (s *Store) connect(ctx context.Context) error {
 	if err := s.writer.PingContext(ctx); err != nil {
 		return s.unopened(err)
 	}
-	// It opens its connection at first use.
+	// The pool opens its first connection when it is first used.
 	s.reader = s.pool(url.Values{"_query_only": {"1"}}, false)
 	s.reader.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
 	s.reader.SetConnMaxIdleTime(time.Minute)
 	return nil
 }
 
-// pool returns a connection pool that opens no connection yet.
+// pool returns a connection pool. It opens no connection yet.
 func (s *Store) pool(settings url.Values, writes bool) *sql.DB {
 	return sql.OpenDB(&connector{store: s, settings: settings, writes: writes})
 }
 
-// connector opens connections to the database file of the store. It rejects a different
-// file that has replaced it.
+// connector opens connections to the store's database file. Connect fails if another file
+// has replaced it.
 type connector struct {
 	store    *Store
 	settings url.Values
@@ -77,12 +76,13 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// moment returns how long the writer's connection waits for a lock at a time. Other
-// processes usually hold the lock for less.
+// moment returns how long SQLite waits for a lock in the writer's connection before the
+// store tries again. Other processes usually hold the lock for a shorter time.
 func (s *Store) moment() time.Duration { return max(s.opts.BusyTimeout/50, time.Millisecond) }
 
-// makeReady finishes opening the store. Until then SQLite waits for locks as long as
-// Options.BusyTimeout. Afterwards it waits only briefly, and callers retry.
+// makeReady finishes opening the store. While the store is being opened, SQLite waits for
+// locks up to Options.BusyTimeout. Afterwards SQLite waits only briefly, and the committer
+// tries again.
 func (s *Store) makeReady(ctx context.Context) error {
 	s.ready.Store(true)
 	if _, err := s.writer.ExecContext(ctx, "PRAGMA busy_timeout = "+milliseconds(s.moment())); err != nil {
@@ -91,8 +91,8 @@ func (s *Store) makeReady(ctx context.Context) error {
 	return nil
 }
 
-// executeAlone executes a statement outside of the committer's transactions. It waits for
-// a lock as long as Options.BusyTimeout.
+// executeAlone executes a statement outside of the committer's transactions. It waits for a
+// lock up to Options.BusyTimeout.
 func (s *Store) executeAlone(ctx context.Context, statement string) error {
 	for since := time.Now(); ; {
 		_, err := s.writer.ExecContext(ctx, statement)
@@ -102,7 +102,7 @@ func (s *Store) executeAlone(ctx context.Context, statement string) error {
 	}
 }
 
-// Driver is SQLite's.
+// Driver returns SQLite's driver.
 func (c *connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -110,10 +110,10 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // dsn returns the data source name of the file for the driver.
 func (s *Store) dsn(settings url.Values) string {
 	name := filepath.ToSlash(s.path)
-	if !strings.HasPrefix(name, "/") { // a drive letter
+	if !strings.HasPrefix(name, "/") { // the path begins with a drive letter
 		name = "/" + name
 	}
-	settings.Set("mode", cmp.Or(s.opts.mode, "rw")) // a missing file is not created again
+	settings.Set("mode", cmp.Or(s.opts.mode, "rw")) // mode rw does not create a missing file
 	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + settings.Encode()
 }
 

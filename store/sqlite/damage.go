@@ -11,18 +11,18 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// How much is checked when a file is opened. SQLite checked about 600 MB per second
-// when this was measured: a file of 32 MB takes about 60 ms.
+// These constants limit the check when a file is opened. SQLite checks about 600 MB per
+// second: a file of 32 MB takes about 60 ms.
 const (
-	// checkedWhole is the size in bytes up to which the whole file is checked.
+	// checkedWhole is the maximum size of a file that is checked completely, in bytes.
 	checkedWhole = 32 << 20
-	// checkedFor is how long a larger file is checked, table by table.
+	// checkedFor is the time limit for the check of a larger file.
 	checkedFor = 100 * time.Millisecond
 )
 
-// checkPages searches for damaged pages, which would otherwise be found late or never.
-// A file larger than checkedWhole is checked for a short time, small tables first;
-// Check reads all of it.
+// checkPages looks for damaged pages when a file is opened, because later nobody may notice
+// the damage. A file larger than checkedWhole is checked only for checkedFor, small tables
+// first. Store.Check reads the whole file.
 func (s *Store) checkPages(ctx context.Context) error {
 	size, err := s.size(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) checkPages(ctx context.Context) error {
 		err := s.quickCheck(bound, `"`+table+`"`)
 		switch {
 		case bound.Err() != nil && ctx.Err() == nil:
-			return nil // the time is over
+			return nil // the time limit is reached
 		case err != nil:
 			return err
 		}
@@ -50,8 +50,8 @@ func (s *Store) checkPages(ctx context.Context) error {
 	return nil
 }
 
-// quickCheck runs SQLite's quick_check on a table. If the argument is a number, it
-// checks all tables and reports up to that many problems.
+// quickCheck runs SQLite's quick_check. The argument is the name of a table, or a number:
+// then quickCheck checks all tables and reports at most that many problems.
 func (s *Store) quickCheck(ctx context.Context, what string) error {
 	problems, err := s.pragma(ctx, "quick_check("+what+")")
 	if err != nil {
@@ -63,7 +63,6 @@ func (s *Store) quickCheck(ctx context.Context, what string) error {
 	return nil
 }
 
-// damaged returns the error for a damaged file.
 func (s *Store) damaged(err error) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrCorrupt, Err: err,

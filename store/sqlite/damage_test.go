@@ -20,8 +20,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// fullFile makes a file with a store in which every table and the list of free pages
-// have content.
+// fullFile makes a store file in which every table has rows. The file also has free pages.
 var fullFile = filetest.Copies("belay.db", func(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, nil)
@@ -41,7 +40,7 @@ var fullFile = filetest.Copies("belay.db", func(path string) error {
 			r.Scope.Session = id
 			c.Runs = append(c.Runs, r)
 		}
-		c.Messages = append(c.Messages, say(id, stored.Epoch, 7, strings.Repeat("a long one ", 2000)).Messages...) // on pages of its own
+		c.Messages = append(c.Messages, say(id, stored.Epoch, 7, strings.Repeat("a long one ", 2000)).Messages...) // a message that needs its own pages
 		if err := errors.Join(s.Commit(ctx, c), s.Release(ctx, id, stored.Epoch)); err != nil {
 			return err
 		}
@@ -49,7 +48,7 @@ var fullFile = filetest.Copies("belay.db", func(path string) error {
 	return errors.Join(s.FreePages(ctx, 3), s.Close())
 })
 
-// contents returns the content of a store, for comparison.
+// contents returns the content of a store as text, to compare two stores.
 func contents(s *sqlite.Store) (map[string]string, error) {
 	ctx, all := context.Background(), map[string]string{}
 	for info, err := range s.Sessions(ctx, belay.SessionFilter{}) {
@@ -65,8 +64,8 @@ func contents(s *sqlite.Store) (map[string]string, error) {
 	return all, nil
 }
 
-// wantNoSilentLoss opens a damaged store and uses it. The damage must be reported when it
-// is opened or used; otherwise everything must be unchanged.
+// wantNoSilentLoss opens and uses a damaged store. An error must report the damage, or all
+// content must be unchanged.
 func wantNoSilentLoss(t *testing.T, file string, before map[string]string) (told bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -95,7 +94,6 @@ func wantNoSilentLoss(t *testing.T, file string, before map[string]string) (told
 	return tell("a commit", s.Commit(ctx, say("new", stored.Epoch, 1, "one")))
 }
 
-// write changes bytes of a file.
 func write(t testing.TB, file string, at int64, data []byte) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -119,7 +117,7 @@ func read(t testing.TB, file string) []byte {
 
 const pageSize = 4096
 
-// A damaged file is reported when it is opened.
+// Open reports a damaged file.
 //
 // SPEC L-14
 func TestDamagedFile(t *testing.T) {
@@ -127,7 +125,7 @@ func TestDamagedFile(t *testing.T) {
 	origin := fullFile(t)
 	data := read(t, origin)
 	pages := len(data) / pageSize
-	free := int64(binary.BigEndian.Uint32(data[32:])) - 1 // the first page of the list of free ones
+	free := int64(binary.BigEndian.Uint32(data[32:])) - 1 // the first free page
 	if free < 1 || pages < 40 {
 		t.Fatalf("there are %d pages, and the first free one is %d: the test proves nothing", pages, free)
 	}
@@ -177,7 +175,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// used makes a file that was a store before.
+// used makes a file from data, and opens and closes it as a store.
 func used(t testing.TB, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "belay.db")
@@ -185,7 +183,7 @@ func used(t testing.TB, data []byte) string {
 		t.Fatal(err)
 	}
 	closeStore(t, openFile(t, file, nil))
-	if !bytes.Equal(read(t, file)[100:], data[100:]) { // but for counters
+	if !bytes.Equal(read(t, file)[100:], data[100:]) { // the first 100 bytes contain counters
 		write(t, file, 0, data)
 	}
 	return file
@@ -198,7 +196,7 @@ func truncate(t testing.TB, file string, size int64) {
 	}
 }
 
-// Whichever bit in the head of a page flips, nothing is lost silently.
+// If a bit in the header of a page changes, no data is lost silently.
 //
 // SPEC L-14
 func TestFlippedBits(t *testing.T) {
@@ -221,7 +219,7 @@ func TestFlippedBits(t *testing.T) {
 		switch {
 		case page == 0:
 			at = int64(random.IntN(112))
-		case data[page*pageSize] == 0: // a text goes on there: it begins with the number of the next page
+		case data[page*pageSize] == 0: // an overflow page, which begins with the number of the next page
 			at = int64(page)*pageSize + int64(random.IntN(4))
 		}
 		file := used(t, data)
@@ -239,8 +237,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// A log that is damaged after a crash has lost stored data. That is reported, and not
-// treated as the end of the log.
+// If the log is damaged after a crash, stored data is lost. Open reports that. It must not
+// take the damage for the end of the log.
 //
 // SPEC L-14
 func TestDamagedLog(t *testing.T) {
@@ -292,7 +290,7 @@ func TestDamagedLog(t *testing.T) {
 					put("-shm", files["-shm"])
 				}
 				s, err := sqlite.Open(t.Context(), file, nil)
-				// Without its index a log that ends early looks complete.
+				// If the index is missing, a log that ends early looks complete.
 				if ends := strings.HasPrefix(name, "it ") || name == "the last frame"; !indexed && ends {
 					if err == nil {
 						err = s.Close()
@@ -319,8 +317,8 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// A crash in the middle of a transaction is not damage: the log ends in data that was
-// never stored.
+// A crash in the middle of a transaction is not damage: the end of the log was never stored
+// completely.
 //
 // SPEC L-14
 func TestTornLog(t *testing.T) {
@@ -356,7 +354,7 @@ func TestTornLog(t *testing.T) {
 	}
 }
 
-// chatter is how many messages a chatty process stores.
+// chatter is how many messages childChatters stores.
 const chatter = 8
 
 // childChatters stores messages one by one.
@@ -374,8 +372,7 @@ func childChatters(ctx context.Context, s *sqlite.Store) error {
 	return nil
 }
 
-// A large file is not checked completely: opening it does not take longer because
-// of its size.
+// Open does not check a large file completely, so that opening stays fast.
 func TestLargeFile(t *testing.T) {
 	t.Parallel()
 	ctx, file := t.Context(), newFile(t)
@@ -394,7 +391,7 @@ func TestLargeFile(t *testing.T) {
 		t.Errorf("%d messages are stored, want the large one", len(got))
 	}
 	closeStore(t, s)
-	write(t, file, 100, []byte{13, 0, 0, 0, 0, 0x10, 0, 0}) // no tables
+	write(t, file, 100, []byte{13, 0, 0, 0, 0, 0x10, 0, 0}) // the file has no tables now
 	_, err := sqlite.Open(ctx, file, nil)
 	wantError(t, "opening it without its tables", err, sqlite.ErrCorrupt, file)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Describe changes the title and the labels of a session, and creates the session if
-// there is none.
+// Describe changes the title and the labels of a session. It creates the session if
+// necessary.
 func (s *Store) Describe(ctx context.Context, session string, update belay.SessionUpdate) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		return record.Describe(ctx, w.Queries, session, update, s.now())
@@ -20,8 +20,9 @@ func (s *Store) Describe(ctx context.Context, session string, update belay.Sessi
 	return nil
 }
 
-// Delete removes a session and those of its subagents, with everything that belongs to
-// them. The keys of successful jobs stay, so that no job runs twice.
+// Delete removes a session and the sessions of its subagents, with their messages, calls,
+// approvals, hook runs and jobs. It keeps the keys of successful jobs, so that no job runs
+// twice.
 func (s *Store) Delete(ctx context.Context, session string) error {
 	for {
 		left, err := s.remove(ctx, session)
@@ -37,8 +38,8 @@ func (s *Store) Delete(ctx context.Context, session string) error {
 	}
 }
 
-// remove removes a session. If a dead holder must be cleaned up first, it returns that
-// holder.
+// remove removes a session. If a dead holder still has it, remove only returns that holder
+// (see record.Deletion).
 func (s *Store) remove(ctx context.Context, session string) (left string, err error) {
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		deletion := record.Deletion{

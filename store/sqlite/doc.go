@@ -1,4 +1,4 @@
-// Package sqlite keeps sessions in a file: Belay's durable store on one machine.
+// Package sqlite keeps sessions in a file. It is Belay's durable store on one machine.
 //
 // # Usage
 //
@@ -7,47 +7,48 @@
 //	defer store.Close()
 //	agent, err := belay.New(model, &belay.Options{Store: store})
 //
-// The store keeps the transcript, the records of hooks and their jobs: [Store.Journal]
-// can be listed and followed, hook.Runtime.Work runs the jobs of [Store.Queue].
-// [Store.Sessions] and [Store.Approvals] list, [Store.Export] writes a session as lines
-// of JSON, [Store.Backup] copies the file while it is in use, [Store.Prune] removes old
-// sessions, [Store.Check] checks the file. docs/durability.md explains what is durable
-// when.
+// The store keeps sessions, hook runs and background jobs. You can list and follow the runs
+// of [Store.Journal]. hook.Runtime.Work runs the jobs of [Store.Queue]. [Store.Sessions]
+// and [Store.Approvals] list sessions and approvals. [Store.Export] writes a session as
+// JSON lines. [Store.Backup] copies the file while it is in use. [Store.Prune] removes old
+// sessions. [Store.Check] checks the file. See docs/durability.md for what is durable when.
 //
 // # Holders
 //
-// Any number of processes may have the file open. Each process locks a file of its own in
-// the directory beside the database. A session belongs to the process that opened it,
-// under an epoch that every commit carries. The system releases a lock when its process
-// ends, even by SIGKILL. Then the next process takes over the session at once, with a new
-// epoch, and cleans up: started runs become interrupted, and running jobs are retried or
-// ended. Workers of jobs check for dead processes from time to time. [Store.Recovery]
-// returns what was cleaned up.
+// Any number of processes may have the file open. Each process locks its own lock file in a
+// directory beside the database. A session belongs to the process that opened it, with an
+// epoch that every commit carries. The operating system releases the lock when the process
+// ends, even by SIGKILL. Then another process can take over the session at once, with a new
+// epoch. It also cleans up: it marks started runs as interrupted, and retries or ends
+// running jobs. Processes that run jobs regularly check for dead processes.
+// [Store.Recovery] returns what was cleaned up.
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use. One goroutine, the committer, writes on the only
-// writing connection. Commits that arrive while it commits are joined in its next
-// transaction, so that many sessions share a disk flush. Each commit succeeds or fails on
-// its own. Readers have their own connections, see committed data, and never wait. No
-// connection is held while a caller's loop runs.
+// A Store is safe for concurrent use. One goroutine, the committer, writes with the only
+// writing connection. While it commits, other commits wait. Then it writes all of them in
+// one transaction, so that many sessions share a disk flush. Each commit succeeds or fails
+// on its own. Readers have their own connections, see committed data, and never wait. A
+// listing keeps no connection while the caller handles an element.
 //
-// A commit whose context ends while it is queued is withdrawn. A commit that is being
-// written is completed, and its caller gets the result.
+// If the context of a waiting commit ends, the commit is withdrawn. If a commit has begun,
+// it is completed, and the caller gets the result.
 //
 // # Errors
 //
-// A problem of the file is a [*FileError] with the name of the file and advice. It is one
-// of [ErrFull], [ErrReadOnly], [ErrLocked], [ErrReplaced], [ErrCorrupt], [ErrNotStore]
-// and [ErrNewer]. The failed write is then not stored at all. Other rejections are the
-// sentinel errors of packages belay and hook. Text for people in approvals and decisions
-// is stored without secrets and cut at 512 characters.
+// A problem of the file is a [*FileError] with the path and advice. It usually wraps one of
+// [ErrFull], [ErrReadOnly], [ErrLocked], [ErrReplaced], [ErrCorrupt], [ErrNotStore] and
+// [ErrNewer]. Nothing of the failed write is stored. Other errors wrap the sentinel errors
+// of packages belay and hook.
 //
-// [Open] checks for damage: files of up to 32 MB completely, larger ones in part. To read
-// a file that is damaged, or whose disk is full, open it with [Options.ReadOnly].
+// The store removes secrets from the reasons of approvals and decisions, and cuts a reason
+// at 512 characters.
 //
-// On Unix, Open makes the process ignore SIGXFSZ. The system sends it when a file reaches
-// the limit of the process (ulimit -f). The write then fails with ErrFull.
+// [Open] checks files of up to 32 MB completely for damage, and larger files in part. To
+// read a damaged file, or a file on a full disk, open it with [Options.ReadOnly].
+//
+// On Unix, Open makes the process ignore the signal SIGXFSZ. The system sends it when a
+// file reaches the limit of the process (ulimit -f). The write then fails with ErrFull.
 //
 // # Testing
 //

@@ -16,13 +16,13 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Problems of the file, for errors.Is.
+// These errors are the problems of a file, for errors.Is.
 var (
-	// ErrFull means that the file cannot grow: the disk is full, a quota is used up, or
-	// the process has reached its limit. The current write is not stored; all earlier
-	// writes are, and can be read.
+	// ErrFull means that the file cannot grow: the disk is full, a quota is used up, or the
+	// process has reached its file size limit. The current write is not stored. Earlier
+	// writes are stored and can be read.
 	ErrFull = errors.New("sqlite: no room left")
-	// ErrReadOnly means that the file, or its directory, cannot be written.
+	// ErrReadOnly means that the file or its directory is not writable.
 	ErrReadOnly = errors.New("sqlite: the file cannot be written")
 	// ErrLocked means that another program has the file locked.
 	ErrLocked = errors.New("sqlite: the file is locked")
@@ -31,19 +31,19 @@ var (
 	// ErrReplaced means that another program removed or replaced the file, or its
 	// log, while the store was open. The current write is not stored.
 	ErrReplaced = errors.New("sqlite: the file was removed or replaced")
-	// ErrNotStore means that the file is not a store: not a database, or that of
-	// another program.
+	// ErrNotStore means that the file is not a store: it is not a database, or it is a
+	// database of another program.
 	ErrNotStore = errors.New("sqlite: the file is not a Belay store")
 	// ErrNewer means that a newer version of Belay has written the file.
 	ErrNewer = errors.New("sqlite: the file was written by a newer version of Belay")
 )
 
-// FileError is an error of the file, with what to do about it.
+// FileError is a problem of the file, with advice.
 type FileError struct {
 	Path string
-	// Kind is one of the errors above, or nil.
+	// Kind is one of the errors above, such as ErrFull, or nil.
 	Kind error
-	// Remedy is advice on what to do.
+	// Remedy says what to do.
 	Remedy string
 	Err    error
 }
@@ -68,8 +68,8 @@ func (e *FileError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// explain adds the file and advice to an error of SQLite. Errors that callers
-// check with errors.Is are returned unchanged.
+// explain adds the path and advice to an error of SQLite. It does not change errors that
+// callers check with errors.Is.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -77,7 +77,7 @@ func (s *Store) explain(err error) error {
 	if _, ok := errors.AsType[*FileError](err); ok {
 		return err
 	}
-	if errors.Is(err, record.ErrUnreadable) || strings.Contains(err.Error(), "sql: Scan error") { // database/sql does not export this error
+	if errors.Is(err, record.ErrUnreadable) || strings.Contains(err.Error(), "sql: Scan error") { // database/sql exports no value for this error
 		return s.damaged(err)
 	}
 	found, ok := errors.AsType[*sqlite.Error](err)
@@ -119,11 +119,12 @@ func (s *Store) explain(err error) error {
 	return e
 }
 
-// closedBy returns the error of a closed store, if that caused an error.
+// closedBy returns belay.ErrClosed if err occurred because the store is closed, and
+// otherwise err.
 func (s *Store) closedBy(err error) error {
 	select {
 	case <-s.closed:
-		// database/sql does not export this error.
+		// database/sql exports no value for the second error.
 		if errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "sql: database is closed") {
 			return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
 		}
@@ -132,8 +133,8 @@ func (s *Store) closedBy(err error) error {
 	return err
 }
 
-// isRefusal reports whether an error is a rejection that callers check for, and
-// not a failure of the file.
+// isRefusal reports whether err is an error that callers check with errors.Is, and not a
+// problem of the file.
 func isRefusal(err error) bool {
 	for _, answer := range []error{
 		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrClosed,

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A turn survives its process: the next process that opens the file resumes
-// it.
+// A turn survives the end of its process. The next process that opens the file resumes the
+// turn.
 func Example_durable() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", "belay"))
@@ -68,8 +68,8 @@ func Example_durable() {
 	// the model was told that deploy was aborted
 }
 
-// killed returns the store of a process that was killed while a tool ran: a copy
-// of that moment.
+// killed returns the path of a store whose process was killed while a tool ran. It is a
+// copy of the file from that moment.
 func killed(ctx context.Context, dir string) (path string) {
 	store := must(sqlite.Open(ctx, filepath.Join(dir, "first.db"), nil))
 	defer func() { check(store.Close()) }()

@@ -20,8 +20,8 @@ func check(err error) {
 	}
 }
 
-// A conversation survives the program: another program opens the file and
-// continues.
+// A conversation survives the end of the program. Another program opens the file and
+// continues the conversation.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay")
@@ -65,7 +65,7 @@ func Example() {
 	// 4 assistant You are Ann.
 }
 
-// Problems of the file are reported with its name and advice.
+// An error about the file has the path and advice.
 func ExampleFileError() {
 	_, err := sqlite.Open(context.Background(), "/nowhere/belay.db", nil)
 	problem, ok := errors.AsType[*sqlite.FileError](err)
@@ -76,7 +76,7 @@ func ExampleFileError() {
 	// create the directory /nowhere first
 }
 
-// The journal can be listed from its end.
+// The journal can list the newest runs first.
 func ExampleStore_Journal() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay")

@@ -17,16 +17,17 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// ExportVersion is the version of the format of Export. It changes when a reader of
-// the previous version would misread the new one; new keys and new types of lines do
-// not change it.
+// ExportVersion is the version of Export's format. It changes only if a reader of the
+// previous version would misread the new format. New keys and new types of lines do not
+// change it.
 const ExportVersion = 1
 
-// ExportLine is a line of an export. Which fields it has depends on its type:
-// "session" comes first and once, then "message", "call", "approval" and "run".
+// ExportLine is a line of an export. Type says which other field is set. The first line has
+// the type "session". The next lines have the types "message", "call", "approval" and
+// "run".
 type ExportLine struct {
 	Type string `json:"type"`
-	// Version is ExportVersion, in the first line.
+	// Version is ExportVersion. Only the first line has it.
 	Version  int                `json:"version,omitempty"`
 	Session  *belay.SessionInfo `json:"session,omitempty"`
 	Message  *belay.Message     `json:"message,omitempty"`
@@ -35,9 +36,9 @@ type ExportLine struct {
 	Run      *hook.Run          `json:"run,omitempty"`
 }
 
-// Export writes a snapshot of a session as JSON lines: see [ExportLine]. It
-// returns belay.ErrNotFound if there is no such session. The lines contain
-// the conversation, except those of type "approval" and "run".
+// Export writes a snapshot of a session as JSON lines, see [ExportLine]. It returns
+// belay.ErrNotFound if the session does not exist. Lines of the types "approval" and "run"
+// do not contain the conversation.
 func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
 	out := bufio.NewWriter(to)
 	e := &exporter{to: json.NewEncoder(out)}
@@ -81,15 +82,15 @@ func (s *Store) export(ctx context.Context, q *table.Queries, e *exporter, sessi
 	}, row)
 }
 
-// Backup writes a copy of the store into a new file while the store is in use.
-// The copy is a snapshot, a store that can be opened, readable only by its owner.
+// Backup writes a copy of the store to a new file while the store is in use. The copy is a
+// snapshot and a complete store. Only the owner can read the file.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	path, err := named(path)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	// SQLite fills an empty file. It is created here with permissions for the
-	// owner only.
+	// SQLite can write into an empty file. The file is created here so that only the owner
+	// can read it.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -106,14 +107,14 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 
 // copyTo fills an empty file with a copy of the database.
 func (s *Store) copyTo(ctx context.Context, path string) error {
-	// The readers' connections cannot write, not even to another file, and the
-	// writer must not be blocked for as long as a large copy takes.
+	// A new connection is needed. The readers' connections cannot write, not even to
+	// another file. The writer's connection would block other writes during the copy.
 	db := s.pool(url.Values{}, false)
-	defer func() { _ = db.Close() }() // nothing is written with this connection
+	defer func() { _ = db.Close() }() // the connection writes nothing to the store
 	_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
 	err = s.explain(record.Cause(ctx, err))
 	if full, ok := errors.AsType[*FileError](err); ok && errors.Is(full.Kind, ErrFull) {
-		full.Path = path // the copy, not the store, has no space
+		full.Path = path // the disk of the copy is full
 	}
 	return err
 }

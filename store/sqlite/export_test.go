@@ -15,20 +15,20 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Expire makes the holder of a session count as dead: there is no lock with
-// its name.
+// Expire makes the holder of a session count as gone: no lock file has the name of the new
+// holder.
 func (s *Store) Expire(ctx context.Context, session string) error {
 	_, err := s.writer.ExecContext(ctx, "UPDATE sessions SET holder = 'nobody' WHERE id = ?", session)
 	return err
 }
 
-// OpenReadOnly opens a store whose file is read-only for everyone.
+// OpenReadOnly opens a store with a connection that cannot write.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	return Open(ctx, path, &Options{mode: "ro"})
 }
 
-// MaxPages limits the file to n pages, as if the disk were full then; 0 removes
-// the limit. It returns the current number of pages.
+// MaxPages lets the file grow by only this many pages, as if the disk were full then. 0
+// removes the limit.
 func (s *Store) MaxPages(ctx context.Context, more int) error {
 	limit := "4294967294"
 	if more > 0 {
@@ -42,18 +42,18 @@ func (s *Store) MaxPages(ctx context.Context, more int) error {
 	return err
 }
 
-// FreePages makes pages free by removing some sessions.
+// FreePages makes pages free: it removes some sessions.
 func (s *Store) FreePages(ctx context.Context, sessions int) error {
 	_, err := s.writer.ExecContext(ctx, "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions LIMIT ?)", sessions)
 	return err
 }
 
-// QueryRow reads a row of the file.
+// QueryRow reads one row of the database.
 func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.reader.QueryRowContext(ctx, query).Scan(to...)
 }
 
-// QueryPlan returns SQLite's plan for a listing of runs, or of their
+// QueryPlan returns SQLite's plan for a listing of runs or, if places is true, of their
 // positions.
 func (s *Store) QueryPlan(ctx context.Context, filter hook.Filter, places bool) ([]string, error) {
 	columns := record.RunColumns
@@ -73,7 +73,7 @@ func (s *Store) FollowPlan(ctx context.Context) ([]string, error) {
 	return s.planOf(ctx, asked.query, asked.args...)
 }
 
-// asked is a database that only records the query.
+// asked is a database that only records the query text.
 type asked struct {
 	table.DBTX
 	query string
@@ -104,7 +104,7 @@ func (s *Store) planOf(ctx context.Context, query string, args ...any) (plan []s
 	return plan, rows.Err()
 }
 
-// Batch calls all functions in one transaction, and returns their errors.
+// Batch calls all functions in one transaction and returns their errors.
 func (s *Store) Batch(do ...func(ctx context.Context) error) []error {
 	requests := make([]*request, len(do))
 	told := make([]error, len(do))
@@ -115,9 +115,9 @@ func (s *Store) Batch(do ...func(ctx context.Context) error) []error {
 	return told
 }
 
-// CommitTogether makes commits in one transaction, and returns their errors.
+// CommitTogether writes all commits in one transaction and returns their errors.
 func (s *Store) CommitTogether(ctx context.Context, commits ...*belay.Commit) []error {
-	s.committer.mu.Lock() // the committer waits until the last one is queued
+	s.committer.mu.Lock() // the committer waits until all commits are queued
 	told := make([]chan error, len(commits))
 	for i, c := range commits {
 		rows, err := record.NewCommit(c, s.id, s.now())
@@ -157,8 +157,7 @@ func (s *Store) Waiting() int {
 	return len(s.committer.waiting)
 }
 
-// HoldOpening blocks others from opening a file, like a process that is opening
-// it.
+// HoldOpening blocks other processes that open the file, like a process that is opening it.
 func HoldOpening(ctx context.Context, path string) (done func(), err error) {
 	if path, err = locate(path); err != nil {
 		return nil, err
@@ -167,7 +166,7 @@ func HoldOpening(ctx context.Context, path string) (done func(), err error) {
 	return func() { _ = file.Close() }, err
 }
 
-// LockFiles returns the lock files of the open stores.
+// LockFiles returns the lock files of all holders.
 func (s *Store) LockFiles() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(s.lockDir(), "*"))
 	return slices.DeleteFunc(files, func(name string) bool { return filepath.Base(name) == openingLock }), err

@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// On a full disk a commit is rejected as a whole, stored data is kept, and the
-// commit succeeds when there is space again.
+// On a full disk the store rejects the whole commit and keeps stored data. When there is
+// space again, the commit succeeds.
 //
 // SPEC L-01, J-03
 func TestDiskFull(t *testing.T) {
@@ -54,8 +54,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A commit that does not fit on the disk is rejected, and so are the commits
-// that were joined with it.
+// If a commit does not fit on the disk, the store rejects it and all commits in the same
+// transaction.
 func TestDiskFullInABatch(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -69,7 +69,7 @@ func TestDiskFullInABatch(t *testing.T) {
 	}
 	told := make(chan [2]any, many)
 	for i, epoch := range epochs {
-		go func() { // ends with its commit
+		go func() { // ends when Commit returns
 			text := "small"
 			if i%3 == 0 {
 				text = strings.Repeat("x", 1<<20)
@@ -126,8 +126,8 @@ func TestLocked(t *testing.T) {
 	commit(t, s, say("a", stored.Epoch, 1, "one"))
 }
 
-// If another program keeps the file locked, the store waits for it once. Later writes do not
-// each wait again, and workers that look for jobs do not make writes wait longer.
+// If another program keeps the file locked, only one write waits for BusyTimeout. Later
+// writes fail sooner. Workers that look for jobs do not make writes wait longer.
 //
 // SPEC L-14
 func TestLockedIsWaitedForOnce(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAnotherProgramsDatabase(t *testing.T) {
 	wantError(t, "opening another program's database", err, sqlite.ErrNotStore, file, "another program")
 }
 
-// Damage of the version table is reported as damage, too.
+// Open reports a damaged version table as damage.
 func TestCorruptVersion(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -261,8 +261,8 @@ func TestCorruptVersion(t *testing.T) {
 	}
 }
 
-// A file with a damaged page is not opened for writing. Content on other pages can be
-// read, and Check finds the damage.
+// Open rejects a file with a damaged page. With ReadOnly, content on other pages can be
+// read. Check finds the damage.
 //
 // SPEC L-14
 func TestCorruptPage(t *testing.T) {
@@ -296,8 +296,7 @@ func TestCorruptPage(t *testing.T) {
 	}
 }
 
-// A page that is damaged while the store is open is reported when it is used. Writes
-// that need it fail.
+// If a page is damaged while the store is open, reads and writes that use the page fail.
 //
 // SPEC L-14
 func TestCorruptPageOfAnOpenStore(t *testing.T) {
@@ -316,8 +315,8 @@ func TestCorruptPageOfAnOpenStore(t *testing.T) {
 	}
 }
 
-// A row that cannot be decoded counts as damage, too. Open returns the error, and does
-// not hold the session.
+// A row that cannot be decoded counts as damage. Opening the session returns the error and
+// takes no hold.
 //
 // SPEC L-14
 func TestUnreadableRow(t *testing.T) {
@@ -346,7 +345,7 @@ func TestUnreadableRow(t *testing.T) {
 	}
 }
 
-// damage overwrites a page with noise.
+// damage overwrites a page with random bytes.
 func damage(t testing.TB, file string, at int64) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -368,7 +367,7 @@ func wantUntouched(t testing.TB, file string) {
 	}
 }
 
-// Only its owner can read a new store.
+// Only the owner can read a new store.
 func TestFileMode(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -11,27 +11,27 @@ import (
 // its log, and the index of the log.
 var fileEnds = [...]string{"", "-wal", "-shm"}
 
-// files records which files SQLite has open. Another program can remove or
-// replace them. SQLite does not notice and continues to write to files that are
-// lost. So each commit checks first, with three calls of stat.
+// files records which files SQLite has open. Another program can remove or replace these
+// files. SQLite would not notice, and would write to files that no one can find again. So
+// each commit first checks them, with three calls of stat.
 type files struct {
 	path string
 
 	mu   sync.Mutex
-	open [len(fileEnds)]os.FileInfo // nil if the file does not exist yet
+	open [len(fileEnds)]os.FileInfo // nil if the file did not exist
 }
 
-// note records the identity of the database file. It is called before SQLite
-// opens it.
+// note records the identity of the database file. The store calls it before SQLite opens
+// the file.
 func (f *files) note() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open[0] = stat(f.path)
 }
 
-// opened checks that a new connection has the same database file as the others. The
-// writer's connection decides which log and index are the right ones: if it is the
-// only connection, they were created for it.
+// opened checks that a new connection uses the same database file as the others. For the
+// writer's connection, opened also records the log and its index, because SQLite may have
+// just created them.
 func (f *files) opened(writer bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +44,7 @@ func (f *files) opened(writer bool) error {
 	return nil
 }
 
-// inPlace returns an error if one of the files was removed or replaced.
+// inPlace returns an error if a file was removed or replaced.
 func (f *files) inPlace() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,14 +56,14 @@ func (f *files) inPlace() error {
 	return nil
 }
 
-// check checks one file. The caller holds the lock.
+// check checks one file. The caller holds f.mu.
 func (f *files) check(i int) error {
 	name := f.path + fileEnds[i]
 	info, err := os.Stat(name)
 	switch {
 	case f.open[i] == nil:
 		if err == nil {
-			f.open[i] = stat(name) // SQLite creates it at first use
+			f.open[i] = stat(name) // SQLite has created the file since
 		}
 		return nil
 	case err == nil && os.SameFile(info, f.open[i]):
@@ -79,26 +79,26 @@ func (f *files) check(i int) error {
 	}
 }
 
-// stat returns what identifies a file, or nil if there is none.
+// stat returns the identity of a file, or nil if the file does not exist.
 func stat(name string) os.FileInfo {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil
 	}
-	_ = os.SameFile(info, info) // Windows reads the identity at first use
+	_ = os.SameFile(info, info) // on Windows this reads the identity, which is otherwise read later
 	return info
 }
 
-// inUse are the database files that stores of this process have open. Other code of
-// the process must not open and close such a file: on Unix that drops SQLite's locks,
-// which belong to the whole process, and another process could then remove the log.
+// inUse are the database files that stores of this process have open. Other code of the
+// process must not open and close such a file. On Unix, closing it drops SQLite's locks,
+// because they belong to the whole process. Then another process could remove the log.
 var inUse struct {
 	sync.Mutex
 	files map[*Store]os.FileInfo
 }
 
-// use adds the file to the list. If it is new there, use first calls look, which can
-// read the file.
+// use adds the file to inUse. If no other store of this process has the file open, use
+// first calls look, which may read the file.
 func (s *Store) use(look func() error) error {
 	inUse.Lock()
 	defer inUse.Unlock()
@@ -115,7 +115,7 @@ func (s *Store) use(look func() error) error {
 		}
 	}
 	if mine == nil {
-		return nil // opening it reports the error
+		return nil // opening the file reports the error
 	}
 	if inUse.files == nil {
 		inUse.files = make(map[*Store]os.FileInfo)
@@ -124,7 +124,6 @@ func (s *Store) use(look func() error) error {
 	return nil
 }
 
-// unuse takes the file off the list.
 func (s *Store) unuse() {
 	inUse.Lock()
 	defer inUse.Unlock()

@@ -28,13 +28,12 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return s.Close()
 })
 
-// open opens a store in its own file.
 func open(t testing.TB, opts *sqlite.Options) *sqlite.Store {
 	t.Helper()
 	return openFile(t, newFile(t), opts)
 }
 
-// openFile opens the store in a file, and closes it with the test.
+// openFile opens the store in a file. The store is closed when the test ends.
 func openFile(t testing.TB, path string, opts *sqlite.Options) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(context.Background(), path, opts)
@@ -52,7 +51,7 @@ func closeStore(t testing.TB, s *sqlite.Store) {
 	}
 }
 
-// Helpers that the tests of all SQL stores share.
+// These helpers are shared by the tests of all SQL stores.
 var (
 	hold       = sqltest.Hold
 	say        = sqltest.Say
@@ -68,7 +67,7 @@ var (
 	pass       = sqltest.Pass
 )
 
-// backend makes stores for the shared tests.
+// backend makes stores for the tests in package sqltest.
 var backend = &sqltest.Backend{
 	Open: func(t testing.TB, opts *sqltest.Options) sqltest.Store { return open(t, own(opts)) },
 	Reopen: func(t testing.TB, s sqltest.Store, opts *sqltest.Options) sqltest.Store {

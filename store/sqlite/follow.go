@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Follow yields the matching runs that are stored from now on: runs of this
-// process at once, runs of other processes within Options.Poll. While it
-// waits, it polls only one number.
+// Follow yields matching runs that are stored after the call. It yields runs of this
+// process at once, and runs of other processes within Options.Poll. Polling reads only one
+// number.
 func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -29,7 +29,7 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 		return record.Cause(ctx, err)
 	}
 	for {
-		stirred := s.stirred.wait() // subscribe before reading, so that nothing is missed
+		stirred := s.stirred.wait() // subscribe before reading, so that no run is missed
 		last, err := s.read.Counter(ctx, "run")
 		if err != nil {
 			return record.Cause(ctx, err)

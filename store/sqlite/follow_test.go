@@ -15,9 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// follow follows a journal in a goroutine that ends with the test. After a
-// first run, which shows that it has started, it returns the runs as "id
-// state".
+// follow follows a journal in a goroutine that ends with the test. It returns when the
+// goroutine has seen a first run. The channel gets the later runs in the form "id state".
 func follow(t testing.TB, s *sqlite.Store, filter hook.Filter) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -36,14 +35,14 @@ func follow(t testing.TB, s *sqlite.Store, filter hook.Filter) <-chan string {
 			seen <- fmt.Sprint(r.ID, " ", r.State)
 		}
 	}()
-	for i := 0; ; i++ { // it has begun when it sees something
+	for i := 0; ; i++ { // append runs until the follower sees one
 		if i == 1000 {
 			t.Fatal("nothing is seen, want what is stored")
 		}
 		appendRuns(t, s, run(fmt.Sprint("begin-", i), hook.Completed))
 		select {
 		case got := <-seen:
-			for got != fmt.Sprintf("begin-%d completed", i) { // and then the last of these
+			for got != fmt.Sprintf("begin-%d completed", i) { // skip earlier runs
 				got = <-seen
 			}
 			return seen
@@ -52,12 +51,12 @@ func follow(t testing.TB, s *sqlite.Store, filter hook.Filter) <-chan string {
 	}
 }
 
-// Runs of this process are seen at once and in order, each change of a run.
+// Follow yields every change of a run of this process, at once and in order.
 //
 // SPEC J-08
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	s := open(t, &sqlite.Options{Poll: time.Hour}) // it is woken, or it sees nothing
+	s := open(t, &sqlite.Options{Poll: time.Hour}) // without a wake-up the test would wait for an hour
 	epoch := hold(t, s, "a").Epoch
 	seen := follow(t, s, hook.Filter{Phase: "tool.pre"})
 	other := run("other", hook.Completed)
@@ -68,7 +67,7 @@ func TestFollow(t *testing.T) {
 	wantSeen(t, seen, "two completed")
 	appendRuns(t, s, run("one", hook.Failed))
 	wantSeen(t, seen, "one failed")
-	appendRuns(t, s, run("one", hook.Started)) // it comes late and is dropped
+	appendRuns(t, s, run("one", hook.Started)) // this write is too late and changes nothing
 	appendRuns(t, s, run("three", hook.Completed), run("four", hook.Skipped))
 	wantSeen(t, seen, "three completed")
 	wantSeen(t, seen, "four skipped")
@@ -78,7 +77,7 @@ func TestFollow(t *testing.T) {
 	wantSeen(t, seen, "five backgrounded")
 }
 
-// Runs of another process are found by polling.
+// Follow finds runs of another process by polling.
 //
 // SPEC J-08
 func TestFollowAnother(t *testing.T) {
@@ -88,7 +87,7 @@ func TestFollowAnother(t *testing.T) {
 	seen := follow(t, s, hook.Filter{})
 	appendRuns(t, other, run("one", hook.Started))
 	wantSeen(t, seen, "one started")
-	closeStore(t, other) // it ends the runs that it started
+	closeStore(t, other) // Close ends the runs that the store started
 	wantSeen(t, seen, "one interrupted")
 }
 
@@ -104,8 +103,8 @@ func wantSeen(t testing.TB, seen <-chan string, want string) {
 	}
 }
 
-// A follower that stops, or whose context ends, leaves no goroutine: TestMain
-// checks that.
+// A follower that stops, or whose context ends, leaves no goroutine. TestMain checks for
+// leaked goroutines.
 func TestFollowIsLeft(t *testing.T) {
 	t.Parallel()
 	s := open(t, &sqlite.Options{Poll: time.Hour})
@@ -121,14 +120,14 @@ func TestFollowIsLeft(t *testing.T) {
 	}
 }
 
-// If the store is closed while a follower handles a run, the follower gets
-// the error next.
+// If the store is closed while a follower handles a run, the follower's next result is the
+// error.
 func TestFollowIsClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
 	appending, stop := context.WithCancel(t.Context())
 	var appended sync.WaitGroup
-	appended.Go(func() { // until one is seen
+	appended.Go(func() { // until the follower sees a run
 		for i := 0; appending.Err() == nil; i++ {
 			appendRuns(t, s, run(fmt.Sprint("run-", i), hook.Completed))
 		}
@@ -145,8 +144,8 @@ func TestFollowIsClosed(t *testing.T) {
 	wantError(t, "following a store that was closed", last, belay.ErrClosed, s.Path())
 }
 
-// A run that is replaced during a listing, by a record with another start, is
-// neither repeated nor missed.
+// A listing yields each run exactly once, even if a run is replaced during the listing by
+// one with another start time.
 //
 // SPEC J-08
 func TestListWhileRunsMove(t *testing.T) {
@@ -178,8 +177,8 @@ func TestListWhileRunsMove(t *testing.T) {
 	}
 }
 
-// A listing has the runs that were stored when it began. Runs that arrive later
-// are not in it, even on pages that are not read yet.
+// A listing contains the runs that were stored when it began. It does not contain later
+// runs, even on pages that are read later.
 func TestListIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -216,7 +215,7 @@ func TestListIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// Every listing uses an index, in the requested order.
+// Every listing uses an index that has the requested order.
 //
 // SPEC J-08
 func TestListingsUseIndexes(t *testing.T) {

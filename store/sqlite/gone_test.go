@@ -31,8 +31,8 @@ func removeLocks(t testing.TB, s *sqlite.Store) {
 	}
 }
 
-// A living process does not count as dead because its lock file was removed. A
-// process that has ended does, with or without the file.
+// A living process does not count as dead if its lock file is removed. A process that has
+// ended counts as dead, with or without the file.
 //
 // SPEC L-02, J-04
 func TestLockFileRemoved(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLockFileRemoved(t *testing.T) {
 	wantStates(t, next, "mine interrupted", "begun interrupted", "ended completed")
 }
 
-// A reused process id is not the holder.
+// If another process has the same process id, the holder still counts as dead.
 func TestProcessIDGivenAgain(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -88,7 +88,7 @@ func TestProcessIDGivenAgain(t *testing.T) {
 	}
 }
 
-// Two workers never run one job because a lock file was removed.
+// A removed lock file does not make two workers run the same job.
 //
 // SPEC J-05
 func TestNoTwoWorkers(t *testing.T) {
@@ -111,12 +111,12 @@ func TestNoTwoWorkers(t *testing.T) {
 	wantStates(t, next, "asked completed", "asked-too completed", "x.1 started", "y.1 started", "z.1 completed")
 }
 
-// work runs jobs until the last one has run, and returns them.
+// work runs jobs until the job named last has run, and returns the names of the jobs.
 func work(t testing.TB, s *sqlite.Store, last string) (performed []string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	one := make(chan struct{}, 1) // at a time
+	one := make(chan struct{}, 1) // one job at a time
 	err := s.Queue().(hook.WorkQueue).Work(ctx, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 		one <- struct{}{}
 		defer func() { <-one }()
@@ -135,8 +135,8 @@ func work(t testing.TB, s *sqlite.Store, last string) (performed []string) {
 	return performed
 }
 
-// Workers clean up after a worker that was killed after they opened the store:
-// when they begin, and while they work.
+// A worker cleans up after a worker that was killed later than the store was opened. It
+// does so when it begins and while it works.
 //
 // SPEC J-04
 func TestWorkersTakeOver(t *testing.T) {
@@ -180,8 +180,8 @@ func TestWorkersTakeOver(t *testing.T) {
 			if len(got.Due) != 2 {
 				t.Errorf("settled: %+v, want the worker's two jobs", got)
 			}
-			// Jobs become due before the holder's entry is removed. If the cleanup is
-			// interrupted in between, the next process finishes it.
+			// The cleanup makes jobs due before it removes the holder's entry. If the
+			// cleanup is interrupted in between, the next process finishes it.
 			if next := openFile(t, file, nil).Recovery(); got.Holders+next.Holders != 1 || len(next.Due) != 0 {
 				t.Errorf("settled: %+v and then %+v, want the worker once", got, next)
 			}
@@ -189,8 +189,8 @@ func TestWorkersTakeOver(t *testing.T) {
 	}
 }
 
-// A holder without an entry has left by itself: cleaning up after it is not
-// reported as a crash.
+// A holder without an entry has closed its store. Cleaning up after it does not count as a
+// crash.
 func TestRecoveryCountsCrashes(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -204,8 +204,8 @@ func TestRecoveryCountsCrashes(t *testing.T) {
 	}
 }
 
-// A cleanup that could not be stored is not reported, and is repeated the next
-// time.
+// If a cleanup could not be stored, Recovery does not report it, and the next cleanup
+// repeats it.
 //
 // SPEC J-04
 func TestRecoveryThatFails(t *testing.T) {
@@ -214,7 +214,8 @@ func TestRecoveryThatFails(t *testing.T) {
 		"at the end": `CREATE TABLE parent (id INTEGER PRIMARY KEY);
 			CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
 			CREATE TRIGGER trouble AFTER DELETE ON holders BEGIN INSERT INTO child VALUES (1); END`,
-		// like a full disk: the transaction is rolled back, and later writes succeed
+		// This is like a full disk: the transaction is rolled back, and later writes
+		// succeed.
 		"on the way": `CREATE TRIGGER trouble BEFORE UPDATE OF holder ON sessions WHEN new.holder = '' BEGIN SELECT RAISE(ROLLBACK, 'trouble'); END`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +244,7 @@ func TestRecoveryThatFails(t *testing.T) {
 	}
 }
 
-// A dead process that cannot be cleaned up does not prevent other cleanups.
+// If the cleanup of one dead process fails, other dead processes are still cleaned up.
 //
 // SPEC J-04
 func TestAJobThatCannotBeSettled(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Open opens and holds a session, creating it if necessary, and reads it. It
-// takes over the session of a dead process at once.
+// Open takes a hold on a session and reads it. It creates the session if necessary. If the
+// holder is a dead process, Open takes over the session at once.
 func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	for {
 		epoch, holder, err := s.hold(ctx, session)
@@ -28,8 +28,8 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 	}
 }
 
-// hold takes a session. If its dead holder must be cleaned up first, it returns
-// that holder.
+// hold takes a hold on a session. If a dead process still holds the session, hold only
+// returns that holder, and the caller must clean up first.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
 	now := record.Nanos(s.now())
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
@@ -57,7 +57,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// held returns the error for a session that is held, with its holder.
+// held returns belay.ErrHeld with a description of the holder.
 func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	if holder == s.id {
 		return fmt.Errorf("%w: it is open in this process", belay.ErrHeld)
@@ -69,7 +69,7 @@ func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	return fmt.Errorf("%w: by %s", belay.ErrHeld, describe(h))
 }
 
-// openHeld reads a held session. On an error it releases it.
+// openHeld reads a held session. If that fails, openHeld releases the session.
 func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (*belay.Stored, error) {
 	stored, err := s.stored(ctx, session)
 	if err == nil {
@@ -88,17 +88,18 @@ func (s *Store) stored(ctx context.Context, session string) (stored *belay.Store
 	return stored, err
 }
 
-// look runs f on one snapshot.
+// look runs f on one snapshot of the database.
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds context
 	}
-	defer func() { _ = tx.Rollback() }() // a read has nothing to commit
+	defer func() { _ = tx.Rollback() }() // ends the read
 	return f(s.read.WithTx(tx))
 }
 
-// Release releases a session. A wrong epoch is harmless.
+// Release releases the hold on a session. It does nothing if the epoch is not that of the
+// current hold.
 func (s *Store) Release(ctx context.Context, session string, epoch int64) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		return w.ReleaseSession(ctx, table.ReleaseSessionParams{ID: session, Epoch: epoch, Holder: s.id})

@@ -14,19 +14,20 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// A holder is a store that is open, in this process or another. It has locked a
-// file named like its id, in a directory beside the database. The system releases
-// the lock when the process ends, however it ends: a process that can take the
-// lock knows that the holder has ended. If the file was removed, which no program
-// should do, the list of holders names the process to check.
+// A holder is an open store, in this process or another. It locks a file with its id as
+// name, in a directory beside the database. The operating system releases the lock when the
+// process ends, however it ends. So if another process can take the lock, the holder has
+// ended. No program should remove the lock file. If one did, the list of holders says which
+// process to check.
 
-// openingLock is the lock of the process that creates the tables.
+// openingLock is the name of the file that a process locks while it opens the store and
+// creates the tables.
 const openingLock = "opening"
 
-// lockDir is the directory of the lock files.
+// lockDir returns the directory of the lock files.
 func (s *Store) lockDir() string { return s.path + "-holders" }
 
-// enter locks a new holder's file.
+// enter gives this store a new holder id and locks the file with that name.
 func (s *Store) enter() error {
 	for {
 		id := rand.Text()
@@ -41,8 +42,8 @@ func (s *Store) enter() error {
 	}
 }
 
-// takeLock opens a file and locks it. It reports false if another process has
-// it locked, or if the file was removed in the meantime.
+// takeLock opens a file and locks it. It returns false if another process has locked the
+// file, or if the file was removed in the meantime.
 func takeLock(name string, flags int, shared bool) (*os.File, bool, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|flags, 0o600)
 	if err != nil {
@@ -55,14 +56,14 @@ func takeLock(name string, flags int, shared bool) (*os.File, bool, error) {
 		ok = errMine == nil && errNamed == nil && os.SameFile(mine, named)
 	}
 	if !ok {
-		_ = file.Close() // nothing was written
+		_ = file.Close() // the file was not written
 		return nil, false, err
 	}
 	return file, true, nil
 }
 
-// opening waits until no other process is creating the tables, and blocks
-// other processes until the returned file is closed.
+// opening waits until no other process is opening the store. Then it blocks other processes
+// until the returned file is closed.
 func (s *Store) opening(ctx context.Context) (*os.File, error) {
 	if err := os.MkdirAll(s.lockDir(), 0o700); err != nil {
 		return nil, err
@@ -93,19 +94,18 @@ func (s *Store) opening(ctx context.Context) (*os.File, error) {
 
 func (s *Store) openingFile() string { return filepath.Join(s.lockDir(), openingLock) }
 
-// made is the content of the opening lock when the tables exist. If the database
-// is then empty or invalid, it is damaged.
+// made is the content of the opening lock once the tables exist. If the database is empty
+// or invalid later, it is damaged.
 const made = "made\n"
 
-// markMade records that the tables exist. If the disk is full, the next process does
-// it.
+// markMade records that the tables exist. If the write fails, the next process tries again.
 func markMade(opening *os.File) {
 	if info, err := opening.Stat(); err == nil && info.Size() == 0 {
 		_, _ = opening.WriteString(made)
 	}
 }
 
-// wasMade reports whether the tables existed before.
+// wasMade reports whether the file was a store before.
 func (s *Store) wasMade() bool {
 	info, err := os.Stat(s.openingFile())
 	return err == nil && info.Size() > 0
@@ -147,12 +147,12 @@ func hostname() string {
 	return host
 }
 
-// gone reports whether a holder's process has ended.
+// gone reports whether the process of a holder has ended.
 func (s *Store) gone(ctx context.Context, q *table.Queries, id string) bool {
 	if id == s.id {
 		return false
 	}
-	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, true) // shared, so that several processes can check at once
+	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, true) // shared, so that several processes can check at the same time
 	if ok {
 		_ = file.Close()
 		return true
@@ -160,16 +160,17 @@ func (s *Store) gone(ctx context.Context, q *table.Queries, id string) bool {
 	return errors.Is(err, os.ErrNotExist) && !s.lives(ctx, q, id)
 }
 
-// lives reports whether a holder without a lock file is on the list and its process
-// is alive: the file was removed. A holder that leaves removes its entry first.
-// Entries in a copy of the database do not apply to the copy.
+// lives is called if a holder's lock file does not exist. It reports whether the holder is
+// still in the list of holders and its process is alive: then another program removed the
+// file. A holder that closes its store first removes itself from the list. In a copy of the
+// database, the list describes the original, so lives compares the path.
 func (s *Store) lives(ctx context.Context, q *table.Queries, id string) bool {
 	h, err := q.Holder(ctx, id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return false
 	case err != nil:
-		return true // unknown
+		return true // assume that the holder is alive
 	default:
 		return h.Path == s.path && h.Host == hostname() && h.Process != "" && h.Process == processStart(h.Pid)
 	}
@@ -188,8 +189,8 @@ func (s *Store) removeLock(id string) error {
 	}
 }
 
-// sweep removes lock files without a registered holder: their process ended
-// while it opened the store.
+// sweep removes lock files whose holder is not in the list: the process ended while it
+// opened the store.
 func (s *Store) sweep(ctx context.Context) error {
 	entries, err := os.ReadDir(s.lockDir())
 	if err != nil {
@@ -212,7 +213,6 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// describe returns a description of a holder.
 func describe(h table.Holder) string {
 	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, record.Moment(h.Since).UTC().Format(time.RFC3339))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// EnqueueInput stores a record, its job and the job's input in one transaction.
-// The input can contain parts of the conversation, so it has a table of its own.
+// EnqueueInput stores a run, its job and the job's input in one transaction. The input can
+// contain parts of the conversation, so it is in a separate table.
 func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
 	b := (*backend)(q.store)
 	err := b.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -24,7 +24,7 @@ func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, 
 			return err
 		}
 		if done {
-			return nil // the job was a duplicate
+			return nil // a job with this key has already succeeded
 		}
 		if err := q.store.insertJobs(ctx, b.writing(ctx, tx), []hook.Job{job}); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 // journal implements [hook.FollowJournal] on a store.
 type journal Store
 
-// Append stores runs durably, all or none.
+// Append stores all runs or none. It returns when they are durable.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	s := (*Store)(j)
 	rows, err := record.RunRows(s.id, runs)
@@ -21,7 +21,7 @@ func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error { return w.appendRuns(ctx, rows) })
 }
 
-// appendRuns stores runs by the rules of hook.Journal.
+// appendRuns numbers and stores runs.
 func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) error {
 	if len(rows) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 	return record.PutRuns(ctx, w.Queries, rows)
 }
 
-// number reserves journal positions for n runs.
+// number reserves n positions in the journal.
 func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(n), Name: "run"})
 	if err != nil {

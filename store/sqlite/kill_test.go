@@ -18,14 +18,14 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// The tests start their own binary again, as another process that has a store
-// open. It prints "ready" and lives until it is killed.
+// These variables start the test binary again, as another process that has a store open.
+// That process prints "ready" and lives until it is killed.
 const (
 	childTask = "BELAY_SQLITE_CHILD"
 	childFile = "BELAY_SQLITE_FILE"
 )
 
-// child is the task of the other process.
+// child runs a task in the other process.
 func child(task string) int {
 	ctx := context.Background()
 	if done := childTasks[task]; done != nil {
@@ -56,10 +56,10 @@ func child(task string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	select {} // until it is killed
+	select {} // wait until the process is killed
 }
 
-// childTasks are those that end by themselves. They print what they find.
+// childTasks are the tasks that end by themselves and print their results.
 var childTasks = map[string]func(ctx context.Context, file string) error{
 	"visit": func(ctx context.Context, file string) error {
 		s, err := sqlite.Open(ctx, file, nil)
@@ -86,7 +86,7 @@ func runChild(t testing.TB, task, file string, prepare ...func(*exec.Cmd)) strin
 	return string(out)
 }
 
-// childHolds has a session open, with an open turn and a running hook.
+// childHolds holds a session with an open turn and a started run.
 func childHolds(ctx context.Context, s *sqlite.Store) error {
 	for _, session := range []string{"a", "b"} {
 		stored, err := s.Open(ctx, session)
@@ -105,10 +105,10 @@ func childHolds(ctx context.Context, s *sqlite.Store) error {
 	return nil
 }
 
-// childWorks runs two jobs that never end, on all its workers.
+// childWorks starts two jobs that never end.
 func childWorks(ctx context.Context, s *sqlite.Store) {
 	begun := make(chan struct{})
-	go func() { // ends with the process
+	go func() { // ends when the process is killed
 		_ = s.Queue().(hook.WorkQueue).Work(ctx, func(context.Context, hook.Job) (hook.Run, time.Time) {
 			begun <- struct{}{}
 			select {}
@@ -120,8 +120,8 @@ func childWorks(ctx context.Context, s *sqlite.Store) {
 	fmt.Fprintln(os.Stdout, "ready")
 }
 
-// another starts another process on a file and waits until it is ready. It is
-// killed with the test at the latest.
+// another starts another process on a file and waits until it is ready. The process is
+// killed at the end of the test, if not before.
 func another(t testing.TB, task, file string) (pid int, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -138,7 +138,7 @@ func another(t testing.TB, task, file string) (pid int, kill func()) {
 	kill = func() {
 		if !killed {
 			killed = true
-			_ = cmd.Process.Kill() // SIGKILL, where there are signals
+			_ = cmd.Process.Kill() // SIGKILL on Unix
 			_ = cmd.Wait()
 		}
 	}
@@ -149,9 +149,10 @@ func another(t testing.TB, task, file string) (pid int, kill func()) {
 	return cmd.Process.Pid, kill
 }
 
-// Opening a session of another process is rejected, with the name of that process. When
-// the process is killed, the session is taken over at once, and cleaned up. The runs
-// here are rows that the process wrote: internal/crashtest kills processes inside hooks.
+// Opening a session that another process holds fails, and the error names that process.
+// When that process is killed, the session can be opened at once, and its runs are
+// interrupted. Here the process only stores rows. internal/crashtest kills processes inside
+// hooks.
 //
 // SPEC L-02
 func TestKilled(t *testing.T) {
@@ -191,7 +192,7 @@ func TestKilled(t *testing.T) {
 	wantLocks(t, s, 1)
 }
 
-// Opening the store also cleans up after a killed process.
+// Opening a store cleans up after a killed process.
 //
 // SPEC L-02
 func TestRecoveryAtOpen(t *testing.T) {
@@ -210,7 +211,7 @@ func TestRecoveryAtOpen(t *testing.T) {
 	}
 }
 
-// Jobs of a killed process are retried if they are idempotent, and ended if not.
+// A job of a killed process is retried if it is idempotent. Otherwise the job ends.
 //
 // SPEC J-04
 func TestKilledAtWork(t *testing.T) {
@@ -224,7 +225,7 @@ func TestKilledAtWork(t *testing.T) {
 	_, kill := another(t, "work", file)
 	wantStates(t, s, "asked completed", "once.1 started", "again.1 started")
 	kill()
-	execute(t, file, "DELETE FROM holders WHERE pid <> "+strconv.Itoa(os.Getpid())) // the job is the only trace
+	execute(t, file, "DELETE FROM holders WHERE pid <> "+strconv.Itoa(os.Getpid())) // now only the job shows that the process existed
 
 	next := openFile(t, file, &sqlite.Options{JobPoll: 5 * time.Millisecond})
 	got := next.Recovery()
@@ -245,8 +246,8 @@ func TestKilledAtWork(t *testing.T) {
 	wantStates(t, next, "asked completed", "once.1 interrupted", "again.1 interrupted", "again.2 completed")
 }
 
-// A store that only claims turns takes over the turn that a killed process had claimed.
-// It works no jobs and opens no session of the other process.
+// A store takes over the turn that a killed process had claimed, even if it only claims
+// turns: it runs no jobs and opens no session of that process.
 //
 // SPEC L-02
 func TestKilledWithAClaim(t *testing.T) {
@@ -273,7 +274,7 @@ func TestKilledWithAClaim(t *testing.T) {
 	}
 }
 
-// wantLocks asserts how many holders have a lock file.
+// wantLocks asserts the number of lock files.
 func wantLocks(t testing.TB, s *sqlite.Store, want int) {
 	t.Helper()
 	files, err := filepath.Glob(s.Path() + "-holders/*")

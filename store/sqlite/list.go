@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Sessions yields the matching sessions, the last changed first, in their
-// state when the iteration begins.
+// Sessions yields the matching sessions, the most recently changed first. The list is a
+// snapshot from the start of the iteration.
 func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		rows, err := record.Sessions(ctx, s.reader, filter)
@@ -29,8 +29,7 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 	}
 }
 
-// info returns the listing entry of a session. alive caches which holders were
-// checked.
+// info returns the description of a session. alive caches whether a holder is alive.
 func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, alive map[string]bool) (belay.SessionInfo, error) {
 	held, known := alive[row.Holder]
 	if !known {
@@ -40,8 +39,8 @@ func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, a
 	return record.InfoOf(row, held)
 }
 
-// Approvals yields the matching approvals, the oldest first, in their state
-// when the iteration begins.
+// Approvals yields the matching approvals, oldest first. The list is a snapshot from the
+// start of the iteration.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) {
 		rows, err := record.Approvals(ctx, s.reader, filter)

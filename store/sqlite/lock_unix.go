@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file, exclusively or shared, until the file is closed or the
-// process ends. It reports false if another process has locked it.
+// lockFile locks a file, exclusively or shared. The lock lasts until the file is closed or
+// the process ends. lockFile returns false if another process has locked the file.
 func lockFile(file *os.File, shared bool) (bool, error) {
 	how := syscall.LOCK_EX
 	if shared {
@@ -28,8 +28,8 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 	}
 }
 
-// dropFile removes a locked file and then releases the lock, so that no process
-// sees the file unlocked.
+// dropFile removes a locked file and then releases the lock. In this order no process sees
+// the file unlocked.
 func dropFile(file *os.File) error {
 	err := os.Remove(file.Name())
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,8 +13,8 @@ const (
 	errorLockViolation  = syscall.Errno(33)
 )
 
-// lockFile locks a file, exclusively or shared, until the file is closed or the
-// process ends. It reports false if another process has locked it.
+// lockFile locks a file, exclusively or shared. The lock lasts until the file is closed or
+// the process ends. lockFile returns false if another process has locked the file.
 func lockFile(file *os.File, shared bool) (bool, error) {
 	how := uintptr(lockFailImmediately)
 	if !shared {
@@ -33,8 +33,8 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 	}
 }
 
-// dropFile releases a locked file and then removes it: Windows cannot remove
-// an open file.
+// dropFile releases the lock and then removes the file, because Windows cannot remove an
+// open file.
 func dropFile(file *os.File) error {
 	err := file.Close()
 	if removed := os.Remove(file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {

@@ -10,10 +10,11 @@ import (
 	"os"
 )
 
-// After a crash SQLite reads the log up to the first frame whose checksum is wrong, and
-// takes the rest for a transaction that was never finished. That is right for a crash.
-// But if the log was damaged, stored transactions are silently lost. The code below
-// distinguishes the two cases. https://www.sqlite.org/walformat.html has the format.
+// After a crash, SQLite reads the write-ahead log up to the first frame with a wrong
+// checksum. It assumes that the rest is a transaction that was never finished. After a
+// crash this is correct. But if the log was damaged, SQLite silently loses stored
+// transactions. The code below distinguishes the two cases. The format is at
+// https://www.sqlite.org/walformat.html.
 
 const (
 	logHeader   = 32 // bytes
@@ -21,10 +22,10 @@ const (
 	saltSize    = 8
 )
 
-// loss describes how much of a log cannot be read.
+// loss describes which part of a log cannot be read.
 type loss struct {
-	read   uint32 // frames that SQLite reads
-	stored uint32 // frames that were stored, if the index knows; else 0
+	read   uint32 // number of frames that SQLite reads
+	stored uint32 // number of frames that were stored, 0 if unknown
 }
 
 func (l *loss) Error() string {
@@ -35,11 +36,11 @@ func (l *loss) Error() string {
 	return text + ", and transactions after it are lost"
 }
 
-// checkLog returns an error if SQLite would skip stored transactions of the log. No
-// process must have the store open. It reads the log as SQLite does, and is faster.
+// checkLog returns an error if SQLite would ignore stored transactions of the log. No
+// process may have the store open.
 func (s *Store) checkLog() error {
 	lost, err := logLoss(s.path + "-wal")
-	if err == nil && lost != nil { // unless another program is writing at the moment
+	if err == nil && lost != nil { // check again, because another program may have been writing
 		lost, err = logLoss(s.path + "-wal")
 	}
 	switch {
@@ -54,7 +55,7 @@ func (s *Store) checkLog() error {
 	}
 }
 
-// logLoss reads a log and reports which frames SQLite would skip.
+// logLoss reads a log and returns what SQLite would lose, or nil.
 func logLoss(name string) (*loss, error) {
 	indexed, err := readIndex(name[:len(name)-len("-wal")] + "-shm")
 	if err != nil {
@@ -65,30 +66,29 @@ func logLoss(name string) (*loss, error) {
 		return nil, err
 	}
 	if indexed != nil && (l.salt == nil || bytes.Equal(indexed.salt, l.salt)) {
-		// The index counts the stored frames. If it says that all of them are in the
-		// database, the log is not needed.
+		// The index has the number of stored frames. If all of them were already copied to
+		// the database, the log is not needed.
 		if indexed.frames > l.stored && (l.stored > 0 || indexed.copied < indexed.frames) {
 			return &loss{l.stored, indexed.frames}, nil
 		}
 		return nil, nil
 	}
-	// A transaction is on the disk before the next one starts: if there is more after
-	// the first broken one, that one was stored.
+	// SQLite begins a transaction only after the previous one is on the disk. So if more
+	// frames follow a broken transaction, that transaction was stored.
 	if l.more || l.salt == nil && l.size > logHeader {
 		return &loss{read: l.stored}, nil
 	}
 	return nil, nil
 }
 
-// logState is the content of a log.
 type logState struct {
 	size   int64
-	salt   []byte // nil if the header is damaged, or missing
-	stored uint32 // frames that SQLite reads
-	more   bool   // frames follow an unreadable transaction
+	salt   []byte // nil if the header is missing or damaged
+	stored uint32 // number of frames that SQLite reads
+	more   bool   // a transaction follows one that cannot be read
 }
 
-// readLog reads a log as SQLite does after a crash, and checks the rest.
+// readLog reads a log as SQLite does after a crash. Then it looks for further transactions.
 func readLog(name string) (*logState, error) {
 	l := new(logState)
 	file, err := os.Open(name)
@@ -98,7 +98,7 @@ func readLog(name string) (*logState, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
+	defer func() { _ = file.Close() }() // the file was not written
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("the log: %w", err)
@@ -146,7 +146,7 @@ func readLog(name string) (*logState, error) {
 	}
 }
 
-// atEnd returns nil if the error is the end of a file.
+// atEnd returns nil if err means the end of a file, and otherwise err.
 func atEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -154,7 +154,7 @@ func atEnd(err error) error {
 	return err
 }
 
-// checksum is SQLite's checksum of the log.
+// checksum is SQLite's checksum of log frames.
 type checksum struct {
 	order  binary.ByteOrder
 	s0, s1 uint32
@@ -167,20 +167,20 @@ func (c *checksum) add(data []byte) {
 	}
 }
 
-// is reports whether it equals the stored checksum.
+// is reports whether the checksum equals a stored checksum.
 func (c *checksum) is(stored []byte) bool {
 	return binary.BigEndian.Uint32(stored) == c.s0 && binary.BigEndian.Uint32(stored[4:]) == c.s1
 }
 
-// logIndex is the header of a log's index.
+// logIndex is the header of a log's index file.
 type logIndex struct {
 	salt   []byte
-	frames uint32 // frames of stored transactions
-	copied uint32 // frames already copied to the database
+	frames uint32 // number of stored frames
+	copied uint32 // number of frames that were copied to the database
 }
 
-// readIndex reads the beginning of an index. It returns nil if there is none, or if it
-// cannot be trusted: it is not flushed to the disk.
+// readIndex reads the header of an index. It returns nil if the file is missing, or if the
+// header is invalid: SQLite does not flush the index to the disk.
 func readIndex(name string) (*logIndex, error) {
 	file, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -189,8 +189,8 @@ func readIndex(name string) (*logIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
-	const size = 48                     // the header is stored twice
+	defer func() { _ = file.Close() }() // the file was not written
+	const size = 48                     // the header is in the file twice
 	head := make([]byte, 2*size+4)
 	if _, err := io.ReadFull(file, head); err != nil {
 		return nil, atEnd(err)

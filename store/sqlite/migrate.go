@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// applicationID marks a file as a store of Belay: "blay".
+// applicationID marks a database as a Belay store. In ASCII it is "blay".
 const applicationID = 0x626c6179
 
 // versionTable is goose's table of applied migrations.
@@ -36,7 +36,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return fmt.Errorf("open store: migrations: %w", s.explainVersion(ctx, err))
 	case stored > newest:
 		if record.Readable(ctx, table.New(s.writer), record.Oldest, newest) {
-			break // it does not need later migrations
+			break // the program does not need the later migrations
 		}
 		return fmt.Errorf("open store: %w", s.newer(stored, newest))
 	case stored < newest:
@@ -63,7 +63,7 @@ func (s *Store) migrations() (*goose.Provider, int64, error) {
 	return provider, sources[len(sources)-1].Version, nil
 }
 
-// newer returns the error for a file of a newer version.
+// newer returns ErrNewer for a file that a newer version of Belay wrote.
 func (s *Store) newer(stored, newest int64) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
@@ -71,8 +71,8 @@ func (s *Store) newer(stored, newest int64) *FileError {
 	}
 }
 
-// explainVersion explains an error while reading the version of the tables. A damaged
-// table looks missing, and creating it then fails because it exists.
+// explainVersion explains an error of reading the version. If the version table is damaged,
+// goose takes it for missing, and fails to create it because it exists.
 func (s *Store) explainVersion(ctx context.Context, err error) error {
 	var rows int64
 	reading := s.explain(s.writer.QueryRowContext(ctx, "SELECT count(*) FROM "+versionTable).Scan(&rows))
@@ -82,11 +82,11 @@ func (s *Store) explainVersion(ctx context.Context, err error) error {
 	return s.explain(err)
 }
 
-// Migrated returns the version of the tables before opening, 0 if there were none,
-// and their version now.
+// Migrated returns the version of the tables before and after Open. from is 0 for a new
+// file.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
-// claim rejects a database of another program and marks a new one.
+// claim rejects a database of another program. It marks a new database as a Belay store.
 func (s *Store) claim(ctx context.Context) error {
 	var id, tables int64
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
@@ -96,7 +96,7 @@ func (s *Store) claim(ctx context.Context) error {
 		return s.unopened(err)
 	}
 	if id == applicationID {
-		if tables == 0 && s.wasMade() { // a process can be killed before it creates the tables of a new file
+		if tables == 0 && s.wasMade() { // in a new file, tables can be missing because a process was killed before it created them
 			return fmt.Errorf("open store: %w", s.damaged(errors.New("its tables are missing")))
 		}
 		return nil

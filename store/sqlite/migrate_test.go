@@ -11,11 +11,11 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// oldFile is a store of a program that knew only the first migration, as sqlite3
-// dumps it. It is never changed.
+// oldFile is an SQL dump of a store from a program that knew only the first migration.
+// Never change this file.
 const oldFile = "testdata/v1.sql"
 
-// Opening a store of an old version migrates it, and everything is kept.
+// Opening an old store migrates it and keeps all content.
 func TestMigrateAnOldFile(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(oldFile)
@@ -24,8 +24,8 @@ func TestMigrateAnOldFile(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "belay.db")
 	execute(t, file, string(script))
-	execute(t, file, "UPDATE runs SET session = 'demo', idempotency_key = 'job' WHERE id = 'first'") // the record of a job that waits
-	execute(t, file, "UPDATE approvals SET reason = 'it writes'")                                    // words that moved later
+	execute(t, file, "UPDATE runs SET session = 'demo', idempotency_key = 'job' WHERE id = 'first'") // the run of a waiting job
+	execute(t, file, "UPDATE approvals SET reason = 'it writes'")                                    // a later migration moved this text
 	execute(t, file, `INSERT INTO approvals VALUES('answered','demo',1,'','call','write','sha256:1f','it wrote','floor',1,0,
 		'{"approval":"answered","hash":"sha256:1f","allow":true,"by":"ann","reason":"fine","time":"2026-03-01T12:00:00Z"}')`)
 
@@ -62,7 +62,6 @@ func TestMigrateAnOldFile(t *testing.T) {
 	wantUntouched(t, file)
 }
 
-// execute runs SQL on a file.
 func execute(t testing.TB, file, script string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)
@@ -75,8 +74,8 @@ func execute(t testing.TB, file, script string) {
 	}
 }
 
-// A store of a newer version is rejected and not changed if a migration removed
-// something. Additions do not matter.
+// Open rejects a newer store, without changing it, if a migration removed something. If
+// migrations only added something, the store can be opened.
 func TestNewerFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)

@@ -23,8 +23,8 @@ func named(path string) (string, error) {
 	return path, nil
 }
 
-// locate returns the canonical path of a file, so that all processes agree on it.
-// It creates the file if there is none: a dangling link has no canonical path.
+// locate returns the canonical path of a file, so that all processes use the same path. It
+// creates the file if necessary, because a link to a missing file has no canonical path.
 func locate(path string) (string, error) {
 	path, err := named(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func locate(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open store: %w", uncreated(path, err))
 	}
-	if s := (&Store{path: found}); created && s.wasMade() { // the previous file was removed
+	if s := (&Store{path: found}); created && s.wasMade() { // the old file was removed, so this is a new store
 		if err := os.Truncate(s.openingFile(), 0); err != nil {
 			return "", fmt.Errorf("open store: %w", s.unlockable(err))
 		}
@@ -46,13 +46,13 @@ func locate(path string) (string, error) {
 	return found, nil
 }
 
-// create creates the file if there is none, readable only by its owner: it will
-// hold conversations. SQLite gives the log the same permissions.
+// create creates the file if it does not exist. Only the owner can read the file, because
+// it will contain conversations. SQLite creates the log with the same permissions.
 func create(path string) (created bool, err error) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return false, nil // opening reports the error
+		return false, nil // opening the file reports an error
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // the target, if it is a link
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // creates the target if path is a link
 	if err != nil {
 		return false, fmt.Errorf("open store: %w", uncreated(path, err))
 	}
@@ -76,9 +76,8 @@ func uncreated(path string, err error) error {
 	return e
 }
 
-// foreign rejects a file that is clearly not a store before anything is written
-// to it or beside it. If the file was a store before, it is reported as
-// damaged.
+// foreign rejects a file that is clearly not a store, before anything is written to it or
+// beside it. If the file was a store before, foreign reports damage.
 func (s *Store) foreign() error {
 	refuse := func(remedy, why string) error {
 		return fmt.Errorf("open store: %w", s.noStore(remedy, errors.New(why)))
@@ -102,7 +101,7 @@ func (s *Store) foreign() error {
 	case !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
 		return refuse("name another file, or move this one away", "it is not a database")
 	case len(head) < headerSize:
-		return nil // SQLite reports the error
+		return nil // SQLite reports the error when it opens the file
 	}
 	page := int64(binary.BigEndian.Uint16(head[16:]))
 	if page == 1 {
@@ -111,17 +110,18 @@ func (s *Store) foreign() error {
 	ours := binary.BigEndian.Uint32(head[68:]) == applicationID
 	switch log, err := os.Stat(s.path + "-wal"); {
 	case err == nil && log.Size() > 0:
-		return nil // it knows better
+		return nil // the file header may be out of date, because the log has newer pages
 	case ours && page > 0 && info.Size()%page != 0:
 		return fmt.Errorf("open store: %w", s.damaged(errors.New("it ends in the middle of a page")))
-	case ours, info.Size() <= page: // or a database without tables
+	case ours, info.Size() <= page: // or it is a database without tables
 		return nil
 	default:
 		return refuse("name another file", "it is a database of another program")
 	}
 }
 
-// noStore returns the error of a file that is not a store.
+// noStore returns the error for a file that is not a store, or that is no longer a valid
+// store.
 func (s *Store) noStore(remedy string, err error) *FileError {
 	if s.wasMade() {
 		return s.damaged(fmt.Errorf("it was a store before: %w", err))
@@ -129,11 +129,11 @@ func (s *Store) noStore(remedy string, err error) *FileError {
 	return &FileError{Path: s.path, Kind: ErrNotStore, Remedy: remedy, Err: err}
 }
 
-// headerSize is the size of SQLite's file header.
 const headerSize = 100
 
-// header reads the beginning of a file. It opens the file for writing, as SQLite
-// does: on an overlay file system that can create a copy with another identity.
+// header reads the beginning of a file. It opens the file for writing, as SQLite does: on
+// an overlay file system, that can replace the file by a copy, and the identity must not
+// change later.
 func header(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -142,7 +142,7 @@ func header(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
+	defer func() { _ = file.Close() }() // the file was not written
 	head := make([]byte, headerSize)
 	n, err := io.ReadFull(file, head)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A link names the same store before and after its target exists, and only its
-// owner can read the file.
+// A link leads to the same store before and after its target is created. Only the owner can
+// read the file.
 //
 // SPEC L-02
 func TestLinkToNothing(t *testing.T) {
@@ -63,7 +63,7 @@ func TestLinkIntoNowhere(t *testing.T) {
 	wantError(t, "opening a link into a directory that is not there", err, sqlite.ErrReadOnly, link, filepath.Join("missing", "belay.db"))
 }
 
-// A process waits while another one is setting up the file.
+// Open waits while another process is opening the file.
 func TestOpeningWaits(t *testing.T) {
 	t.Parallel()
 	ctx, file := t.Context(), filepath.Join(t.TempDir(), "belay.db")
@@ -77,7 +77,7 @@ func TestOpeningWaits(t *testing.T) {
 	}
 	defer func() { _ = other.Close() }()
 	other.SetMaxOpenConns(1)
-	if _, err := other.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil { // as during the creation of the log
+	if _, err := other.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil { // SQLite takes the same lock to create the log
 		t.Fatal(err)
 	}
 	why := errors.New("enough")
@@ -94,8 +94,7 @@ func TestOpeningWaits(t *testing.T) {
 	hold(t, openFile(t, file, nil), "a")
 }
 
-// A file that is not a store is rejected before anything is written, also
-// beside it.
+// Open rejects a file that is not a store, and writes nothing to the file or beside it.
 func TestForeignFilesStay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,8 +121,7 @@ func TestForeignFilesStay(t *testing.T) {
 	}
 }
 
-// A database without tables, left by a process that was killed at the very
-// beginning, becomes a store.
+// A killed process can leave a database without tables. Open makes a store of it.
 func TestEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "belay.db")
@@ -134,7 +132,7 @@ func TestEmptyDatabase(t *testing.T) {
 	hold(t, openFile(t, file, nil), "a")
 }
 
-// Every call on a closed store returns that error.
+// On a closed store every call returns belay.ErrClosed.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)

@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// processStart returns the start time of a process, which distinguishes it from
-// other processes with the same id. It is empty if the process does not live.
+// processStart identifies a process by its start time, to distinguish it from other
+// processes with the same id. It returns "" if the process is not alive.
 func processStart(pid int64) string {
 	stat, err := os.ReadFile("/proc/" + strconv.FormatInt(pid, 10) + "/stat")
 	if err != nil {
 		return ""
 	}
-	// After the name, which is in brackets and can contain anything, come the
-	// state and, nineteen fields later, the start time in clock ticks since boot.
+	// The process name is in parentheses and can contain any character. After it come the
+	// state and, 19 fields later, the start time in clock ticks since boot.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 || bytes.ContainsAny(fields[0], "ZXx") { // it is a zombie
+	if len(fields) < 20 || bytes.ContainsAny(fields[0], "ZXx") { // Z and X mean that the process has ended
 		return ""
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -2,6 +2,6 @@
 
 package sqlite
 
-// processStart is not needed here: the system does not allow removing an open
+// processStart is not needed here, because the system does not let a program remove an open
 // file.
 func processStart(int64) string { return "" }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// processStart returns a text if the process is alive, and "" otherwise. It does not
-// check the start time: a reused id counts as the same process.
+// processStart returns "lives" if the process is alive, and "" otherwise. It cannot detect
+// that another process has the same id.
 func processStart(pid int64) string {
 	if err := syscall.Kill(int(pid), 0); err != nil && !errors.Is(err, syscall.EPERM) {
 		return ""

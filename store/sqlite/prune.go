@@ -10,35 +10,37 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Retention defines which sessions are kept. The zero value keeps everything.
+// Retention says which sessions Prune keeps. The zero value keeps all sessions.
 type Retention struct {
-	// Age removes sessions that were last changed longer ago. 0 means no limit.
+	// Age is the maximum time since the last change of a session. 0 means no limit.
 	Age time.Duration
-	// MaxBytes removes the oldest records that belong to no session, and then the
-	// oldest sessions, until all tables and indexes together take at most this size.
-	// 0 means no limit.
+	// MaxBytes is the maximum size of all tables and indexes together. To reach it, Prune
+	// removes the oldest runs without a session first, and then the oldest sessions. 0
+	// means no limit.
 	MaxBytes int64
-	// Keep is how many sessions are kept in any case: the last changed ones.
-	// Defaults to 0.
+	// Keep is how many of the most recently changed sessions Prune never removes. Defaults
+	// to 0.
 	Keep int
 }
 
 // Pruned is the result of Prune.
 type Pruned struct {
 	Sessions []string `json:"sessions,omitempty"`
-	// Runs counts the removed records of hooks: those of removed sessions and those
-	// without a session.
+	// Runs counts the removed hook runs: those of the removed sessions and those without a
+	// session.
 	Runs int64 `json:"runs"`
-	// Before and After are the stored bytes before and after the call.
+	// Before and After are the sizes before and after the call, in bytes.
 	Before int64 `json:"before"`
 	After  int64 `json:"after"`
 }
 
-// Prune removes whole sessions with their calls, approvals and records of hooks, the oldest
-// first: by age, then by size. A session stays if it is held, has a running or parked turn,
-// an undecided approval, a running hook or an unfinished job. Then the free space of the
-// file is released, if the file supports it: a file that other tools rebuilt might not. The
-// keys of successful jobs stay, so that no job runs twice.
+// Prune removes whole sessions with their calls, approvals and hook runs, oldest first. It
+// keeps a session that is held. It also keeps a session that has a running or parked turn,
+// an undecided approval, a running hook or an unfinished job. Prune keeps the keys of
+// successful jobs, so that no job runs twice.
+//
+// Then Prune makes the file smaller. This is not possible if another tool has rebuilt the
+// file without SQLite's auto_vacuum.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if did.Before, err = s.size(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", err)
@@ -75,7 +77,7 @@ func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) 
 	for _, session := range idle {
 		old := keep.Age > 0 && s.now().Sub(record.Moment(session.Changed)) > keep.Age
 		if !old && (keep.MaxBytes <= 0 || did.After <= keep.MaxBytes) {
-			break // the remaining ones are younger
+			break // the remaining sessions are newer
 		}
 		if stays[session.ID] {
 			continue
@@ -87,7 +89,7 @@ func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) 
 	return nil
 }
 
-// forget removes a session, unless it was opened in the meantime.
+// forget removes a session. It does nothing if the session has been opened in the meantime.
 func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *Pruned) error {
 	var runs int64
 	gone := false
@@ -100,7 +102,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 			return err
 		}
 		gone = true
-		return w.DeleteSession(ctx, session.ID) // the foreign keys remove all that belongs to it
+		return w.DeleteSession(ctx, session.ID) // foreign keys remove the rows that refer to the session
 	})
 	if err != nil || !gone {
 		return err
@@ -110,12 +112,12 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// orphanPage is how many records are removed at a time, so that other writes do not
-// wait long.
+// orphanPage is how many runs one transaction removes, so that other writes do not wait
+// long.
 const orphanPage = 1000
 
-// forgetOrphans removes records that belong to no session: first those over the
-// age, then more until the size fits.
+// forgetOrphans removes runs without a session: first runs older than keep.Age, then the
+// oldest until the size fits.
 func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) error {
 	if keep.Age > 0 {
 		before := record.Nanos(s.now().Add(-keep.Age))
@@ -132,7 +134,6 @@ func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) 
 	return nil
 }
 
-// forgetRuns removes records and counts them.
 func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) (int64, error)) (n int64, err error) {
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		n, err = forget(ctx, w)
@@ -146,7 +147,7 @@ func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context
 	return n, err
 }
 
-// size returns the size of the pages in use, in bytes.
+// size returns the size of all used pages, in bytes.
 func (s *Store) size(ctx context.Context) (int64, error) {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, "SELECT page_count, freelist_count, page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&pages, &free, &size)
@@ -156,7 +157,7 @@ func (s *Store) size(ctx context.Context) (int64, error) {
 	return (pages - free) * size, nil
 }
 
-// shrink returns free pages to the file system, a thousand at a time so that
+// shrink returns free pages to the file system. It returns a thousand at a time, so that
 // other writes do not wait long.
 func (s *Store) shrink(ctx context.Context) error {
 	for before := int64(math.MaxInt64); ; {
@@ -164,7 +165,7 @@ func (s *Store) shrink(ctx context.Context) error {
 		if err := s.reader.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		if free == 0 || free >= before { // done, or the file cannot shrink
+		if free == 0 || free >= before { // there are no free pages, or the file cannot shrink
 			break
 		}
 		before = free
@@ -172,12 +173,12 @@ func (s *Store) shrink(ctx context.Context) error {
 			return err
 		}
 	}
-	// Pages that a reader still uses stay in the log until the next time.
+	// The log keeps pages that a reader still uses, until the next checkpoint.
 	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
-// Vacuum rewrites the file without free pages and empties the log. It needs disk
-// space for a second copy and blocks other writers.
+// Vacuum rewrites the file without free pages and empties the log. It needs disk space for
+// a second copy, and blocks other writers.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	size := func(to *int64) error {
 		return s.reader.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").Scan(to)

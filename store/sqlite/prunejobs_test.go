@@ -20,8 +20,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// A session is kept while one of its jobs waits or runs, or one of its hooks
-// runs, and is removed afterwards.
+// Prune keeps a session while one of its jobs waits or runs, or one of its hooks runs.
+// Afterwards Prune removes the session.
 //
 // SPEC J-04
 func TestPruneWaitsForWork(t *testing.T) {
@@ -40,7 +40,7 @@ func TestPruneWaitsForWork(t *testing.T) {
 	c := say("job-by-commit", epoch, 2, "and a job")
 	c.Jobs = []hook.Job{job("job-by-commit")}
 	commit(t, s, c)
-	c.Jobs[0].Scope.Session = "another" // it is the caller's own again
+	c.Jobs[0].Scope.Session = "another" // the caller may change the commit after Commit has returned
 	if err := s.Release(ctx, "job-by-commit", epoch); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestPruneWaitsForWork(t *testing.T) {
 	working, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	performed := 0
-	one := make(chan struct{}, 1) // at a time
+	one := make(chan struct{}, 1) // one job at a time
 	err := s.Queue().(hook.WorkQueue).Work(working, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 		one <- struct{}{}
 		defer func() { <-one }()
@@ -94,7 +94,7 @@ func TestPruneWaitsForWork(t *testing.T) {
 	}
 }
 
-// Records that belong to no session count, and are removed first.
+// Runs without a session count for MaxBytes, and Prune removes them first.
 func TestPruneRecordsBySize(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -126,8 +126,8 @@ func TestPruneRecordsBySize(t *testing.T) {
 	wantStates(t, s, "run-0000 started")
 }
 
-// Removed data cannot be read in the files any more, nor can the input of an
-// ended job.
+// The files no longer contain the text of a removed session, or the input of a job that has
+// ended.
 func TestPrunedTextIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, &sqlite.Options{JobPoll: 5 * time.Millisecond})
@@ -175,7 +175,7 @@ func TestPrunedTextIsGone(t *testing.T) {
 	wantInFiles(t, s, "short, planted in new", true)
 }
 
-// wantInFiles asserts whether a text can be read in a store's files.
+// wantInFiles asserts whether a store's files contain a text.
 func wantInFiles(t testing.TB, s *sqlite.Store, text string, want bool) {
 	t.Helper()
 	found := false
@@ -191,8 +191,8 @@ func wantInFiles(t testing.TB, s *sqlite.Store, text string, want bool) {
 	}
 }
 
-// A file that cannot shrink, such as one that was dumped and loaded again, is
-// pruned, too.
+// Prune also works on a file that cannot shrink, such as one that was dumped and loaded
+// again.
 func TestPruneAFileThatCannotShrink(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -216,7 +216,7 @@ func TestPruneAFileThatCannotShrink(t *testing.T) {
 	wantInFiles(t, s, "planted", false)
 }
 
-// Only its owner can read a backup, and a failed backup leaves no file.
+// Only the owner can read a backup. A failed backup leaves no file.
 func TestBackupMode(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, nil), t.TempDir()
@@ -236,7 +236,7 @@ func TestBackupMode(t *testing.T) {
 	}
 }
 
-// A call whose input is not JSON could not be exported, so it is not stored.
+// The store rejects a call whose input is not JSON, because Export could not write it.
 func TestCallInputIsJSON(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)

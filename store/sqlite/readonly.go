@@ -23,8 +23,8 @@ func find(path string) (string, error) {
 	return path, nil
 }
 
-// openToRead opens the file read-only. It does not clean up, migrate or check: it
-// reads what is readable, also from a damaged file.
+// openToRead opens the file read-only. It does not clean up or migrate. It also opens a
+// damaged file, so that the readable part can be read.
 func (s *Store) openToRead(ctx context.Context) error {
 	if err := s.use(s.foreign); err != nil {
 		return err
@@ -37,8 +37,8 @@ func (s *Store) openToRead(ctx context.Context) error {
 	s.opts.mode = "ro"
 	err := s.connectToRead(ctx, url.Values{"_query_only": {"1"}})
 	if err != nil && !isDamage(err) && !errors.Is(err, ErrLocked) && mine && s.lost == nil {
-		// There is possibly no space for the index of the log. With exclusive access SQLite
-		// needs no index.
+		// Possibly the disk has no space for the index of the log. SQLite needs no index if
+		// it has exclusive access.
 		_ = s.reader.Close() // the first attempt failed
 		s.opts.mode = "rw"
 		err = s.connectToRead(ctx, url.Values{"_query_only": {"1"}, "_pragma": {"locking_mode(EXCLUSIVE)"}})
@@ -50,21 +50,21 @@ func (s *Store) openToRead(ctx context.Context) error {
 	if err := s.known(ctx); err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	s.writer = s.reader // which refuses
+	s.writer = s.reader // its connections reject writes
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	return s.openQueue(ctx)
 }
 
-// connectToRead opens the pool of readers and reads once.
+// connectToRead opens the readers' pool and reads from the file once.
 func (s *Store) connectToRead(ctx context.Context, settings url.Values) error {
 	s.reader = s.pool(settings, false)
 	var tables int64
 	return s.explain(s.reader.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables))
 }
 
-// known rejects tables that this version cannot read.
+// known returns an error if this version of Belay cannot read the tables.
 func (s *Store) known(ctx context.Context) error {
 	_, newest, err := s.migrations()
 	if err != nil {

@@ -9,32 +9,32 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// Recovery reports what was cleaned up after dead processes.
+// Recovery describes what a store cleaned up after dead processes.
 type Recovery struct {
-	// Holders counts the processes.
+	// Holders counts the dead processes.
 	Holders int `json:"holders"`
-	// Sessions are the sessions they held, and Open those with a running turn:
-	// resume or abandon it.
+	// Sessions are the sessions that the dead processes held. Open are the ones with a
+	// running turn: resume or abandon that turn.
 	Sessions []string `json:"sessions,omitempty"`
 	Open     []string `json:"open,omitempty"`
-	// Runs are the records that had started and are now marked as interrupted.
+	// Runs are the ids of runs that had started and are now interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that are retried, and Over those that are not retried
-	// because they are not idempotent.
+	// Due are running jobs that will be retried. Over are running jobs that ended, because
+	// they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 }
 
-// add adds another cleanup.
+// add adds the results of another cleanup.
 func (r *Recovery) add(more Recovery) {
 	r.Holders += more.Holders
 	r.Sessions, r.Open = append(r.Sessions, more.Sessions...), append(r.Open, more.Open...)
 	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
 }
 
-// Recovery returns what this store has cleaned up. A store cleans up after other
-// processes when it is opened, when it opens a session that they held, and from time to
-// time while it runs jobs or claims turns.
+// Recovery returns what this store has cleaned up. A store cleans up when it is opened, and
+// when it opens a session of a dead process. It also cleans up regularly while it runs jobs
+// or claims turns.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
@@ -44,10 +44,10 @@ func (s *Store) Recovery() Recovery {
 	return r
 }
 
-// recover cleans up after all dead holders. A failure for one does not stop the
-// others.
+// recover cleans up after all dead holders. If the cleanup of one holder fails, recover
+// continues with the others.
 func (s *Store) recover(ctx context.Context) error {
-	// A worker can leave a job and no other trace.
+	// A dead worker's job can be the only trace of the worker.
 	gone := func(id string) bool { return s.gone(ctx, s.read, id) }
 	did, err := s.recoverJobs(ctx, gone)
 	s.note(did)
@@ -64,12 +64,12 @@ func (s *Store) recover(ctx context.Context) error {
 	return errors.Join(append(problems, s.sweep(ctx))...)
 }
 
-// settle cleans up after a dead holder. It removes the holder's entry last, so
-// that an interrupted cleanup can be repeated. It is idempotent, even in two
-// processes at once.
+// settle cleans up after a dead holder. It removes the holder's entry last, so that an
+// interrupted cleanup is repeated. Two processes can call settle for the same holder at
+// once.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // the search for jobs without a holder finds them later
+	if err != nil { // recover finds the job later
 		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.path, "error", err)
 	}
 	var rest Recovery
@@ -77,7 +77,7 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 		rest, err = s.settled(ctx, w, holder)
 		return err
 	})
-	if err == nil { // it is stored
+	if err == nil { // the transaction is stored
 		did.add(rest)
 	}
 	s.note(did)
@@ -88,20 +88,20 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return s.removeLock(holder)
 }
 
-// note adds to Recovery.
+// note adds the results of a cleanup to Recovery.
 func (s *Store) note(did Recovery) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.recovered.add(did)
 }
 
-// settled releases a holder's sessions and ends its runs.
+// settled releases a holder's sessions, ends its runs and removes its entry.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
 }
 
-// leave cleans up after this store itself and removes it from the list of
+// leave releases the sessions of this store, ends its runs and removes it from the list of
 // holders.
 func (s *Store) leave() error {
 	return s.submit(context.Background(), func(ctx context.Context, w *writing) error {

@@ -17,8 +17,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// replacements are changes that other programs make to the files of an open
-// store.
+// replacements are ways in which another program changes the files of an open store.
 var replacements = map[string]func(file string) error{
 	"the database is removed":  os.Remove,
 	"the log is removed":       func(file string) error { return os.Remove(file + "-wal") },
@@ -40,7 +39,7 @@ var replacements = map[string]func(file string) error{
 	},
 }
 
-// replaceBy replaces a file by a copy of another, like an editor or a restored backup.
+// replaceBy replaces a file by a copy of another, as an editor or a restored backup does.
 func replaceBy(file, from string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -52,7 +51,7 @@ func replaceBy(file, from string) error {
 	return os.Rename(file+".new", file)
 }
 
-// subdirectory makes a file with an empty store in a directory of its own.
+// subdirectory makes a file with an empty store in its own directory.
 func subdirectory(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -66,8 +65,8 @@ func subdirectory(t testing.TB) string {
 	return file
 }
 
-// A store whose files are removed or replaced rejects the next commit: it would go to
-// lost files.
+// If the files of a store are removed or replaced, the next commit fails. Otherwise it
+// would be written to lost files.
 //
 // SPEC L-14
 func TestReplacedFiles(t *testing.T) {
@@ -98,7 +97,7 @@ func TestReplacedFiles(t *testing.T) {
 	}
 }
 
-// Files that are put back are the same, and the store continues.
+// If the same files are put back, the store works again.
 //
 // SPEC L-14
 func TestFilesThatComeBack(t *testing.T) {
@@ -120,7 +119,7 @@ func TestFilesThatComeBack(t *testing.T) {
 	}
 }
 
-// No connection reads a file that has replaced the open one under its name.
+// If another file has replaced the database file, new connections do not read it.
 //
 // SPEC L-14
 func TestReadersOfAReplacedFile(t *testing.T) {
@@ -135,10 +134,10 @@ func TestReadersOfAReplacedFile(t *testing.T) {
 	if err := replacements["a new store is in its place"](file); err != nil {
 		t.Fatal(err)
 	}
-	// More at once than there are connections, so that some are new.
+	// More reads than there are connections, so that some connections are new.
 	done := make(chan error, 32)
 	for range cap(done) {
-		go func() { // ends when it has read
+		go func() { // ends when the read ends
 			n := 0
 			for _, err := range s.Read(ctx, "a", 0) {
 				if err != nil {
@@ -193,9 +192,9 @@ func TestTurnWhoseFileIsRemoved(t *testing.T) {
 	wantError(t, "closing", s.Close(), sqlite.ErrReplaced)
 }
 
-// Several stores of one process may have a file open. The second store reads the file
-// before it opens it. That must not drop SQLite's locks of the first: otherwise
-// another process would take itself for the last user and remove the log.
+// Several stores of one process may have the same file open. The second store must not drop
+// SQLite's locks of the first when it reads the file. Otherwise another process would
+// believe that it is the last user and remove the log.
 //
 // SPEC L-14, L-02
 func TestTwoStoresKeepTheirLocks(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// fill makes a session with a large message and two records, and releases it.
+// fill makes a session with a large message and two hook runs, and releases it.
 func fill(t testing.TB, s *sqlite.Store, session string, state *belay.SessionState, asked ...belay.Approval) {
 	t.Helper()
 	epoch := hold(t, s, session).Epoch
@@ -49,7 +49,7 @@ func sessions(t testing.TB, s *sqlite.Store) (ids []string) {
 	return ids
 }
 
-// Whole sessions are removed, the oldest first, and never one that is still
+// Prune removes whole sessions, oldest first. It never removes a session that is still
 // needed.
 func TestPrune(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestPrune(t *testing.T) {
 	wantUntouched(t, s.Path())
 }
 
-// An epoch is not used again after a session of that name was removed.
+// A new session gets a new epoch, even if Prune removed a session with the same id.
 func TestPrunedSessionBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
@@ -122,12 +122,12 @@ func TestPrunedSessionBeginsAnew(t *testing.T) {
 	}
 }
 
-// An export contains everything of a session, one line each.
+// An export contains all parts of a session, each in its own line.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
 	stored := hold(t, s, "a")
-	const many = 300 // more than a page
+	const many = 300 // more than one page
 	for seq := range int64(many) {
 		commit(t, s, say("a", stored.Epoch, seq+1, fmt.Sprint("<text> ", seq+1)))
 	}
@@ -164,7 +164,7 @@ func TestExport(t *testing.T) {
 	wantError(t, "Export of a session that is not there", s.Export(ctx, &out, "b"), belay.ErrNotFound)
 }
 
-// A backup is made while the store is in use, and is itself a store.
+// Backup works while the store is in use. The backup is itself a store.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
@@ -183,13 +183,13 @@ func TestBackup(t *testing.T) {
 	if got := texts(t, from, "a"); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("the copy has %q, want what was there", got)
 	}
-	hold(t, from, "a") // the holder has no lock beside the copy
+	hold(t, from, "a") // the copy has no lock file of the old holder, so the session can be opened
 	wantStates(t, from, "begun interrupted")
 	wantStates(t, s, "begun started")
 	wantUntouched(t, copied)
 }
 
-// Check reports the content of a store.
+// Check counts the content of a store.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)

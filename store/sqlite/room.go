@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// outOfRoom returns ErrFull with advice if the system error means that a file cannot
-// grow, and nil otherwise.
+// outOfRoom returns an ErrFull with advice if err means that a file cannot grow. Otherwise
+// it returns nil.
 func outOfRoom(path string, err error) error {
 	e := &FileError{Path: path, Kind: ErrFull, Err: err}
 	switch {
@@ -28,14 +28,13 @@ func outOfRoom(path string, err error) error {
 
 const nothingStored = "this write was not stored; "
 
-// probeSize is how many bytes are written to test for free space: more than SQLite
-// needs to open a file.
+// probeSize is how many bytes probe writes. It is more than SQLite needs to open a file.
 const probeSize = 64 << 10
 
-// cannotGrow reports whether an error of SQLite comes from missing disk space: SQLite
-// reports a full disk, but says "disk I/O error" for a quota, a limit of the process,
-// and a disk without space for the index of the log. It tries to write a file beside
-// the store, at the offset of the store's size.
+// cannotGrow returns an ErrFull if an error of SQLite comes from missing space, and nil
+// otherwise. The error alone does not show it: SQLite says "disk I/O error" if a quota or a
+// limit of the process is reached, or if there is no space for the index of the log. So
+// cannotGrow tries to write a file beside the store, at the offset of the store's size.
 func (s *Store) cannotGrow(err error) error {
 	full := outOfRoom(s.path, s.probe())
 	if found, ok := errors.AsType[*FileError](full); ok {
@@ -52,7 +51,7 @@ func (s *Store) probe() (err error) {
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	var at int64
 	for _, end := range fileEnds {
-		if info, err := os.Stat(s.path + end); err == nil && runtime.GOOS != "windows" { // a sparse file: no space is used before it
+		if info, err := os.Stat(s.path + end); err == nil && runtime.GOOS != "windows" { // the file is sparse, so the part before the offset uses no space
 			at = max(at, info.Size())
 		}
 	}

@@ -16,8 +16,8 @@ func init() { //nolint:gochecknoinits // the other process finds its task by nam
 	childTasks["fill"] = childFills
 }
 
-// A really full disk is reported when the store writes and when it is opened. Reading
-// continues, and with free space everything works again.
+// If the disk is full, writing and opening return ErrFull, and reading still works. When
+// there is space again, everything works.
 //
 // SPEC L-14
 func TestFullDisk(t *testing.T) {
@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Rename(newFile(t), filepath.Join(dir, "origin.db")); err != nil {
 		t.Fatal(err)
 	}
-	out := runChild(t, "fill", dir, func(cmd *exec.Cmd) { // it has its own mounts, which end with it
+	out := runChild(t, "fill", dir, func(cmd *exec.Cmd) { // the process has its own mounts, which end with it
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 		if os.Getuid() != 0 {
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// childFills has its own small disk, and fills it.
+// childFills mounts a small disk and fills it.
 func childFills(ctx context.Context, dir string) error {
 	disk := filepath.Join(dir, "disk")
 	if err := os.Mkdir(disk, 0o700); err != nil {
@@ -71,13 +71,13 @@ func childFills(ctx context.Context, dir string) error {
 		}
 		left := room
 		if info, err := os.Stat(file + "-wal"); err == nil {
-			left -= info.Size() // it is there already
+			left -= info.Size() // the log already uses this space
 		}
 		return fillDisk(ballast, left)
 	}, "free some space")
 }
 
-// fillDisk writes a file until only so much space is left on the disk.
+// fillDisk writes a file until only left bytes are free on the disk.
 func fillDisk(name string, left int64) error {
 	file, err := os.Create(name)
 	if err != nil {

@@ -22,9 +22,9 @@ func init() { //nolint:gochecknoinits // the other process finds its task by nam
 	childTasks["limit"] = childLimited
 }
 
-// A process that reaches its file size limit (ulimit -f) gets the same error as on a full
-// disk, when it writes and when it opens the store. It continues to run and to read, and
-// with a higher limit it continues to write.
+// A process that reaches its file size limit (ulimit -f) gets ErrFull when it writes and
+// when it opens the store. The process keeps running and can read. With a higher limit it
+// can write again.
 //
 // SPEC L-14
 func TestFileSizeLimit(t *testing.T) {
@@ -34,8 +34,8 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// childLimited reaches its limit. The limit applies to the whole process, so it is a
-// process of its own.
+// childLimited reaches its file size limit. The limit applies to a whole process, so it
+// needs its own process.
 func childLimited(ctx context.Context, file string) error {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -50,8 +50,8 @@ func childLimited(ctx context.Context, file string) error {
 	}, "ulimit -f")
 }
 
-// lackRoom takes a store through a lack of space and out of it. leave leaves so much
-// space for files to grow, or all of it if it is negative.
+// lackRoom uses a store while there is too little space, and then with enough space. leave
+// leaves room bytes for files to grow, or all space if room is negative.
 func lackRoom(ctx context.Context, file string, leave func(room int64) error, says string) error {
 	s, err := sqlite.Open(ctx, file, nil)
 	if err != nil {
@@ -75,12 +75,12 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 	}
 	problems := []error{
 		wants("a commit without room", s.Commit(ctx, large), sqlite.ErrFull, file, "this write was not stored"),
-		wantsTexts(ctx, s, 1), // reading goes on
+		wantsTexts(ctx, s, 1), // reading still works
 		leave(-1),
 		s.Commit(ctx, large),
 		wantsTexts(ctx, s, 2),
 		s.Close(),
-		leave(16 << 10), // less than the index of the log takes
+		leave(16 << 10), // less than the index of the log needs
 	}
 	_, err = sqlite.Open(ctx, file, nil)
 	problems = append(problems, wants("opening without room", err, sqlite.ErrFull, file, says))
@@ -111,7 +111,7 @@ func lackRoom(ctx context.Context, file string, leave func(room int64) error, sa
 	return nil
 }
 
-// wants returns an error if another error is not the expected one.
+// wants returns an error if err does not wrap want, or if its text does not contain says.
 func wants(what string, err, want error, says ...string) error {
 	if !errors.Is(err, want) || slices.ContainsFunc(says, func(word string) bool { return !strings.Contains(err.Error(), word) }) {
 		return fmt.Errorf("%s gives %w, want %w that says %q", what, err, want, says)
@@ -119,7 +119,7 @@ func wants(what string, err, want error, says ...string) error {
 	return nil
 }
 
-// wantsTexts returns an error unless n messages can be read.
+// wantsTexts returns an error if the number of readable messages is not want.
 func wantsTexts(ctx context.Context, s belay.Store, want int) error {
 	n := 0
 	for _, err := range s.Read(ctx, "a", 0) {

@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/store/internal/record"
 )
 
-// List yields the runs that match when the iteration begins, each once, ordered by
-// start and then by storage. A run that is replaced in the meantime may appear in its
-// new state, at its old position.
+// List yields the runs that match when the iteration begins, each once, ordered by start
+// time and then by position. If a run is replaced during the iteration, the caller may get
+// the new state at the old position.
 func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// surviveLimit does nothing where processes have no such limit.
+// surviveLimit does nothing, because processes here have no file size limit.
 func surviveLimit() {}

@@ -19,80 +19,81 @@ import (
 
 // Options are the settings of a Store. A nil pointer is valid.
 type Options struct {
-	// BusyTimeout is how long a write waits for another program that has the file
-	// locked. Defaults to 5 seconds.
+	// BusyTimeout is how long a write waits if another program has locked the file.
+	// Defaults to 5 seconds.
 	BusyTimeout time.Duration
-	// Poll is how soon Follow sees runs of other processes; it sees runs of this
+	// Poll is how often Follow looks for runs of other processes. Follow sees runs of this
 	// process at once. Defaults to 250 milliseconds.
 	Poll time.Duration
-	// MaxJobs is how many jobs can wait. Defaults to 1,024.
+	// MaxJobs is the maximum number of waiting jobs. Defaults to 1,024.
 	MaxJobs int
 	// Workers is how many jobs run at once. Defaults to 4.
 	Workers int
 	// JobPoll is how often workers look for due jobs. Defaults to 100
 	// milliseconds.
 	JobPoll time.Duration
-	// Grace is how long running jobs may continue after a stop, before they are
+	// Grace is how long running jobs may continue after Work is stopped. Then they are
 	// cancelled. Defaults to 10 seconds.
 	Grace time.Duration
-	// RecoverPoll is how often workers of jobs check for dead processes and clean up
-	// after them. Defaults to 30 seconds.
+	// RecoverPoll is how often Work checks for dead processes and cleans up after them.
+	// Defaults to 30 seconds.
 	RecoverPoll time.Duration
-	// ReadOnly opens an existing file for reading, even if the disk is full or the file
-	// is damaged. Nothing is written or cleaned up: all writes fail with ErrReadOnly.
+	// ReadOnly opens an existing file for reading, even if the disk is full or the file is
+	// damaged. The store writes nothing and does not clean up. All writes fail with
+	// ErrReadOnly.
 	ReadOnly bool
-	// Clock is for tests. Defaults to the machine's clock.
+	// Clock replaces the machine's clock in tests. Defaults to the machine's clock.
 	Clock hook.Clock
-	// Logger gets errors that no caller receives. Defaults to slog.Default.
+	// Logger gets errors that are not returned to a caller. Defaults to slog.Default.
 	Logger *slog.Logger
 
-	mode string // SQLite's open mode, for tests; "" for reading and writing
+	mode string // mode of SQLite's DSN; "" means "rw"
 }
 
 // Store keeps sessions in a file.
 type Store struct {
 	path string
 	opts Options
-	id   string   // of this holder
-	lock *os.File // locked as long as the store is open
+	id   string   // id of this holder
+	lock *os.File // lock file of this holder, locked until Close
 
 	writer *sql.DB // one connection, shared by the committer and the job queue
 	reader *sql.DB
-	write  *table.Queries // prepared
+	write  *table.Queries // with prepared statements
 	read   *table.Queries
 
 	savepoint, undo, release *sql.Stmt
 
 	files files // files that SQLite has open
-	alone bool  // this is the first store of this process on these files
+	alone bool  // no other store of this process had the file open
 	fresh bool  // the file was empty
-	lost  error // lost transactions of the log; only set in a read-only store
+	lost  error // transactions that the log has lost; only for a read-only store
 
-	ready atomic.Bool // opening is finished: see makeReady
+	ready atomic.Bool // the store is open, see makeReady
 
 	committer committer
 	queue     *queue
-	stirred   broadcast // the journal has new runs
-	committed broadcast // a session has
-	due       broadcast // a turn may be due
+	stirred   broadcast // signals that the journal has new runs
+	committed broadcast // signals that a commit was stored
+	due       broadcast // signals that a turn may be due
 
 	migrated      [2]int64
 	opened        time.Time
-	lookedForGone atomic.Int64 // delay of the last one
-	marked        atomic.Bool  // it is registered as claiming turns
+	lookedForGone atomic.Int64 // time of the last check for dead processes, as a duration since opened
+	marked        atomic.Bool  // the database knows that this store claims turns
 
-	ending  sync.Mutex     // guards ended and adding to working
+	ending  sync.Mutex     // guards ended and working.Add
 	working sync.WaitGroup // calls of Work
 	ended   bool
 	closed  chan struct{} // closed when Close is called
 
-	recovering sync.Mutex // guards what follows
+	recovering sync.Mutex // guards recovered
 	recovered  Recovery
 }
 
-// Open opens the store in a file, and creates the file if necessary. It
-// cleans up after dead processes: see [Store.Recovery]. Several processes,
-// and several stores of one process, can open the same file.
+// Open opens the store in a file, and creates the file if necessary. It cleans up after
+// dead processes, see [Store.Recovery]. Several processes can open the same file, and so
+// can several stores of one process.
 func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error) {
 	s := &Store{closed: make(chan struct{}), opened: time.Now()}
 	if opts != nil {
@@ -115,7 +116,7 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 		return nil, errors.Join(err, s.disconnect())
 	}
 	s.committer = committer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	go s.committer.work() // ends with Close
+	go s.committer.work() // Close ends it
 	if s.opts.ReadOnly {
 		return s, nil
 	}
@@ -124,22 +125,22 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.disconnect())
 	}
 	if err := s.recover(ctx); err != nil {
-		_ = s.Close() // if it fails, then for the same reason
+		_ = s.Close() // an error here would have the same cause
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return s, nil
 }
 
-// open performs the steps that need exclusive access to the file.
+// open opens the file. These steps need exclusive access to the file.
 func (s *Store) open(ctx context.Context) error {
 	if err := s.use(s.foreign); err != nil {
 		return err
 	}
-	opening, err := s.opening(ctx) // first: SQLite does not wait for another process that creates the log
+	opening, err := s.opening(ctx) // must come first, because SQLite does not wait while another process creates the log
 	if err != nil {
 		return fmt.Errorf("open store: %w", s.unlockable(err))
 	}
-	defer func() { _ = opening.Close() }() // which lets the next process in
+	defer func() { _ = opening.Close() }() // then the next process can open the file
 	if s.alone && !s.lively() {
 		if err := s.checkLog(); err != nil {
 			return fmt.Errorf("open store: %w", err)
@@ -167,7 +168,7 @@ func (s *Store) open(ctx context.Context) error {
 	return s.makeReady(ctx)
 }
 
-// unlockable explains why a lock file could not be created.
+// unlockable adds advice if a lock file could not be created.
 func (s *Store) unlockable(err error) error {
 	if _, ok := errors.AsType[*os.PathError](err); !ok {
 		return err
@@ -181,9 +182,9 @@ func (s *Store) unlockable(err error) error {
 // Path returns the name of the store's file.
 func (s *Store) Path() string { return s.path }
 
-// Close closes the store. It stops the workers and waits for them, writes queued
-// commits, releases held sessions, and marks started runs as interrupted. Followers
-// of the journal get an error.
+// Close closes the store. It stops the workers and waits for them, writes queued commits,
+// releases held sessions, and marks started runs as interrupted. A Follow that is running
+// ends with an error.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	ended := s.ended
@@ -202,7 +203,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disconnect())
 }
 
-// begin registers work that Close waits for. It reports false if Close was
+// begin registers work that Close must wait for. It returns false if Close was already
 // called.
 func (s *Store) begin() bool {
 	s.ending.Lock()
@@ -213,10 +214,9 @@ func (s *Store) begin() bool {
 	return !s.ended
 }
 
-// disconnect closes all connections to the file.
 func (s *Store) disconnect() error {
 	var errs []error
-	for _, pool := range []*sql.DB{s.reader, s.writer} { // with their statements; the last connection removes the log
+	for _, pool := range []*sql.DB{s.reader, s.writer} { // this also closes the statements; SQLite removes the log when the last connection closes
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a message and marks its session's turn as due.
+// Submit stores a queued turn and makes its session due.
 func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	return nil
 }
 
-// Queued returns the turns of a session that have not started, oldest first.
+// Queued returns the turns of a session that have not begun, oldest first.
 func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
 	turns, err := record.Queued(ctx, s.read, session)
 	if err != nil {
@@ -33,15 +33,15 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 	return turns, nil
 }
 
-// gonePoll is how often waiters for turns check for dead processes with claims; the
-// check is cheap.
+// gonePoll is how often Claim checks whether processes that have claimed turns are dead.
+// The check is cheap.
 const gonePoll = time.Second
 
-// Claim waits for a due turn and claims it. It sees turns of this process at
-// once, turns of other processes within Options.JobPoll.
+// Claim waits for a due turn and claims it. It sees turns of this process at once, and
+// turns of other processes within Options.JobPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
 	for {
-		stirred := s.due.wait() // subscribe before reading, so that nothing is missed
+		stirred := s.due.wait() // subscribe before reading, so that no turn is missed
 		turn, ok, err := s.claimTurn(ctx, filter)
 		if err != nil || ok {
 			return turn, err
@@ -72,7 +72,7 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	return turn, ok, nil
 }
 
-// markWorker records that this process claims turns, once.
+// markWorker records once that this process claims turns.
 func (s *Store) markWorker(ctx context.Context) error {
 	if s.marked.Load() {
 		return nil
@@ -82,8 +82,8 @@ func (s *Store) markWorker(ctx context.Context) error {
 	return err
 }
 
-// overdue makes delayed turns due when their delay is over and, from time to
-// time, makes turns due that dead processes had claimed.
+// overdue makes delayed turns due if their delay is over. Every gonePoll it also makes
+// turns due that dead processes had claimed.
 func (s *Store) overdue(ctx context.Context) error {
 	err := record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
 		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })
@@ -114,7 +114,7 @@ func (s *Store) overdue(ctx context.Context) error {
 	return nil
 }
 
-// Settle releases a claim.
+// Settle releases a claim. If again is not zero, the turn is due again at that time.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -130,7 +130,7 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	return nil
 }
 
-// Wake makes the turn of a session due now, if it is queued.
+// Wake makes the turn of a session due now, if the session has one.
 func (s *Store) Wake(ctx context.Context, session string) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		_, err := record.Wake(ctx, w.Queries, session, s.now())
@@ -143,7 +143,7 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
-// Load returns the holders with their sessions, and how many turns wait.
+// Load returns the holders with their sessions, and the number of turns that wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		holders, err := q.Holders(ctx)
@@ -165,8 +165,9 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	return load, nil
 }
 
-// Changes yields the current state of a session, and again after each change: at
-// once if this process changed it, and within Options.Poll if another process did.
+// Changes yields the current state of a session, and then the new state after a change. If
+// the session changes several times quickly, Changes may yield only the last state. It sees
+// changes by this process at once, and changes by other processes within Options.Poll.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
 		if err := s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) }); err != nil {
@@ -178,7 +179,7 @@ func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.Ses
 func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo) bool) error {
 	var seen record.Seen
 	for {
-		committed := s.committed.wait() // before looking
+		committed := s.committed.wait() // subscribe before reading, so that no change is missed
 		row, err := s.read.SessionRow(ctx, session)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
@@ -200,7 +201,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	}
 }
 
-// await waits for a signal, at most for the given time.
+// await waits for a signal, but not longer than atMost.
 func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

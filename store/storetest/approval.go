@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// approvalRules define how a commit stores approvals.
+// approvalRules are the rules about the approvals of a commit.
 var approvalRules = []rule{
 	{"every field of an approval comes back", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -58,7 +58,7 @@ var approvalRules = []rule{
 	{"Open returns only the approvals of the last response", func(t testing.TB, s *subject) {
 		h, _ := s.asked(t)
 		h.say(t, "results")
-		h.respond(t, "call-1") // ids of calls are only unique within a message
+		h.respond(t, "call-1") // the same call id, but in another message
 		h.wantApprovals(t)
 		newer := fullApproval("a", "approval-2")
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{newer}})
@@ -76,7 +76,6 @@ var approvalRules = []rule{
 	}},
 }
 
-// decideRules define how an approval is decided.
 var decideRules = []rule{
 	{"a decision is stored and returned with every field", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
@@ -226,7 +225,7 @@ var decideRules = []rule{
 	}},
 }
 
-// asked opens a session with a call that waits for an approval.
+// asked opens a session with a call that waits for an approval, and returns the approval.
 func (s *subject) asked(t testing.TB) (*hold, belay.Approval) {
 	t.Helper()
 	h := s.hold(t, "a")
@@ -237,7 +236,6 @@ func (s *subject) asked(t testing.TB) (*hold, belay.Approval) {
 	return h, asked
 }
 
-// wantApprovals asserts which approvals Open returns.
 func (h *hold) wantApprovals(t testing.TB, want ...belay.Approval) {
 	t.Helper()
 	same(t, "Approvals", want, byID(h.reread(t).Approvals))
@@ -253,8 +251,8 @@ func (s *subject) decide(t testing.TB, d belay.Decision) belay.Approval {
 	return a
 }
 
-// refuseDecision makes a decision that must fail with the error want. It
-// returns the approval that came with the error.
+// refuseDecision makes a decision that must fail with the error want. It returns the
+// approval that Decide returned with the error.
 func (s *subject) refuseDecision(t testing.TB, want error, d belay.Decision) belay.Approval {
 	t.Helper()
 	a, err := s.Decide(context.Background(), d)

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// approvalFaults are stores with faults in approvals and decisions.
+// approvalFaults are stores with wrong approvals and decisions.
 var approvalFaults = []fault{
 	{"keeps the first form of an approval", onCommit(func(f *flawed, c *belay.Commit) {
 		c.Approvals = slices.DeleteFunc(c.Approvals, func(a belay.Approval) bool { return f.asked(a.ID).ID != "" })
@@ -179,7 +179,7 @@ var approvalFaults = []fault{
 	}), []string{"parallel calls have approvals of their own"}},
 }
 
-// must joins an error to what was returned with another.
+// must returns a function that adds another error to err.
 func must(a belay.Approval, err error) func(error) (belay.Approval, error) {
 	return func(other error) (belay.Approval, error) { return a, errors.Join(err, other) }
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// commitFaults are stores with faults in commits, and in rejected commits.
+// commitFaults are stores with wrong commits, or with wrong rejections of commits.
 var commitFaults = []fault{
 	{"stores the first message of a commit", onCommit(func(_ *flawed, c *belay.Commit) {
 		c.Messages = c.Messages[:min(len(c.Messages), 1)]
@@ -183,7 +183,7 @@ var commitFaults = []fault{
 				if err := f.inner.Commit(ctx, &one); err != nil {
 					return err
 				}
-				for range 2 { // the second one began after the message was stored
+				for range 2 { // the second read began after the message was stored
 					select {
 					case <-reads:
 					case <-time.After(20 * time.Millisecond):
@@ -195,14 +195,14 @@ var commitFaults = []fault{
 	}, []string{"a reader sees a commit completely or not at all"}},
 }
 
-// everyRefusal lists the rules about a rejected commit that changes nothing.
+// everyRefusal are the rules that find a rejected commit that changes something.
 var everyRefusal = []string{
 	"a fenced commit changes nothing", "a conflicting commit changes nothing",
 	"a commit with a run that has already ended differently changes nothing", "a commit with an invalid job changes nothing",
 	"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
 }
 
-// refusedPart stores a part of a rejected commit.
+// refusedPart makes a store that rejects a commit but stores a part of it.
 func refusedPart(part func(c *belay.Commit) *belay.Commit) func(f *flawed) {
 	return onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
 		some := part(c)

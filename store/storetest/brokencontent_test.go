@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// contentFaults are stores that return other content than was stored.
+// contentFaults are stores that change the content.
 var contentFaults = []fault{
 	{"fills in what is empty", func(f *flawed) {
 		onCommit(func(_ *flawed, c *belay.Commit) {
@@ -218,7 +218,7 @@ var contentFaults = []fault{
 
 func samePlace(a, b belay.CallRecord) bool { return a.Message == b.Message && a.Index == b.Index }
 
-// normalized returns JSON as a database with a JSON type would return it.
+// normalized returns JSON as a database with its own JSON type would return it.
 func normalized(raw json.RawMessage) json.RawMessage {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {

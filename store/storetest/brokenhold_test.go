@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// holdFaults are stores with faults in holds.
 var holdFaults = []fault{
 	{"begins with something", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		if stored.Last == 0 {

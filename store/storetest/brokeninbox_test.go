@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inboxFaults are stores with faults in listings of approvals.
+// inboxFaults are stores with wrong listings of approvals.
 var inboxFaults = []fault{
 	{"lists an approval that nobody asked", onApprovals(func(_ *flawed, all []belay.Approval) []belay.Approval {
 		if len(all) == 0 {
@@ -146,7 +146,7 @@ var inboxFaults = []fault{
 	}, []string{"a cancelled listing of approvals ends with an error"}},
 }
 
-// onApprovals changes the listed approvals.
+// onApprovals makes a store that changes the listed approvals.
 func onApprovals(change func(f *flawed, all []belay.Approval) []belay.Approval) func(f *flawed) {
 	return func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
@@ -155,7 +155,7 @@ func onApprovals(change func(f *flawed, all []belay.Approval) []belay.Approval) 
 	}
 }
 
-// onApprovalFilter changes the filter.
+// onApprovalFilter makes a store that changes the filter of approvals.
 func onApprovalFilter(change func(filter *belay.ApprovalFilter)) func(f *flawed) {
 	return func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// journalFaults are stores with faults in the runs and jobs of commits.
+// journalFaults are stores that handle the runs and jobs of commits wrongly.
 var journalFaults = []fault{
 	{"drops the runs", onCommit(func(_ *flawed, c *belay.Commit) { c.Runs = nil }), []string{
 		"the runs of a commit are in the journal", "concurrent writes to many sessions lose nothing",
@@ -72,7 +72,7 @@ var journalFaults = []fault{
 					return err
 				}
 				select {
-				case <-looked: // the worker that claims it is faster
+				case <-looked: // the worker that claims the job has already read the session
 				case <-time.After(time.Second):
 				}
 			}

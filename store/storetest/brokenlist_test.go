@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// listFaults are stores with faults in listings of sessions.
+// listFaults are stores with wrong listings of sessions.
 var listFaults = []fault{
 	{"lists a session that nobody opened", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		if len(all) == 0 {
@@ -61,7 +61,7 @@ var listFaults = []fault{
 	}, []string{"a session is listed if all parts of the filter match"}},
 }
 
-// infoFaults are stores with faults in the fields of listed sessions.
+// infoFaults are stores with wrong fields in the listed sessions.
 var infoFaults = []fault{
 	{"does not know when a session was changed", onInfo(func(i *belay.SessionInfo) { i.Changed = i.Created }), []string{
 		"a listing has the times when a session was created and changed",
@@ -111,7 +111,7 @@ var infoFaults = []fault{
 		"a listing has every field of a state",
 	}},
 	{"lists the same state to everyone", func(f *flawed) {
-		states := make(map[int]belay.SessionState) // by the turn's step
+		states := make(map[int]belay.SessionState) // by the step of the turn
 		onInfo(func(i *belay.SessionInfo) {
 			if i.State.Turn == nil {
 				return
@@ -163,9 +163,9 @@ var infoFaults = []fault{
 	}, []string{"a cancelled listing of sessions ends with an error"}},
 }
 
-// The changes that faults make to listings.
+// The following functions make faults of listings.
 
-// changed changes a listing.
+// changed returns a listing with a change.
 func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var all []T
@@ -189,7 +189,7 @@ func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.
 	}
 }
 
-// onSessions changes the listed sessions.
+// onSessions makes a store that changes the listed sessions.
 func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -198,7 +198,7 @@ func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f
 	}
 }
 
-// onInfo changes each listed session.
+// onInfo makes a store that changes each listed session.
 func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
 	return onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		for i := range all {
@@ -208,7 +208,7 @@ func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
 	})
 }
 
-// onSessionFilter changes the filter.
+// onSessionFilter makes a store that changes the filter of sessions.
 func onSessionFilter(change func(filter *belay.SessionFilter)) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -218,7 +218,8 @@ func onSessionFilter(change func(filter *belay.SessionFilter)) func(f *flawed) {
 	}
 }
 
-// bySessionFilter selects sessions in its own way. It keeps the limit.
+// bySessionFilter makes a store that selects sessions with match. It keeps the limit of the
+// filter.
 func bySessionFilter(match func(filter belay.SessionFilter, info belay.SessionInfo) bool) func(f *flawed) {
 	return func(f *flawed) {
 		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
@@ -233,7 +234,7 @@ func bySessionFilter(match func(filter belay.SessionFilter, info belay.SessionIn
 	}
 }
 
-// once lists once.
+// once returns a listing that works only the first time.
 func once[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	used := false
 	return func(yield func(T, error) bool) {
@@ -244,7 +245,7 @@ func once[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// kept always lists the first result.
+// kept returns a listing that always yields the result of its first use.
 func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	var all []T
 	var take sync.Once
@@ -262,7 +263,7 @@ func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// locked holds a lock during a listing.
+// locked returns a listing that holds a lock.
 func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		lock <- struct{}{}
@@ -271,7 +272,7 @@ func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T,
 	}
 }
 
-// silent drops the error at the end of a listing.
+// silent returns a listing without the error at its end.
 func silent[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range listing {

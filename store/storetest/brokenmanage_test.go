@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// manageFaults are about titles, labels, pages and deletions.
+// manageFaults are stores with wrong titles, labels, pages or deletions.
 var manageFaults = []fault{
 	{"keeps no titles", onInfo(func(i *belay.SessionInfo) { i.Title = "" }), []string{
 		"a session is listed with its title and its labels", "an update of a session changes what it names", "a session that is described is created",
@@ -153,7 +153,7 @@ var manageFaults = []fault{
 	}, []string{"records and waiting jobs go with their session"}},
 }
 
-// onDelete deletes in another way.
+// onDelete makes a store whose Delete calls remove.
 func onDelete(remove func(f *flawed, session string)) func(f *flawed) {
 	return func(f *flawed) {
 		f.delete = func(_ context.Context, session string) error {

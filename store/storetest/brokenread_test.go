@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// readFaults are about what Read yields.
+// readFaults are stores whose Read is wrong.
 var readFaults = []fault{
 	{"yields nothing where there is no session", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		if errors.Is(err, belay.ErrNotFound) {

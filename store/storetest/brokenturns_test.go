@@ -98,7 +98,7 @@ func (s putsOffBlindly) Settle(ctx context.Context, due belay.DueTurn, again tim
 	}
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
-	if next, err := s.TurnStore.Claim(short, belay.TurnFilter{}); err == nil { // later messages do not count
+	if next, err := s.TurnStore.Claim(short, belay.TurnFilter{}); err == nil { // ignores messages that were submitted since the claim
 		return s.TurnStore.Settle(ctx, next, belay.Never)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (s neverWorks) Load(ctx context.Context) (belay.Load, error) {
 type forgetsWaking struct{ belay.TurnStore }
 
 func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
-	for again.IsZero() && due.Mark < 5 { // whatever was submitted since
+	for again.IsZero() && due.Mark < 5 { // ignores messages and wake-ups since the claim
 		due.Mark++
 		if err := s.TurnStore.Settle(ctx, due, again); err != nil {
 			return err
@@ -174,7 +174,7 @@ func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time
 	return s.TurnStore.Settle(ctx, due, again)
 }
 
-// Each rule about turns fails for a store with that fault.
+// For every rule about turns, one of the broken stores fails.
 func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are caught at is looked at when all have been
 	t.Parallel()
 	broken := map[string]func(belay.TurnStore) belay.TurnStore{
@@ -259,13 +259,12 @@ func (s says) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn
 	return due, err
 }
 
-// Each rule about the claims of dead processes fails for a store with that
-// fault.
+// For every rule about the claims of dead processes, one of the broken stores fails.
 func TestTurnsOfTheGoneCatch(t *testing.T) {
 	t.Parallel()
 	for _, rule := range storetest.GoneRules() {
 		caught := false
-		for _, broken := range []says{{agent: "x", model: "m"}, {agent: "y"}} { // the former's, whatever has ended, and the next one's, whatever has not
+		for _, broken := range []says{{agent: "x", model: "m"}, {agent: "y"}} { // always the first turn, and always the next turn
 			p := probetest.Run(t, func(t testing.TB) {
 				rule.Check(t, openTurns(t), func(t testing.TB, s belay.TurnStore) belay.TurnStore {
 					return says{endTurns(t, s), broken.agent, broken.model}

@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// callRules define which calls Open returns.
+// callRules are the rules about the calls that Open returns.
 var callRules = []rule{
 	{"every field of a call comes back", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -29,7 +29,7 @@ var callRules = []rule{
 			h.commit(t, belay.Commit{Calls: calls[1:2]})
 			h.wantCalls(t, calls...)
 		}
-		calls[1] = belay.CallRecord{Message: 1, Index: 1, ID: "call-2", State: belay.CallDone} // nothing of the old call remains
+		calls[1] = belay.CallRecord{Message: 1, Index: 1, ID: "call-2", State: belay.CallDone} // replaces all fields of the old call
 		h.commit(t, belay.Commit{Calls: calls[1:2]})
 		h.wantCalls(t, calls...)
 	}},
@@ -56,7 +56,7 @@ var callRules = []rule{
 		newer := judged(h.respond(t, "call-1"))
 		h.wantCalls(t, newer...)
 		older[0].State = belay.CallDone
-		h.commit(t, belay.Commit{Calls: older[:1]}) // it is late
+		h.commit(t, belay.Commit{Calls: older[:1]}) // the response of this call is no longer the last one
 		h.wantCalls(t, newer...)
 	}},
 	{"a response without calls has none", func(t testing.TB, s *subject) {
@@ -84,13 +84,12 @@ var callRules = []rule{
 	}},
 }
 
-// wantCalls asserts which calls Open returns.
 func (h *hold) wantCalls(t testing.TB, want ...belay.CallRecord) {
 	t.Helper()
 	same(t, "Calls", want, h.reread(t).Calls)
 }
 
-// stateRules define how a session's state is stored.
+// stateRules are the rules about the state of a session.
 var stateRules = []rule{
 	{"every field of a state comes back", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// commitRules define what a commit stores and rejects.
+// commitRules are the rules about what a commit stores and rejects.
 var commitRules = []rule{
 	{"messages are numbered without a gap", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")

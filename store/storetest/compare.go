@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// rounding is how far a stored time may differ from the original: SQL
+// rounding is the maximum difference between a stored time and the original, because SQL
 // databases keep microseconds.
 const rounding = time.Microsecond
 
-// same asserts that a read value equals the stored one, field by field.
+// same asserts that a value that was read equals the stored value, field by field.
 func same(t testing.TB, what string, want, got any) {
 	t.Helper()
 	var found differences
@@ -26,7 +26,7 @@ func same(t testing.TB, what string, want, got any) {
 	}
 }
 
-// differences lists where two values differ.
+// differences describes where two values differ.
 type differences []string
 
 func (d *differences) add(path string, want, got any) {
@@ -52,8 +52,8 @@ func brief(v any) string {
 	return text
 }
 
-// compare compares exported fields, at any depth. A nil list equals an empty
-// list; a nil pointer does not equal a pointer to an empty value.
+// compare compares exported fields at any depth. A nil slice equals an empty slice. A nil
+// pointer does not equal a pointer to an empty value.
 func (d *differences) compare(path string, want, got reflect.Value) {
 	if want.IsValid() != got.IsValid() {
 		d.add(path, want, got)
@@ -100,7 +100,7 @@ func (d *differences) compare(path string, want, got reflect.Value) {
 	}
 }
 
-// orNil dereferences a pointer for a message.
+// orNil returns the value of a pointer, or "nil", for an error message.
 func orNil(v reflect.Value) any {
 	if v.IsNil() {
 		return "nil"
@@ -108,8 +108,8 @@ func orNil(v reflect.Value) any {
 	return v.Elem().Interface()
 }
 
-// compareSpecial compares types that need more than a comparison of fields,
-// and reports whether the value has such a type.
+// compareSpecial compares types for which comparing the fields is wrong. It returns false
+// for other types.
 func (d *differences) compareSpecial(path string, want, got reflect.Value) bool {
 	switch w := want.Interface().(type) {
 	case time.Time:
@@ -124,7 +124,7 @@ func (d *differences) compareSpecial(path string, want, got reflect.Value) bool 
 		if g := got.Bytes(); !bytes.Equal(w, g) {
 			d.add(path, w, g)
 		}
-	case json.Marshaler: // its fields are unexported
+	case json.Marshaler: // the fields are unexported, so compare the JSON
 		if want.Kind() == reflect.Pointer {
 			return false
 		}
@@ -146,8 +146,8 @@ func encoded(v any) json.RawMessage {
 	return text
 }
 
-// sameJSON compares token by token: the order of keys and the spelling of
-// numbers matter, white space and escapes do not.
+// sameJSON compares JSON token by token. The order of keys and the spelling of numbers must
+// be the same. White space and escapes may differ.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// Changes that a store may make, and changes that it must not make.
+// same accepts the changes that a store may make, and finds other changes.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	now, empty := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC), ""
@@ -19,7 +19,7 @@ func TestSame(t *testing.T) {
 	for _, test := range []struct {
 		rule      string
 		want, got any
-		differs   string // part of the failure, "" for none
+		differs   string // part of the reported difference, "" if there is none
 	}{
 		{"a list that is empty is one that is not there", belay.Message{Parts: []belay.Part{}}, belay.Message{}, ""},
 		{"a list has a length", belay.Message{Parts: make([]belay.Part, 2)}, belay.Message{}, "it.Parts's length is 0, want 2"},

@@ -1,23 +1,22 @@
-// Package storetest is the test kit of [belay.Store]. It tests implementations,
-// and injects failures to test code that uses a store.
+// Package storetest is the test kit for [belay.Store]. It tests implementations of a store.
+// It also makes a store fail, to test code that uses a store.
 //
 // # Usage
 //
-// [Test] checks a store against the contract of the interface. Call it from a
-// test of your store:
+// [Test] checks a store against the contract of the interface. Call it in a test of your
+// store:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Test(t, func(t testing.TB) belay.Store { return open(t) }, nil)
 //	}
 //
-// [Options] add operations that the interface does not have: opening the stored
-// data again, and making a holder count as gone. Package hooktest has suites for
-// the journal and the queue of a [belay.JournalStore]. This suite tests that
-// they share a transaction with the transcript.
+// [Options] add two operations that the interface does not have: opening the stored data
+// again, and making a holder count as gone. Package hooktest has suites for the journal and
+// the queue of a [belay.JournalStore]. This suite only tests that a commit stores runs and
+// jobs in the same transaction as messages.
 //
-// [Faulty] wraps a store so that a commit fails, before or after it was stored.
-// A test that moves the failure from the first commit to the last tries every
-// place where a store can fail:
+// [Faulty] wraps a store so that one commit fails, before or after it is stored. To test
+// all possible failures, make each commit fail in turn:
 //
 //	for n := 1; ; n++ {
 //		plan := &storetest.Plan{Commit: n}
@@ -29,20 +28,19 @@
 //
 // # Concurrency
 //
-// The rules of the suite run one after the other, and each opens its own store.
-// So open can return the same database each time, if it empties it first. Some
-// rules use the store from many goroutines; run them with the race detector. A
-// faulty store and its plan are as safe for concurrent use as the store itself.
+// The suite runs its rules one after the other, and each rule opens its own store. So open
+// can return the same database each time, if it empties the database first. Some rules use
+// the store from many goroutines: run them with the race detector. A faulty store and its
+// plan are safe for concurrent use if the store is.
 //
 // # Errors
 //
-// The suite names each rule as a subtest. A failure shows the expected and the
-// actual value, field by field. Rules that need an optional interface which the
-// store lacks, or an option that was not given, are skipped, and the log lists
-// them.
+// Each rule is a subtest with the rule as its name. A failure shows the expected and the
+// actual value, field by field. If the store lacks an optional interface, or an option is
+// not set, the suite skips the rules that need it. The log lists the skipped rules.
 //
 // # Testing
 //
-// The suite is tested against stores that are broken on purpose, one for each
-// rule. If you add a rule, add a store that breaks it.
+// The tests of this package run the suite on stores that are broken on purpose. If you add
+// a rule, add a store that breaks it.
 package storetest

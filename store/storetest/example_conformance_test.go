@@ -8,9 +8,9 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// If you implement a store, test it with the suite, which names each rule as a
-// subtest. This is all the code, here for the reference implementation. Suites
-// need a *testing.T, so their example is a test.
+// If you implement a store, test it with the suite. This is all the code that you need,
+// here for the reference implementation. Each rule is a subtest. The example is a test,
+// because a suite needs a *testing.T.
 func TestMemstore(t *testing.T) {
 	t.Parallel()
 	storetest.Test(t, func(testing.TB) belay.Store { return memstore.New(nil) }, &storetest.Options{

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// note writes a message and makes sure that it is stored: a failed commit can
-// have been stored all the same, so it checks before it retries.
+// note stores a message exactly once. A commit that fails may still be stored, so note
+// reads the session before it retries.
 func note(ctx context.Context, store belay.Store, session, text string) (int64, error) {
 	for {
 		stored, err := store.Open(ctx, session)
@@ -32,8 +32,8 @@ func note(ctx context.Context, store belay.Store, session, text string) (int64, 
 	}
 }
 
-// Code that writes to a store is tested with a store that fails at each of
-// its commits, before and after storing.
+// To test code that writes to a store, use a store that fails. Here each commit fails once
+// before it is stored, and once after.
 func ExampleFaulty() {
 	for _, stored := range []bool{false, true} {
 		for n := 1; ; n++ {

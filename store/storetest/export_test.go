@@ -7,13 +7,13 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// NamedRule is a rule of the suite, so that tests can run it on broken stores.
+// NamedRule is a rule of the suite. Tests run it on broken stores.
 type NamedRule struct {
 	Name  string
 	Check func(t testing.TB, s belay.Store, opts Options)
 }
 
-// Rules are the rules of Test.
+// Rules returns the rules of Test.
 func Rules() []NamedRule {
 	var named []NamedRule
 	for _, r := range rules() {
@@ -30,7 +30,7 @@ type NamedTurnRule struct {
 	Check func(t testing.TB, s belay.TurnStore)
 }
 
-// TurnRules are the rules of TestTurns, with less patience.
+// TurnRules returns the rules of TestTurns, with a shorter timeout.
 func TurnRules() []NamedTurnRule {
 	var named []NamedTurnRule
 	for _, r := range turnRules {
@@ -45,7 +45,7 @@ type NamedGoneRule struct {
 	Check func(t testing.TB, s belay.TurnStore, end func(t testing.TB, s belay.TurnStore) belay.TurnStore)
 }
 
-// GoneRules are the rules of TestTurnsOfTheGone, with less patience.
+// GoneRules returns the rules of TestTurnsOfTheGone, with a shorter timeout.
 func GoneRules() []NamedGoneRule {
 	var named []NamedGoneRule
 	for _, r := range goneRules {
@@ -56,7 +56,7 @@ func GoneRules() []NamedGoneRule {
 	return named
 }
 
-// The samples that tests use.
+// These functions return the samples of the suite.
 var (
 	FullMessage  = fullMessage
 	FullCall     = fullCall
@@ -65,5 +65,5 @@ var (
 	Decision     = decision
 )
 
-// Same is the comparison of the suite.
+// Same is the comparison that the suite uses.
 var Same = same

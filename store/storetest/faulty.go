@@ -9,37 +9,35 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ErrInjected is the error of a failed commit if its plan has no other error.
+// ErrInjected is the error of a commit that fails as planned, unless Plan.Err is set.
 var ErrInjected = errors.New("storetest: injected commit failure")
 
-// Plan defines which commits of a faulty store fail. With the zero value none
-// fails; it only counts them. It must not be copied, nor its fields changed
-// while the store is in use.
+// Plan says which commits of a faulty store fail. With the zero value, no commit fails, and
+// the plan only counts commits. Do not copy a Plan. Do not change its fields while the
+// store is in use.
 type Plan struct {
-	// Commit is the number of the commit that fails, counted from 1. Defaults to
-	// none.
+	// Commit is the number of the commit that fails, from 1. Defaults to no commit.
 	Commit int
-	// Stored makes it fail after it was stored, like a connection that breaks
-	// before the answer arrives. By default it fails with nothing stored.
+	// Stored makes the commit fail after it was stored, as when the connection breaks
+	// before the answer arrives. By default nothing of the commit is stored.
 	Stored bool
-	// Rest makes all later commits fail too, with nothing stored, as if the store
-	// had disappeared. By default only one commit fails.
+	// Rest makes all later commits fail, too, and nothing of them is stored. By default
+	// only one commit fails.
 	Rest bool
-	// Err is the error that it returns. Defaults to ErrInjected.
+	// Err is the error that the failed commit returns. Defaults to ErrInjected.
 	Err error
 
 	commits atomic.Int64
 }
 
-// Commits returns the number of attempted commits, including failed ones.
+// Commits returns the number of commits so far, including failed ones.
 func (p *Plan) Commits() int { return int(p.commits.Load()) }
 
 // Failed reports whether the planned failure has happened.
 func (p *Plan) Failed() bool { return p.Commit > 0 && p.Commits() >= p.Commit }
 
-// Faulty wraps a store so that a commit fails as planned. Everything else is
-// passed on. The result is a [belay.JournalStore] and a [belay.ListStore] if the
-// store is one.
+// Faulty wraps a store so that commits fail as planned. All other calls go to the store.
+// The result is a [belay.JournalStore] or a [belay.ListStore] if the store is one.
 func Faulty(store belay.Store, plan *Plan) belay.Store {
 	journal, journals := store.(belay.JournalStore)
 	list, lists := store.(belay.ListStore)
@@ -99,8 +97,8 @@ func (f *faultyBoth) Approvals(ctx context.Context, filter belay.ApprovalFilter)
 	return f.list.Approvals(ctx, filter)
 }
 
-// commit commits to the store, or fails as planned. Errors of the store itself
-// are passed on.
+// commit commits to the store or fails as planned. It returns errors of the store
+// unchanged.
 func (p *Plan) commit(ctx context.Context, store belay.Store, c *belay.Commit) error {
 	n := int(p.commits.Add(1))
 	fails := p.Commit > 0 && (n == p.Commit || p.Rest && n > p.Commit)

@@ -17,7 +17,7 @@ func TestFaulty(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		plan   *storetest.Plan
-		errs   [3]error // the errors of three commits, each of the next message
+		errs   [3]error // results of three commits, each with the next message
 		stored int64
 		failed bool
 	}{
@@ -118,7 +118,7 @@ func TestFaultyIsAListStoreIfItsStoreIs(t *testing.T) {
 	}
 }
 
-// A faulty store whose plan has no failure passes every rule.
+// A faulty store that never fails passes every rule.
 func TestFaultyKeepsTheRules(t *testing.T) {
 	t.Parallel()
 	storetest.Test(t, func(testing.TB) belay.Store {

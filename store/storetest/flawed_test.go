@@ -15,11 +15,11 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// flawed is a store with a place for each fault. Without a fault it passes every
-// rule. It sends all values through JSON, like a database.
+// flawed is a store whose methods a fault can replace. Without a fault it passes every
+// rule. It encodes all values as JSON, like a database.
 type flawed struct {
 	inner *memstore.Store
-	// The places for faults, one for each method.
+	// A fault can replace these functions. There is one for each method.
 	open    func(ctx context.Context, session string) (*belay.Stored, error)
 	commit  func(ctx context.Context, c *belay.Commit) error
 	release func(ctx context.Context, session string, epoch int64) error
@@ -32,14 +32,14 @@ type flawed struct {
 
 	describe func(ctx context.Context, session string, update belay.SessionUpdate) error
 	delete   func(ctx context.Context, session string) error
-	// take makes the store's own copy of what it is given.
+	// take copies a commit before it is stored.
 	take func(c *belay.Commit) belay.Commit
 
-	// Values that faults use.
+	// Faults use these values.
 	mu        sync.Mutex
-	epochs    map[string]int64 // of the newest hold
+	epochs    map[string]int64 // epoch of the newest hold, by session
 	messages  map[string][]*belay.Message
-	calls     map[string][]belay.CallRecord // all that were committed
+	calls     map[string][]belay.CallRecord // all committed calls, by session
 	approvals map[string]belay.Approval
 }
 
@@ -64,7 +64,7 @@ func newFlawed() *flawed {
 	return f
 }
 
-// known returns the sessions that were opened, with their epochs.
+// known returns the epochs of the sessions that were opened.
 func (f *flawed) known() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *flawed) said(session string) []*belay.Message {
 	return slices.Clone(f.messages[session])
 }
 
-// asked returns an approval as it was last committed.
+// asked returns an approval as last committed.
 func (f *flawed) asked(id string) belay.Approval {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +140,7 @@ func (f *flawed) Journal() hook.Journal { return f.journal() }
 
 func (f *flawed) Queue() hook.Queue { return f.inner.Queue() }
 
-// ownCopy sends a value through JSON.
+// ownCopy copies a value: it encodes and decodes it as JSON.
 func ownCopy[T any](v T) T {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -153,7 +153,7 @@ func ownCopy[T any](v T) T {
 	return own
 }
 
-// options are the options for all rules.
+// options returns options with which no rule is skipped.
 func options() storetest.Options {
 	return storetest.Options{
 		Expire: func(_ testing.TB, s belay.Store, session string) { s.(*flawed).inner.Expire(session) },
@@ -170,9 +170,9 @@ func TestFlawedKeepsTheRulesItIsToBreak(t *testing.T) {
 	storetest.Test(t, func(testing.TB) belay.Store { return newFlawed() }, &opts)
 }
 
-// The changes that faults make to stored or returned values.
+// The following functions make faults that change stored or returned values.
 
-// onCommit changes commits.
+// onCommit makes a store that changes commits.
 func onCommit(change func(f *flawed, c *belay.Commit)) func(f *flawed) {
 	return func(f *flawed) {
 		commit := f.commit
@@ -183,7 +183,7 @@ func onCommit(change func(f *flawed, c *belay.Commit)) func(f *flawed) {
 	}
 }
 
-// onMessage changes each committed message.
+// onMessage makes a store that changes each message of a commit.
 func onMessage(change func(m *belay.Message)) func(f *flawed) {
 	return onCommit(func(_ *flawed, c *belay.Commit) {
 		for _, m := range c.Messages {
@@ -192,7 +192,7 @@ func onMessage(change func(m *belay.Message)) func(f *flawed) {
 	})
 }
 
-// onOpen changes opened sessions.
+// onOpen makes a store that changes what Open returns.
 func onOpen(change func(f *flawed, session string, stored *belay.Stored)) func(f *flawed) {
 	return func(f *flawed) {
 		open := f.open
@@ -206,7 +206,8 @@ func onOpen(change func(f *flawed, session string, stored *belay.Stored)) func(f
 	}
 }
 
-// onRefusal changes the store, or the error, when a commit is rejected.
+// onRefusal makes a store that calls change when it rejects a commit. change can alter the
+// store or the error.
 func onRefusal(change func(ctx context.Context, f *flawed, c *belay.Commit, err error) error) func(f *flawed) {
 	return func(f *flawed) {
 		commit := f.commit
@@ -220,7 +221,7 @@ func onRefusal(change func(ctx context.Context, f *flawed, c *belay.Commit, err 
 	}
 }
 
-// onRead changes the messages that Read yields.
+// onRead makes a store that changes the messages that Read yields.
 func onRead(change func(messages []*belay.Message, err error) ([]*belay.Message, error)) func(f *flawed) {
 	return func(f *flawed) {
 		read := f.read
@@ -249,7 +250,7 @@ func onRead(change func(messages []*belay.Message, err error) ([]*belay.Message,
 	}
 }
 
-// onDecide changes decisions.
+// onDecide makes a store whose Decide calls change.
 func onDecide(change func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error)) func(f *flawed) {
 	return func(f *flawed) {
 		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) { return change(ctx, f, d) }

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// holdRules define who can open a session.
+// holdRules are the rules about who can open a session.
 var holdRules = []rule{
 	{"a new session is empty", func(t testing.TB, s *subject) {
 		_, stored := s.take(t, "a")
@@ -19,7 +19,7 @@ var holdRules = []rule{
 		h := s.hold(t, "a")
 		s.wantHeld(t)
 		h.say(t, "the hold is still valid")
-		s.hold(t, "b") // other sessions are free
+		s.hold(t, "b") // other sessions are not held
 	}},
 	{"a released session can be opened", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -78,7 +78,7 @@ var holdRules = []rule{
 	}},
 }
 
-// fenceRules define who can commit.
+// fenceRules are the rules about who can commit.
 var fenceRules = []rule{
 	{"a commit with another epoch is ErrFenced", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -132,7 +132,8 @@ var fenceRules = []rule{
 	}},
 }
 
-// expire makes the holder of a session count as gone, or skips the rule.
+// expire makes the holder of a session count as gone. It skips the rule if Options.Expire
+// is not set.
 func (s *subject) expire(t testing.TB, session string) {
 	t.Helper()
 	if s.opts.Expire == nil {
@@ -149,7 +150,7 @@ func (s *subject) wantHeld(t testing.TB) {
 	}
 }
 
-// wantMissing asserts that there is no session "a".
+// wantMissing asserts that the session "a" does not exist.
 func (s *subject) wantMissing(t testing.TB) {
 	t.Helper()
 	yielded := 0

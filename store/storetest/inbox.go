@@ -10,8 +10,6 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// inboxRules define which approvals a belay.ListStore lists, and in which
-// order.
 var inboxRules = []rule{
 	{"approvals are listed with every field, decided or not", func(t testing.TB, s *subject) {
 		h := s.inbox(t)
@@ -64,7 +62,7 @@ var inboxRules = []rule{
 	{"an approval is listed if all parts of the filter match", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		s.decide(t, decision(asked["d"], "ann"))
-		s.wantInbox(t, belay.ApprovalFilter{Pending: true, Limit: 1}, "b") // the limit counts only matches
+		s.wantInbox(t, belay.ApprovalFilter{Pending: true, Limit: 1}, "b") // the limit counts only matching approvals
 		s.wantInbox(t, belay.ApprovalFilter{Session: "two", Pending: true}, "c")
 		s.wantInbox(t, belay.ApprovalFilter{Session: "one", Pending: true, Limit: 1}, "b")
 	}},
@@ -97,7 +95,7 @@ var inboxRules = []rule{
 		for i, want := range [][]string{{"d", "b"}, {"b", "a"}} {
 			wantIDs(t, "the approvals", pull(t, pending, 2), approvalID, want...)
 			if i == 0 {
-				s.decide(t, decision(asked["d"], "ann")) // the abandoned listing holds no lock, and the next one sees the change
+				s.decide(t, decision(asked["d"], "ann")) // the abandoned listing has no lock; the next listing sees the change
 			}
 		}
 	}},
@@ -124,7 +122,7 @@ var inboxRules = []rule{
 	}},
 }
 
-// inbox opens a session with a call, on a store that can list.
+// inbox opens a session with a call. It skips the rule if the store cannot list.
 func (s *subject) inbox(t testing.TB) *hold {
 	t.Helper()
 	s.listed(t)
@@ -133,8 +131,8 @@ func (s *subject) inbox(t testing.TB) *hold {
 	return h
 }
 
-// questions makes two sessions with two approvals each, asked in the order d,
-// b, a, c. It returns them by id.
+// questions makes two sessions with two approvals each, asked in the order d, b, a, c. It
+// returns the approvals by id.
 func (s *subject) questions(t testing.TB) map[string]belay.Approval {
 	t.Helper()
 	s.listed(t)
@@ -163,7 +161,7 @@ func (s *subject) approvals(t testing.TB, filter belay.ApprovalFilter) []belay.A
 	return pull(t, s.listed(t).Approvals(context.Background(), filter), 0)
 }
 
-// wantInbox asserts which approvals are listed.
+// wantInbox asserts the ids of the listed approvals.
 func (s *subject) wantInbox(t testing.TB, filter belay.ApprovalFilter, want ...string) {
 	t.Helper()
 	wantIDs(t, fmt.Sprintf("the approvals of %+v", filter), s.approvals(t, filter), approvalID, want...)

@@ -11,11 +11,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// patience is how long a rule waits for something that must happen.
+// patience is the timeout for something that must happen.
 const patience = 10 * time.Second
 
-// journalRules require that runs and jobs are part of a commit. refusalRules
-// cover runs and jobs of a rejected commit.
+// journalRules are the rules about the runs and jobs of a commit. For a rejected commit see
+// refusalRules.
 var journalRules = []rule{
 	{"the runs of a commit are in the journal", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -85,7 +85,7 @@ var journalRules = []rule{
 		h := s.hold(t, "a")
 		queue := s.claimer(t)
 		found := make(chan error, 1)
-		go func() { // ends when a job was claimed, or after patience
+		go func() { // ends after a claim, or after patience
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			if _, err := queue.Claim(ctx); err != nil {
@@ -113,7 +113,7 @@ var journalRules = []rule{
 	}},
 }
 
-// queued returns the queue of the store, or skips the rule.
+// queued returns the queue of the store. It skips the rule if there is none.
 func (s *subject) queued(t testing.TB) hook.Queue {
 	t.Helper()
 	queue := s.journaled(t).Queue()
@@ -133,7 +133,6 @@ func (s *subject) claimer(t testing.TB) hook.ClaimQueue {
 	return queue
 }
 
-// claim claims a due job.
 func claim(t testing.TB, queue hook.ClaimQueue) hook.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -145,8 +144,8 @@ func claim(t testing.TB, queue hook.ClaimQueue) hook.Job {
 	return job
 }
 
-// fillQueue commits jobs until the queue is full. It skips the rule if the
-// capacity is unknown or large.
+// fillQueue commits jobs until the queue is full. It skips the rule if the capacity is
+// unknown or too large.
 func (h *hold) fillQueue(t testing.TB) {
 	t.Helper()
 	stats := h.s.stats(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// sessionListRules define which sessions a belay.ListStore lists, and in which
-// order.
+// sessionListRules are the rules about listings of sessions and their order.
 var sessionListRules = []rule{
 	{"an empty store lists nothing", func(t testing.TB, s *subject) {
 		s.wantSessions(t, belay.SessionFilter{})
@@ -26,10 +25,10 @@ var sessionListRules = []rule{
 		holds["a"].say(t, "one")
 		s.wantSessions(t, belay.SessionFilter{}, "a", "c", "b")
 		tick()
-		holds["b"].commit(t, belay.Commit{}) // the commit can be empty
+		holds["b"].commit(t, belay.Commit{}) // an empty commit is also a change
 		s.wantSessions(t, belay.SessionFilter{}, "b", "a", "c")
 		tick()
-		holds["c"].reread(t) // opening counts as a change
+		holds["c"].reread(t) // opening is also a change
 		s.wantSessions(t, belay.SessionFilter{}, "c", "b", "a")
 	}},
 	{"many sessions are listed in order", func(t testing.TB, s *subject) {
@@ -63,12 +62,12 @@ var sessionListRules = []rule{
 		s.underway(t)
 		s.wantSessions(t, belay.SessionFilter{Open: true, Limit: 1}, "parked")
 		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "b"}, "busy")
-		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "b", Limit: 1}, "busy") // the limit counts only matches
+		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "b", Limit: 1}, "busy") // the limit counts only matching sessions
 		s.wantSessions(t, belay.SessionFilter{Open: true, Prefix: "d"})
 	}},
 }
 
-// sessionInfoRules define the fields of a listed session.
+// sessionInfoRules are the rules about the fields of a listed session.
 var sessionInfoRules = []rule{
 	{"a listing has the times when a session was created and changed", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -172,7 +171,7 @@ var sessionInfoRules = []rule{
 	}},
 }
 
-// listingRules define how a listing behaves during changes.
+// listingRules are the rules about changes during a listing.
 var listingRules = []rule{
 	{"a listing of sessions can be abandoned and started again", func(t testing.TB, s *subject) {
 		holds := s.changed(t, "a", "b", "c")
@@ -181,7 +180,7 @@ var listingRules = []rule{
 			wantIDs(t, "the sessions", pull(t, sessions, 2), sessionID, want...)
 			if i == 0 {
 				tick()
-				holds["a"].say(t, "one") // the abandoned listing holds no lock, and the next one sees the change
+				holds["a"].say(t, "one") // the abandoned listing has no lock; the next listing sees the change
 			}
 		}
 	}},
@@ -225,8 +224,8 @@ func (s *subject) listed(t testing.TB) belay.ListStore {
 	return ls
 }
 
-// changed opens sessions, each at a later time. The clock then allows one
-// more change.
+// changed opens sessions, each at a different time. After it returns, the next change has
+// another time, too.
 func (s *subject) changed(t testing.TB, sessions ...string) map[string]*hold {
 	t.Helper()
 	s.listed(t)
@@ -238,7 +237,7 @@ func (s *subject) changed(t testing.TB, sessions ...string) map[string]*hold {
 	return holds
 }
 
-// underway makes four sessions. Two of them have a turn under way.
+// underway makes four sessions. Two of them have an open turn.
 func (s *subject) underway(t testing.TB) {
 	t.Helper()
 	holds := s.changed(t, "bare", "done", "busy", "parked")
@@ -256,7 +255,7 @@ func (s *subject) underway(t testing.TB) {
 	}
 }
 
-// info finds a session in a listing.
+// info returns a session as it is listed.
 func (s *subject) info(t testing.TB, session string) belay.SessionInfo {
 	t.Helper()
 	for _, info := range pull(t, s.listed(t).Sessions(context.Background(), belay.SessionFilter{}), 0) {
@@ -268,7 +267,7 @@ func (s *subject) info(t testing.TB, session string) belay.SessionInfo {
 	return belay.SessionInfo{}
 }
 
-// wantSessions asserts which sessions are listed.
+// wantSessions asserts the ids of the listed sessions.
 func (s *subject) wantSessions(t testing.TB, filter belay.SessionFilter, want ...string) {
 	t.Helper()
 	got := pull(t, s.listed(t).Sessions(context.Background(), filter), 0)
@@ -277,7 +276,7 @@ func (s *subject) wantSessions(t testing.TB, filter belay.SessionFilter, want ..
 
 func sessionID(i belay.SessionInfo) string { return i.ID }
 
-// wantIDs asserts which ids are listed, in order.
+// wantIDs asserts the ids of a listing, in order.
 func wantIDs[T any](t testing.TB, what string, listed []T, id func(T) string, want ...string) {
 	t.Helper()
 	got := make([]string, len(listed))
@@ -289,7 +288,7 @@ func wantIDs[T any](t testing.TB, what string, listed []T, id func(T) string, wa
 	}
 }
 
-// pull reads n elements, or all, and fails the test on an error.
+// pull reads at most most elements, or all if most is 0. It fails the test on an error.
 func pull[T any](t testing.TB, listing iter.Seq2[T, error], most int) []T {
 	t.Helper()
 	var all []T
@@ -304,7 +303,7 @@ func pull[T any](t testing.TB, listing iter.Seq2[T, error], most int) []T {
 	return all
 }
 
-// wantCancelled asserts that a listing stops when its context ends.
+// wantCancelled asserts that a listing ends with an error if its context has ended.
 func wantCancelled[T any](t testing.TB, list func(context.Context) iter.Seq2[T, error]) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -318,8 +317,7 @@ func wantCancelled[T any](t testing.TB, list func(context.Context) iter.Seq2[T, 
 	}
 }
 
-// tick returns when a store with a resolution of microseconds sees a new
-// time.
+// tick waits until the time has changed, even for a store that rounds to microseconds.
 func tick() {
 	for start := time.Now(); time.Since(start) <= 2*rounding; {
 		runtime.Gosched()

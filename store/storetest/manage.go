@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// describeRules say how a belay.ManageStore keeps titles and labels.
+// describeRules are the rules about titles and labels.
 var describeRules = []rule{
 	{"a session is listed with its title and its labels", func(t testing.TB, s *subject) {
 		h := s.managed(t).hold(t, "a")
@@ -23,7 +23,7 @@ var describeRules = []rule{
 		s.describe(t, "a", "The refund", map[string]string{"user": "ann", "plan": "it's “free”"})
 		s.wantDescribed(t, "a", "The refund", map[string]string{"user": "ann", "plan": "it's “free”"})
 		s.wantDescribed(t, "b", "", nil)
-		h.say(t, "one") // a commit keeps them
+		h.say(t, "one") // a commit does not change the title and the labels
 		h.reread(t)
 		s.wantDescribed(t, "a", "The refund", map[string]string{"user": "ann", "plan": "it's “free”"})
 	}},
@@ -103,7 +103,7 @@ var describeRules = []rule{
 	}},
 }
 
-// pageRules say how a belay.ListStore lists page by page.
+// pageRules are the rules about listing page by page.
 var pageRules = []rule{
 	{"a listing continues after a cursor", func(t testing.TB, s *subject) {
 		s.changed(t, "a", "b", "c", "d", "e")
@@ -115,7 +115,7 @@ var pageRules = []rule{
 		s.wantPages(t, belay.SessionFilter{Limit: 2}, func() {
 			added++
 			s.changed(t, fmt.Sprint("new-", added))
-			holds["e"].say(t, "one more") // it was listed already
+			holds["e"].say(t, "one more") // this session was on an earlier page
 			tick()
 		}, "e", "d", "c", "b", "a")
 	}},
@@ -137,7 +137,6 @@ var pageRules = []rule{
 	}},
 }
 
-// deleteRules say what a belay.ManageStore removes with a session.
 var deleteRules = []rule{
 	{"a deleted session is gone", func(t testing.TB, s *subject) {
 		s.managed(t)
@@ -228,7 +227,7 @@ var deleteRules = []rule{
 		if got := s.stats(t).Waiting - before; got != 1 {
 			t.Errorf("%d jobs wait, want that of b", got)
 		}
-		// The key of a removed job is free again.
+		// The key of the removed job must be free again.
 		h := s.hold(t, "c")
 		h.commit(t, belay.Commit{Jobs: []hook.Job{{ID: "again", Key: "key-a", Handler: "h", Scope: hook.Scope{Session: "c"}, At: time.Now().Add(time.Hour)}}})
 		if got := s.stats(t).Waiting - before; got != 2 {
@@ -237,7 +236,7 @@ var deleteRules = []rule{
 	}},
 }
 
-// manageable returns the store as one that can be managed, or skips the rule.
+// manageable returns the store as a belay.ManageStore, or skips the rule.
 func (s *subject) manageable(t testing.TB) belay.ManageStore {
 	t.Helper()
 	ms, ok := s.Store.(belay.ManageStore)
@@ -247,20 +246,20 @@ func (s *subject) manageable(t testing.TB) belay.ManageStore {
 	return ms
 }
 
-// managed skips the rule if the store cannot be managed.
+// managed skips the rule if the store is not a belay.ManageStore.
 func (s *subject) managed(t testing.TB) *subject {
 	t.Helper()
 	s.manageable(t)
 	return s
 }
 
-// describe sets the title and labels of a session, which must succeed.
+// describe sets the title and the labels of a session. It fails the test on an error.
 func (s *subject) describe(t testing.TB, session, title string, labels map[string]string) {
 	t.Helper()
 	s.try(t, session, belay.SessionUpdate{Title: &title, Labels: labels})
 }
 
-// try updates a session, which must succeed.
+// try updates a session. It fails the test on an error.
 func (s *subject) try(t testing.TB, session string, update belay.SessionUpdate) {
 	t.Helper()
 	if err := s.manageable(t).Describe(context.Background(), session, update); err != nil {
@@ -276,7 +275,7 @@ func (s *subject) wantDescribed(t testing.TB, session, title string, labels map[
 	}
 }
 
-// delete deletes a session, which must succeed.
+// delete deletes a session. It fails the test on an error.
 func (s *subject) delete(t testing.TB, session string) {
 	t.Helper()
 	if err := s.manageable(t).Delete(context.Background(), session); err != nil {
@@ -284,7 +283,7 @@ func (s *subject) delete(t testing.TB, session string) {
 	}
 }
 
-// wantSet asserts which sessions there are, in any order.
+// wantSet asserts the ids of all sessions, in any order.
 func (s *subject) wantSet(t testing.TB, want ...string) {
 	t.Helper()
 	var got []string
@@ -297,13 +296,13 @@ func (s *subject) wantSet(t testing.TB, want ...string) {
 	}
 }
 
-// allApprovals lists all approvals.
 func (s *subject) allApprovals(t testing.TB) []belay.Approval {
 	t.Helper()
 	return pull(t, s.listed(t).Approvals(context.Background(), belay.ApprovalFilter{}), 0)
 }
 
-// wantPages lists page by page and asserts what comes. between is called after each page.
+// wantPages lists sessions page by page and asserts all ids in order. It calls between
+// after each page.
 func (s *subject) wantPages(t testing.TB, filter belay.SessionFilter, between func(), want ...string) {
 	t.Helper()
 	var got []string

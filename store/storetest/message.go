@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// messageRules require that every reader gets a message unchanged.
+// messageRules are the rules about the content of messages.
 var messageRules = []rule{
 	{"every field of a message comes back", func(t testing.TB, s *subject) {
 		s.wantBack(t, fullMessage(1))
@@ -81,8 +81,7 @@ var messageRules = []rule{
 	}},
 }
 
-// wantBack stores messages and asserts that every way of reading returns them
-// unchanged.
+// wantBack stores messages. It asserts that Read and Open return them unchanged.
 func (s *subject) wantBack(t testing.TB, messages ...*belay.Message) {
 	t.Helper()
 	h := s.hold(t, "a")

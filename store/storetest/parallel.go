@@ -12,10 +12,10 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// crowd is how many goroutines use a store at once.
+// crowd is the number of goroutines that use a store at the same time.
 const crowd = 8
 
-// parallelRules define how a store behaves under concurrent use.
+// parallelRules are the rules about concurrent use.
 var parallelRules = []rule{
 	{"concurrent writes to many sessions lose nothing", func(t testing.TB, s *subject) {
 		const rounds = 20
@@ -89,7 +89,7 @@ var parallelRules = []rule{
 		h := s.hold(t, "a")
 		h.say(t, "one", "two", "three")
 		written, torn := make(chan error, 1), make(chan struct{})
-		go func() { // ends after 30 commits, at the first failure, or when the reader is done
+		go func() { // ends after 30 commits, after an error, or when torn is closed
 			var err error
 			for i := int64(1); i <= 30 && err == nil; i++ {
 				select {
@@ -123,7 +123,7 @@ var parallelRules = []rule{
 	}},
 }
 
-// atOnce runs f in many goroutines and returns their errors.
+// atOnce runs f in many goroutines at the same time and returns their errors.
 func atOnce(f func(i int) error) []error {
 	errs := make([]error, crowd)
 	var all sync.WaitGroup
@@ -139,8 +139,8 @@ func atOnce(f func(i int) error) []error {
 	return errs
 }
 
-// wantOneWinner asserts that one call succeeded and the others failed with
-// want, and returns the winner.
+// wantOneWinner asserts that one call succeeded and all others failed with the error want.
+// It returns the index of the successful call.
 func wantOneWinner(t testing.TB, errs []error, want error) int {
 	t.Helper()
 	winners := 0
@@ -158,7 +158,7 @@ func wantOneWinner(t testing.TB, errs []error, want error) int {
 	return slices.Index(errs, nil)
 }
 
-// writeSession runs turns in a session of its own and releases it in between.
+// writeSession makes commits to a session, and releases the session after each of them.
 func (s *subject) writeSession(name string, rounds int) error {
 	ctx := context.Background()
 	for n := range int64(rounds) {

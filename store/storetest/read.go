@@ -8,11 +8,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// readRules define what Read yields.
 var readRules = []rule{
 	{"a missing session is ErrNotFound", func(t testing.TB, s *subject) {
 		s.wantMissing(t)
-		s.wantMissing(t) // reading makes none
+		s.wantMissing(t) // the first Read must not create the session
 		s.hold(t, "b")
 		s.wantMissing(t)
 	}},
@@ -45,10 +44,10 @@ var readRules = []rule{
 	{"reading needs no hold and does not hold the session", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
-		wantNumbers(t, "the messages", s.read(t, "a", 0), 1) // while it is held
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1) // the session is held
 		h.say(t, "two")
 		h.release(t)
-		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2) // while it is not
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2) // the session is released
 		s.hold(t, "a")
 	}},
 	{"reading yields messages from before a compaction", func(t testing.TB, s *subject) {
@@ -75,7 +74,7 @@ var readRules = []rule{
 			}
 			wantNumbers(t, "the messages", got, 1, 2)
 			if round == 0 {
-				h.say(t, "four") // the abandoned reading holds no lock
+				h.say(t, "four") // the abandoned Read has no lock
 			}
 		}
 	}},

@@ -7,8 +7,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// picture is everything that a reader can see of a session, its runs and its
-// jobs.
+// picture is all that a reader can see of a session, including its runs and jobs.
 type picture struct {
 	Stored   belay.Stored
 	Messages []*belay.Message
@@ -16,7 +15,8 @@ type picture struct {
 	Waiting  int
 }
 
-// picture reads everything. It releases the session and opens it again.
+// picture reads the session and its runs and jobs. It releases the session and opens it
+// again.
 func (h *hold) picture(t testing.TB) picture {
 	t.Helper()
 	p := picture{Stored: *h.reread(t), Messages: h.s.read(t, h.session, 0)}
@@ -30,14 +30,13 @@ func (h *hold) picture(t testing.TB) picture {
 	return p
 }
 
-// wantPicture asserts that nothing has changed.
+// wantPicture asserts that the session has not changed.
 func (h *hold) wantPicture(t testing.TB, before picture) {
 	t.Helper()
 	same(t, "the stored session", before, h.picture(t))
 }
 
-// prepared opens a session that contains a message, a call, an approval, a
-// state, a run and a job.
+// prepared opens a session with a message, a call, an approval, a state, a run and a job.
 func (s *subject) prepared(t testing.TB) *hold {
 	t.Helper()
 	h := s.hold(t, "a")
@@ -48,8 +47,7 @@ func (s *subject) prepared(t testing.TB) *hold {
 	return h
 }
 
-// change returns a commit that would change everything: it adds and it
-// replaces.
+// change returns a commit that adds and replaces something of every kind.
 func (h *hold) change() belay.Commit {
 	call := judged(response(1, "call-1"))[0]
 	call.State = belay.CallStarted
@@ -68,8 +66,7 @@ func (h *hold) change() belay.Commit {
 	return c
 }
 
-// refusalRules require that a rejected commit changes nothing, whatever the
-// reason of the rejection.
+// refusalRules are the rules about rejected commits: they change nothing.
 var refusalRules = []rule{
 	{"a fenced commit changes nothing", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
@@ -121,7 +118,7 @@ var refusalRules = []rule{
 		h.wantPicture(t, before)
 		c := h.change()
 		c.Jobs = nil
-		h.commit(t, c) // a commit without jobs still fits
+		h.commit(t, c) // without jobs the commit succeeds
 	}},
 	{"a rejected commit succeeds when the reason is removed", func(t testing.TB, s *subject) {
 		h := s.prepared(t)

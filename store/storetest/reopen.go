@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// reopenRules define what must survive the end of a process.
+// reopenRules are the rules about what survives the end of a process.
 var reopenRules = []rule{
 	{"committed data survives the end of the process", func(t testing.TB, s *subject) {
 		h := s.prepared(t)
@@ -63,8 +63,8 @@ var reopenRules = []rule{
 	}},
 }
 
-// reopen continues with the store as another process would open it, or skips
-// the rule.
+// reopen opens the store as another process would. It skips the rule if Options.Reopen is
+// not set.
 func (s *subject) reopen(t testing.TB) {
 	t.Helper()
 	if s.opts.Reopen == nil {

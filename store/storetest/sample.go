@@ -11,15 +11,15 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// noon is the time of the samples. All databases can store its fraction.
+// noon is the time of the samples. It has whole microseconds, which all databases can
+// store.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
-// foreign is text that is easily damaged by an encoding: several scripts,
-// characters of one to four bytes, combining marks, both directions,
-// characters that JSON, HTML and SQL escape, and line ends.
+// foreign is a text that wrong encodings damage. It has several scripts, characters of one
+// to four bytes, combining marks and text from right to left. It also has line ends, and
+// characters that JSON, HTML and SQL escape.
 const foreign = "naïve Ελληνικά 日本語 العربية e\u0301 👩\u200d🚀 \"quoted\" 'single' \\back `tick` <b>&amp;</b> %s $1 ?1 \t tab\r\nline\u2028 \ufeff end"
 
-// user returns a user message.
 func user(seq int64, text string) *belay.Message {
 	return &belay.Message{
 		Seq: seq, Turn: "turn-1", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)},
@@ -27,7 +27,7 @@ func user(seq int64, text string) *belay.Message {
 	}
 }
 
-// response returns a message of the model with calls of these ids.
+// response returns a message of the model with the given calls.
 func response(seq int64, ids ...string) *belay.Message {
 	m := user(seq, fmt.Sprintf("response %d", seq))
 	m.Role, m.Kind, m.Step = belay.RoleAssistant, belay.KindAssistant, 1
@@ -37,14 +37,15 @@ func response(seq int64, ids ...string) *belay.Message {
 	return m
 }
 
-// summary returns a compaction that keeps the messages from keep on, or none.
+// summary returns a compaction. It keeps the messages from number keep on, or none if keep
+// is 0.
 func summary(seq, keep int64) *belay.Message {
 	m := user(seq, "what was said so far")
 	m.Kind, m.IsCompaction, m.Keep = belay.KindCompaction, true, keep
 	return m
 }
 
-// judged returns the calls of a response in the state before they run.
+// judged returns the calls of a response as they are before they run.
 func judged(m *belay.Message) []belay.CallRecord {
 	var calls []belay.CallRecord
 	for i, c := range m.Calls() {
@@ -53,7 +54,7 @@ func judged(m *belay.Message) []belay.CallRecord {
 	return calls
 }
 
-// fullResult is a result with every field set.
+// fullResult returns a result with every field set.
 func fullResult() belay.Result {
 	return belay.Result{
 		Text: foreign, IsError: true, Class: belay.ClassTimeout, Spilled: "out/1.txt", Final: true,
@@ -62,8 +63,8 @@ func fullResult() belay.Result {
 	}
 }
 
-// fullMessage has every field of a message set, and parts of every type.
-// Together the parts have every field set.
+// fullMessage returns a message with every field set and with parts of every type. Every
+// field of a part is set in at least one part.
 func fullMessage(seq int64) *belay.Message {
 	original, result := foreign, fullResult()
 	return &belay.Message{
@@ -88,7 +89,7 @@ func fullMessage(seq int64) *belay.Message {
 	}
 }
 
-// everyByte is binary data: every byte value.
+// everyByte returns every byte value once.
 func everyByte() []byte {
 	data := make([]byte, 256)
 	for i := range data {
@@ -97,7 +98,7 @@ func everyByte() []byte {
 	return data
 }
 
-// fullCall is a call with every field set.
+// fullCall returns a call with every field set.
 func fullCall(message int64, index int) belay.CallRecord {
 	result := fullResult()
 	return belay.CallRecord{
@@ -106,7 +107,7 @@ func fullCall(message int64, index int) belay.CallRecord {
 	}
 }
 
-// fullState is a state with every field set.
+// fullState returns a state with every field set.
 func fullState() belay.SessionState {
 	return belay.SessionState{
 		Turns: 3, Last: belay.EndParked, Ending: &belay.Ending{By: "hook", Why: foreign}, Usage: belay.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.25},
@@ -132,7 +133,7 @@ func fullState() belay.SessionState {
 	}
 }
 
-// fullApproval is a pending approval with every field set but the decision.
+// fullApproval returns a pending approval. Every field except the decision is set.
 func fullApproval(session, id string) belay.Approval {
 	return belay.Approval{
 		ID: id, Session: session, Turn: "turn " + foreign, Call: "call-1", Tool: "write", Hash: "sha256:" + strings.Repeat("0f", 32),
@@ -140,7 +141,7 @@ func fullApproval(session, id string) belay.Approval {
 	}
 }
 
-// decision approves with a scope that covers more than the one call.
+// decision returns an approval of a call. Its scope covers more calls.
 func decision(a belay.Approval, by string) belay.Decision {
 	return belay.Decision{
 		Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "write(" + foreign + ")"},
@@ -148,21 +149,20 @@ func decision(a belay.Approval, by string) belay.Decision {
 	}
 }
 
-// refusal denies an approval.
+// refusal returns a denial.
 func refusal(a belay.Approval, by string) belay.Decision {
 	d := decision(a, by)
 	d.Allow, d.Scope = false, belay.ApprovalScope{}
 	return d
 }
 
-// sampleRun returns a record with an id and a state.
 func sampleRun(id string, state hook.State) hook.Run {
 	return hook.Run{
 		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn-1", Step: 1}, Started: noon,
 	}
 }
 
-// sampleJob returns a job whose id and key contain a name.
+// sampleJob returns a job with an id and a key made from a name.
 func sampleJob(name string) hook.Job {
 	return hook.Job{
 		Handler: "sample", Reference: "a/1", Key: "key:" + name, ID: name, Subscription: "sample", Phase: "turn.post_turn", Run: "run",

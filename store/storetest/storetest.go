@@ -10,26 +10,25 @@ import (
 
 // Options are the settings of Test. A nil pointer is valid.
 type Options struct {
-	// Reopen stops using a store without releasing anything, as if its process
-	// had ended, and opens the stored data again. Defaults to none: the rules
-	// about the end of a process are skipped.
+	// Reopen stops using a store without releasing anything, as if its process had ended.
+	// It opens the stored data again. Defaults to nil: Test skips the rules about the end
+	// of a process.
 	Reopen func(t testing.TB, s belay.Store) belay.Store
-	// Expire makes the holder of a session count as gone, so that the next Open
-	// takes over. Defaults to none: the rules about takeovers are skipped.
+	// Expire makes the holder of a session count as gone, so that the next Open takes over
+	// the session. Defaults to nil: Test skips the rules about takeovers.
 	Expire func(t testing.TB, s belay.Store, session string)
 }
 
-// Test tests an implementation of [belay.Store] against the contract of the
-// interface. open returns an empty store. Clean up with t.Cleanup.
+// Test checks an implementation of [belay.Store] against the contract of the interface.
+// open returns an empty store. Clean up with t.Cleanup.
 //
-// Times may come back rounded to a microsecond and in another zone. JSON may
-// come back with other white space and other escapes, but with the same keys in
-// the same order and numbers spelled as they were.
+// A store may round times to microseconds and change their zone. It may change white space
+// and escapes in JSON, but not the order of keys or the spelling of numbers.
 //
-// Listings may list changes within two microseconds in any order.
+// If two sessions changed within two microseconds, a listing may have them in any order.
 //
-// For the rules about a queue that is full, the queue must be a
-// [hook.StatQueue] with a capacity of at most 4,096.
+// For the rules about a full queue, the queue must be a [hook.StatQueue] with a capacity of
+// at most 4,096.
 func Test(t *testing.T, open func(t testing.TB) belay.Store, opts *Options) {
 	t.Helper()
 	var o Options
@@ -52,13 +51,12 @@ func Test(t *testing.T, open func(t testing.TB) belay.Store, opts *Options) {
 	}
 }
 
-// rule is one requirement for a store, described by its name.
+// rule is a requirement for a store. The name says what it requires.
 type rule struct {
 	name  string
 	check func(t testing.TB, s *subject)
 }
 
-// rules is every rule of the suite.
 func rules() []rule {
 	return slices.Concat(holdRules, fenceRules, commitRules, refusalRules, messageRules, windowRules, callRules, stateRules,
 		readRules, approvalRules, decideRules, sessionListRules, sessionInfoRules, listingRules, describeRules, pageRules, deleteRules, inboxRules, journalRules, parallelRules, reopenRules)

@@ -18,7 +18,7 @@ type subject struct {
 	opts Options
 }
 
-// hold is a session that the test has open. It numbers the messages.
+// hold is a session that the test holds. It counts the messages.
 type hold struct {
 	s       *subject
 	session string
@@ -51,7 +51,6 @@ func (s *subject) look(t testing.TB, session string) *belay.Stored {
 	return stored
 }
 
-// release releases a session.
 func (h *hold) release(t testing.TB) {
 	t.Helper()
 	if err := h.s.Release(context.Background(), h.session, h.epoch); err != nil {
@@ -59,7 +58,7 @@ func (h *hold) release(t testing.TB) {
 	}
 }
 
-// reread releases a session, reads it and opens it again.
+// reread releases a session and opens it again. It returns what Open has read.
 func (h *hold) reread(t testing.TB) *belay.Stored {
 	t.Helper()
 	h.release(t)
@@ -68,7 +67,7 @@ func (h *hold) reread(t testing.TB) *belay.Stored {
 	return stored
 }
 
-// commit commits and fails the test on an error.
+// commit commits to the session and fails the test on an error.
 func (h *hold) commit(t testing.TB, c belay.Commit) {
 	t.Helper()
 	if err := h.try(context.Background(), c); err != nil {
@@ -83,8 +82,7 @@ func (h *hold) try(ctx context.Context, c belay.Commit) error {
 	return h.s.Commit(ctx, &c)
 }
 
-// refuse makes a commit that must be rejected, with the error want unless
-// want is nil.
+// refuse makes a commit that must fail. If want is not nil, the error must wrap want.
 func (h *hold) refuse(t testing.TB, want error, c belay.Commit) {
 	t.Helper()
 	switch err := h.try(context.Background(), c); {
@@ -95,7 +93,7 @@ func (h *hold) refuse(t testing.TB, want error, c belay.Commit) {
 	}
 }
 
-// say commits messages with the next numbers.
+// say commits user messages with the next numbers.
 func (h *hold) say(t testing.TB, texts ...string) {
 	t.Helper()
 	var messages []*belay.Message
@@ -105,7 +103,7 @@ func (h *hold) say(t testing.TB, texts ...string) {
 	h.commit(t, belay.Commit{Messages: messages})
 }
 
-// respond commits a response with calls of these ids, and returns it.
+// respond commits a response with the given calls, and returns the message.
 func (h *hold) respond(t testing.TB, ids ...string) *belay.Message {
 	t.Helper()
 	m := response(h.last+1, ids...)
@@ -126,7 +124,7 @@ func (s *subject) read(t testing.TB, session string, after int64) []*belay.Messa
 	return messages
 }
 
-// wantNumbers asserts the numbers of messages.
+// wantNumbers asserts the numbers of messages, in order.
 func wantNumbers(t testing.TB, what string, messages []*belay.Message, want ...int64) {
 	t.Helper()
 	got := make([]int64, len(messages))
@@ -138,7 +136,7 @@ func wantNumbers(t testing.TB, what string, messages []*belay.Message, want ...i
 	}
 }
 
-// byID sorts approvals, because Open promises no order.
+// byID sorts approvals by id, because Open returns them in any order.
 func byID(approvals []belay.Approval) []belay.Approval {
 	return slices.SortedFunc(slices.Values(approvals), func(a, b belay.Approval) int { return cmp.Compare(a.ID, b.ID) })
 }
@@ -153,7 +151,7 @@ func (s *subject) journaled(t testing.TB) belay.JournalStore {
 	return js
 }
 
-// canList reports whether the journal can be listed.
+// canList reports whether the store has a journal that can be listed.
 func (s *subject) canList() bool {
 	js, ok := s.Store.(belay.JournalStore)
 	if ok {
@@ -162,7 +160,7 @@ func (s *subject) canList() bool {
 	return ok
 }
 
-// canCount reports whether the waiting jobs can be counted.
+// canCount reports whether the store has a queue that counts the waiting jobs.
 func (s *subject) canCount() bool {
 	js, ok := s.Store.(belay.JournalStore)
 	if ok {
@@ -171,8 +169,7 @@ func (s *subject) canCount() bool {
 	return ok
 }
 
-// runs lists the stored records. It skips the rule if the journal cannot be
-// listed.
+// runs lists the stored runs. It skips the rule if the journal cannot be listed.
 func (s *subject) runs(t testing.TB) []hook.Run {
 	t.Helper()
 	lister, ok := s.journaled(t).Journal().(hook.ListJournal)
@@ -189,8 +186,7 @@ func (s *subject) runs(t testing.TB) []hook.Run {
 	return runs
 }
 
-// stats reads the queue's statistics. It skips the rule if the queue has
-// none.
+// stats returns the queue's statistics. It skips the rule if the queue has none.
 func (s *subject) stats(t testing.TB) hook.QueueStats {
 	t.Helper()
 	queue, ok := s.journaled(t).Queue().(hook.StatQueue)

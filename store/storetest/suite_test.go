@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// fault is a broken store, with the rules that must find the fault.
+// fault is a broken store, with the names of the rules that must find the fault.
 type fault struct {
 	name    string
 	inflict func(f *flawed)
@@ -53,14 +53,13 @@ func TestSuiteCatches(t *testing.T) {
 	}
 }
 
-// A store that drops any one field is found, including fields of later
-// versions.
+// The suite finds a store that loses any field, including fields that are added later.
 func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rules []string
 		types []reflect.Type
-		skip  []string // nothing is stored without them, or another rule is about them
+		skip  []string // fields that are needed to store anything, or that another rule tests
 	}{
 		{[]string{"every field of a message comes back"}, []reflect.Type{
 			reflect.TypeFor[belay.Message](), reflect.TypeFor[belay.Part](), reflect.TypeFor[belay.Media](),
@@ -99,7 +98,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 	}
 }
 
-// forget empties a field wherever its type occurs.
+// forget sets a field to its zero value in all values of its type.
 func forget(v reflect.Value, typ reflect.Type, field []int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -123,7 +122,7 @@ func forget(v reflect.Value, typ reflect.Type, field []int) {
 	}
 }
 
-// wholePart returns a part with the set fields of each type.
+// wholePart returns a part that has the set fields of all given parts.
 func wholePart(parts []belay.Part) belay.Part {
 	var whole belay.Part
 	for _, p := range parts {
@@ -136,8 +135,8 @@ func wholePart(parts []belay.Part) belay.Part {
 	return whole
 }
 
-// The samples of the suite set every field, at any depth, so that a new field
-// cannot be left out.
+// The samples of the suite set every field at any depth. If you add a field, add it to the
+// samples.
 func TestSamplesSetEveryField(t *testing.T) {
 	t.Parallel()
 	state, approval := storetest.FullState(), storetest.FullApproval("a", "b")
@@ -156,7 +155,7 @@ func TestSamplesSetEveryField(t *testing.T) {
 	}
 }
 
-// emptyFields finds the exported fields of a value that are empty.
+// emptyFields yields the exported fields of a value that are empty.
 func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var walk func(path string, v reflect.Value) bool
@@ -191,10 +190,10 @@ func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 	}
 }
 
-// plain is a store that keeps no records of hooks.
+// plain is a store without a journal.
 type plain struct{ belay.Store }
 
-// A store without a journal is tested with all rules that need none.
+// A store without a journal passes all rules that need no journal.
 func TestSuiteWithoutJournal(t *testing.T) {
 	t.Parallel()
 	for _, rule := range storetest.Rules() {

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// TestTurns tests an implementation of [belay.TurnStore] against the contract of the
-// interface, beyond [belay.Store]. open returns an empty store. Clean up with
-// t.Cleanup.
+// TestTurns checks an implementation of [belay.TurnStore] against the contract of the
+// interface, except the part that is [belay.Store]. open returns an empty store. Clean up
+// with t.Cleanup.
 func TestTurns(t *testing.T, open func(t testing.TB) belay.TurnStore) {
 	t.Helper()
 	for _, r := range turnRules {
@@ -28,16 +28,15 @@ type turns struct {
 	patience time.Duration
 }
 
-// turnRule is one requirement for a store of turns.
+// turnRule is a requirement for a TurnStore.
 type turnRule struct {
 	name  string
 	check func(t testing.TB, s *turns)
 }
 
-// nothing is how long a rule waits for a turn that must not come.
+// nothing is how long a rule waits to be sure that no turn is due.
 const nothing = 50 * time.Millisecond
 
-// turnPatience is the timeout of a rule.
 const turnPatience = 30 * time.Second
 
 // submit submits a turn and fails the test on an error.
@@ -54,7 +53,7 @@ func (s *turns) submit(t testing.TB, session, agent, model, text string) belay.Q
 	return turn
 }
 
-// claim claims the next turn, which must be that of the given session.
+// claim claims the next turn and asserts that it belongs to the given session.
 func (s *turns) claim(t testing.TB, filter belay.TurnFilter, session string) belay.DueTurn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
@@ -66,7 +65,7 @@ func (s *turns) claim(t testing.TB, filter belay.TurnFilter, session string) bel
 	return due
 }
 
-// none asserts that there is nothing to claim.
+// none asserts that no turn can be claimed.
 func (s *turns) none(t testing.TB, filter belay.TurnFilter, why string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), nothing)
@@ -97,8 +96,8 @@ func (s *turns) queued(t testing.TB, session string) (texts []string) {
 	return texts
 }
 
-// takeUp commits the message of a queued turn, and returns the error of the
-// commit.
+// takeUp commits the message of a queued turn under the given id, and returns the error of
+// the commit.
 func (s *turns) takeUp(t testing.TB, turn belay.QueuedTurn, id string) error {
 	t.Helper()
 	ctx := context.Background()
@@ -110,7 +109,7 @@ func (s *turns) takeUp(t testing.TB, turn belay.QueuedTurn, id string) error {
 	return errors.Join(err, s.Release(ctx, turn.Session, stored.Epoch))
 }
 
-// load returns how many turns wait, are parked and are claimed.
+// load returns the numbers of turns that wait, are parked, and are claimed.
 func (s *turns) load(t testing.TB) (counts [3]int) {
 	t.Helper()
 	load, err := s.Load(context.Background())
@@ -124,10 +123,10 @@ func (s *turns) load(t testing.TB) (counts [3]int) {
 	return counts
 }
 
-// putOffAtMost is how many suspended turns Load returns.
+// putOffAtMost is the maximum number of turns in belay.Load.PutOff.
 const putOffAtMost = 20
 
-// putOff returns the suspended turns and asserts their number.
+// putOff returns the turns in belay.Load.PutOff and asserts their number.
 func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
 	t.Helper()
 	load, err := s.Load(context.Background())
@@ -137,7 +136,7 @@ func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
 	return load.PutOff
 }
 
-// worker reports whether this store is listed as a worker.
+// worker reports whether Load lists this store as a worker.
 func (s *turns) worker(t testing.TB) bool {
 	t.Helper()
 	load, err := s.Load(context.Background())
@@ -222,7 +221,7 @@ var turnRules = []turnRule{
 		}
 		s.settle(t, due, time.Time{})
 		wantLoad(t, s, 0, 0, 0)
-		s.settle(t, due, time.Time{}) // twice is harmless
+		s.settle(t, due, time.Time{}) // settling twice is harmless
 		s.submit(t, "a", "x", "", "two")
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
@@ -328,11 +327,11 @@ var turnRules = []turnRule{
 			t.Errorf("the turn is due since %s, want the time when it was submitted", due.Since)
 		}
 		s.settle(t, due, due.Since)
-		again := s.claim(t, belay.TurnFilter{}, "a") // b came later
+		again := s.claim(t, belay.TurnFilter{}, "a") // the turn of b became due later
 		if !again.Since.Equal(due.Since) {
 			t.Errorf("put back, the turn is due since %s, want %s as before", again.Since, due.Since)
 		}
-		s.submit(t, "a", "x", "", "two") // a later message does not move it behind others
+		s.submit(t, "a", "x", "", "two") // a later message does not change the turn's position
 		s.settle(t, again, due.Since)
 		if again = s.claim(t, belay.TurnFilter{}, "a"); !again.Since.Equal(due.Since) {
 			t.Errorf("put back with another message, the turn is due since %s, want %s as before", again.Since, due.Since)
@@ -348,7 +347,7 @@ var turnRules = []turnRule{
 			t.Fatal(err)
 		}
 		s.settle(t, due, time.Time{})
-		wantLoad(t, s, 1, 0, 0) // the worker that claims it finds nothing to do
+		wantLoad(t, s, 1, 0, 0) // the turn of a is due again because of Wake
 	}},
 	{"Load reports a suspended turn with its reason, and not as parked", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "m", "one")
@@ -357,7 +356,7 @@ var turnRules = []turnRule{
 		due.Why = "its model is unavailable"
 		later := time.Now().Add(time.Hour)
 		s.settle(t, due, later)
-		s.settle(t, s.claim(t, belay.TurnFilter{}, "b"), belay.Never) // it is parked
+		s.settle(t, s.claim(t, belay.TurnFilter{}, "b"), belay.Never) // the turn of b is parked
 		wantLoad(t, s, 0, 1, 0)
 		put := s.putOff(t, 1)[0]
 		if put.Session != "a" || put.Agent != "x" || put.Model != "m" || put.Why != due.Why || put.Again.Sub(later).Abs() > time.Millisecond || put.Since.IsZero() {
@@ -368,7 +367,7 @@ var turnRules = []turnRule{
 		}
 		s.putOff(t, 0)
 		due = s.claim(t, belay.TurnFilter{}, "a")
-		s.settle(t, due, later) // now without a reason
+		s.settle(t, due, later) // without a reason
 		s.putOff(t, 0)
 		wantLoad(t, s, 0, 2, 0)
 	}},
@@ -397,7 +396,7 @@ var turnRules = []turnRule{
 		s.submit(t, "a", "x", "", "one")
 		lost := s.claim(t, belay.TurnFilter{}, "a")
 		s.settle(t, lost, time.Now())
-		s.settle(t, lost, belay.Never) // it is nobody's
+		s.settle(t, lost, belay.Never) // the store no longer has the claim
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
 	{"the filter excludes turns", func(t testing.TB, s *turns) {

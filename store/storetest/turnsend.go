@@ -7,9 +7,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// TestTurnsOfTheGone tests what an implementation of [belay.TurnStore] does with the
-// claims of a process that ends before it has settled them. open returns an empty store.
-// end ends its process, in any way, and opens the store in another process.
+// TestTurnsOfTheGone checks what an implementation of [belay.TurnStore] does with the
+// claims of a process that has ended. open returns an empty store. end ends the process of
+// a store in any way, and opens the store in another process.
 func TestTurnsOfTheGone(t *testing.T, open func(t testing.TB) belay.TurnStore, end func(t testing.TB, s belay.TurnStore) belay.TurnStore) {
 	t.Helper()
 	for _, r := range goneRules {
@@ -17,7 +17,7 @@ func TestTurnsOfTheGone(t *testing.T, open func(t testing.TB) belay.TurnStore, e
 	}
 }
 
-// goneRule is one requirement for a claim whose holder has ended.
+// goneRule is a requirement for the claims of a holder that has ended.
 type goneRule struct {
 	name  string
 	check func(t testing.TB, s *turns, end func(t testing.TB, s belay.TurnStore) belay.TurnStore)
@@ -49,7 +49,7 @@ var goneRules = []goneRule{
 	}},
 }
 
-// begin starts a queued turn, and leaves the session in a state.
+// begin begins a queued turn and stores a state of the session.
 func (s *turns) begin(t testing.TB, turn belay.QueuedTurn, state *belay.SessionState) {
 	t.Helper()
 	ctx := context.Background()
@@ -62,7 +62,7 @@ func (s *turns) begin(t testing.TB, turn belay.QueuedTurn, state *belay.SessionS
 	}
 }
 
-// wantTurn claims the turn of session a, which must belong to the agent.
+// wantTurn claims the turn of session "a" and asserts its agent and its model.
 func wantTurn(t testing.TB, s *turns, agent, model string) {
 	t.Helper()
 	if due := s.claim(t, belay.TurnFilter{}, "a"); due.Agent != agent || due.Model != model {

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// windowRules define which messages Open returns: those that the model sees, in
-// its order, as belay.Visible defines them.
+// windowRules are the rules about the messages that Open returns: those that the model
+// sees, in the order of belay.Visible.
 var windowRules = []rule{
 	{"without a compaction Open returns all messages", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -43,7 +43,7 @@ var windowRules = []rule{
 		h.compact(t, 5)
 		h.say(t, "seven")
 		h.wantWindow(t, 6, 5, 7)
-		h.compact(t, 2) // this compaction replaces earlier ones
+		h.compact(t, 2) // replaces the earlier compactions
 		h.wantWindow(t, 8, 2, 4, 5, 7)
 		h.say(t, "nine")
 		h.wantWindow(t, 8, 2, 4, 5, 7, 9)
@@ -63,13 +63,14 @@ var windowRules = []rule{
 	}},
 }
 
-// compact commits a compaction that keeps the messages from keep on.
+// compact commits a compaction that keeps the messages from number keep on.
 func (h *hold) compact(t testing.TB, keep int64) {
 	t.Helper()
 	h.commit(t, belay.Commit{Messages: []*belay.Message{summary(h.last+1, keep)}})
 }
 
-// wantWindow asserts which messages Open returns, and that nothing is lost.
+// wantWindow asserts the numbers of the messages that Open returns. It also asserts that
+// Read returns all messages.
 func (h *hold) wantWindow(t testing.TB, want ...int64) {
 	t.Helper()
 	stored := h.reread(t)

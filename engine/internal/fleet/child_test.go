@@ -24,43 +24,44 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// The tests start their own binary again, as workers.
+// childPart is the environment variable that starts the test binary again as a worker. It
+// contains a part as JSON.
 const childPart = "BELAY_FLEET_TEST"
 
-// part is the task of a child.
+// part is the task of a child process.
 type part struct {
 	DSN string `json:"dsn"`
-	// Dir is where effects are noted.
+	// Dir is the directory of the file in which tools record their effects.
 	Dir string `json:"dir"`
-	// Kill is the point at which the process ends itself.
+	// Kill is the point at which the process kills itself.
 	Kill string `json:"kill"`
-	// Once ends the worker when it has taken a turn to its end and done its job.
+	// Once ends the worker after one turn has ended and one job is done.
 	Once     bool          `json:"once"`
 	Takeover time.Duration `json:"takeover"`
 	Turns    int           `json:"turns"`
-	// Failing is how many of a hundred runs of hooks fail, and Hanging how many hang.
+	// Failing is how many of a hundred hook runs fail. Hanging is how many hang.
 	Failing int `json:"failing"`
 	Hanging int `json:"hanging"`
 	// Pause is how long a tool takes.
 	Pause time.Duration `json:"pause"`
-	// Sample is how often it reports its size; 0 for never.
+	// Sample is how often the process reports its size, 0 for never.
 	Sample time.Duration `json:"sample"`
 
-	done chan struct{} // called for an ended turn, and for a job
+	done chan struct{} // receives a value for an ended turn and for a job
 }
 
 // line is a line of a child's output.
 type line struct {
 	Ready   bool            `json:"ready,omitempty"`
 	Point   string          `json:"point,omitempty"`
-	Began   string          `json:"began,omitempty"` // a call that waits
+	Began   string          `json:"began,omitempty"` // session of a call that waits
 	Session string          `json:"session,omitempty"`
 	End     belay.EndReason `json:"end,omitempty"`
 	Err     string          `json:"err,omitempty"`
 	Fenced  bool            `json:"fenced,omitempty"`
-	// Goroutines is how many there were when the worker had ended.
+	// Goroutines is the number of goroutines after the worker has ended.
 	Goroutines int `json:"goroutines,omitempty"`
-	// Sample is how large the worker is.
+	// Sample is the size of the worker.
 	Sample *sample `json:"sample,omitempty"`
 }
 
@@ -75,11 +76,11 @@ func say(l line) {
 	_, err = os.Stdout.Write(append(text, '\n'))
 	saying.Unlock()
 	if err != nil {
-		os.Exit(3) // the parent is gone
+		os.Exit(3) // the parent process has ended
 	}
 }
 
-// child plays a part, if this process is a child.
+// child runs the task of a child process and never returns. It does nothing in the parent.
 func child() {
 	text := os.Getenv(childPart)
 	if text == "" {
@@ -100,7 +101,7 @@ func child() {
 func (p *part) play() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	go func() { // a child ends with the test
+	go func() { // stdin ends when the test ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
@@ -133,7 +134,7 @@ func (p *part) play() error {
 	}
 	say(line{Ready: true})
 	if p.Once {
-		go func() { // ends when both are done
+		go func() { // ends after a turn and a job
 			<-p.done
 			<-p.done
 			cancel()
@@ -148,13 +149,13 @@ func (p *part) play() error {
 	return err
 }
 
-// shared is a store that workers share.
+// shared is a store that several workers use.
 type shared interface {
 	engine.Store
 	Close() error
 }
 
-// open opens the store: a database, or a file.
+// open opens the store in a database or in a file.
 func (p *part) open(ctx context.Context) (shared, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	if filepath.IsAbs(p.DSN) {
@@ -163,7 +164,7 @@ func (p *part) open(ctx context.Context) (shared, error) {
 	return postgres.Open(ctx, p.DSN, &postgres.Options{Takeover: p.Takeover, JobPoll: 20 * time.Millisecond, TurnPoll: 500 * time.Millisecond, MaxConns: 6, Logger: log})
 }
 
-// note reports that a turn or a job is done, if that is wanted.
+// note reports that a turn or a job is done, if part.Once is set.
 func (p *part) note() {
 	select {
 	case p.done <- struct{}{}:
@@ -171,7 +172,7 @@ func (p *part) note() {
 	}
 }
 
-// effect records an effect: one line each, written in one call.
+// effect appends a line to the file of effects, with one write.
 func (p *part) effect(what string) error {
 	f, err := os.OpenFile(filepath.Join(p.Dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -181,8 +182,8 @@ func (p *part) effect(what string) error {
 	return errors.Join(err, f.Close())
 }
 
-// agent returns the agent of all workers. A message "call a, b" makes it call these
-// tools, one per step.
+// agent returns the agent of a worker. A message "call a, b" makes it call these tools, one
+// per step.
 func (p *part) agent(s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	tool := func(name string, traits belay.ToolTraits) belay.Tool {
 		return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -190,7 +191,7 @@ func (p *part) agent(s belay.Store, wire *tripwire) (*belay.Agent, error) {
 			if err := p.effect(call.Session + " " + call.ID); err != nil {
 				return belay.Result{}, err
 			}
-			if name == "stand" { // until somebody lets it go on
+			if name == "stand" { // waits until the test lets it continue
 				say(line{Began: call.Session})
 				if err := p.stand(ctx); err != nil {
 					return belay.Result{}, err
@@ -230,7 +231,7 @@ func (p *part) agent(s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	})
 }
 
-// misbehave fails or hangs from time to time.
+// misbehave sometimes fails or hangs, see Failing and Hanging.
 func (p *part) misbehave(ctx context.Context) error {
 	switch n := rand.IntN(100); {
 	case n < p.Failing:
@@ -259,8 +260,7 @@ func (p *part) stand(ctx context.Context) error {
 	}
 }
 
-// tripwire counts the points that a process passes, and kills the process at one
-// of them.
+// tripwire counts the points that a process passes. It kills the process at one of them.
 type tripwire struct {
 	kill string
 
@@ -283,10 +283,10 @@ func (w *tripwire) pass(name string) {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // until it is done
+	select {} // wait until the process is killed
 }
 
-// store is a store whose writes are points.
+// store is a store in which every write is a point of the tripwire.
 type store struct {
 	shared
 	wire *tripwire
@@ -327,7 +327,7 @@ func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	return err
 }
 
-// effects reads the recorded effects.
+// effects returns how often each effect was recorded.
 func effects(dir string) (map[string]int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "effects"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,3 +1,3 @@
-// Package fleet tests worker processes on a PostgreSQL server: they are killed,
-// stopped and disconnected, and other workers must finish their turns.
+// Package fleet tests worker processes on a PostgreSQL server. The tests kill, stop and
+// disconnect workers, and other workers must finish their turns.
 package fleet

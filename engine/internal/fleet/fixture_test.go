@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(withServer(m))
 }
 
-// server is the server of the tests. It has a template with an empty store.
+// server is the server of the tests. It has a template database with an empty store.
 var server *pgtest.Server
 
 const template = "belay_template"
@@ -62,12 +62,13 @@ func failed(err error) int {
 const (
 	// patience is the timeout of a test.
 	patience = time.Minute
-	// takeover is what the tests wait for.
+	// takeover is the takeover time of the stores in these tests.
 	takeover = 1500 * time.Millisecond
 )
 
-// model answers from the transcript alone: every process gets the same answer for a
-// step. The last user message names the tools to call, one per step: "call a, b".
+// model is a model whose answer depends only on the transcript, so that every process gets
+// the same answer. The last user message names the tools to call, one per step: "call a,
+// b".
 type model struct{}
 
 func (model) Info() belay.ModelInfo { return belay.ModelInfo{Name: "fleet"} }
@@ -96,7 +97,6 @@ func (model) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk
 	}
 }
 
-// process is a worker.
 type process struct {
 	*exec.Cmd
 	t     testing.TB
@@ -108,7 +108,7 @@ type process struct {
 	samples []sample
 }
 
-// begin starts a worker. It is killed with the test at the latest.
+// begin starts a worker process. It is killed at the end of the test, if not before.
 func begin(t testing.TB, p part) *process {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -123,7 +123,7 @@ func begin(t testing.TB, p part) *process {
 	if err := errors.Join(errIn, errOut, w.Start()); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // ends with the process
+	go func() { // ends when the process ends
 		defer close(w.lines)
 		scan := bufio.NewScanner(out)
 		for scan.Scan() {
@@ -156,7 +156,7 @@ func (w *process) kill() {
 	})
 }
 
-// end waits until the worker has ended by itself.
+// end waits until the worker process has ended by itself.
 func (w *process) end() {
 	w.t.Helper()
 	for range w.lines {
@@ -168,7 +168,7 @@ func (w *process) end() {
 	})
 }
 
-// until returns the next line that matches.
+// until returns the next line that matches is.
 func (w *process) until(what string, is func(line) bool) line {
 	w.t.Helper()
 	over := time.After(patience)
@@ -188,7 +188,7 @@ func (w *process) until(what string, is func(line) bool) line {
 	}
 }
 
-// open opens a store, which is closed with the test.
+// open opens a store. It is closed when the test ends.
 func open(t testing.TB, dsn string, opts *postgres.Options) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(context.Background(), dsn, opts)
@@ -215,7 +215,7 @@ func submit(t testing.TB, s belay.TurnStore, session, text string) {
 	}
 }
 
-// atRest waits until nothing is due, claimed or parked, and no job is left.
+// atRest waits until no turn is due, claimed or parked, and no job is left.
 func atRest(ctx context.Context, t testing.TB, s *postgres.Store) {
 	t.Helper()
 	often := time.NewTicker(20 * time.Millisecond)
@@ -244,7 +244,7 @@ func atRest(ctx context.Context, t testing.TB, s *postgres.Store) {
 	}
 }
 
-// read returns the messages of a session, as "kind: text".
+// read returns the messages of a session in the form "kind: text".
 func read(t testing.TB, s belay.Store, session string) (all []string) {
 	t.Helper()
 	for m, err := range s.Read(context.Background(), session, 0) {
@@ -268,9 +268,8 @@ func read(t testing.TB, s belay.Store, session string) (all []string) {
 // interruption is the beginning of the result of an interrupted call.
 const interruption = "result: The process ended before this call was answered"
 
-// check asserts that the only turn of a session, with these tools, has ended: each
-// call has its result, or an interruption, and tools that are not idempotent ran at
-// most once.
+// check asserts that the only turn of a session, with these tools, has ended. Each call has
+// a result or an interruption. A tool that is not idempotent ran at most once.
 func check(t testing.TB, s belay.Store, done map[string]int, session string, tools ...string) {
 	t.Helper()
 	task := "call " + strings.Join(tools, ", ")

@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// endLeases ends the leases of processes that have ended: waiting for each would take
-// too long. The other tests wait.
+// endLeases ends the leases of processes that have ended, because waiting for the leases
+// would take too long. The other tests wait.
 func endLeases(t testing.TB, dsn string) {
 	t.Helper()
 	ctx := context.Background()
@@ -49,9 +49,8 @@ func endLeases(t testing.TB, dsn string) {
 	}
 }
 
-// A worker can be killed at any point of a turn, and another one ends the turn:
-// nothing is lost, nothing is done twice, and the list of due turns is empty at the
-// end.
+// A worker can be killed at any point of a turn, and another worker finishes the turn.
+// Nothing is lost, nothing is done twice, and the list of due turns is empty at the end.
 //
 // SPEC L-01, L-02, J-03, J-04
 func TestKillMatrix(t *testing.T) {
@@ -79,7 +78,7 @@ func TestKillMatrix(t *testing.T) {
 			first := begin(t, part{DSN: dsn, Dir: dir, Kill: point, Once: true})
 			for range first.lines {
 			}
-			first.kill() // it has ended: at the point, or, if that comes with the end of all work, by itself
+			first.kill() // the process has already ended at the point, or by itself if the point comes after all work
 			endLeases(t, dsn)
 			second := begin(t, part{DSN: dsn, Dir: dir})
 			second.until("ready", func(l line) bool { return l.Ready })
@@ -100,8 +99,8 @@ func TestKillMatrix(t *testing.T) {
 	}
 }
 
-// On a file the system shows that a worker has ended: another one ends its turn at
-// once.
+// With a file, the operating system shows that a worker has ended. So another worker
+// finishes its turn at once.
 //
 // SPEC L-01, L-02
 func TestKilledOnAFile(t *testing.T) {
@@ -133,8 +132,8 @@ func TestKilledOnAFile(t *testing.T) {
 	check(t, s, done, "a", "send", "stand", "send")
 }
 
-// A turn that one worker parked is decided in another process and ended by a third
-// one.
+// One worker parks a turn, another process decides the approval, and a third process
+// finishes the turn.
 //
 // SPEC P-08
 func TestApprovalAcrossProcesses(t *testing.T) {
@@ -167,7 +166,7 @@ func TestApprovalAcrossProcesses(t *testing.T) {
 	check(t, s, done, "a", "send", "deploy")
 }
 
-// A worker that is stopped ends what it can and hands over the rest, and others
+// A worker that is asked to stop finishes what it can and hands over the rest. Others
 // continue at once, without waiting for a lease.
 func TestDrain(t *testing.T) {
 	t.Parallel()

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// sample is the size of a worker at a moment: its heap after a garbage collection, in
-// bytes, and its goroutines.
+// sample is the size of a worker: its heap after a garbage collection, in bytes, and its
+// number of goroutines.
 type sample struct {
 	Heap       uint64 `json:"heap"`
 	Goroutines int    `json:"goroutines"`
 }
 
-// sampling reports the size of this process from time to time, until ctx is done.
-// The channel is closed when it has ended.
+// sampling reports the size of this process every Sample until ctx ends. Then it closes the
+// channel.
 func (p *part) sampling(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if p.Sample == 0 {
 		close(ended)
 		return ended
 	}
-	go func() { // ends with the context
+	go func() { // ends with ctx
 		defer close(ended)
 		often := time.NewTicker(p.Sample)
 		defer often.Stop()
@@ -43,7 +43,8 @@ func (p *part) sampling(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// How much a worker may grow: the work varies, but a leak would exceed this.
+// These constants limit how much a worker may grow. The work varies, but a leak would
+// exceed the limits.
 const (
 	growth       = 2
 	someHeap     = 4 << 20
@@ -51,8 +52,8 @@ const (
 	fewestKnown  = 9
 )
 
-// flat returns what grows over the samples of a process: it compares the medians of the
-// last and the first third.
+// flat returns an error if the heap or the goroutines grow. It compares the medians of the
+// first and the last third of the samples.
 func flat(samples []sample) error {
 	if len(samples) < fewestKnown {
 		return fmt.Errorf("there are %d samples, want at least %d", len(samples), fewestKnown)
@@ -81,7 +82,7 @@ func flat(samples []sample) error {
 	return nil
 }
 
-// Growth of memory and of goroutines is found.
+// flat finds a growth of memory and of goroutines.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 	grows := func(heap uint64, goroutines int) (all []sample) {

@@ -18,28 +18,28 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// storm defines how many sessions and workers there are, and which failures occur.
+// storm defines the number of sessions and workers, and the failures.
 type storm struct {
 	sessions, workers, turns int
 	takeover                 time.Duration
-	// Between two troubles this passes, and there are so many troubles; 0 for as many as
-	// there is time for.
+	// pause is the time between two failures. troubles is the number of failures, 0 for as
+	// many as possible.
 	pause    time.Duration
 	troubles int
-	restart  bool          // the server, once
+	restart  bool          // restart the server once
 	tool     time.Duration // how long a tool takes
 	failing  int
 	hanging  int
-	// sample is how often the first worker reports its size. That worker is not killed,
+	// sample is how often the first worker reports its size. That worker is never killed,
 	// so that a leak would show.
 	sample time.Duration
 }
 
-// stories are the tasks of sessions.
+// stories are the tools that the sessions call.
 var stories = [][]string{{"send", "look"}, {"look", "send", "send"}, {"send"}, {"send", "deploy"}}
 
-// weather runs sessions while workers are killed and connections are cut. All turns
-// must end, nothing must be done twice, and the counts must match.
+// weather runs sessions while workers are killed and connections are cut. All turns must
+// end, nothing may be done twice, and the counts must match.
 func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*patience)
@@ -54,7 +54,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 		workers[i] = begin(t, oldest)
 		oldest.Sample = 0
 	}
-	mortal := 0 // the first who may be killed
+	mortal := 0 // index of the first worker that may be killed
 	if st.sample > 0 {
 		mortal = 1
 	}
@@ -62,7 +62,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 		submit(t, s, fmt.Sprint("s", i), "call "+strings.Join(stories[i%len(stories)], ", "))
 	}
 	ended := make(chan struct{})
-	go func() { // ends when nothing is left, or with the context
+	go func() { // ends when no work is left, or with ctx
 		defer close(ended)
 		st.settle(ctx, t, s)
 	}()
@@ -72,7 +72,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	for trouble := 0; st.troubles == 0 || trouble < st.troubles; trouble++ {
 		select {
 		case <-ended:
-			trouble, st.troubles = 1<<30, 1 // it is over
+			trouble, st.troubles = 1<<30, 1 // no more failures
 			continue
 		case <-often.C:
 		}
@@ -108,7 +108,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 			t.Logf("%d samples, the first %+v, the last %+v", len(samples), samples[0], samples[len(samples)-1])
 		}
 	}
-	for _, w := range workers { // they end in order, and leave nothing behind
+	for _, w := range workers { // each worker must stop without leaving anything behind
 		w.until("ready", func(l line) bool { return l.Ready })
 		if err := w.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
@@ -121,7 +121,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	}
 }
 
-// settle decides pending approvals until nothing is left.
+// settle approves pending approvals until no work is left.
 func (st *storm) settle(ctx context.Context, t *testing.T, s *postgres.Store) {
 	often := time.NewTicker(50 * time.Millisecond)
 	defer often.Stop()
@@ -139,7 +139,7 @@ func (st *storm) settle(ctx context.Context, t *testing.T, s *postgres.Store) {
 	}
 }
 
-// left decides pending approvals, and counts what is left. The server can be
+// left approves pending approvals and counts the remaining work. It fails if the server is
 // unreachable.
 func (st *storm) left(ctx context.Context, s *postgres.Store) (int, error) {
 	for a, err := range s.Approvals(ctx, belay.ApprovalFilter{Pending: true}) {
@@ -165,7 +165,7 @@ func (st *storm) left(ctx context.Context, s *postgres.Store) (int, error) {
 	return left, nil
 }
 
-// cut cuts all connections to a database.
+// cut closes all connections to a database.
 func cut(ctx context.Context, t testing.TB, dsn string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)
@@ -178,7 +178,6 @@ func cut(ctx context.Context, t testing.TB, dsn string) {
 	}
 }
 
-// checkAll checks all sessions.
 func (st *storm) checkAll(ctx context.Context, t *testing.T, s *postgres.Store, dir string) {
 	t.Helper()
 	done, err := effects(dir)
@@ -221,8 +220,8 @@ func (st *storm) checkAll(ctx context.Context, t *testing.T, s *postgres.Store, 
 	}
 }
 
-// Many sessions reach their ends although workers are killed and disconnected, and
-// hooks fail.
+// Many sessions end as they should, although workers are killed and disconnected and hooks
+// fail.
 //
 // SPEC L-01, L-02, J-04, J-05, P-08
 func TestStorm(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A session is watched from another process than the one that runs its turns. While
-// connections are cut, no message is skipped or repeated.
+// A process watches a session whose turns another process runs. Connections are cut, but no
+// message is skipped or repeated.
 //
 // SPEC L-03
 func TestWatchWhileCut(t *testing.T) {
@@ -22,7 +22,7 @@ func TestWatchWhileCut(t *testing.T) {
 	w := begin(t, part{DSN: dsn, Dir: dir})
 	const turns = 12
 	submit(t, s, "a", "call send")
-	after, each := int64(0), int64(4) // messages of a turn
+	after, each := int64(0), int64(4) // each is the number of messages in a turn
 	for update, err := range engine.Watch(ctx, s, "a", 0) {
 		if err != nil {
 			t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A worker that is stopped for longer than its lease loses its turn to another, which
-// ends it. When it continues, none of its writes is stored, and no tool that is not
-// idempotent has run twice.
+// A worker that is stopped for longer than its lease loses its turn to another worker,
+// which finishes it. When the first worker continues, none of its writes is stored. No tool
+// that is not idempotent runs twice.
 //
 // SPEC L-01, L-02
 func TestZombie(t *testing.T) {
@@ -34,7 +34,7 @@ func TestZombie(t *testing.T) {
 	if l.End != belay.EndTurn || l.Err != "" {
 		t.Errorf("the other worker's turn ended %+v", l)
 	}
-	if took := time.Since(stopped); took > 10*takeover { // the machine may be busy
+	if took := time.Since(stopped); took > 10*takeover { // the limit is generous, because the machine may be busy
 		t.Errorf("taking over took %s, want %s", took, takeover)
 	}
 	before := read(t, s, "a")
@@ -55,7 +55,7 @@ func TestZombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, s, done, "a", "send", "stand", "send")
-	// It registers again.
+	// The first worker registers again and runs another turn.
 	other.kill()
 	submit(t, s, "b", "call send")
 	if l := zombie.until("that it takes another turn", func(l line) bool { return l.Session == "b" }); l.End != belay.EndTurn {

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// ask stores an approval, unless it is already decided.
+// ask stores an approval. It does not change a stored approval that is already decided.
 func ask(ctx context.Context, q *table.Queries, session string, rows approvalRows) error {
 	row := rows.approval
 	if row.Session != session {
@@ -31,12 +31,12 @@ func ask(ctx context.Context, q *table.Queries, session string, rows approvalRow
 	case known.Approval.Session != session:
 		return fmt.Errorf("approval %q belongs to another session: %w", row.ID, belay.ErrConflict)
 	default:
-		return nil // decided: it stays
+		return nil // the stored approval is decided and does not change
 	}
 }
 
-// Decide stores a decision, once. With an error it also returns the current
-// approval.
+// Decide stores the decision of a pending approval. If the decision is rejected, Decide
+// also returns the stored approval.
 func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Time) (decided belay.Approval, err error) {
 	row, err := q.Approval(ctx, d.Approval)
 	switch {
@@ -67,7 +67,7 @@ func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Ti
 	return ApprovalOf(row)
 }
 
-// Approvals reads the matching approvals, the oldest first.
+// Approvals reads the matching approvals, oldest first.
 func Approvals(ctx context.Context, db Database, filter belay.ApprovalFilter) ([]table.ApprovalRow, error) {
 	query := "SELECT a.id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision, reason, answer, pattern" +
 		" FROM approvals a JOIN approval_words w ON w.id = a.id WHERE 1 = 1"

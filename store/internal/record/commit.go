@@ -13,26 +13,26 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Commit is a belay.Commit encoded as rows. It is encoded before the write, so
-// that the caller's values are not read later.
+// Commit is a belay.Commit encoded as rows. NewCommit encodes everything at once, so that
+// the write does not read the caller's values.
 type Commit struct {
-	// The store writes Runs, because it numbers them, and its queue writes Jobs.
+	// Runs and Jobs are not written by Put. The store writes Runs, because the store
+	// numbers them. The store's queue writes Jobs.
 	Runs []table.PutRunParams
 	Jobs []hook.Job
-	// Watched is set when the commit is written: the time until which a watcher
-	// wants notifications.
+	// Watched is the time until which a watcher wants notifications. Put sets it.
 	Watched time.Time
 
-	queued    string // the queued turn that it starts
+	queued    string // id of the queued turn that begins with this commit, or empty
 	move      table.MoveSessionParams
-	last      int64                     // number of the last message after the commit, 0 if none is added
-	amended   *table.AmendMessageParams // nil if no message is replaced
+	last      int64                     // number of the last message after the commit, 0 if the commit adds no message
+	amended   *table.AmendMessageParams // nil if the commit replaces no message
 	messages  []table.AddMessageParams
 	calls     []table.PutCallParams
 	approvals []approvalRows
 }
 
-// NewCommit encodes a commit of a holder.
+// NewCommit encodes a commit that a holder makes.
 func NewCommit(c *belay.Commit, holder string, now time.Time) (*Commit, error) {
 	rows := &Commit{
 		move: table.MoveSessionParams{ID: c.Session, Epoch: c.Epoch, Holder: holder, Changed: Nanos(now), Added: int64(len(c.Messages))},
@@ -91,7 +91,7 @@ func (rows *Commit) encodeState(state *belay.SessionState) error {
 	return nil
 }
 
-// The values of sessions.turn_state for a turn that has not ended.
+// These are the values of sessions.turn_state for a turn that has not ended.
 const (
 	turnOpen   = "open"
 	turnParked = "parked"
@@ -123,10 +123,9 @@ func (rows *Commit) encodeMessages(c *belay.Commit) error {
 	return nil
 }
 
-// Put writes a commit, except its runs and jobs. It checks the fence first: a
-// caller that no longer holds the session with that epoch gets ErrFenced, and
-// until the transaction ends no one else can take the session. After an error the
-// caller must roll back.
+// Put writes a commit, except its runs and jobs. It returns ErrFenced if the holder no
+// longer holds the session with the commit's epoch. Until the transaction ends, no other
+// process can take the session. After an error the caller must roll back.
 func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	session, err := q.MoveSession(ctx, rows.move)
 	switch {
@@ -178,8 +177,8 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	return nil
 }
 
-// PutRuns writes runs, whose positions are set, by the rules of hook.Journal: a run
-// that has already ended is not changed.
+// PutRuns writes runs whose positions are already set. It does not change a stored run that
+// has ended (see hook.Journal).
 func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) error {
 	for i := range rows {
 		n, err := q.PutRun(ctx, rows[i])
@@ -193,8 +192,8 @@ func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) e
 	return nil
 }
 
-// Late checks a write to a run that has already ended: the stored run is not
-// changed.
+// Late is called when a write would change a run that has already ended. It returns
+// hook.ErrSettled if the new run has ended with a different state.
 func Late(ctx context.Context, q *table.Queries, row *table.PutRunParams) error {
 	stored, err := q.RunState(ctx, row.ID)
 	if err == nil && row.State != hook.Started.String() && row.State != stored {

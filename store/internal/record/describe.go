@@ -11,13 +11,13 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Describe stores the title and the labels of a session. It creates the session if there
-// is none.
+// Describe stores the title and the labels of a session. It creates the session if
+// necessary.
 func Describe(ctx context.Context, q *table.Queries, session string, update belay.SessionUpdate, now time.Time) error {
 	if err := q.EnsureSession(ctx, table.EnsureSessionParams{ID: session, Now: Nanos(now)}); err != nil {
 		return err
 	}
-	if _, err := q.LockSession(ctx, session); err != nil { // of two updates, one waits for the other
+	if _, err := q.LockSession(ctx, session); err != nil { // two concurrent updates run one after the other
 		return err
 	}
 	row, err := q.SessionRow(ctx, session)
@@ -55,18 +55,20 @@ func Describe(ctx context.Context, q *table.Queries, session string, update bela
 	return nil
 }
 
-// Deletion removes a session with those of its subagents. The store fills it in.
+// Deletion removes a session and the sessions of its subagents. The store sets the
+// functions.
 type Deletion struct {
-	// Alive returns an error that is belay.ErrHeld if a holder lives, and nil if it is
-	// gone.
+	// Alive returns an error that wraps belay.ErrHeld if the holder is alive, and nil if
+	// the holder is gone.
 	Alive func(ctx context.Context, holder string) error
-	// Jobs removes the jobs of a session from the queue. It returns false if one of them
-	// is running. Delete then returns an error, which undoes the transaction.
+	// Jobs removes the jobs of a session from the queue. It returns false if one of the
+	// jobs is running. Delete then fails, and the caller rolls back.
 	Jobs func(ctx context.Context, session string) (bool, error)
 }
 
-// Delete removes a session. If a dead holder must be cleaned up first, it returns that
-// holder and has removed nothing.
+// Delete removes a session and the sessions of its subagents. If a dead holder still has
+// one of them, Delete removes nothing and returns that holder. The caller must clean up
+// after the holder and call Delete again.
 func (d *Deletion) Delete(ctx context.Context, q *table.Queries, session string) (left string, err error) {
 	found, err := q.LockFamily(ctx, table.LockFamilyParams{ID: session, Children: session + "/"})
 	switch {
@@ -102,7 +104,6 @@ func (d *Deletion) Delete(ctx context.Context, q *table.Queries, session string)
 	return "", nil
 }
 
-// remove removes one session.
 func (d *Deletion) remove(ctx context.Context, q *table.Queries, session string) error {
 	removed, err := d.Jobs(ctx, session)
 	switch {
@@ -123,5 +124,5 @@ func (d *Deletion) remove(ctx context.Context, q *table.Queries, session string)
 	if _, err := q.DeleteRuns(ctx, session); err != nil {
 		return err
 	}
-	return q.DeleteSession(ctx, session) // and, by reference, all that belongs to it
+	return q.DeleteSession(ctx, session) // foreign keys remove the rows that refer to the session
 }

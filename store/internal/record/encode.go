@@ -23,13 +23,13 @@ func encode(v any) (string, error) {
 		return "", fmt.Errorf("encode: %w", err)
 	}
 	text := b.Bytes()
-	return string(text[:len(text)-1]), nil // without the line end
+	return string(text[:len(text)-1]), nil // Encode adds a line break
 }
 
 // ErrUnreadable means that a row is damaged.
 var ErrUnreadable = errors.New("a stored row is damaged")
 
-// Decode reads what encode wrote. Empty text leaves the value unchanged.
+// Decode decodes JSON text from encode. Empty text leaves the value unchanged.
 func Decode(text string, v any) error {
 	if text == "" {
 		return nil
@@ -45,7 +45,6 @@ func messageOf(body string) (*belay.Message, error) {
 	return m, Decode(body, m)
 }
 
-// callRow returns the row of a call.
 func callRow(session string, c *belay.CallRecord) (table.PutCallParams, error) {
 	row := table.PutCallParams{
 		Session: session, Message: c.Message, Idx: int64(c.Index), ID: c.ID, Tool: c.Tool, State: string(c.State),
@@ -80,24 +79,22 @@ func callOf(row table.Call) (belay.CallRecord, error) {
 	return c, nil
 }
 
-// safeLength is the maximum length of a stored text for people, in
-// characters.
+// safeLength is the maximum length of a stored text for people, in characters.
 const safeLength = 512
 
-// readLength is how much of such a text is searched for secrets, in bytes: more than
+// readLength is how many bytes of a text are searched for secrets. It is larger than
 // safeLength, so that a secret at the cut is recognised.
 const readLength = 16 * safeLength
 
-// safe returns a text for people in the form that is stored: without secrets, which
-// a quoted command can contain, and cut to a maximum length.
+// safe prepares a text for people for storage. It removes secrets, because the text can
+// quote a command, and cuts the text to safeLength.
 func safe(text string) string {
 	if len(text) > readLength {
-		text = strings.ToValidUTF8(text[:readLength], "") // the last character can be incomplete
+		text = strings.ToValidUTF8(text[:readLength], "") // the cut can split a character
 	}
 	return cut(redact.Text(text))
 }
 
-// cut shortens a text for people.
 func cut(text string) string {
 	if len(text) <= safeLength || utf8.RuneCountInString(text) <= safeLength {
 		return text
@@ -112,9 +109,9 @@ func cut(text string) string {
 	return text
 }
 
-// approvalRows returns the rows of an approval, without the response it belongs
-// to. Its texts may quote the call. They are stored separately, without
-// secrets.
+// approvalRows are the rows of an approval. Put sets the response that the approval belongs
+// to. The texts of an approval may quote the call, so they are in a row of their own,
+// without secrets.
 type approvalRows struct {
 	approval table.PutApprovalParams
 	words    table.PutApprovalWordsParams
@@ -138,10 +135,10 @@ func approvalRow(a *belay.Approval) (approvalRows, error) {
 	return rows, nil
 }
 
-// encodeDecision returns a decision as JSON, and its texts separately. A pattern is
-// stored in full: a part of it could cover more. belay.Approval.Accepts rejects a
-// pattern that holds a secret; if one gets here all the same, the redacted pattern
-// covers nothing.
+// encodeDecision returns a decision as JSON, and its texts separately. It does not shorten
+// a pattern, because a shorter pattern could cover more calls. belay.Approval.Accepts has
+// already rejected patterns with a secret. Redaction is a second defence: a redacted
+// pattern covers no call.
 func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
 	words := table.DecideWordsParams{ID: d.Approval, Answer: safe(d.Reason), Pattern: redact.Text(d.Scope.Pattern)}
 	d.By, d.Reason, d.Scope.Pattern = redact.Text(d.By), "", ""
@@ -149,7 +146,7 @@ func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
 	return text, words, err
 }
 
-// ApprovalOf returns the approval of a row.
+// ApprovalOf decodes an approval.
 func ApprovalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.ApprovalsOfSessionRow](stored Row) (belay.Approval, error) {
 	both := table.ApprovalRow(stored)
 	row, words := both.Approval, both.ApprovalWord
@@ -162,8 +159,7 @@ func ApprovalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.Approval
 		if err := Decode(row.Decision, a.Decided); err != nil {
 			return a, fmt.Errorf("approval %q: %w", row.ID, err)
 		}
-		// In a file from before the fifth migration, decisions still contain their
-		// reasons.
+		// Files from before the fifth migration have the reason inside the decision.
 		a.Decided.Reason, a.Decided.Scope.Pattern = cmp.Or(words.Answer, a.Decided.Reason), words.Pattern
 	}
 	return a, nil

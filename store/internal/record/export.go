@@ -17,7 +17,8 @@ type Exporter struct {
 	Run      func(*hook.Run) error
 }
 
-// Export writes a session part by part. The queries must see one snapshot.
+// Export passes every part of a session to the functions of an Exporter. All queries must
+// see the same snapshot.
 func Export(ctx context.Context, q *table.Queries, to Exporter, row table.Session) error {
 	for after := int64(0); after < row.Last; {
 		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: row.ID, After: after, Until: row.Last, Count: messagePage})

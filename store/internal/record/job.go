@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// TakeKeys marks the keys of jobs as queued and returns those that were free. Each
-// belongs to a session, or to none.
+// TakeKeys reserves the keys of jobs and returns the keys that were free. sessions maps a
+// key to the session of its job, if the job has one.
 func TakeKeys(ctx context.Context, q *table.Queries, keys []string, sessions map[string]string, now time.Time) ([]string, error) {
 	var taken []string
 	for _, key := range keys {
@@ -28,7 +28,7 @@ func TakeKeys(ctx context.Context, q *table.Queries, keys []string, sessions map
 	return taken, nil
 }
 
-// KeyDone reports whether a job of that key has succeeded.
+// KeyDone reports whether a job with this key has succeeded.
 func KeyDone(ctx context.Context, q *table.Queries, key string) (bool, error) {
 	done, err := q.KeyDone(ctx, key)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -37,7 +37,8 @@ func KeyDone(ctx context.Context, q *table.Queries, key string) (bool, error) {
 	return done, err
 }
 
-// EndKey keeps a key permanently, or frees it. It removes the job's input.
+// EndKey is called when a job has ended. If done is true, the key stays reserved for good.
+// Otherwise the key is free again. EndKey also removes the job's input.
 func EndKey(ctx context.Context, q *table.Queries, key string, done bool, now time.Time) error {
 	if err := q.DeleteJobInput(ctx, key); err != nil {
 		return err
@@ -48,8 +49,8 @@ func EndKey(ctx context.Context, q *table.Queries, key string, done bool, now ti
 	return q.EndKey(ctx, table.EndKeyParams{ID: key, Changed: Nanos(now)})
 }
 
-// JobInput returns the input of a job that has not ended. explain translates database
-// errors into errors of the store.
+// JobInput returns the input of a job that has not ended. explain turns a database error
+// into an error of the store.
 func JobInput(ctx context.Context, q *table.Queries, job hook.Job, explain func(error) error) (json.RawMessage, error) {
 	body, err := q.JobInput(ctx, job.Key)
 	switch {

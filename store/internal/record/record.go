@@ -1,10 +1,10 @@
-// Package record is the common part of the stores on SQL databases. It encodes
-// sessions, messages, calls, approvals and runs as rows, writes commits, and reads
-// them again, with the tables and queries of package table.
+// Package record contains the code that the SQL stores share. It encodes sessions,
+// messages, calls, approvals and runs as rows, writes commits, and reads the rows again.
+// Package table has the tables and the queries.
 //
-// No function here begins a transaction or locks: the caller of a writing function
-// has a transaction and prevents concurrent writes to the rows that it reads.
-// Errors are those of the database; the stores explain them.
+// No function here begins a transaction or takes a lock. The caller of a function that
+// writes must have a transaction, and must prevent concurrent writes to the rows that the
+// function reads. Database errors are returned unchanged; the stores explain them.
 package record
 
 import (
@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// The first and last time that fit into nanoseconds since 1970.
+// These are the first and the last time that fit into nanoseconds since 1970.
 var (
 	firstMoment = time.Unix(0, math.MinInt64)
 	lastMoment  = time.Unix(0, math.MaxInt64)
 )
 
-// Nanos encodes a time: 0 for none. Times outside the years 1678 to 2261 are
-// stored as the first or the last moment.
+// Nanos encodes a time as nanoseconds since 1970, and the zero time as 0. Times before 1678
+// or after 2261 become the first or the last moment.
 func Nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():
@@ -37,7 +37,7 @@ func Nanos(t time.Time) int64 {
 	}
 }
 
-// Moment decodes a stored time.
+// Moment decodes a time that Nanos encoded.
 func Moment(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -45,7 +45,7 @@ func Moment(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// Cause returns the cause of a cancelled read, and other errors unchanged.
+// Cause returns the context's cause if the context has ended, and otherwise err.
 func Cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -53,7 +53,7 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Database runs queries. Parameters are question marks.
+// Database runs queries. A question mark stands for a parameter.
 type Database interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -67,7 +67,7 @@ func Collect[Row any](ctx context.Context, db Database, query string, args []any
 	if err != nil {
 		return nil, Cause(ctx, err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has reported it
+	defer func() { _ = rows.Close() }() // rows.Err reports the error
 	var list []Row
 	for rows.Next() {
 		var row Row
@@ -79,7 +79,6 @@ func Collect[Row any](ctx context.Context, db Database, query string, args []any
 	return list, Cause(ctx, rows.Err())
 }
 
-// all decodes rows.
 func all[Row, T any](rows []Row, of func(Row) (T, error)) ([]T, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -94,7 +93,7 @@ func all[Row, T any](rows []Row, of func(Row) (T, error)) ([]T, error) {
 	return list, nil
 }
 
-// each decodes rows one by one.
+// each decodes rows one by one and calls do for each.
 func each[Row, T any](rows []Row, of func(Row) (T, error), do func(*T) error) error {
 	for _, row := range rows {
 		v, err := of(row)

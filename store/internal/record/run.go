@@ -39,7 +39,7 @@ func runRow(row *table.PutRunParams, holder string, r *hook.Run) error {
 	return errors.Join(list(&row.Contributed, r.Contributed), list(&row.Audit, r.Audit), list(&row.Diagnostics, r.Diagnostics))
 }
 
-// list encodes a list as JSON, and an empty list as nothing.
+// list encodes a list as JSON. It leaves the text unchanged if the list is empty.
 func list[T any](to *string, from []T) (err error) {
 	if len(from) > 0 {
 		*to, err = encode(from)
@@ -47,7 +47,7 @@ func list[T any](to *string, from []T) (err error) {
 	return err
 }
 
-// RunOf returns the run of a row.
+// RunOf decodes a run.
 func RunOf(row table.Run) (hook.Run, error) {
 	r := hook.Run{
 		ID: row.ID, Subscription: row.Subscription, JobHandler: row.JobHandler, Version: row.Version, Phase: row.Phase, Dispatch: row.Dispatch,
@@ -66,7 +66,7 @@ func RunOf(row table.Run) (hook.Run, error) {
 	return r, nil
 }
 
-// word decodes a value of an enumeration.
+// word decodes a value of an enumeration from its name.
 func word(to encoding.TextUnmarshaler, text string) error {
 	return to.UnmarshalText([]byte(text)) //nolint:wrapcheck // it names the enumeration and the word
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// RunPage is how many runs are read at a time. No connection is held while the
-// caller processes them.
+// RunPage is how many runs one query reads. Between pages no database connection is in use,
+// so that a slow caller blocks nobody.
 const RunPage = 256
 
-// Runs yields the runs that match at the call, each once, ordered by start and then
-// by storage. A run that is replaced in the meantime may appear in its new state, at
-// its old position.
+// Runs yields the runs that match when Runs is called, each once, ordered by start time and
+// then by position. If a run is replaced during the listing, the caller may get the new
+// state at the old position.
 func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.Run) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -32,8 +32,8 @@ func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.
 		}
 		return err
 	}
-	// A run may move when it is replaced. So the order is fixed at one moment, and
-	// the runs are read by their positions.
+	// A run can get a new position when it is replaced. So one query reads the order of all
+	// positions, and later queries read the runs at these positions.
 	text, args := query.SQL("seq")
 	places, err := Collect(ctx, db, text, args, func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) })
 	if err != nil {
@@ -51,7 +51,8 @@ func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.
 	return nil
 }
 
-// runsAt reads the runs at some positions, in order. Removed runs are left out.
+// runsAt reads the runs at the given positions, in that order. It omits runs that were
+// removed.
 func runsAt(ctx context.Context, db Database, places []int64) ([]table.Run, error) {
 	at := make(map[int64]int, len(places))
 	var in strings.Builder
@@ -67,7 +68,7 @@ func runsAt(ctx context.Context, db Database, places []int64) ([]table.Run, erro
 	return page, err
 }
 
-// yieldRuns yields a page. It reports whether the caller wants more.
+// yieldRuns yields a page of runs. It returns false if the caller wants no more.
 func yieldRuns(ctx context.Context, page []table.Run, yield func(hook.Run) bool) (bool, error) {
 	for _, row := range page {
 		if ctx.Err() != nil {
@@ -84,11 +85,11 @@ func yieldRuns(ctx context.Context, page []table.Run, yield func(hook.Run) bool)
 	return true, nil
 }
 
-// RunQuery is a listing.
+// RunQuery builds the SQL of a listing.
 type RunQuery struct{ hook.Filter }
 
-// SQL returns the query. It contains only the conditions that are set, so that
-// the database can use an index.
+// SQL returns the query. The query contains only the conditions that are set, so that the
+// database can use an index.
 func (q *RunQuery) SQL(columns string) (text string, args []any) {
 	where := []string{"1 = 1"}
 	and := func(condition string, values ...any) {
@@ -103,7 +104,7 @@ func (q *RunQuery) SQL(columns string) (text string, args []any) {
 		}
 	}
 	if q.Job != "" {
-		and("job = ? AND job <> ''", q.Job) // as in the index
+		and("job = ? AND job <> ''", q.Job) // the index on job has the same condition
 	}
 	if len(q.States) > 0 {
 		words := make([]string, len(q.States))
@@ -112,7 +113,7 @@ func (q *RunQuery) SQL(columns string) (text string, args []any) {
 		}
 		and("state IN (" + strings.Join(words, ", ") + ")")
 		if !slices.Contains(q.States, hook.Completed) {
-			and("state <> 'completed'") // as in the index
+			and("state <> 'completed'") // an index has the same condition
 		}
 	}
 	if !q.Since.IsZero() {
@@ -128,7 +129,7 @@ func (q *RunQuery) SQL(columns string) (text string, args []any) {
 	return "SELECT " + columns + " FROM runs WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + limit(q.Limit), args
 }
 
-// RunColumns are the columns of table.Run, in its order.
+// RunColumns are the columns of table.Run, in the order of its fields.
 const RunColumns = "seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, " +
 	"origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, " +
 	"job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics"
@@ -139,8 +140,8 @@ func scanRun(rows *sql.Rows, r *table.Run) error {
 		&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
 }
 
-// Followed yields the runs that were stored or replaced between two numbers,
-// in that order. It reports whether the caller wants more.
+// Followed yields the runs that were stored or replaced after the first position and up to
+// the second, in this order. It returns false if the caller wants no more.
 func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
 	rows, err := q.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
 	if err != nil {
@@ -162,5 +163,5 @@ func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, 
 	return true, nil
 }
 
-// place returns the position of a run in the journal.
+// place returns the current position of a run in the journal.
 func place(row table.Run) int64 { return max(row.Seq, row.Changed) }

@@ -14,8 +14,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Stored reads the session for Open of belay.Store. The queries must see one
-// snapshot.
+// Stored reads a session for belay.Store.Open. All queries must see the same snapshot.
 func Stored(ctx context.Context, q *table.Queries, session string) (*belay.Stored, error) {
 	row, err := q.SessionRow(ctx, session)
 	if err != nil {
@@ -65,19 +64,20 @@ func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay
 		switch {
 		case m.Seq == row.Compaction:
 			seen[0] = m
-		case m.Seq > row.Compaction || !m.IsCompaction: // this compaction replaces earlier ones
+		case m.Seq > row.Compaction || !m.IsCompaction: // skips earlier compactions
 			seen = append(seen, m)
 		}
 	}
 	return seen, nil
 }
 
-// messagePage is how many messages are read at a time. No connection is held
-// while the caller processes them.
+// messagePage is how many messages one query reads. Between pages no database connection is
+// in use.
 const messagePage = 128
 
-// Messages yields the messages of a session after a number, in their state at the
-// call. It returns belay.ErrNotFound if there is no such session.
+// Messages yields the messages of a session with numbers higher than after. It does not
+// yield messages that are stored after the call. It returns belay.ErrNotFound if the
+// session does not exist.
 func Messages(ctx context.Context, q *table.Queries, session string, after int64, yield func(*belay.Message) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -95,7 +95,7 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 			return Cause(ctx, err)
 		}
 		if len(bodies) == 0 {
-			return nil // the session was removed in the meantime
+			return nil // the session was removed during the listing
 		}
 		for _, body := range bodies {
 			if ctx.Err() != nil {
@@ -113,7 +113,7 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 	return nil
 }
 
-// Sessions reads the matching sessions, the last changed first.
+// Sessions reads the matching sessions, the most recently changed first.
 func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]table.Session, error) {
 	query := "SELECT id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state, title, labels FROM sessions WHERE 1 = 1"
 	var args []any
@@ -143,8 +143,8 @@ func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]t
 	})
 }
 
-// InfoOf returns the listing entry of a session. Only the store knows whether
-// the session is held.
+// InfoOf decodes a session for a list. The store passes held, because the row alone does
+// not show whether the holder is alive.
 func InfoOf(row table.Session, held bool) (belay.SessionInfo, error) {
 	info := belay.SessionInfo{ID: row.ID, Created: Moment(row.Created), Changed: Moment(row.Changed), Last: row.Last, Held: held, Title: row.Title}
 	if err := Decode(row.State, &info.State); err != nil {

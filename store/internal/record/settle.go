@@ -7,20 +7,21 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Settled is the result of Settle.
+// Settled is what Settle has cleaned up.
 type Settled struct {
-	// Holders is 1, or 0 if the holder has left in the meantime.
+	// Holders is 1, or 0 if the holder was already removed.
 	Holders int
-	// Sessions are the sessions it held, and Open those with a running turn.
+	// Sessions are the sessions that the holder held. Open are the ones with a running
+	// turn.
 	Sessions, Open []string
-	// Turns counts the turns it had claimed: they are due again.
+	// Turns counts the turns that the holder had claimed. They are due again.
 	Turns int
-	// Runs are the records that had started and are now marked as interrupted.
+	// Runs are the ids of runs that had started and are now interrupted.
 	Runs []string
 }
 
-// Settle releases a holder's sessions, ends its runs and removes it from the
-// list. number returns new positions for runs.
+// Settle cleans up after a holder that is gone: it releases the holder's sessions, ends its
+// runs and removes the holder. number returns new positions for the runs.
 func Settle(ctx context.Context, q *table.Queries, holder string, now time.Time, number func(n int) ([]int64, error)) (did Settled, err error) {
 	held, err := q.HeldSessions(ctx, holder)
 	if err != nil {
@@ -48,7 +49,7 @@ func Settle(ctx context.Context, q *table.Queries, holder string, now time.Time,
 	return did, err
 }
 
-// interrupt ends the runs that a holder has not ended, and returns their ids.
+// interrupt marks the started runs of a holder as interrupted, and returns their ids.
 func interrupt(ctx context.Context, q *table.Queries, holder string, now time.Time, number func(n int) ([]int64, error)) (ids []string, err error) {
 	runs, err := q.UnfinishedRuns(ctx, holder)
 	if err != nil || len(runs) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Submit stores a queued turn and marks its session as due.
+// Submit stores a queued turn and makes its session due.
 func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now time.Time) error {
 	body, err := encode(turn)
 	if err != nil {
@@ -19,7 +19,8 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 	if err := q.EnsureSession(ctx, table.EnsureSessionParams{ID: turn.Session, Now: Nanos(now)}); err != nil {
 		return err
 	}
-	// Concurrent submitters to the session wait here, so that each gets its own number.
+	// Concurrent submissions to one session wait here, so that each turn gets its own
+	// number.
 	number, err := q.AddDueTurn(ctx, table.AddDueTurnParams{Session: turn.Session, Agent: turn.Agent, Model: turn.Model, Due: Nanos(now)})
 	if err != nil {
 		return err
@@ -27,7 +28,7 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
 }
 
-// Queued reads the turns of a session that have not started.
+// Queued reads the turns of a session that have not begun.
 func Queued(ctx context.Context, q *table.Queries, session string) ([]belay.QueuedTurn, error) {
 	bodies, err := q.QueuedTurns(ctx, session)
 	if err != nil {
@@ -39,7 +40,8 @@ func Queued(ctx context.Context, q *table.Queries, session string) ([]belay.Queu
 	})
 }
 
-// waitingTurn selects the turn that has been due longest and matches the filter.
+// waitingTurn returns a query for the turn that has been due longest and matches the
+// filter.
 func waitingTurn(filter belay.TurnFilter) (query string, args []any) {
 	query = "SELECT session FROM due_turns WHERE holder = '' AND NOT parked"
 	except := func(column string, words []string) {
@@ -69,8 +71,8 @@ func TurnWaits(ctx context.Context, db Database, filter belay.TurnFilter) (bool,
 	return len(found) > 0, err
 }
 
-// ClaimTurn claims a turn, if there is one. lock is appended to the selection,
-// for databases with concurrent writers.
+// ClaimTurn claims a due turn, if there is one. lock is appended to the SQL that selects
+// the turn, for databases with concurrent writers.
 func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, filter belay.TurnFilter, lock string) (belay.DueTurn, bool, error) {
 	query, args := waitingTurn(filter)
 	query = "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (" + query + lock + ") AND holder = '' RETURNING session, agent, model, due, mark"
@@ -86,12 +88,13 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 	return found[0], true, nil
 }
 
-// longestWhy is the maximum length of the stored reason of a suspended turn, in
-// bytes.
+// longestWhy is the maximum length of a stored reason for a delay, in bytes.
 const longestWhy = 1000
 
-// SettleTurn releases a claim. It reports whether a turn may be due now. A claim that
-// is returned with a time in the past keeps its place in the queue.
+// SettleTurn releases a claim. If again is zero, the turn has ended: it leaves the list,
+// unless another turn is queued or the session was woken. Otherwise the turn is due at the
+// time again. If that time is in the past, the turn keeps its position in the queue.
+// SettleTurn reports whether a turn may be due now.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {
 		n, err := q.PutOffTurn(ctx, table.PutOffTurnParams{
@@ -108,7 +111,7 @@ func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay
 	return n > 0, err
 }
 
-// beginning returns the first bytes of a text, in whole characters.
+// beginning returns at most the first bytes of a text. It does not split characters.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -116,8 +119,8 @@ func beginning(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// Wake makes the turn of a session due, and those of its parent sessions, whose ids
-// are prefixes of its id. It reports whether one is on the list.
+// Wake makes the turns of a session and of its parent sessions due. The id of a parent
+// session is a prefix of the session's id. Wake returns false if there was no turn.
 func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) (woken bool, err error) {
 	for id := session; ; {
 		n, err := q.WakeTurn(ctx, table.WakeTurnParams{Session: id, Due: Nanos(now)})
@@ -133,9 +136,9 @@ func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) 
 	}
 }
 
-// WakeExpired makes turns due whose delay is over.
+// WakeExpired makes delayed turns due if their delay is over.
 func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write func(func(context.Context, *table.Queries) error) error) error {
-	first, err := read.FirstParked(ctx) // reads only the index, whatever the number of turns
+	first, err := read.FirstParked(ctx) // reads only an index, however many turns there are
 	if err != nil || first == 0 || first > Nanos(now) {
 		return err
 	}
@@ -145,10 +148,10 @@ func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write 
 	})
 }
 
-// putOffAtMost is how many suspended turns Load returns.
+// putOffAtMost is the maximum number of turns in belay.Load.PutOff.
 const putOffAtMost = 20
 
-// Load reads how many turns wait, and what each holder has. The store adds the
+// Load reads how many turns wait, and what each holder runs. The caller passes the
 // descriptions of the holders.
 func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[string]*belay.HolderLoad) (load belay.Load, err error) {
 	waiting, err := q.TurnsWaiting(ctx, Nanos(now))
@@ -194,8 +197,8 @@ func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[stri
 	return load, nil
 }
 
-// Seen identifies a state of a session.
+// Seen identifies a state of a session. Compare two values to detect a change.
 type Seen struct{ epoch, last, changed int64 }
 
-// SeenOf reads the current state of a session for comparison.
+// SeenOf returns the current state of a session.
 func SeenOf(row table.Session) Seen { return Seen{row.Epoch, row.Last, row.Changed} }

@@ -6,15 +6,17 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// The oldest versions that a program must know to use the tables: of the
-// shared migrations, and of those of PostgreSQL.
+// These are the names of counters. Each counter is the oldest migration that a program must
+// know to use the tables. Oldest is for the shared migrations, and OldestPostgres is for
+// the migrations of PostgreSQL.
 const (
 	Oldest         = "oldest"
 	OldestPostgres = "oldest_postgres"
 )
 
-// Readable reports whether a program that knows the migrations up to a version can use
-// newer tables: it can, unless a later migration removed something that it needs.
+// Readable reports whether a program that knows the migrations up to version knows can use
+// newer tables. It returns false if a later migration removed something that the program
+// needs.
 func Readable(ctx context.Context, q *table.Queries, counter string, knows int64) bool {
 	oldest, err := q.Counter(ctx, counter)
 	return err == nil && oldest <= knows

@@ -21,16 +21,17 @@ type Options struct {
 	Logger           *slog.Logger
 }
 
-// Backend creates stores for tests. Each of its methods is a test that every
-// SQL store must pass.
+// Backend creates stores for tests. Each of its methods is a test that every SQL store must
+// pass.
 type Backend struct {
-	// Open opens a new store, and closes it with the test.
+	// Open opens a new store. The store is closed when the test ends.
 	Open func(t testing.TB, opts *Options) Store
-	// Reopen opens the database of a store once more.
+	// Reopen opens the database of a store again.
 	Reopen func(t testing.TB, s Store, opts *Options) Store
 	// Tables returns the rows of each table as text.
 	Tables func(t testing.TB, s Store) map[string]string
-	// Private opens a store whose files nothing else uses. The function returns their bytes.
+	// Private opens a store with files that no other test uses. The returned function
+	// returns the content of these files.
 	Private func(t testing.TB) (Store, func() ([]byte, error))
 }
 
@@ -39,8 +40,8 @@ func (b *Backend) Sessions(t *testing.T) {
 	t.Helper()
 	opts := &Options{MaxJobs: 8}
 	storetest.Test(t, func(t testing.TB) belay.Store { return b.Open(t, opts) }, &storetest.Options{
-		// The former store stays open, like that of a process that hangs. TestKilled covers
-		// a process that has ended.
+		// The old store stays open, like the store of a process that hangs. TestKilled
+		// covers a process that has ended.
 		Reopen: func(t testing.TB, s belay.Store) belay.Store { return b.Reopen(t, s.(Store), opts) },
 		Expire: func(t testing.TB, s belay.Store, session string) {
 			if err := s.(Store).Expire(t.Context(), session); err != nil {
@@ -86,8 +87,8 @@ func (b *Backend) WorkQueue(t *testing.T) {
 	})
 }
 
-// Inputs asserts that the input of background work is stored separately from its job until
-// the job ends.
+// Inputs asserts that the input of a background job is stored separately from the job, and
+// is removed when the job ends.
 func (b *Backend) Inputs(t *testing.T) {
 	t.Helper()
 	ctx, s := t.Context(), b.Open(t, &Options{JobPoll: 5 * time.Millisecond})
@@ -109,7 +110,7 @@ func (b *Backend) Inputs(t *testing.T) {
 		ended := job.Begun(time.Now())
 		ended.State, ended.Ended = hook.Failed, time.Now()
 		if job.Attempt == 1 {
-			return ended, time.Now() // due again
+			return ended, time.Now() // fail, and run again at once
 		}
 		ended.State = hook.Completed
 		stop()

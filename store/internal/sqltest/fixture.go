@@ -34,7 +34,7 @@ func Hold(t testing.TB, s Store, session string) *belay.Stored {
 	return stored
 }
 
-// Say returns a commit with a user message.
+// Say returns a commit that adds a user message.
 func Say(session string, epoch, seq int64, text string) *belay.Commit {
 	return &belay.Commit{Session: session, Epoch: epoch, Messages: []*belay.Message{
 		{Seq: seq, Turn: "turn", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)}, Time: time.Now()},
@@ -61,7 +61,7 @@ func Texts(t testing.TB, s Store, session string) (all []string) {
 	return all
 }
 
-// Run returns a record for tests.
+// Run returns a hook run for tests.
 func Run(id string, state hook.State) hook.Run {
 	r := hook.Run{
 		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn", Step: 1}, Started: time.Now(),
@@ -80,7 +80,7 @@ func AppendRuns(t testing.TB, s Store, runs ...hook.Run) {
 	}
 }
 
-// States lists runs as "id state".
+// States lists runs in the form "id state".
 func States(t testing.TB, s Store, filter hook.Filter) (all []string) {
 	t.Helper()
 	for r, err := range s.Journal().(hook.ListJournal).List(context.Background(), filter) {
@@ -92,7 +92,7 @@ func States(t testing.TB, s Store, filter hook.Filter) (all []string) {
 	return all
 }
 
-// WantError asserts the kind and the text of an error.
+// WantError asserts that an error wraps want and that its text contains says.
 func WantError(t testing.TB, what string, err, want error, says ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -106,7 +106,7 @@ func WantError(t testing.TB, what string, err, want error, says ...string) {
 	}
 }
 
-// WantStates asserts which runs are stored, in any order.
+// WantStates asserts the ids and states of all stored runs, in any order.
 func WantStates(t testing.TB, s Store, want ...string) {
 	t.Helper()
 	got := States(t, s, hook.Filter{})

@@ -26,12 +26,12 @@ func NoteTool(ran func(text string)) belay.Tool {
 	}, nil)
 }
 
-// Pass is a gate that allows everything.
+// Pass is a hook at tool.pre that allows every call.
 var Pass = belay.ToolPre.On("pass", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }, nil)
 
-// SecretsOfATurn searches the tables after a whole turn: prompt, input, output, error,
-// environment and the model's answer must be in the transcript only. The reasons of
-// questions and decisions can quote a call, and must contain no secrets.
+// SecretsOfATurn searches the tables after a whole turn. The prompt, the input, the output,
+// the error, the environment and the model's answer must be in the transcript only. The
+// reasons of questions and decisions can quote a call, so they must contain no secrets.
 func (b *Backend) SecretsOfATurn(t *testing.T) {
 	t.Helper()
 	ctx, s := t.Context(), b.Open(t, nil)
@@ -73,7 +73,7 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 	tables, rest := b.Tables(t, s), 0
 	for name, text := range tables {
 		switch name {
-		case "sessions", "session_labels", "messages", "calls", "approval_words", "job_inputs": // the transcript, texts about it, and the inputs of waiting jobs
+		case "sessions", "session_labels", "messages", "calls", "approval_words", "job_inputs": // the transcript, texts about the transcript, and inputs of waiting jobs
 			if name != "job_inputs" && name != "session_labels" && !strings.Contains(text, "planted-") {
 				t.Errorf("the table %s does not hold the conversation: %s", name, text)
 			}
@@ -107,19 +107,19 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 	}
 }
 
-// inWords is a text that people or rules could write about a call, with secrets of
-// every shape. Each secret contains the name.
+// inWords returns a text that a person or a rule could write about a call. It contains
+// secrets of every form, and each secret contains the text whose.
 func inWords(whose string) string {
 	text := "curl -H 'Authorization: Bearer SECRET' --token SECRET -u ann:SECRET https://ann:SECRET@git.example/?access_token=SECRET TOKEN=SECRET " +
 		`{"password":"SECRET"} key: SECRET sk-ant-SECRET ghp_secretofNAME12 AKIASECRETOFNAME eyJhbGciOiJIUzI1NiJ9.secret-of-NAME.x xoxb-SECRET`
 	return strings.NewReplacer("SECRET", "secret-of-the-"+whose, "NAME", whose, "AKIASECRETOFNAME", "AKIASECRETOF"+strings.ToUpper(whose)).Replace(text)
 }
 
-// secretWords are the parts of inWords that remain if nothing is redacted.
+// secretWords matches the secrets of inWords that were not redacted.
 var secretWords = regexp.MustCompile(`(?i)secret-?of-?[a-z-]+`)
 
-// SecretsOfApprovals searches the files of the store for secrets in the reasons of questions
-// and decisions.
+// SecretsOfApprovals searches the files of the store for secrets from the reasons of
+// questions and decisions.
 func (b *Backend) SecretsOfApprovals(t *testing.T) {
 	t.Helper()
 	s, files := b.Private(t)
@@ -163,7 +163,7 @@ func (b *Backend) SecretsOfApprovals(t *testing.T) {
 	}
 }
 
-// secretFloor is a floor that asks in the name of a rule that contains a
+// secretFloor is a floor that asks about every call, because of a rule that contains a
 // secret.
 type secretFloor struct{ patternFloor }
 
@@ -171,8 +171,9 @@ func (secretFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorizati
 	return belay.Authorization{Decision: belay.ToolAsk, By: "rule note(" + inWords("rule") + ")"}, nil
 }
 
-// RuleWithASecret asserts that a rule whose name contains a secret is stored without it and is
-// still recognised: approved calls run, and granted calls are not asked about again.
+// RuleWithASecret asserts that the store keeps the name of a rule without the secret in it.
+// Belay must still recognise the rule: approved calls run, and Belay does not ask again
+// about granted calls.
 func (b *Backend) RuleWithASecret(t *testing.T) {
 	t.Helper()
 	ctx, s, noted := t.Context(), b.Open(t, nil), 0
@@ -198,7 +199,7 @@ func (b *Backend) RuleWithASecret(t *testing.T) {
 	}
 }
 
-// patternFloor is a floor that accepts every pattern and asks nothing.
+// patternFloor is a floor that accepts every pattern and asks about no call.
 type patternFloor struct{}
 
 func (patternFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {

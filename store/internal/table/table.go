@@ -1,6 +1,5 @@
-// Package table contains the tables, as migrations, and the queries, as Go code
-// that sqlc generates, of all stores on SQL databases. The SQL is valid for both
-// SQLite and PostgreSQL.
+// Package table contains the tables (as migrations) and the queries (as Go code that sqlc
+// generates) of all SQL stores. The SQL is valid for both SQLite and PostgreSQL.
 //
 // Change the files in migrations and queries, then run make generate. Never
 // change a released migration: add a new one.
@@ -8,7 +7,7 @@ package table
 
 import "embed"
 
-// Migrations holds the migrations, for goose.
+// Migrations are the migration files for goose.
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS

@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// serverDSN is the variable with the server's DSN for child processes, of the
-// database "DATABASE".
+// serverDSN is the environment variable that passes the server's DSN to child processes.
+// Its database name is "DATABASE", which dsnOf replaces.
 const serverDSN = "BELAY_POSTGRES_DSN"
 
 const template = "belay_template"
@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(withServer(m))
 }
 
-// withServer runs the tests with a server, which has a template with an empty store.
+// withServer starts a server, creates a template database with an empty store, and runs the
+// tests.
 func withServer(m *testing.M) (code int) {
 	server, err := pgtest.Start(nil)
 	if err != nil {
@@ -62,7 +63,8 @@ func dsnOf(database string) string {
 	return strings.Replace(os.Getenv(serverDSN), "DATABASE", database, 1)
 }
 
-// crashDatabase makes the database of a directory, unless it exists.
+// crashDatabase returns the DSN of the database for a directory. It creates the database if
+// necessary.
 func crashDatabase(ctx context.Context, dir string) (string, error) {
 	sum := sha256.Sum256([]byte(dir))
 	name := "crash_" + hex.EncodeToString(sum[:8])
@@ -81,7 +83,7 @@ func crashDatabase(ctx context.Context, dir string) (string, error) {
 	return dsnOf(name), err
 }
 
-// A process may end at any point, and nothing is lost or done twice.
+// A process can end at any point. Then nothing is lost, and nothing is done twice.
 //
 // SPEC L-01, L-02, J-03, J-04, J-05, P-08
 func TestCrash(t *testing.T) {
@@ -89,8 +91,8 @@ func TestCrash(t *testing.T) {
 	crashtest.Run(t, open, false)
 }
 
-// A process can be killed while a person is asked: the question stays, other
-// processes decide, and others resume the turn.
+// A process can be killed while a person is asked. The question is still stored. Another
+// process can store the decision, and another can resume the turn.
 //
 // SPEC P-08, P-09, P-10
 func TestCrashApprovals(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/crashtest"
 )
 
-// A process can be killed inside a hook. Its record exists while the hook runs, and
-// becomes interrupted when the process has ended. A hook that runs again has the next
-// attempt number. The whole table is in internal/crashtest.
+// A process can be killed inside a hook. The hook's run is stored while the hook runs, and
+// becomes interrupted after the process has ended. If the hook runs again, the new run has
+// the next attempt number. The table of all cases is in internal/crashtest.
 //
 // SPEC J-01, J-04
 func TestCrashHooks(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// open opens the store of a directory: a database with its name. It also ends the
-// leases of processes that have ended, because waiting for each would take too
-// long. The soak tests, and those of the store itself, wait.
+// open opens the store of a directory. It also ends the leases of processes that have
+// ended, because waiting for the leases would take too long. The soak tests and the store's
+// own tests wait instead.
 func open(ctx context.Context, dir string) (crashtest.Store, error) {
 	dsn, err := crashDatabase(ctx, dir)
 	if err != nil {
@@ -33,7 +33,6 @@ func open(ctx context.Context, dir string) (crashtest.Store, error) {
 	return s, nil
 }
 
-// endLeases ends the leases of processes that have ended.
 func endLeases(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// A process can end at any point, also the one that resumes, and the next one waits
-// until the lease expires.
+// A process can end at any point, even while it resumes a turn. The next process waits
+// until the lease has expired.
 //
 // SPEC L-01, L-02, J-03, J-04, J-05
 func TestSoakCrash(t *testing.T) {
@@ -22,11 +22,11 @@ func TestSoakCrash(t *testing.T) {
 	crashtest.Run(t, open, true)
 }
 
-// patient is a store that waits for held sessions: the lease of a killed process
-// expires a little later.
+// patient is a store that waits for held sessions until the lease of the killed process has
+// expired.
 type patient struct{ *postgres.Store }
 
-// Open opens a session as soon as possible.
+// Open waits until the session is no longer held, and opens it.
 func (p patient) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	often := time.NewTicker(10 * time.Millisecond)
 	defer often.Stop()

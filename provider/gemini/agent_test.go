@@ -75,7 +75,6 @@ func TestASessionGoesFromModelToModel(t *testing.T) {
 	}
 }
 
-//
 // SPEC L-10
 func TestATypedAnswer(t *testing.T) {
 	t.Parallel()

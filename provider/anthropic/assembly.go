@@ -61,7 +61,7 @@ type assembly struct {
 	stopped bool
 }
 
-// piece is a block of which more content may arrive.
+// piece is a block that may not be complete yet.
 type piece struct {
 	kind      string
 	text      []byte // the text, the thinking or the input of a call

@@ -104,7 +104,7 @@ func addMarked(b *wire.Body, c *content, i int, marks []place, sign []byte) {
 //   - if the end is a reminder, before the reminders, because the next request may not have them;
 //   - at the end.
 //
-// With the mark in the head these are four, which is the service's limit.
+// The head has one more mark. The service allows at most four marks.
 func places(contents []*content) []place {
 	var marks []place
 	last := len(contents) - 1

@@ -59,7 +59,7 @@ type assembly struct {
 	counted struct{ prompt, toolUse, cached, candidates, thoughts int }
 }
 
-// piece is a part of which more content may arrive.
+// piece is a part that may not be complete yet.
 type piece struct {
 	kind      belay.PartType
 	text      []byte

@@ -100,9 +100,9 @@ func (w *writer) schema(node any, within []string) (any, error) {
 	}
 }
 
-// reference replaces a reference with its target. It merges the keywords beside the
-// reference into the target, and they win. If a target refers to itself, the inner reference
-// is dropped, so the copy allows anything there.
+// reference replaces a reference with a copy of its target. Keywords beside the reference
+// override those of the target. If a target refers to itself, the inner reference is dropped,
+// so the copy allows any value at that position.
 func (w *writer) reference(node map[string]any, target string, within []string) (any, error) {
 	w.changed = true
 	beside := maps.Clone(node)

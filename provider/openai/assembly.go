@@ -32,7 +32,7 @@ type assembly struct {
 	usage    belay.Usage
 }
 
-// piece is a part of which more content may arrive.
+// piece is a part that may not be complete yet.
 type piece struct {
 	kind     belay.PartType
 	text     []byte // the text, the thinking or the input of a call

@@ -17,8 +17,8 @@ import (
 type chatProtocol struct {
 	provider string
 	shortIDs bool // call ids have nine characters, as Mistral requires
-	// thoughtful adds a thinking field to each message of the model, even to those of other
-	// models that have no thinking. Otherwise the server rejects the message.
+	// thoughtful adds a thinking field to each assistant message, even if the message has
+	// no thinking. Some servers reject an assistant message without this field.
 	thoughtful bool
 }
 

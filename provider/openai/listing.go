@@ -17,8 +17,8 @@ func describe(provider string, base *url.URL, model string, o *Options) belay.Mo
 
 // priceOf returns the prices of a table entry. The two columns for cached tokens do not have
 // the same meaning in all entries. So a price above the input price is for cache writes, and
-// any other is for cache reads. Without such a price, cached tokens cost as much as input
-// tokens.
+// any other price is for cache reads. If both columns are empty, cached tokens cost as much
+// as input tokens.
 func priceOf(listed *catwalk.Model) belay.Price {
 	p := belay.Price{In: listed.CostPer1MIn, Out: listed.CostPer1MOut, CacheRead: listed.CostPer1MIn, CacheWrite: listed.CostPer1MIn}
 	for _, cached := range []float64{listed.CostPer1MInCached, listed.CostPer1MOutCached} {

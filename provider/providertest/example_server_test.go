@@ -45,7 +45,7 @@ func ExampleNewAnthropic() {
 	// requests: 2
 }
 
-// runExample runs a test outside of go test.
+// runExample calls test with a stage and then runs its cleanup functions.
 func runExample(test func(t testing.TB)) {
 	t := &stage{}
 	defer t.end()

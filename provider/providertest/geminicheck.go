@@ -220,8 +220,8 @@ func checkGeminiNode(node any, root map[string]any, at string) error {
 	}
 }
 
-// checkGeminiReference checks that a reference has no other keywords beside it and that its
-// target exists.
+// checkGeminiReference checks that the target of a reference exists. All keywords beside the
+// reference must begin with $.
 func checkGeminiReference(node, root map[string]any, at string) error {
 	reference, ok := node["$ref"].(string)
 	if !ok {

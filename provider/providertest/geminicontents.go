@@ -61,7 +61,7 @@ type geminiResponse struct {
 	} `json:"parts"`
 }
 
-// The file types that the service accepts, and those that it accepts inside results.
+// The service accepts files of geminiTypes. Inside results it accepts geminiResultTypes.
 var (
 	geminiTypes = []string{
 		"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain",

@@ -110,8 +110,8 @@ func (m *Model) Left() int {
 	return max(0, len(m.takes)-m.played)
 }
 
-// Requests returns the last requests, oldest first, with those that failed. There are at
-// most Options.Keep. The slices are copies; the messages are shared.
+// Requests returns at most Options.Keep requests, oldest first. Failed requests are included.
+// The slices are copies; the messages are shared.
 func (m *Model) Requests() []belay.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -60,9 +60,9 @@ func (c *Catalog) Find(name string) *catwalk.Model {
 	return c.byName[name]
 }
 
-// Info describes a model. The defaults come from listed, the model's entry in the table,
-// which may be nil. The function price returns the prices of that entry. A window or an
-// override that is not zero replaces the default.
+// Info describes a model. listed is the model's entry in the table, or nil, and price returns
+// the prices of an entry. If window or override is not zero, it replaces the value of the
+// table.
 func Info(name string, listed *catwalk.Model, price func(*catwalk.Model) belay.Price, window int, override belay.Price) belay.ModelInfo {
 	info := belay.ModelInfo{Name: name}
 	if listed != nil {

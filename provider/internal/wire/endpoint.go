@@ -44,7 +44,7 @@ func (e *Endpoint) Post(ctx context.Context, path string, body *Body) (*http.Res
 	return e.send(ctx, http.MethodPost, path, body)
 }
 
-// Fetch sends a GET request. Its results are those of Post.
+// Fetch sends a GET request. It returns the same results as Post.
 func (e *Endpoint) Fetch(ctx context.Context, path string) (*http.Response, error) {
 	return e.send(ctx, http.MethodGet, path, nil)
 }

@@ -182,7 +182,7 @@ func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 	}
 	if len(chunk.Usage) > 0 && string(chunk.Usage) != "null" {
 		var u chatUsage
-		_ = json.Unmarshal(chunk.Usage, &u) // on an error the counts stay 0
+		_ = json.Unmarshal(chunk.Usage, &u) // after an error some counts may stay 0
 		c.usage.Cost = u.cost()
 		c.count(u.Prompt, u.out(), max(u.Details.Read, u.Hit, u.Cached), u.Details.Written)
 	}

@@ -141,7 +141,7 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-// baseURL parses Options.URL and adds what is missing.
+// baseURL parses Options.URL. It adds the path /v1 if the URL has no path.
 func baseURL(address string) (*url.URL, error) {
 	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1"}
 	if address == "" {

@@ -123,7 +123,7 @@ func (w responsesProtocol) encode(m *belay.Message) (any, error) {
 	return list.json, nil
 }
 
-// add adds an item. It first adds the user message and the thinking before the item.
+// add adds an item. Before the item it adds the current user message and the waiting thinking.
 func (l *itemList) add(item object) {
 	l.flush()
 	for _, thought := range l.thought {

@@ -26,7 +26,7 @@ type AnthropicOptions struct {
 //
 //   - The key or the version is missing or wrong.
 //   - There are no messages or no max_tokens, or the first message is not the user's.
-//   - There are unknown fields, empty messages, empty text blocks or half characters.
+//   - There are unknown fields, empty messages, empty text blocks or lone surrogates.
 //   - A call has no result directly after it, a result has no call, or an id is used twice.
 //   - Thinking was changed, or is last in a message.
 //   - There are more than four cache marks.

@@ -68,7 +68,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 		case i == 0:
 			b.Add(beginUser)
 		case contents[i-1].role == c.role:
-			b.Add(nextBlock) // the service wants consecutive messages of a role as one message
+			b.Add(nextBlock) // consecutive messages of a role become one message
 		case assistant:
 			b.Add(nextAssistant)
 		default:

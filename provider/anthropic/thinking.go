@@ -25,10 +25,10 @@ func (m *Model) thinkingFor(thinking, bound int, quiet bool) *thinkingConfig {
 	}
 }
 
-// binding asks the service to drop thinking if the messages before it have changed. Without
-// it, models that bind their thinking reject the request. Messages change after a compaction
-// or an ephemeral reminder, and tools and system prompt count too. The field needs the
-// header bindingHeader.
+// binding asks the service to drop thinking if anything before it has changed: messages,
+// tools or the system prompt. Messages change after a compaction or an ephemeral reminder.
+// Without this field, models that bind their thinking reject the request. The field needs
+// the header bindingHeader.
 func (m *Model) binding() *blockBinding {
 	if !m.binds {
 		return nil

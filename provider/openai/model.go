@@ -19,7 +19,7 @@ type API string
 
 // The protocols.
 const (
-	// Responses is the newer protocol. OpenAI's thinking is kept between requests.
+	// Responses is the newer protocol. Each request contains the model's earlier thinking.
 	Responses API = "responses"
 	// Chat is Chat Completions, which nearly every server supports.
 	Chat API = "chat"

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The service accepts tool names that match fitName and call ids that match fitID. Chat
-// allows only shorter ids than Responses. This package uses the limit of Chat for both.
+// The service accepts tool names that match fitName and call ids that match fitID. The
+// limit for ids is lower in Chat than in Responses. This package uses it for both.
 var (
 	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)

@@ -93,7 +93,7 @@ type Break struct {
 	// Error is the kind of an error event that the server sends last. Defaults to no error.
 	Error belay.ModelErrorKind
 	// Clean ends the answer as if it were complete. By default the server drops the
-	// connection.
+	// connection, unless Error is set.
 	Clean bool
 }
 

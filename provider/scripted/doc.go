@@ -69,8 +69,9 @@
 //
 // If the context is cancelled, the error wraps the error of the context.
 //
-// [Parse] and [Load] report all mistakes in a YAML file, one per line. Each has the number of its
-// line and often a suggestion: script.yaml:4: unknown key "tol" (did you mean "tool"?).
+// [Parse] and [Load] report all wrong keys and values in a YAML file, one per line. Each message
+// has the line number and often a suggestion: script.yaml:4: unknown key "tol" (did you mean
+// "tool"?).
 //
 // # Testing
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Parse reports all mistakes in a file.
+// Parse reports all wrong keys and values in a file.
 func ExampleParse() {
 	_, err := scripted.Parse("script.yaml", []byte(`
 repeat: yes please

@@ -114,7 +114,7 @@ func (m *Model) play(ctx context.Context, req *belay.Request, yield func(belay.C
 }
 
 // perform sends the chunks of a step, and then its response. If the step has a fault,
-// perform returns its error instead of sending a response.
+// perform plays the fault instead of sending a response.
 func (m *Model) perform(ctx context.Context, c claim, yield func(belay.Chunk, error) bool) error {
 	chunks, fault := c.chunks, c.step.Fault
 	if fault != nil {

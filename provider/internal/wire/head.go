@@ -54,7 +54,7 @@ func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]
 	return head, nil
 }
 
-// fits reports whether this head was encoded for the same settings, tools and bound.
+// fits reports whether this head has the same system prompt, tools, settings and bound.
 func (h *Head) fits(req *belay.Request, bound int) bool {
 	return h.bound == bound && h.system == req.System && sameSettings(&h.chosen, &req.Settings) &&
 		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {

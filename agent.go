@@ -95,7 +95,7 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if model == nil {
 		return nil, errors.New("new agent: there is no model")
 	}
-	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), serial: "-" + strings.ToLower(rand.Text()[:5])}
+	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), watchers: watchers{ending: make(chan struct{})}, serial: "-" + strings.ToLower(rand.Text()[:5])}
 	if opts != nil {
 		a.opts = *opts
 		a.opts.Scope = slices.Clone(opts.Scope)
@@ -240,6 +240,7 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	if closed {
 		return nil
 	}
+	close(a.watchers.ending)
 	defer close(a.done)
 	var problems []error
 	for _, s := range a.open() {

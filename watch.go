@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // WatchOptions select what a watcher sees. A nil *WatchOptions is valid.
@@ -15,6 +16,9 @@ type WatchOptions struct {
 	Session string
 	// Buffer is how many events may wait for the watcher. Defaults to 256.
 	Buffer int
+	// Lossless makes turns wait for the watcher when its buffer is full, so that no event
+	// is dropped. See Watch for when they stop waiting. Defaults to dropping events.
+	Lossless bool
 	// After is the [Event.Position] of the last event that the watcher got, or the number
 	// of the last message that it knows: "0" for none. It needs a Session. The watcher
 	// then gets the events of what was stored after that, and continues with what
@@ -34,9 +38,16 @@ func (e *MissedError) Error() string {
 
 // Watch yields the events of the agent's sessions until ctx is done or the agent is closed.
 // Neither is an error. When ctx is done, events that still wait are dropped. When the agent
-// is closed, they are yielded first. Watch never slows down a turn: if a watcher is too
+// is closed, they are yielded first. Watch does not slow down a turn: if a watcher is too
 // slow, the oldest waiting events are dropped, it gets a *MissedError, and it continues.
 // Watching begins when Watch returns.
+//
+// With WatchOptions.Lossless, a turn waits while the buffer of the watcher is full. It stops
+// waiting when the loop over the events ends, or ctx is done. It also stops when the turn is
+// cancelled, or Close is called: the buffer then grows, and the watcher still gets every
+// event. The loop must run in another goroutine than the turn, and must not wait for the
+// turn: otherwise both wait until one of these contexts is done. If you may not start the
+// loop, cancel ctx. The agent logs a warning when a turn has waited for 10 seconds.
 //
 // With WatchOptions.After, a position, events have positions, and a watcher can continue
 // where it left off, also in another process. The events of messages then come from the
@@ -90,21 +101,23 @@ func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOpti
 
 // newWatcher makes a watcher with its settings.
 func newWatcher(opts *WatchOptions) *watcher {
-	w := &watcher{wake: make(chan struct{}, 1), size: 256}
+	w := &watcher{wake: make(chan struct{}, 1), gone: make(chan struct{}), size: 256}
 	if opts != nil {
 		w.session = opts.Session
 		if opts.Buffer != 0 {
 			w.size = max(opts.Buffer, 1)
 		}
+		w.lossless = opts.Lossless
 	}
 	return w
 }
 
 // watchers are the watchers of an agent.
 type watchers struct {
-	count atomic.Int32 // a turn without watchers costs one atomic load
-	mu    sync.Mutex
-	all   []*watcher
+	count  atomic.Int32  // a turn without watchers costs one atomic load
+	ending chan struct{} // closed when the agent begins to close: turns no longer wait for watchers
+	mu     sync.Mutex
+	all    []*watcher
 }
 
 func (w *watchers) add(one *watcher) {
@@ -123,19 +136,53 @@ func (w *watchers) remove(one *watcher) {
 			kept = append(kept, o)
 		}
 	}
+	if len(kept) < len(w.all) {
+		close(one.gone)
+	}
 	w.all = kept
 	w.count.Store(int32(len(w.all)))
 }
 
 // publish sends an event to everyone who watches its session, or the parent session of a
-// child.
-func (w *watchers) publish(session string, e *Event) {
+// child. It returns the lossless watchers that have no room for it: the caller waits for
+// them with deliver.
+func (w *watchers) publish(session string, e *Event) (full []*watcher) {
 	w.mu.Lock()
 	all := w.all
 	w.mu.Unlock()
 	for _, o := range all {
-		if o.session == "" || o.session == session || o.session == e.Session {
-			o.put(e)
+		if (o.session == "" || o.session == session || o.session == e.Session) && o.put(e, false) != nil {
+			full = append(full, o)
+		}
+	}
+	return full
+}
+
+// watcherPatience is how long a turn waits for a watcher until the agent logs a warning.
+const watcherPatience = 10 * time.Second
+
+// deliver waits until a lossless watcher has room for an event of the turn. If the turn is
+// cancelled or the agent begins to close, the watcher gets the event without room for it.
+func (t *turn) deliver(w *watcher, e *Event) {
+	warn := time.NewTimer(watcherPatience)
+	defer warn.Stop()
+	force := false
+	for {
+		room := w.put(e, force)
+		if room == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-w.gone:
+			return
+		case <-t.ctx.Done():
+			force = true
+		case <-t.agent.watchers.ending:
+			force = true
+		case <-warn.C:
+			t.agent.opts.Logger.WarnContext(t.base, "a turn is waiting for a lossless watcher that does not take its events: the watcher must run in another goroutine and must not wait for the turn",
+				"session", e.Session, "turn", e.Turn, "event", e.Kind, "waited", watcherPatience)
 		}
 	}
 }
@@ -156,27 +203,40 @@ func (w *watchers) tellStored(session string, message int64) {
 	}
 }
 
-// watcher is a ring buffer of the events that wait for one watcher.
+// watcher is a buffer of the events that wait for one watcher.
 type watcher struct {
-	session string
-	size    int
-	wake    chan struct{}
-	stored  atomic.Int64 // the last message that was stored while it watches
+	session  string
+	size     int
+	lossless bool
+	wake     chan struct{}
+	gone     chan struct{} // closed when it no longer watches
+	stored   atomic.Int64  // the last message that was stored while it watches
 
 	mu      sync.Mutex
 	waiting []Event
 	missed  int
+	room    chan struct{} // closed when the events are taken; nil if nobody waits for that
 }
 
-func (w *watcher) put(e *Event) {
+// put adds an event. If the buffer is full, it drops the oldest event. A lossless watcher
+// drops none: put then adds the event only if force is set, and otherwise returns a channel
+// that is closed when there may be room.
+func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 	w.mu.Lock()
-	if len(w.waiting) >= w.size {
+	defer w.mu.Unlock()
+	if len(w.waiting) >= w.size && !force {
+		if w.lossless {
+			if w.room == nil {
+				w.room = make(chan struct{})
+			}
+			return w.room
+		}
 		w.missed++
 		w.waiting = w.waiting[1:]
 	}
 	w.waiting = append(w.waiting, *e)
-	w.mu.Unlock()
 	w.rouse()
+	return nil
 }
 
 // rouse wakes the watcher.
@@ -199,5 +259,9 @@ func (w *watcher) take() ([]Event, int) {
 	defer w.mu.Unlock()
 	events, missed := w.waiting, w.missed
 	w.waiting, w.missed = nil, 0
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
 	return events, missed
 }

@@ -146,14 +146,15 @@ func (c *Controls) Model() ModelInfo {
 }
 
 // Compact summarizes the context: at once for a directive, before the next request for a
-// tool.
+// tool. It does nothing if there is nothing to summarize: the session has no messages, only
+// a summary, or only messages that the model has not answered yet.
 func (c *Controls) Compact() error {
 	if err := c.enter("compact"); err != nil {
 		return err
 	}
 	defer c.leave()
 	if c.said != nil {
-		return c.turn.compact("forced")
+		return c.turn.compactNow()
 	}
 	w := &c.turn.wishes
 	w.mu.Lock()

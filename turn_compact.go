@@ -82,6 +82,16 @@ func (m *Message) characters() int {
 	return n
 }
 
+// compactNow summarizes the context because somebody asked for it. If there is nothing to
+// summarize, it does nothing.
+func (t *turn) compactNow() error {
+	keep := t.keepFrom("forced")
+	if !slices.ContainsFunc(t.session.messages, func(m *Message) bool { return !m.IsCompaction && (keep == 0 || m.Seq < keep) }) {
+		return nil
+	}
+	return t.compact("forced")
+}
+
 // compact summarizes the context. The store keeps everything; the context starts again at
 // the summary. If it fails, nothing has changed.
 func (t *turn) compact(trigger string) error {

@@ -18,6 +18,8 @@ type Controls struct {
 	call string
 	// said is the message that is being submitted; nil for a tool.
 	said *submitted
+	// by is the directive or the extension that acts, for its sections.
+	by string
 
 	using sync.RWMutex // held for reading while the turn is used
 	over  bool

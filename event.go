@@ -93,6 +93,8 @@ type Event struct {
 
 	stored int64 // the last message that was stored when it happened
 	turns  int   // the number of the turn, in a turn_end
+	// unstored says that the event is about a call that is not stored: a directive's.
+	unstored bool
 }
 
 // Sources of an invocation.

@@ -137,23 +137,27 @@ func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	sections := slices.Clone(merged.Sections)
 	for _, s := range p.Sections {
 		s.From = []string{m.From}
-		sections = addSection(m, sections, s)
+		sections = addSection(m.Limits, sections, s, m.Diagnose)
 	}
-	slices.SortStableFunc(sections, func(a, b PromptSection) int { return cmp.Compare(a.Order, b.Order) })
+	sortSections(sections)
 	merged.Sections = sections
 	merged.Aside = mergeAside(m, merged.Aside, p.Aside)
 	return merged
 }
 
-// addSection adds a section, or joins it with the section of the same id, as far as there
-// is room. It never cuts earlier text.
-func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
+func sortSections(sections []PromptSection) {
+	slices.SortStableFunc(sections, func(a, b PromptSection) int { return cmp.Compare(a.Order, b.Order) })
+}
+
+// addSection adds a section of one owner, or joins it with the section of the same id, as far
+// as there is room. It never cuts earlier text.
+func addSection(limits hook.Limits, sections []PromptSection, s PromptSection, diagnose func(code codes.Code, message string)) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
-	if at < 0 && len(sections) >= m.Limits.Sections {
-		m.Diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
+	if at < 0 && len(sections) >= limits.Sections {
+		diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
 		return sections
 	}
-	room := m.Limits.PromptCharacters
+	room := limits.PromptCharacters
 	for _, o := range sections {
 		room -= o.size()
 	}
@@ -166,9 +170,9 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 			between = "\n\n"
 		}
 	}
-	room = min(room, m.Limits.SectionCharacters-section.size())
+	room = min(room, limits.SectionCharacters-section.size())
 	if room <= 0 {
-		m.Diagnose(codes.SectionDropped, "the sections before it use the whole limit")
+		diagnose(codes.SectionDropped, "the sections before it use the whole limit")
 		return sections
 	}
 	cutTitle := false
@@ -182,13 +186,13 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 		section.Body += added
 	}
 	if cutBody || cutTitle || cutMore {
-		m.Diagnose(codes.SectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
+		diagnose(codes.SectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
 	}
 	if at < 0 {
 		return append(sections, section)
 	}
-	if !slices.Contains(section.From, m.From) {
-		section.From = append(slices.Clone(section.From), m.From)
+	if !slices.Contains(section.From, s.From[0]) {
+		section.From = append(slices.Clone(section.From), s.From[0])
 	}
 	sections[at] = section
 	return sections

@@ -28,6 +28,8 @@ type call struct {
 	Invocation
 	part  *CallPart
 	index int
+	// direct says that a directive makes the call: nothing of it is stored.
+	direct bool
 	// cutOff says that the response reached its maximum length.
 	cutOff bool
 	tool   *boundTool
@@ -135,7 +137,7 @@ func (t *turn) applyHalt(b *batch) {
 
 func (t *turn) newCall(part *CallPart, index int) *call {
 	return &call{
-		part: part, index: index, state: CallJudged,
+		part: part, index: index, state: CallJudged, direct: t.directing,
 		Invocation: Invocation{
 			ID: part.ID, Tool: part.Tool, Input: part.Input, turn: t,
 			Session: t.scope.Session, Turn: t.scope.Turn, Step: t.scope.Step, Agent: t.scope.Agent,

@@ -37,6 +37,7 @@ type turn struct {
 
 	wishes      wishes
 	quiet       bool // it is housekeeping, such as a compaction on demand, and not a turn
+	directing   bool // the call that is being checked and run is a directive's
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
@@ -274,9 +275,15 @@ func (t *turn) announce(b *batch) {
 		})})
 		t.keepNote(outcome.Output, outcome.Diagnostics, err)
 	}
+	t.announceCalls(b)
+}
+
+// announceCalls emits the events of calls that were checked, and of the results that some
+// of them have already.
+func (t *turn) announceCalls(b *batch) {
 	for _, c := range b.calls {
 		c.stored = true
-		t.emit(Event{Kind: EventToolUse, Call: c.part})
+		t.emit(Event{Kind: EventToolUse, Call: c.part, unstored: c.direct})
 		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
 			t.emitApproval(EventApprovalRequested, c)
 			t.emitApproval(EventApprovalDecided, c)

@@ -223,6 +223,9 @@ func (r *batchRun) commit() {
 // finished ones on the session. The session's own state is updated when all are done, so
 // that the effects are in call order.
 func (t *turn) commitCalls(b *batch) error {
+	if b.isDirect() {
+		return nil
+	}
 	records := slices.Clone(b.stored)
 	state, turn := t.session.state, *t.state
 	state.Turn = &turn

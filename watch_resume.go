@@ -159,7 +159,10 @@ func (s *storedWatch) pass(e *Event) error {
 	}
 	switch e.Kind {
 	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd:
-		return nil
+		if !e.unstored {
+			return nil
+		}
+		s.at.ended = ""
 	case EventTurnStart:
 		if e.Turn != s.turn { // it is yielded with its message
 			return nil

@@ -19,7 +19,7 @@ type Lease struct {
 	until  uint64 // the first generation that no longer has them
 }
 
-// Close removes what the lease added. It never waits: running turns keep their snapshot. A
+// Close removes what the lease added, except what [Runtime.Remove] has removed. It never waits: running turns keep their snapshot. A
 // second call does nothing. If other subscriptions are ordered against what would be
 // removed, nothing is closed and the error is an *InUseError. Close those leases together
 // with [CloseAll].
@@ -56,7 +56,7 @@ func CloseAll(leases ...*Lease) error {
 	}
 	gone, err := rt.change(remove, nil)
 	if err != nil {
-		return closeError(err)
+		return changeError("close", err)
 	}
 	for _, l := range closing {
 		l.close(gone.from)
@@ -80,11 +80,12 @@ func (l *Lease) Replace(subs ...Subscription) (*Lease, error) {
 	return next, nil
 }
 
-func closeError(err error) error {
+// changeError says what failed, with the problems of an install error.
+func changeError(doing string, err error) error {
 	if install, ok := errors.AsType[*InstallError](err); ok {
-		return fmt.Errorf("close: %w", errors.Join(install.Problems...))
+		err = errors.Join(install.Problems...)
 	}
-	return fmt.Errorf("close: %w", err)
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 func (l *Lease) isClosed() bool {

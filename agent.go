@@ -180,9 +180,9 @@ func (a *Agent) makeRuntime() error {
 	return err
 }
 
-// Hooks returns the agent's hook runtime: install subscriptions there, look at plans,
-// register job handlers. New subscriptions apply from the next turn on, and new gates from
-// the next step on.
+// Hooks returns the agent's hook runtime: install subscriptions there, remove them by lease
+// or by id, look at plans, register job handlers. New subscriptions apply from the next turn
+// on, and new gates and tool.post hooks from the next step on.
 func (a *Agent) Hooks() *hook.Runtime { return a.hooks }
 
 // Session returns the session with the given id. It is opened when it is first used. The

@@ -11,7 +11,10 @@ import (
 )
 
 // Add adds extensions to the agent, all of them or none. A turn that is running has their
-// tools and gates from its next step on; everything else applies from the next turn on.
+// tools, gates and tool.post hooks from its next step on. Everything else applies from the
+// next turn on: the prompt of a running turn is already built, and an observer sees whole
+// turns, so that what belongs together, such as subagent.start and subagent.stop, stays
+// together.
 //
 // An extension with a Build method must not change anything any more: use [Agent.Replace]
 // for that.

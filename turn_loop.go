@@ -88,6 +88,7 @@ func (t *turn) resume() EndReason {
 		return t.fail(ErrNoTurn)
 	}
 	t.useState(open)
+	t.recallText()
 	t.recallModel()
 	if open.Ended != "" { // its process ended between its last commit and its end phases
 		return t.resumeEnd(open.Ended)

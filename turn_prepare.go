@@ -19,7 +19,11 @@ func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.s
 func (t *turn) prepare(text string, parts []Part) EndReason {
 	said := submit(text, parts)
 	for _, stage := range stages {
-		if end := stage(t, &said); end != "" {
+		end := stage(t, &said)
+		if (end != "" || said.reply != nil) && t.state.Text == "" {
+			t.state.Text = said.text // it ends before the stage that sets it
+		}
+		if end != "" {
 			return end
 		}
 		if said.reply != nil {

@@ -25,8 +25,9 @@ type ContextEntry struct {
 	Text string `json:"text" jsonschema:"the fact"`
 	// Budget limits the text, in characters. Defaults to the runtime's limit.
 	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
-	// Data is for later hooks of the turn. The model does not see it. It counts towards the
-	// limit of all entries.
+	// Data is for later hooks of the turn. The model does not see it: an entry that has only
+	// Data is not part of the prompt, nor of its manifest, and the hash of an entry covers
+	// only its Text. Data counts towards the limit of all entries.
 	Data json.RawMessage `json:"data,omitempty" jsonschema:"data for later hooks; the model does not see it"`
 	// From is the subscription that added it. The runtime fills it in.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
@@ -81,6 +82,9 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	}
 	return entries
 }
+
+// isInPrompt reports whether the model gets the entry. An entry with only data is for hooks.
+func (e *ContextEntry) isInPrompt() bool { return e.Text != "" || len(e.Data) == 0 }
 
 // size is how much of the limit an entry takes.
 func (e *ContextEntry) size() int { return utf8.RuneCountInString(e.Text) + len(e.Data) }

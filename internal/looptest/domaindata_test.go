@@ -201,3 +201,31 @@ func TestTextsAtEveryEndOfATurn(t *testing.T) {
 		})
 	}
 }
+
+// An entry with only data is not in the prompt, so the manifest does not list it. Data does
+// not change the hash of an entry: the model does not see it.
+func TestDataIsNotInTheManifest(t *testing.T) {
+	t.Parallel()
+	hashes := make(map[string]string)
+	for _, data := range []string{"", `{"tier":1}`, `{"tier":2}`} {
+		agent, _ := newAgent(t, &belay.Options{Hooks: []hook.Subscription{
+			belay.TurnPrePromptContext.On("facts", func(context.Context, belay.TurnSoFar) (belay.PromptContext, error) {
+				return belay.PromptContext{Entries: []belay.ContextEntry{
+					{ID: "customer", Text: "The customer is Ada.", Data: json.RawMessage(data)}, {ID: "hidden", Data: json.RawMessage(`{"score":42}`)},
+				}}, nil
+			}, nil),
+			belay.TurnPostPromptCompile.On("look", func(_ context.Context, m belay.PromptManifest) (belay.Note, error) {
+				for _, p := range m.Parts() {
+					if p.Kind == "context" {
+						hashes[p.ID+data] = p.Hash
+					}
+				}
+				return belay.Note{}, nil
+			}, nil),
+		}})
+		takeTurn(t, agent.Session("s").Run(t.Context(), "hi"), belay.EndTurn)
+	}
+	if len(hashes) != 3 || hashes["customer"] == "" || hashes["customer"] != hashes[`customer{"tier":1}`] || hashes["customer"] != hashes[`customer{"tier":2}`] {
+		t.Errorf("the manifests list %v", hashes)
+	}
+}

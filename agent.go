@@ -97,7 +97,7 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if model == nil {
 		return nil, errors.New("new agent: there is no model")
 	}
-	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), serial: "-" + strings.ToLower(rand.Text()[:5])}
+	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), watchers: watchers{ending: make(chan struct{})}, serial: "-" + strings.ToLower(rand.Text()[:5])}
 	if opts != nil {
 		a.opts = *opts
 		a.opts.Scope = slices.Clone(opts.Scope)
@@ -182,9 +182,9 @@ func (a *Agent) makeRuntime() error {
 	return err
 }
 
-// Hooks returns the agent's hook runtime. Use the runtime to install subscriptions, to look
-// at plans and to register job handlers. New gates apply from the next step on, other new
-// subscriptions from the next turn on.
+// Hooks returns the agent's hook runtime: install subscriptions there, remove them by lease
+// or by id, look at plans, register job handlers. New subscriptions apply from the next turn
+// on, and new gates and tool.post hooks from the next step on.
 func (a *Agent) Hooks() *hook.Runtime { return a.hooks }
 
 // Session returns the session with the given id. The session opens when you first use it.
@@ -243,6 +243,7 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	if closed {
 		return nil
 	}
+	close(a.watchers.ending)
 	defer close(a.done)
 	var problems []error
 	for _, s := range a.open() {

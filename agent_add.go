@@ -10,8 +10,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Add adds extensions to the agent, all of them or none. A running turn gets their tools
-// and gates from its next step on. Everything else applies from the next turn on.
+// Add adds extensions to the agent, all of them or none. A turn that is running has their
+// tools, gates and tool.post hooks from its next step on. Everything else applies from the
+// next turn on: the prompt of a running turn is already built, and an observer sees whole
+// turns, so that what belongs together, such as subagent.start and subagent.stop, stays
+// together.
 //
 // Add fails if the Build method of an extension changes the configuration. Use
 // [Agent.Replace] for such an extension.

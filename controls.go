@@ -18,6 +18,8 @@ type Controls struct {
 	call string
 	// said is the message that is being submitted. It is nil for a tool.
 	said *submitted
+	// by is the directive or the extension that acts, for its sections.
+	by string
 
 	using sync.RWMutex // read-locked while a method uses the turn
 	over  bool
@@ -146,15 +148,16 @@ func (c *Controls) Model() ModelInfo {
 	return c.turn.model.info
 }
 
-// Compact summarizes the context. For a directive this happens at once, for a tool before
-// the next request.
+// Compact summarizes the context: at once for a directive, before the next request for a
+// tool. It does nothing if there is nothing to summarize: the session has no messages, only
+// a summary, or only messages that the model has not answered yet.
 func (c *Controls) Compact() error {
 	if err := c.enter("compact"); err != nil {
 		return err
 	}
 	defer c.leave()
 	if c.said != nil {
-		return c.turn.compact("forced")
+		return c.turn.compactNow()
 	}
 	w := &c.turn.wishes
 	w.mu.Lock()

@@ -63,8 +63,13 @@ type DirectiveOutcome struct {
 type Reply struct {
 	// Text is the answer.
 	Text string
-	// Reason is how the turn ends. EndParked and EndAborted are invalid. Defaults to
-	// EndTurn.
+	// Parts are further parts of the answer, behind the text: texts, images and files.
+	// Defaults to none.
+	Parts []Part
+	// More are further messages, behind the first one, each with its parts. Defaults to
+	// none.
+	More [][]Part
+	// Reason is how the turn ends. It cannot be parked or aborted. Defaults to EndTurn.
 	Reason EndReason
 	// Why explains Reason. Defaults to nothing.
 	Why string
@@ -72,14 +77,42 @@ type Reply struct {
 	Usage Usage
 }
 
-// check returns an error if a reply has an invalid end reason.
+// check refuses parts and an end reason that a reply cannot have.
 func (r *Reply) check() error {
+	for i, parts := range append([][]Part{r.Parts}, r.More...) {
+		if err := validParts(parts); err != nil {
+			return fmt.Errorf("message %d of its reply: %w", i+1, err)
+		}
+	}
 	switch r.Reason {
 	case "", EndTurn, EndMaxSteps, EndBudget, EndRefused, EndBlocked, EndStuck, EndError:
 		return nil
 	default:
 		return fmt.Errorf("its reply ends the turn with %q: a turn that is answered is neither parked nor aborted", r.Reason)
 	}
+}
+
+// messages returns the messages of the reply, at least one, and their whole text.
+func (r *Reply) messages(by string) ([]*Message, string) {
+	first := r.Parts
+	if text := validText(r.Text); text != "" {
+		first = append([]Part{Text(text)}, r.Parts...)
+	}
+	var all []*Message
+	var texts []string
+	for _, parts := range append([][]Part{first}, r.More...) {
+		if len(parts) == 0 {
+			continue
+		}
+		m := &Message{Role: RoleAssistant, Kind: KindAssistant, Parts: slices.Clone(parts), StopReason: StopEnd, Model: by}
+		if all = append(all, m); m.Text() != "" {
+			texts = append(texts, m.Text())
+		}
+	}
+	if len(all) == 0 {
+		all = []*Message{{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text("(no answer)")}, StopReason: StopEnd, Model: by}}
+	}
+	return all, strings.Join(texts, "\n\n")
 }
 
 const (

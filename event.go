@@ -93,8 +93,10 @@ type Event struct {
 	// End is the result of the turn. Only turn_end has it.
 	End *Turn `json:"end,omitempty"`
 
-	stored int64 // the number of the last message that was stored before this event
-	turns  int   // the number of the turn; only turn_end has it
+	stored int64 // the last message that was stored when it happened
+	turns  int   // the number of the turn, in a turn_end
+	// unstored says that the event is about a call that is not stored: a directive's.
+	unstored bool
 }
 
 // Sources of an [InvokedEvent].

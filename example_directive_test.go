@@ -2,6 +2,7 @@ package belay_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -45,4 +46,49 @@ func ExampleAgent_Define() {
 	// user: TIDY THE CHANGELOG
 	// assistant: Done.
 	// 0
+}
+
+// A directive can run a tool through the same checks as the model, and add to the prompt of
+// its turn.
+func ExampleControls_RunTool() {
+	ctx := context.Background()
+	model := scripted.New([]scripted.Step{{Text: "Water it on Sunday."}}, nil)
+	agent := must(belay.New(model, &belay.Options{Tools: []belay.Tool{searchNotes}}))
+
+	// docs:begin runtool
+	must(agent.Define(belay.Directive{
+		Name: "notes", Description: "answer from the notes",
+		Run: func(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
+			input, err := json.Marshal(map[string]string{"query": use.Rest})
+			if err != nil {
+				return belay.DirectiveOutcome{}, err
+			}
+			found, err := use.Controls.RunTool("search_notes", input)
+			if err != nil {
+				return belay.DirectiveOutcome{}, err
+			}
+			if found.IsError { // denied, invalid, or failed
+				return belay.DirectiveOutcome{Reply: &belay.Reply{Text: found.Text}}, nil
+			}
+			if err := use.Controls.Append(belay.Text("From the notes: " + found.Text)); err != nil {
+				return belay.DirectiveOutcome{}, err
+			}
+			err = use.Controls.AddSection(belay.PromptSection{ID: "notes", Body: "Answer only from the notes."})
+			return belay.DirectiveOutcome{}, err
+		},
+	}))
+	// docs:end runtool
+
+	session := agent.Session("demo")
+	fmt.Println(must(session.Turn(ctx, "/notes fern")).Text)
+	fmt.Println(model.Requests()[0].System)
+	for message := range session.Messages(ctx) {
+		fmt.Printf("%s: %s\n", message.Kind, message.Text())
+	}
+	// Output:
+	// Water it on Sunday.
+	// Answer only from the notes.
+	// injected: From the notes: ["water the fern"]
+	// user: [invoked_extension__hook_notes] fern
+	// assistant: Water it on Sunday.
 }

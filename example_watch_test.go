@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Any code can watch the events. A watcher never slows down a turn. If the watcher is too
-// slow, it gets the number of missed events.
+// Any code can watch. A watcher does not slow down a turn: if it is too slow, it learns how
+// many events it missed.
 func ExampleAgent_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -51,4 +51,34 @@ func ExampleAgent_Watch() {
 	// 8 2 model_response
 	// 9 2 token_consumption
 	// 10 2 turn_end
+}
+
+// An audit log must not lose events: the turn waits for its watcher when the buffer is full.
+func ExampleWatchOptions_lossless() {
+	ctx := context.Background()
+	agent := must(belay.New(scripted.New([]scripted.Step{{Text: "Water it."}}, nil), nil))
+	var audit []string
+
+	// docs:begin lossless
+	events := agent.Watch(ctx, &belay.WatchOptions{Buffer: 1, Lossless: true})
+	done := make(chan struct{})
+	go func() { // never in the goroutine of the turn: the turn waits for this loop
+		defer close(done)
+		for event, err := range events {
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			audit = append(audit, string(event.Kind))
+		}
+	}()
+	must(agent.Session("demo").Turn(ctx, "What about the fern?"))
+	_ = agent.Close(ctx) // the watcher gets what still waits, and its loop ends
+	<-done
+	// docs:end lossless
+
+	fmt.Println(audit)
+
+	// Output:
+	// [turn_start text_delta text_delta model_response token_consumption turn_end]
 }

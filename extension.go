@@ -52,8 +52,10 @@ type PromptExtension interface {
 	Prompt(agent AgentConfig) (fragment, resources string)
 }
 
-// RouteExtension runs the tools of a [ToolBundle] whose Route is the extension's name.
-// Hooks contribute such bundles.
+// RouteExtension runs the tools of bundles that hooks contribute, if the route of the
+// bundle is the extension's name. Its tools have no traits, so that an agent without an
+// Authorizer accepts them: add such an extension only if all its calls may run unchecked, or
+// set Options.Authorizer.
 type RouteExtension interface {
 	Extension
 	Route(ctx context.Context, call *Invocation) (Result, error)

@@ -25,8 +25,9 @@ type ContextEntry struct {
 	Text string `json:"text" jsonschema:"the fact"`
 	// Budget limits the text, in characters. Defaults to the limit of the hook runtime.
 	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
-	// Data is for later hooks of the turn. The model does not see it. Its size counts
-	// towards the limit of all entries.
+	// Data is for later hooks of the turn. The model does not see it: an entry that has only
+	// Data is not part of the prompt, nor of its manifest, and the hash of an entry covers
+	// only its Text. Data counts towards the limit of all entries.
 	Data json.RawMessage `json:"data,omitempty" jsonschema:"data for later hooks; the model does not see it"`
 	// From is the subscription that added the entry. The runtime sets it.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
@@ -82,7 +83,10 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	return entries
 }
 
-// size returns how many characters of the limit an entry uses.
+// isInPrompt reports whether the model gets the entry. An entry with only data is for hooks.
+func (e *ContextEntry) isInPrompt() bool { return e.Text != "" || len(e.Data) == 0 }
+
+// size is how much of the limit an entry takes.
 func (e *ContextEntry) size() int { return utf8.RuneCountInString(e.Text) + len(e.Data) }
 
 // firstCharacters returns the first n code points of text. It also reports whether it cut
@@ -138,23 +142,27 @@ func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	sections := slices.Clone(merged.Sections)
 	for _, s := range p.Sections {
 		s.From = []string{m.From}
-		sections = addSection(m, sections, s)
+		sections = addSection(m.Limits, sections, s, m.Diagnose)
 	}
-	slices.SortStableFunc(sections, func(a, b PromptSection) int { return cmp.Compare(a.Order, b.Order) })
+	sortSections(sections)
 	merged.Sections = sections
 	merged.Aside = mergeAside(m, merged.Aside, p.Aside)
 	return merged
 }
 
-// addSection adds a section, or joins it with the section of the same id. It cuts the new
-// text if there is not enough room. It never cuts earlier text.
-func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
+func sortSections(sections []PromptSection) {
+	slices.SortStableFunc(sections, func(a, b PromptSection) int { return cmp.Compare(a.Order, b.Order) })
+}
+
+// addSection adds a section of one owner, or joins it with the section of the same id, as far
+// as there is room. It never cuts earlier text.
+func addSection(limits hook.Limits, sections []PromptSection, s PromptSection, diagnose func(code codes.Code, message string)) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
-	if at < 0 && len(sections) >= m.Limits.Sections {
-		m.Diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
+	if at < 0 && len(sections) >= limits.Sections {
+		diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
 		return sections
 	}
-	room := m.Limits.PromptCharacters
+	room := limits.PromptCharacters
 	for _, o := range sections {
 		room -= o.size()
 	}
@@ -167,9 +175,9 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 			between = "\n\n"
 		}
 	}
-	room = min(room, m.Limits.SectionCharacters-section.size())
+	room = min(room, limits.SectionCharacters-section.size())
 	if room <= 0 {
-		m.Diagnose(codes.SectionDropped, "the sections before it use the whole limit")
+		diagnose(codes.SectionDropped, "the sections before it use the whole limit")
 		return sections
 	}
 	cutTitle := false
@@ -183,13 +191,13 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 		section.Body += added
 	}
 	if cutBody || cutTitle || cutMore {
-		m.Diagnose(codes.SectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
+		diagnose(codes.SectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
 	}
 	if at < 0 {
 		return append(sections, section)
 	}
-	if !slices.Contains(section.From, m.From) {
-		section.From = append(slices.Clone(section.From), m.From)
+	if !slices.Contains(section.From, s.From[0]) {
+		section.From = append(slices.Clone(section.From), s.From[0])
 	}
 	sections[at] = section
 	return sections

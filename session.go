@@ -121,11 +121,13 @@ func Await(stream iter.Seq2[Event, error]) (*Turn, error) {
 	return end, nil
 }
 
-// Compact summarizes the context now.
+// Compact summarizes the context now. It does nothing if there is nothing to summarize: the
+// session has no messages, only a summary, or only messages that the model has not answered
+// yet.
 func (s *Session) Compact(ctx context.Context) error {
 	_, err := s.take(ctx, func(t *turn) EndReason {
 		t.quiet = true
-		if err := t.compact("forced"); err != nil {
+		if err := t.compactNow(); err != nil {
 			return t.fail(err)
 		}
 		return EndTurn

@@ -51,9 +51,10 @@ type ToolTraits struct {
 	Timeout time.Duration
 	// MaxResult limits the text of a result, in characters. Defaults to the agent's limit.
 	MaxResult int
-	// NeedsAuthorizer says that the tool is dangerous without a permission check, as a
-	// shell is. New and AddTools return an error for such a tool if the agent has no
-	// Options.Authorizer. Defaults to false.
+	// NeedsAuthorizer says that the tool is dangerous without a permission check, such as a
+	// shell. An agent without Options.Authorizer refuses the tool. MCP tools and the tools of
+	// bundles do not have it: whoever declares the server, or adds the RouteExtension,
+	// decides about them. Defaults to false.
 	NeedsAuthorizer bool
 }
 

@@ -144,12 +144,22 @@ func (t *turn) approve(b *batch) error {
 		return nil
 	}
 	q := &inquiry{open: make(map[*call]openQuestion, len(asking))}
-	defer q.heed(t)()
+	if !b.isDirect() { // its approval is not in the store
+		defer q.heed(t)()
+	}
 	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking: %v", sudden)})
 	})
 	t.gather(b)
-	return t.commit(nil, b.records(false), b.approvals())
+	return t.commitAsked(b, false)
+}
+
+// commitAsked stores the approvals of a batch and the states of its calls.
+func (t *turn) commitAsked(b *batch, waits bool) error {
+	if b.isDirect() {
+		return nil
+	}
+	return t.commit(nil, b.records(waits), b.approvals())
 }
 
 // askPerson calls the approver. Everything except a clear approval of this input is a
@@ -242,6 +252,9 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 // decision and true. If an approval cannot be stored, it returns a denial.
 func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
+	if c.direct {
+		return d, false
+	}
 	stored, err := t.agent.store.Decide(t.base, d)
 	switch {
 	case errors.Is(err, ErrDecided) && stored.Decided != nil:

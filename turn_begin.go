@@ -155,7 +155,7 @@ func (t *turn) begin() {
 	if t.wanted != nil {
 		t.own.Answer = t.wanted.schema
 	}
-	s.state.Turn = &t.own
+	s.state.Turn, t.text = &t.own, "" // an interrupted turn may have left its text
 	t.useState(&t.own)
 	t.write.clean = false
 	t.emit(Event{Kind: EventTurnStart})

@@ -82,8 +82,18 @@ func (m *Message) characters() int {
 	return n
 }
 
-// compact summarizes the context. The store keeps all messages, but the model gets only the
-// summary and later messages. If compact fails, the messages do not change.
+// compactNow summarizes the context because somebody asked for it. If there is nothing to
+// summarize, it does nothing.
+func (t *turn) compactNow() error {
+	keep := t.keepFrom("forced")
+	if !slices.ContainsFunc(t.session.messages, func(m *Message) bool { return !m.IsCompaction && (keep == 0 || m.Seq < keep) }) {
+		return nil
+	}
+	return t.compact("forced")
+}
+
+// compact summarizes the context. The store keeps everything; the context starts again at
+// the summary. If it fails, nothing has changed.
 func (t *turn) compact(trigger string) error {
 	before, count := t.size(), len(t.session.messages)
 	if count == 0 {

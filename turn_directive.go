@@ -36,7 +36,11 @@ func (t *turn) expand(said *submitted) EndReason {
 			continue
 		}
 		use := &DirectiveUse{Typed: typed, Rest: strings.TrimSpace(typed[min(bound[i].End, end):end]), more: names || i < len(bound)-1}
-		if err := t.direct(said, &bound[i], use); err != nil {
+		err := t.direct(said, &bound[i], use)
+		if end := t.endDirect(said); end != "" {
+			return end
+		}
+		if err != nil {
 			if len(done) > 0 {
 				err = fmt.Errorf("%w (the effects of %s remain)", err, strings.Join(done, ", "))
 			}
@@ -50,11 +54,22 @@ func (t *turn) expand(said *submitted) EndReason {
 	return t.expandFurther(said, typed, bound)
 }
 
-// direct runs one directive. The caller has set those fields of use that come from the
-// whole message.
+// endDirect returns how the turn ends if a call of RunTool ended it, or "".
+func (t *turn) endDirect(said *submitted) EndReason {
+	switch {
+	case said.failure != nil:
+		return t.fail(said.failure)
+	case said.halted && t.ctx.Err() == nil:
+		return EndBlocked
+	default:
+		return ""
+	}
+}
+
+// direct runs one directive. Its DirectiveUse is filled in from the whole message.
 func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
 	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &InvokedEvent{Name: b.Name, Source: SourceUser}})
-	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said}
+	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said, by: "/" + b.Name}
 	outcome, err := run(t.ctx, b.directive, use)
 	use.Controls.close()
 	if err == nil && outcome.Text != nil {
@@ -101,7 +116,7 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 		}
 		s := Submission{
 			Session: t.scope.Session, Turn: t.scope.Turn, Agent: t.scope.Agent, Text: said.text, Typed: typed,
-			Controls: &Controls{turn: t, said: said},
+			Controls: &Controls{turn: t, said: said, by: extension.name},
 		}
 		for _, b := range bound {
 			if b.extension == extension {
@@ -110,6 +125,9 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 		}
 		x, err := in.Expand(t.ctx, s)
 		s.Controls.close()
+		if end := t.endDirect(said); end != "" {
+			return end
+		}
 		for _, injected := range x.Injected {
 			err = errors.Join(err, validParts(injected.Parts))
 		}

@@ -14,8 +14,8 @@ type turnOutbox struct {
 	silent bool // emit does nothing
 }
 
-// emit sends an event to the turn's stream and to the watchers. It waits for the stream,
-// but not for the watchers. Goroutines of the turn's calls may call it too.
+// emit sends an event to the turn's stream, which sets the pace, and to the watchers. Only
+// lossless watchers set the pace too. The goroutines of the turn's calls may call it too.
 func (t *turn) emit(e Event) {
 	if !t.hasAudience() {
 		return
@@ -41,14 +41,18 @@ func (t *turn) forward(e *Event) {
 	defer t.outbox.mu.Unlock()
 	t.session.seq++
 	e.Seq = t.session.seq
+	var full []*watcher
 	if !t.watchedByParent() {
-		t.agent.watchers.publish(t.session.id, e)
+		full = t.agent.watchers.publish(t.session.id, e)
 	}
 	if t.outbox.stream != nil {
 		select {
 		case t.outbox.stream <- *e:
 		case <-t.outbox.left:
 		}
+	}
+	for _, w := range full { // last, so that only the turn itself waits for them
+		t.deliver(w, e)
 	}
 }
 

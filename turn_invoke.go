@@ -186,7 +186,7 @@ func (t *turn) keepsBeforePost(c *call) bool {
 func (t *turn) emitResult(c *call) {
 	if c.result != nil && !c.told {
 		c.told = true
-		t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
+		t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result, unstored: c.direct})
 	}
 }
 

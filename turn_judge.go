@@ -28,7 +28,9 @@ type call struct {
 	Invocation
 	part  *CallPart
 	index int
-	// cutOff says that the response was cut off at its maximum length.
+	// direct says that a directive makes the call: nothing of it is stored.
+	direct bool
+	// cutOff says that the response reached its maximum length.
 	cutOff bool
 	tool   *boundTool
 	state  CallState
@@ -136,7 +138,7 @@ func (t *turn) applyHalt(b *batch) {
 
 func (t *turn) newCall(part *CallPart, index int) *call {
 	return &call{
-		part: part, index: index, state: CallJudged,
+		part: part, index: index, state: CallJudged, direct: t.directing,
 		Invocation: Invocation{
 			ID: part.ID, Tool: part.Tool, Input: part.Input, turn: t,
 			Session: t.scope.Session, Turn: t.scope.Turn, Step: t.scope.Step, Agent: t.scope.Agent,

@@ -35,7 +35,8 @@ type turn struct {
 	end     turnEnd
 
 	wishes      wishes
-	quiet       bool // not a turn but other work on the session, such as Session.Compact
+	quiet       bool // it is housekeeping, such as a compaction on demand, and not a turn
+	directing   bool // the call that is being checked and run is a directive's
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
@@ -86,6 +87,7 @@ func (t *turn) resume() EndReason {
 		return t.fail(ErrNoTurn)
 	}
 	t.useState(open)
+	t.recallText()
 	t.recallModel()
 	if open.Ended != "" { // the process ended after the last commit and before the end phases
 		return t.resumeEnd(open.Ended)
@@ -275,10 +277,16 @@ func (t *turn) announce(b *batch) {
 		})})
 		t.keepNote(outcome.Output, outcome.Diagnostics, err)
 	}
+	t.announceCalls(b)
+}
+
+// announceCalls emits the events of calls that were checked, and of the results that some
+// of them have already.
+func (t *turn) announceCalls(b *batch) {
 	for _, c := range b.calls {
 		c.stored = true
-		t.emit(Event{Kind: EventToolUse, Call: c.part})
-		if c.approval != nil && c.approval.Decided != nil { // decided by a grant or a hook, or because nobody can be asked
+		t.emit(Event{Kind: EventToolUse, Call: c.part, unstored: c.direct})
+		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
 			t.emitApproval(EventApprovalRequested, c)
 			t.emitApproval(EventApprovalDecided, c)
 		}

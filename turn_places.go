@@ -105,7 +105,7 @@ func (t *turn) approveHere(b *batch) error {
 				c.state = CallJudged
 			}
 		}
-		if err := t.commit(nil, b.records(true), b.approvals()); err != nil { // a question must be stored before it is asked
+		if err := t.commitAsked(b, true); err != nil { // a question is stored before it is asked
 			return err
 		}
 	}

@@ -19,7 +19,11 @@ func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.s
 func (t *turn) prepare(text string, parts []Part) EndReason {
 	said := submit(text, parts)
 	for _, stage := range stages {
-		if end := stage(t, &said); end != "" {
+		end := stage(t, &said)
+		if (end != "" || said.reply != nil) && t.state.Text == "" {
+			t.state.Text = said.text // it ends before the stage that sets it
+		}
+		if end != "" {
 			return end
 		}
 		if said.reply != nil {
@@ -39,8 +43,11 @@ type submitted struct {
 	typed, text string
 	parts       []Part
 	injected    []Injection
-	reply       *Reply // replaces the model's answer
-	by          string // the directive, extension or phase that replied
+	sections    []PromptSection // of directives, for this turn
+	reply       *Reply          // instead of the model
+	by          string          // who replied
+	halted      bool            // a call of a directive ended the turn; t.end says why
+	failure     error           // likewise: a hook at tool.post failed closed
 }
 
 // submit joins all texts of the message into one, so that hooks and directives see the
@@ -253,6 +260,7 @@ func (t *turn) compilePrompt(said *submitted) EndReason {
 		}
 		t.state.Sections = outcome.Output.Sections
 	}
+	t.addSections(said.sections)
 	p := t.agent.compile(t.state.Sections)
 	t.request.system = p.text
 	if TurnPostPromptCompile.Active(t.snap) {
@@ -303,7 +311,9 @@ func (t *turn) commitPrompt(said *submitted) EndReason {
 // answerInPlace ends the turn with a reply that replaces the model's answer.
 func (t *turn) answerInPlace(said *submitted) EndReason {
 	end := cmp.Or(said.reply.Reason, EndTurn)
-	t.text, t.end.why = validText(said.reply.Text), said.reply.Why
+	var replies []*Message
+	replies, t.text = said.reply.messages(said.by)
+	t.end.why = said.reply.Why
 	if end != EndTurn {
 		t.end.by = said.by
 	}
@@ -311,14 +321,17 @@ func (t *turn) answerInPlace(said *submitted) EndReason {
 		t.end.err = fmt.Errorf("%s: %s", said.by, cmp.Or(t.end.why, "it failed"))
 	}
 	t.spend(said.reply.Usage)
-	reply := &Message{
-		Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text(cmp.Or(t.text, "(no answer)"))}, StopReason: StopEnd, Model: said.by,
-	}
 	t.markEnd(end)
-	if err := t.commit(append(said.messages(t.write.carried[:0], t.state.Context), reply), nil, nil); err != nil {
+	if err := t.commit(append(said.messages(t.write.carried[:0], t.state.Context), replies...), nil, nil); err != nil {
 		return t.fail(err)
 	}
-	t.emit(Event{Kind: EventTextDelta, Text: t.text})
-	t.emit(Event{Kind: EventModelResponse, Message: reply})
+	for i, reply := range replies {
+		text := reply.Text()
+		if i == 0 && t.text == "" {
+			text = "" // it has a stand-in
+		}
+		t.emit(Event{Kind: EventTextDelta, Text: text})
+		t.emit(Event{Kind: EventModelResponse, Message: reply})
+	}
 	return end
 }

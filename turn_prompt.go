@@ -59,7 +59,9 @@ func (p *prompt) manifest(so soFar, tools []ToolDeclaration) promptManifest {
 		m.Parts = append(m.Parts, manifestPart(part.kind, part.id, part.from, part.text))
 	}
 	for _, e := range so.Context {
-		m.Parts = append(m.Parts, manifestPart("context", e.ID, e.From, e.Text))
+		if e.isInPrompt() {
+			m.Parts = append(m.Parts, manifestPart("context", e.ID, e.From, e.Text))
+		}
 	}
 	if len(tools) > 0 {
 		data, err := json.Marshal(tools)
@@ -88,7 +90,7 @@ var closesContext = regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-remind
 func contextParts(entries []ContextEntry) []Part {
 	parts := make([]Part, 0, len(entries))
 	for _, e := range entries {
-		if e.Text == "" && len(e.Data) > 0 { // an entry for hooks only
+		if !e.isInPrompt() {
 			continue
 		}
 		id := ""

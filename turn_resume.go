@@ -38,14 +38,18 @@ func (t *turn) resumeEnd(end EndReason) EndReason {
 	if end == EndError {
 		t.end.err = errors.New(cmp.Or(t.end.why, "the turn failed; the reason was lost with its process"))
 	}
+	t.emit(Event{Kind: EventTurnStart, Text: t.state.Text})
+	return end
+}
+
+// recallText finds the model's last text in a turn that another call began.
+func (t *turn) recallText() {
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Turn == t.state.ID && m.Role == RoleAssistant {
 			t.text = m.Text()
-			break
+			return
 		}
 	}
-	t.emit(Event{Kind: EventTurnStart, Text: t.state.Text})
-	return end
 }
 
 // openCalls returns the calls of the last response from the store, if they have no results
@@ -238,6 +242,7 @@ func (t *turn) abandon() error {
 		return ErrNoTurn
 	}
 	t.useState(open)
+	t.recallText()
 	if open.Ended != "" {
 		return nil
 	}

@@ -222,6 +222,9 @@ func (r *batchRun) commit() {
 // messages of the finished calls. It does not change the session's own state. That happens
 // when all calls are done, in call order.
 func (t *turn) commitCalls(b *batch) error {
+	if b.isDirect() {
+		return nil
+	}
 	records := slices.Clone(b.stored)
 	state, turn := t.session.state, *t.state
 	state.Turn = &turn

@@ -101,7 +101,7 @@ func (t *turn) compactIfAsked() error {
 	w.compact = false
 	w.mu.Unlock()
 	if asked {
-		return t.ignoreFailedCompaction(t.compact("forced"))
+		return t.ignoreFailedCompaction(t.compactNow())
 	}
 	return t.compactIfFull()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // WatchOptions select the events that a watcher gets. A nil *WatchOptions is valid.
@@ -15,6 +16,9 @@ type WatchOptions struct {
 	Session string
 	// Buffer is how many events may wait for the watcher. Defaults to 256.
 	Buffer int
+	// Lossless makes turns wait for the watcher when its buffer is full, so that no event
+	// is dropped. See Watch for when they stop waiting. Defaults to dropping events.
+	Lossless bool
 	// After is the [Event.Position] of the last event that the watcher got, or the number
 	// of the last message that it knows. "0" means that it knows none. After needs a
 	// Session. The watcher first gets events of messages that were stored later, and then
@@ -32,27 +36,28 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("the watcher fell behind: %d events were dropped", e.Missed)
 }
 
-// Watch yields the events of the agent's sessions until ctx ends or the agent is closed.
-// Neither is an error. When ctx ends, waiting events are dropped. When the agent is closed,
-// they are yielded first. Watching begins when Watch returns.
+// Watch yields the events of the agent's sessions until ctx is done or the agent is closed.
+// Neither is an error. When ctx is done, events that still wait are dropped. When the agent
+// is closed, they are yielded first. Watch does not slow down a turn: if a watcher is too
+// slow, the oldest waiting events are dropped, it gets a *MissedError, and it continues.
+// Watching begins when Watch returns.
 //
-// Watch never slows down a turn. If a watcher is too slow, Watch drops the oldest waiting
-// events and yields a *MissedError. Then it continues.
+// With WatchOptions.Lossless, a turn waits while the buffer of the watcher is full. It stops
+// waiting when the loop over the events ends, or ctx is done. It also stops when the turn is
+// cancelled, or Close is called: the buffer then grows, and the watcher still gets every
+// event. The loop must run in another goroutine than the turn, and must not wait for the
+// turn: otherwise both wait until one of these contexts is done. If you may not start the
+// loop, cancel ctx. The agent logs a warning when a turn has waited for 10 seconds.
 //
-// With WatchOptions.After, events have positions. So a watcher can continue at a position
-// later, also in another process. The events of messages then come from the store, in the
-// order of the messages, without gaps and repetitions:
-//
-//   - turn_start with the user's message
-//   - model_response and its tool_use events
-//   - tool_use_result, when the results of the step are stored
-//   - compaction_end
-//   - turn_end, without Text, Steps and Usage, if the last turn has ended or is parked
-//
-// Other events are not stored, so they are not repeated: deltas, progress, output of hooks,
-// errors, and events of subagents and approvals. Watch yields them when they happen, for
-// turns that this agent runs. For open approvals see [Questions]. The error is ErrCursor if
-// the position is invalid.
+// With WatchOptions.After, a position, events have positions, and a watcher can continue
+// where it left off, also in another process. The events of messages then come from the
+// store, in the order of the messages, without gaps and without repetition: turn_start with
+// the user's message, model_response and its tool_use, tool_use_result when the results of
+// the step are stored, and compaction_end. If the last turn has ended or is parked, its
+// turn_end follows, without Text, Steps and Usage. Nothing else is stored, and so not
+// repeated: deltas, progress, output of hooks, errors, the events of subagents, and those of
+// approvals, for which there is [Questions]. They come as they happen, in turns that this
+// agent runs. ErrCursor: the position is invalid.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
 	return a.watch(ctx, a.done, opts)
 }
@@ -96,21 +101,23 @@ func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOpti
 
 // newWatcher makes a watcher from the options.
 func newWatcher(opts *WatchOptions) *watcher {
-	w := &watcher{wake: make(chan struct{}, 1), size: 256}
+	w := &watcher{wake: make(chan struct{}, 1), gone: make(chan struct{}), size: 256}
 	if opts != nil {
 		w.session = opts.Session
 		if opts.Buffer != 0 {
 			w.size = max(opts.Buffer, 1)
 		}
+		w.lossless = opts.Lossless
 	}
 	return w
 }
 
 // watchers are the watchers of an agent.
 type watchers struct {
-	count atomic.Int32 // lets a turn check for watchers with one atomic load
-	mu    sync.Mutex
-	all   []*watcher
+	count  atomic.Int32  // a turn without watchers costs one atomic load
+	ending chan struct{} // closed when the agent begins to close: turns no longer wait for watchers
+	mu     sync.Mutex
+	all    []*watcher
 }
 
 func (w *watchers) add(one *watcher) {
@@ -129,19 +136,53 @@ func (w *watchers) remove(one *watcher) {
 			kept = append(kept, o)
 		}
 	}
+	if len(kept) < len(w.all) {
+		close(one.gone)
+	}
 	w.all = kept
 	w.count.Store(int32(len(w.all)))
 }
 
-// publish sends an event to the watchers of the given session and of the event's own
-// session. These differ for an event of a child.
-func (w *watchers) publish(session string, e *Event) {
+// publish sends an event to everyone who watches its session, or the parent session of a
+// child. It returns the lossless watchers that have no room for it: the caller waits for
+// them with deliver.
+func (w *watchers) publish(session string, e *Event) (full []*watcher) {
 	w.mu.Lock()
 	all := w.all
 	w.mu.Unlock()
 	for _, o := range all {
-		if o.session == "" || o.session == session || o.session == e.Session {
-			o.put(e)
+		if (o.session == "" || o.session == session || o.session == e.Session) && o.put(e, false) != nil {
+			full = append(full, o)
+		}
+	}
+	return full
+}
+
+// watcherPatience is how long a turn waits for a watcher until the agent logs a warning.
+const watcherPatience = 10 * time.Second
+
+// deliver waits until a lossless watcher has room for an event of the turn. If the turn is
+// cancelled or the agent begins to close, the watcher gets the event without room for it.
+func (t *turn) deliver(w *watcher, e *Event) {
+	warn := time.NewTimer(watcherPatience)
+	defer warn.Stop()
+	force := false
+	for {
+		room := w.put(e, force)
+		if room == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-w.gone:
+			return
+		case <-t.ctx.Done():
+			force = true
+		case <-t.agent.watchers.ending:
+			force = true
+		case <-warn.C:
+			t.agent.opts.Logger.WarnContext(t.base, "a turn is waiting for a lossless watcher that does not take its events: the watcher must run in another goroutine and must not wait for the turn",
+				"session", e.Session, "turn", e.Turn, "event", e.Kind, "waited", watcherPatience)
 		}
 	}
 }
@@ -162,27 +203,40 @@ func (w *watchers) tellStored(session string, message int64) {
 	}
 }
 
-// watcher holds the events that wait for one watcher.
+// watcher is a buffer of the events that wait for one watcher.
 type watcher struct {
-	session string
-	size    int
-	wake    chan struct{}
-	stored  atomic.Int64 // the number of the last stored message
+	session  string
+	size     int
+	lossless bool
+	wake     chan struct{}
+	gone     chan struct{} // closed when it no longer watches
+	stored   atomic.Int64  // the last message that was stored while it watches
 
 	mu      sync.Mutex
 	waiting []Event
 	missed  int
+	room    chan struct{} // closed when the events are taken; nil if nobody waits for that
 }
 
-func (w *watcher) put(e *Event) {
+// put adds an event. If the buffer is full, it drops the oldest event. A lossless watcher
+// drops none: put then adds the event only if force is set, and otherwise returns a channel
+// that is closed when there may be room.
+func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 	w.mu.Lock()
-	if len(w.waiting) >= w.size {
+	defer w.mu.Unlock()
+	if len(w.waiting) >= w.size && !force {
+		if w.lossless {
+			if w.room == nil {
+				w.room = make(chan struct{})
+			}
+			return w.room
+		}
 		w.missed++
 		w.waiting = w.waiting[1:]
 	}
 	w.waiting = append(w.waiting, *e)
-	w.mu.Unlock()
 	w.rouse()
+	return nil
 }
 
 // rouse wakes the watcher.
@@ -205,5 +259,9 @@ func (w *watcher) take() ([]Event, int) {
 	defer w.mu.Unlock()
 	events, missed := w.waiting, w.missed
 	w.waiting, w.missed = nil, 0
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
 	return events, missed
 }

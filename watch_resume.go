@@ -161,7 +161,10 @@ func (s *storedWatch) pass(e *Event) error {
 	}
 	switch e.Kind {
 	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd:
-		return nil
+		if !e.unstored {
+			return nil
+		}
+		s.at.ended = ""
 	case EventTurnStart:
 		if e.Turn != s.turn { // this event comes from the store, with the user's message
 			return nil

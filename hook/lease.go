@@ -20,10 +20,10 @@ type Lease struct {
 	until  uint64 // the number of the first generation without the entries
 }
 
-// Close removes what the lease added. It never waits: running turns keep their snapshot. A
-// second call does nothing. If other subscriptions are ordered before or after a
-// subscription of this lease, Close removes nothing and returns an *InUseError. Close those
-// leases together with [CloseAll].
+// Close removes what the lease added, except what [Runtime.Remove] has removed. It never waits: running turns keep their snapshot. A
+// second call does nothing. If other subscriptions are ordered against what would be
+// removed, nothing is closed and the error is an *InUseError. Close those leases together
+// with [CloseAll].
 func (l *Lease) Close() error { return CloseAll(l) }
 
 // CloseAll closes several leases of one runtime in one step, so that subscriptions that
@@ -57,7 +57,7 @@ func CloseAll(leases ...*Lease) error {
 	}
 	gone, err := rt.change(remove, nil)
 	if err != nil {
-		return closeError(err)
+		return changeError("close", err)
 	}
 	for _, l := range closing {
 		l.close(gone.from)
@@ -81,11 +81,12 @@ func (l *Lease) Replace(subs ...Subscription) (*Lease, error) {
 	return next, nil
 }
 
-func closeError(err error) error {
+// changeError says what failed, with the problems of an install error.
+func changeError(doing string, err error) error {
 	if install, ok := errors.AsType[*InstallError](err); ok {
-		return fmt.Errorf("close: %w", errors.Join(install.Problems...))
+		err = errors.Join(install.Problems...)
 	}
-	return fmt.Errorf("close: %w", err)
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 func (l *Lease) isClosed() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -192,7 +193,38 @@ func (rt *Runtime) Install(subs ...Subscription) (*Lease, error) {
 	return rt.change(nil, subs)
 }
 
-// change removes and adds subscriptions in one step. The caller holds rt.changing.
+// Remove removes subscriptions by their ids, at every phase that has them: all of them or
+// none. It does what closing their leases does, whoever has those: running turns keep their
+// snapshot, so that a turn never loses a gate. The leases can still be closed. If
+// an id is unknown, or others are ordered against what would be removed, nothing is removed.
+func (rt *Runtime) Remove(ids ...string) error {
+	rt.changing.Lock()
+	defer rt.changing.Unlock()
+	var remove []*installed
+	var problems []error
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		found := false
+		for _, phase := range rt.phases {
+			if e := rt.members[phase.core()].find(id); e != nil {
+				remove = append(remove, e)
+				found = true
+			}
+		}
+		if !found {
+			problems = append(problems, fmt.Errorf("there is no subscription %q", id))
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("remove: %w", errors.Join(problems...))
+	}
+	if _, err := rt.change(remove, nil); err != nil {
+		return changeError("remove", err)
+	}
+	return nil
+}
+
+// change removes and adds in one step. What was removed before is skipped. rt.changing is
+// held.
 func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, error) {
 	touched := make(map[*phaseCore]*members)
 	touch := func(c *phaseCore) *members {
@@ -201,6 +233,7 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 		}
 		return touched[c]
 	}
+	remove = slices.DeleteFunc(slices.Clone(remove), func(e *installed) bool { return rt.members[e.sub.phase].find(e.sub.id) != e })
 	for _, e := range remove {
 		touch(e.sub.phase).remove(e.sub.id)
 	}

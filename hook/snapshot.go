@@ -135,10 +135,11 @@ func (rt *Runtime) Snapshot() *Snapshot {
 	return s
 }
 
-// Refresh adds the gates that were installed after the snapshot was made. The agent loop
-// calls Refresh between steps. All other subscriptions stay as they were when the turn
-// began, and so do gates whose lease was closed since. Running dispatches are not affected,
-// and a released snapshot does not change.
+// Refresh adds what guards a turn and was installed since the snapshot was made: gates, and
+// hooks at phases that can rewrite an output, because they may hide a secret. The loop calls
+// it between steps. Everything else stays as it was when the turn began, including guards
+// that were removed meanwhile. Running dispatches are not affected, and a released snapshot does
+// not change.
 func (s *Snapshot) Refresh() {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
@@ -151,7 +152,10 @@ func (s *Snapshot) Refresh() {
 	}
 }
 
-// joinGates adds the new gates of a parent snapshot.
+// guards reports whether hooks at the phase protect a turn, so that new ones join it.
+func (c *phaseCore) guards() bool { return c.kind == Gate || c.caps&CanRewriteOutput != 0 }
+
+// joinGates adds the new gates of a parent.
 func (s *Snapshot) joinGates(parent *Snapshot) {
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	next := old
@@ -174,7 +178,7 @@ func (s *Snapshot) joinGates(parent *Snapshot) {
 	s.gen.Store(next)
 }
 
-// refresh adds the new gates of the snapshot's own runtime. The caller holds s.refreshing.
+// refresh adds the new guards of the snapshot's own runtime. s.refreshing is held.
 func (s *Snapshot) refresh() {
 	rt := s.rt
 	rt.holding.Lock()
@@ -192,7 +196,7 @@ func (s *Snapshot) refresh() {
 	for _, phase := range rt.phases {
 		c := phase.core()
 		mine, theirs := old.find(c), latest.find(c)
-		if c.kind == Gate && theirs != nil && mine != theirs {
+		if c.guards() && theirs != nil && mine != theirs {
 			next.slots[rt.table.slot(c)] = joinPlans(mine, theirs)
 		}
 	}

@@ -70,27 +70,29 @@ func stop(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) 
 }
 
 func compact(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
-	empty := true
-	for _, err := range use.Controls.Messages(ctx) {
-		if err != nil {
-			return belay.DirectiveOutcome{}, err
-		}
-		empty = false
-		break
+	before, err := stored(ctx, use.Controls)
+	if err == nil {
+		err = use.Controls.Compact()
 	}
-	switch {
-	case empty && use.Alone():
-		return reply("There is nothing to summarize yet."), nil
-	case empty:
-		return belay.DirectiveOutcome{}, nil
-	}
-	if err := use.Controls.Compact(); err != nil {
+	if err != nil || !use.Alone() {
 		return belay.DirectiveOutcome{}, err
 	}
-	if use.Alone() {
-		return reply("The conversation was summarized."), nil
+	after, err := stored(ctx, use.Controls)
+	if err == nil && after == before { // no summary was stored
+		return reply("There is nothing to summarize yet."), nil
 	}
-	return belay.DirectiveOutcome{}, nil
+	return reply("The conversation was summarized."), err
+}
+
+// stored returns how many messages the session has.
+func stored(ctx context.Context, c *belay.Controls) (n int, err error) {
+	for _, err := range c.Messages(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {

@@ -155,6 +155,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Store:          w.Store,
 		Runtime:        &hook.RuntimeOptions{Grants: w.Places.Host.Grants, Failed: a.hookFailed},
 		RefuseBusy:     true,
+		NoPreviews:     s.Hooks.NoPreviews,
 		Limits: belay.Limits{
 			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool, Idle: s.Limits.Idle,
 		},

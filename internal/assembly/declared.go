@@ -162,7 +162,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	opts := &belay.Options{
 		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
-		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
+		NoPreviews: b.settings.Hooks.NoPreviews, Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {

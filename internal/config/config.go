@@ -85,6 +85,9 @@ type Hooks struct {
 	AllowCommands bool `json:"allow_commands"`
 	// WebhookAllowlist lists the hosts that webhooks may call.
 	WebhookAllowlist []string `json:"webhook_allowlist"`
+	// NoPreviews leaves the texts of the user and the model out of the input of
+	// turn.post_turn.
+	NoPreviews bool `json:"no_previews"`
 }
 
 // Skills has settings for skills.
@@ -154,6 +157,9 @@ func fields() []field {
 		{path: "hooks.disable", value: func(c *Config) any { return &c.Hooks.Disable }, private: "which hooks do not run", variable: "BELAY_DISABLE_HOOKS"},
 		{path: "hooks.allow_commands", value: func(c *Config) any { return &c.Hooks.AllowCommands }, private: "whether commands run", variable: "BELAY_ALLOW_COMMANDS"},
 		{path: "hooks.webhook_allowlist", value: func(c *Config) any { return &c.Hooks.WebhookAllowlist }, private: "where webhooks go", variable: "BELAY_WEBHOOK_ALLOWLIST"},
+		{path: "hooks.no_previews", value: func(c *Config) any { return &c.Hooks.NoPreviews }, looser: func(project, user *Config) bool {
+			return user.Hooks.NoPreviews && !project.Hooks.NoPreviews
+		}},
 		{path: "skills.enforce_allowed_tools", value: func(c *Config) any { return &c.Skills.EnforceAllowedTools }, looser: func(project, user *Config) bool {
 			return user.Skills.EnforceAllowedTools && !project.Skills.EnforceAllowedTools
 		}},

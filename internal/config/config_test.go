@@ -94,7 +94,7 @@ sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
 network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
-hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com]}
+hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com], no_previews: true}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
   work:
@@ -141,7 +141,7 @@ providers:
 		Network: config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:  config.Skills{EnforceAllowedTools: true},
-		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}},
+		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
 			"work": {
@@ -167,12 +167,12 @@ providers:
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1, listing_tokens: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n  listing_tokens: 2\n")
-	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL="}
+	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true"}
 	l := load(t, o)
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {
@@ -180,7 +180,7 @@ func TestPrecedence(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"limits.steps": "--max-steps", "limits.parallel": l.ProjectFile + ":4", "limits.result_characters": l.UserFile + ":2",
-		"limits.listing_tokens": "BELAY_LIMITS_LISTING_TOKENS", "tools": "BELAY_TOOLS", "store": "default",
+		"limits.listing_tokens": "BELAY_LIMITS_LISTING_TOKENS", "tools": "BELAY_TOOLS", "hooks.no_previews": "BELAY_HOOKS_NO_PREVIEWS", "store": "default",
 	} {
 		if got := l.From(path).String(); got != want {
 			t.Errorf("%s is from %s, want %s", path, got, want)
@@ -312,6 +312,8 @@ func TestMistakes(t *testing.T) {
 		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: a project cannot decide what tools do"}},
 		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML a bare ~ means null, write "~"`}},
 		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
+		{"a project hides texts from hooks", "", "hooks: {no_previews: true}\n", nil},
+		{"a project does not show texts to hooks", "hooks: {no_previews: true}\n", "hooks: {no_previews: false}\n", []string{"hooks.no_previews: a project may tighten it"}},
 		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it but not loosen it: put it into the user's belay.yaml"}},

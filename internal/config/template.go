@@ -71,7 +71,10 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # memory:                      # remember facts across sessions, in a file of the user
 #   mode: off                  # off, read (recall only), propose (new facts wait for "belay memory accept") or on
 
-# Settings for hooks in files work only in the user's own file: hooks.disable, hooks.allow_commands and
+# hooks:
+#   no_previews: false         # true: hooks at the end of a turn do not get the texts of the user and the model
+
+# Other settings for hooks in files work only in the user's own file: hooks.disable, hooks.allow_commands and
 # hooks.webhook_allowlist. "belay hooks list" shows which hooks run here.
 
 # approvals:

@@ -128,6 +128,51 @@ func TestControlsCompact(t *testing.T) {
 	}
 }
 
+// SPEC D-04, L-06: without anything to summarize, Compact does nothing: no error, no event,
+// no hook, no model request, no stored message.
+func TestCompactWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	var d diary
+	fired := func(phase string) { d.notef("%s fired", phase) }
+	agent, model := newAgent(t, &belay.Options{
+		Directives: []belay.Directive{
+			withControls("compact", func(_ context.Context, c *belay.Controls) error { return c.Compact() }),
+		},
+		Hooks: []hook.Subscription{
+			belay.TurnPreCompaction.On("ahead", func(context.Context, belay.CompactionAhead) (belay.CompactionAdvice, error) {
+				fired("pre")
+				return belay.CompactionAdvice{}, nil
+			}, nil),
+			belay.TurnPostCompaction.On("done", func(context.Context, belay.CompactionDone) (belay.Note, error) {
+				fired("post")
+				return belay.Note{}, nil
+			}, nil),
+		},
+	}, says("one"), says("the gist"), says("two"))
+	ctx := t.Context()
+	s := agent.Session("s")
+	if err := s.Compact(ctx); err != nil {
+		t.Errorf("an empty session: %v", err)
+	}
+	turn := takeTurn(t, s.Run(ctx, "/compact and go on"), belay.EndTurn)
+	wantEqual(t, "the answer", turn.Text, "one")
+	wantEqual(t, "the events of a compaction", len(turn.of(belay.EventCompactionStart))+len(turn.of(belay.EventCompactionEnd)), 0)
+	wantEqual(t, "what fired without anything to summarize", d.all(), nil)
+	if err := s.Compact(ctx); err != nil { // this one does something
+		t.Fatal(err)
+	}
+	stored, asked := len(transcript(t, s)), len(model.Requests())
+	wantEqual(t, "the requests so far", asked, 2)
+	wantEqual(t, "what fired at a compaction", d.all(), []string{"pre fired", "post fired"})
+	if err := s.Compact(ctx); err != nil {
+		t.Errorf("a session that is a summary: %v", err)
+	}
+	wantEqual(t, "the messages after a compaction of a summary", len(transcript(t, s)), stored)
+	wantEqual(t, "the requests after it", len(model.Requests()), asked)
+	turn = takeTurn(t, s.Run(ctx, "/compact again"), belay.EndTurn)
+	wantEqual(t, "the answer after it", turn.Text, "two")
+}
+
 // SPEC D-04, L-01: what a tool requests happens between steps, and the messages that
 // it adds are stored after the results.
 func TestControlsOfTools(t *testing.T) {

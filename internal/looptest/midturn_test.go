@@ -153,3 +153,24 @@ func TestCallsOfToolsThatComeAndGo(t *testing.T) {
 		t.Errorf("the results are of the classes %q, want %q", classes, want)
 	}
 }
+
+// A hook at tool.post that hides results joins a turn at its next step, as gates do:
+// otherwise a tool that is added with it would show them until the turn ends.
+//
+// SPEC H-14, E-11
+func TestHooksOnResultsInstalledMidTurn(t *testing.T) {
+	t.Parallel()
+	agent, _ := changing(t, func(a *belay.Agent) {
+		install(t, a, belay.ToolPost.On("hide", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
+			hidden := "hidden"
+			return belay.ToolReaction{Result: &hidden}, nil
+		}, &hook.Options{Capabilities: hook.CanRewriteOutput}))
+	}, belay.Options{})
+	s := agent.Session("s")
+	takeTurn(t, s.Run(t.Context(), "hi"), belay.EndTurn)
+	var texts []string
+	for _, r := range storedResults(t, s) {
+		texts = append(texts, r.Text)
+	}
+	wantEqual(t, "the results", texts, []string{"changed", "{}", "hidden"})
+}

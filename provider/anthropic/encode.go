@@ -51,7 +51,10 @@ func (e encoder) encode(m *belay.Message) (any, error) {
 	c := &content{role: m.Role}
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		sent, ok := e.blockOf(p)
+		if p.Type == belay.PartMedia && p.Media != nil && m.Role == belay.RoleAssistant { // the service accepts it only from users
+			p = &belay.Part{Type: belay.PartText, Text: wire.FileNotice(p.Media)}
+		}
+		union, ok := e.blockOf(p)
 		if !ok {
 			continue
 		}

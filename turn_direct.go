@@ -1,0 +1,158 @@
+package belay
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook/codes"
+)
+
+// AddSection adds a section to the system prompt of this turn. It is merged with the
+// sections of hooks at turn.pre_prompt_compile, behind those of the same Order and within
+// the same limits. A turn that is resumed keeps it. The next turn does not have it. From is
+// filled in.
+func (c *Controls) AddSection(s PromptSection) error {
+	if err := c.enter("add section"); err != nil {
+		return err
+	}
+	defer c.leave()
+	switch {
+	case c.said == nil:
+		return errors.New("add section: a tool cannot add one, because the prompt of the turn is already built")
+	case s.ID == "":
+		return errors.New("add section: it needs an ID")
+	case !utf8.ValidString(s.ID + s.Title + s.Body):
+		return fmt.Errorf("add section %q: it is not UTF-8", s.ID)
+	}
+	s.From = []string{c.by}
+	c.said.sections = append(c.said.sections, s)
+	return nil
+}
+
+// RunTool runs a tool as if the model had called it, and returns its result. Interceptors,
+// the hooks at tool.pre, tool.post and tool.denied, the Authorizer and approvals apply as for
+// a call of the model. A call that is refused has a result that says why, with its Class. An
+// empty input is {}.
+//
+// The call is not part of the transcript, and nothing of it is stored before the message is:
+// use Append or a Reply to keep the result. The turn policies of this message do not apply
+// yet. An approval is asked of the Approver only.
+//
+// It is an error if the call would park the turn: nobody can be asked now ([AskPark]), or
+// the tool itself parks. If a hook or the Authorizer halts the call, or a hook at tool.post
+// that fails closed fails, RunTool returns an error and the turn ends when the directive
+// returns. A tool cannot use RunTool.
+func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
+	if err := c.enter("run tool"); err != nil {
+		return Result{}, err
+	}
+	defer c.leave()
+	if c.said == nil {
+		return Result{}, errors.New("run tool: a tool cannot run another one")
+	}
+	result, err := c.turn.runDirect(c.said, name, input)
+	if err != nil {
+		return result, fmt.Errorf("run tool %q: %w", name, err)
+	}
+	return result, nil
+}
+
+// runDirect runs a call that does not come from the model. It takes the path of the model's
+// calls, except that nothing is stored.
+func (t *turn) runDirect(said *submitted, name string, input json.RawMessage) (Result, error) {
+	t.refresh()
+	t.directing = true
+	defer func() { t.directing = false }()
+	b := t.judge(&Message{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{{Type: PartCall, Call: directCall(name, input)}}})
+	c := b.calls[0]
+	t.announceCalls(b)
+	refused := t.refuseToPark(c)
+	if refused == nil {
+		if err := t.approveHere(b); err != nil {
+			return Result{}, err
+		}
+		if err := t.runCalls(b); err != nil {
+			return Result{}, err
+		}
+		refused = t.refuseToPark(c)
+	}
+	t.applyHalt(b)
+	t.gather(b)
+	if t.ctx.Err() != nil {
+		b.abort("The turn was aborted before this call was answered.")
+		t.cancelled(b, "the turn was aborted before it was decided")
+		t.gather(b)
+	}
+	t.abandonCalls(b)
+	t.emitResults(b)
+	t.emitHeld()
+	said.injected = append(said.injected, t.state.Appended...) // what the tool added with its Controls
+	t.state.Appended, t.state.Children, t.waits, t.askedBelow = nil, nil, nil, nil
+	t.wishes.recallChildren(nil)
+	switch {
+	case refused != nil:
+		return *c.result, refused
+	case c.failure != nil:
+		said.failure = c.failure
+		return *c.result, c.failure
+	case c.halted:
+		said.halted = true
+		return *c.result, fmt.Errorf("%s ended the turn: %s", c.by, c.why)
+	default:
+		return *c.result, nil
+	}
+}
+
+// directCall returns a call in the form that a model's calls have.
+func directCall(name string, input json.RawMessage) *CallPart {
+	part := &CallPart{ID: "direct_" + strings.ToLower(rand.Text()), Tool: name, Input: bytes.TrimSpace(bytes.Clone(input))}
+	switch {
+	case len(part.Input) == 0:
+		part.Input = json.RawMessage(`{}`)
+	case part.Input[0] != '{' || !json.Valid(part.Input):
+		part.Malformed, part.Input = string(part.Input), json.RawMessage(`{}`)
+	}
+	return part
+}
+
+// isDirect reports whether a directive makes the calls. Nothing of them is stored.
+func (b *batch) isDirect() bool { return len(b.calls) > 0 && b.calls[0].direct }
+
+// refuseToPark refuses a direct call that waits for something that may come after this
+// process has ended. The message is not stored yet, so there is no turn to park.
+func (t *turn) refuseToPark(c *call) error {
+	switch {
+	case c.result != nil || c.state != CallParked:
+		return nil
+	case c.approval == nil || c.approval.Decided != nil: // its tool parked it
+		c.answer(Failed(ClassFailed, "The tool waits for something else, and a directive cannot wait for that."))
+		return fmt.Errorf("the tool waits for %q, and a directive cannot be parked: let the model call it", c.Wait)
+	case t.asking().agent.opts.OnAsk != AskWait:
+		asks := c.approval
+		t.decidedUnasked(c, Decision{By: "belay", Reason: "a directive cannot be parked until somebody approves the call"})
+		return fmt.Errorf("%s asks for approval (%s), and this agent parks turns until somebody approves: a directive cannot be parked. Set Options.OnAsk to AskWait, or let the model make the call", asks.By, asks.Reason)
+	default:
+		return nil
+	}
+}
+
+// addSections adds the sections of directives to those of hooks.
+func (t *turn) addSections(more []PromptSection) {
+	if len(more) == 0 {
+		return
+	}
+	sections := slices.Clone(t.state.Sections)
+	for _, s := range more {
+		sections = addSection(t.agent.hooks.Limits(), sections, s, func(code codes.Code, message string) {
+			t.diagnose(code, TurnPrePromptCompile.Name(), s.From[0], message)
+		})
+	}
+	sortSections(sections)
+	t.state.Sections = sections
+}

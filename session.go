@@ -212,12 +212,11 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	defer func() { <-s.slot }()
 	s.closed.Store(true)
 	defer s.agent.forget(s) // after the store has released the session
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.agent.opts.Limits.End)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	defer func() { // release the session even if a hook of session.end fails or panics
 		if s.held {
 			s.held = false
-			err = errors.Join(err, s.agent.store.Release(context.WithoutCancel(ctx), s.id, s.epoch))
+			err = errors.Join(err, s.agent.store.Release(ctx, s.id, s.epoch))
 		}
 		if err != nil {
 			err = fmt.Errorf("close session %q: %w", s.id, err)
@@ -229,10 +228,10 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	return nil
 }
 
-// fireEnd fires session.end.
+// fireEnd fires session.end. The context must not end before it returns.
 func (s *Session) fireEnd(ctx context.Context) (err error) {
 	snap := s.agent.hooks.Snapshot()
-	defer func() { err = errors.Join(err, snap.Release(context.WithoutCancel(ctx))) }()
+	defer func(ctx context.Context) { err = errors.Join(err, snap.Release(ctx)) }(ctx)
 	if l := lineageOf(ctx); l != nil { // a child session: the turn of its parent is still running
 		if err := snap.Inherit(l.parent.snap); err != nil {
 			return fmt.Errorf("the parent's turn is over: %w", err)
@@ -241,6 +240,8 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	if !SessionEnd.Active(snap) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.agent.opts.Limits.End)
+	defer cancel()
 	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
 	s.agent.reportFailures(scope, outcome.Diagnostics)

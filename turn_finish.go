@@ -46,13 +46,14 @@ const mostWhy = 2000
 
 // endRecord returns why the turn ended. It returns nil if the turn ended normally.
 func (t *turn) endRecord(end EndReason) *Ending {
-	e := Ending{By: t.end.by, Why: t.end.why}
+	why := t.end.why
 	if t.end.err != nil && (end == EndError || end == EndAborted) {
-		e.Why = fmt.Sprint(t.end.err)
+		why = fmt.Sprint(t.end.err)
 	}
-	if e == (Ending{}) {
+	if why == "" && t.end.by == "" {
 		return nil
 	}
+	e := Ending{By: t.end.by, Why: why}
 	if first, isCut := firstCharacters(validText(e.Why), mostWhy); isCut {
 		e.Why = first + "…"
 	} else {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// event is an event of a stream, with the fields that this package reads. Events of
-// unknown types are ignored, as the service asks.
+// event is an event of a stream, with the fields that this package reads. The API
+// documentation asks clients to ignore events of unknown types.
 type event struct {
 	Type    string `json:"type"`
 	Index   int    `json:"index"`
@@ -30,7 +30,7 @@ type event struct {
 	Error streamError `json:"error"`
 }
 
-// contentBlock is a block of a response, or the start of one in a stream.
+// contentBlock is a block of a response, or the start of a block in a stream.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -42,7 +42,7 @@ type contentBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// tokens are running totals for the response. A missing count has not changed.
+// tokens are totals, not differences. A count that is missing has not changed.
 type tokens struct {
 	Input         *int `json:"input_tokens"`
 	Output        *int `json:"output_tokens"`
@@ -52,8 +52,8 @@ type tokens struct {
 
 // assembly builds a response from its events.
 type assembly struct {
-	by      string            // the provider that answers
-	names   map[string]string // original names of renamed tools, by the new name
+	by      string            // Options.Provider or its default
+	names   map[string]string // original names of renamed tools, by new name
 	parts   []piece
 	stop    string
 	model   string
@@ -61,16 +61,16 @@ type assembly struct {
 	stopped bool
 }
 
-// piece is a block that is not complete yet.
+// piece is a block that may not be complete yet.
 type piece struct {
 	kind      string
-	text      []byte // text, thinking, or the input of a call
+	text      []byte // the text, the thinking or the input of a call
 	signature string
 	data      string
 	id, name  string
 }
 
-// add takes the next event and returns the chunk to send for it, which may be empty.
+// add processes an event and returns the chunk to send, which may be empty.
 func (a *assembly) add(raw wire.Event) (belay.Chunk, error) {
 	var e event
 	kind := raw.Type
@@ -79,7 +79,7 @@ func (a *assembly) add(raw wire.Event) (belay.Chunk, error) {
 		if err := json.Unmarshal(raw.Data, &e); err != nil {
 			return belay.Chunk{}, wire.Unexpected("the event "+kind, err)
 		}
-		kind = cmp.Or(kind, e.Type) // some gateways give the type only in the data
+		kind = cmp.Or(kind, e.Type) // some gateways send the type only in the data
 	}
 	switch kind {
 	case "message_start":
@@ -90,7 +90,7 @@ func (a *assembly) add(raw wire.Event) (belay.Chunk, error) {
 	case "content_block_delta":
 		return a.extend(&e)
 	case "message_delta":
-		a.stop = cmp.Or(e.Delta.StopReason, a.stop) // there may be several
+		a.stop = cmp.Or(e.Delta.StopReason, a.stop) // there may be several message_delta events, and some have no reason
 		a.count(e.Usage)
 	case "message_stop":
 		a.stopped = true
@@ -100,7 +100,7 @@ func (a *assembly) add(raw wire.Event) (belay.Chunk, error) {
 	return belay.Chunk{}, nil
 }
 
-// whole takes an answer that was not streamed, and returns the chunks to send before the
+// whole processes an answer that is not a stream. It returns the chunks to send before the
 // response.
 func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 	var message struct {
@@ -128,7 +128,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 			return nil, err
 		}
 		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && stopReason(message.StopReason, 0) != belay.StopMaxTokens {
-			e.Delta.PartialJSON = string(wire.EmptyObject) // like an empty input in a stream
+			e.Delta.PartialJSON = string(wire.EmptyObject) // a streamed call without input also gets {}
 			if chunk, err = a.extend(e); err != nil {
 				return nil, err
 			}
@@ -142,7 +142,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 	return chunks, nil
 }
 
-// begin starts a block. The event may already contain the first part of its content.
+// begin starts a block. The event may contain the first content of the block.
 func (a *assembly) begin(e *event) (belay.Chunk, error) {
 	if e.Index != len(a.parts) {
 		return belay.Chunk{}, fmt.Errorf("block %d begins, but block %d should be next", e.Index, len(a.parts))
@@ -159,7 +159,7 @@ func (a *assembly) begin(e *event) (belay.Chunk, error) {
 	return a.extend(e)
 }
 
-// extend appends to a block.
+// extend appends the content of an event to a block.
 func (a *assembly) extend(e *event) (belay.Chunk, error) {
 	if e.Index < 0 || e.Index >= len(a.parts) {
 		return belay.Chunk{}, fmt.Errorf("there is more of block %d, which has not begun", e.Index)
@@ -182,7 +182,7 @@ func (a *assembly) extend(e *event) (belay.Chunk, error) {
 	return belay.Chunk{}, nil
 }
 
-// count updates the totals that an event states.
+// count stores the totals that an event contains.
 func (a *assembly) count(t tokens) {
 	for _, c := range [...]struct{ to, from *int }{
 		{&a.usage.In, t.Input},
@@ -196,7 +196,6 @@ func (a *assembly) count(t tokens) {
 	}
 }
 
-// response returns the complete response.
 func (a *assembly) response() *belay.Response {
 	r := &belay.Response{Usage: a.usage, Model: a.model}
 	calls := 0
@@ -222,7 +221,7 @@ func (a *assembly) response() *belay.Response {
 	return r
 }
 
-// thinking returns a part of thinking, with the data that must be sent back to the service.
+// thinking returns a thinking part. Its Opaque is the data that Belay must send back.
 func (p *piece) thinking(by string, o opaque) belay.Part {
 	part := belay.Part{Type: belay.PartThinking, Text: string(p.text), Provider: by}
 	if o != (opaque{}) {
@@ -231,8 +230,8 @@ func (p *piece) thinking(by string, o opaque) belay.Part {
 	return part
 }
 
-// stopReason translates a stop reason of the service. pause_turn occurs only with tools that
-// the service itself runs, and this package declares none.
+// stopReason translates a stop reason of the service. The reason pause_turn is only for
+// tools that the service runs, and this package declares none.
 func stopReason(reason string, calls int) belay.StopReason {
 	switch reason {
 	case "end_turn", "stop_sequence", "pause_turn":

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
-// answering returns a client whose server answers with a text of some pieces.
+// answering returns a client that gets a text in the given number of pieces.
 func answering(pieces int) *http.Client {
 	var b bytes.Buffer
 	b.WriteString(event("message_start", `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`))

@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Models from Claude 5.1 on reject thinking whose preceding messages have changed, as after a
-// compaction. The request asks them to drop it.
+// Models from Claude 5.1 on reject a thinking block if the messages before it have changed,
+// for example after a compaction. The request asks them to drop the block instead.
 func TestThinkingThatIsBoundToSomethingElseIsForgotten(t *testing.T) {
 	t.Parallel()
 	const drop = `"block_binding":{"prefix_mismatch_behavior":"drop_block"}`
@@ -59,7 +59,7 @@ func TestThinkingThatIsBoundToSomethingElseIsForgotten(t *testing.T) {
 	}
 }
 
-// equalJSON compares two objects, whatever the order of their fields.
+// equalJSON compares two JSON values. It ignores the order of fields.
 func equalJSON(a, b string) bool {
 	var x, y any
 	if a == "" || b == "" {
@@ -73,7 +73,8 @@ func equalJSON(a, b string) bool {
 	return bytes.Equal(one, two)
 }
 
-// Anthropic rejects the signatures of a gateway, and the gateway those of Anthropic.
+// Anthropic rejects thinking that another service signed, and the other service rejects
+// Anthropic's.
 func TestThinkingStaysWithTheServiceThatSignedIt(t *testing.T) {
 	t.Parallel()
 	there, here := providertest.NewAnthropic(t, nil), providertest.NewAnthropic(t, nil)
@@ -88,7 +89,7 @@ func TestThinkingStaysWithTheServiceThatSignedIt(t *testing.T) {
 		rule   string
 		server providertest.Server
 		opts   *anthropic.Options
-		want   int // blocks of the answer that are sent back
+		want   int // how many blocks of the answer are sent back
 	}{
 		{"it goes back to who signed it", there, nil, 3},
 		{"and to nobody else", here, nil, 1},
@@ -104,15 +105,15 @@ func TestThinkingStaysWithTheServiceThatSignedIt(t *testing.T) {
 	}
 }
 
-// Other services with this protocol may sign nothing, and still reject a conversation without
-// their thinking.
+// Some services with this protocol do not sign thinking. They may still reject a
+// conversation without their thinking.
 func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 	t.Parallel()
 	stream := event("content_block_start", `{"index":0,"content_block":{"type":"thinking","thinking":"Left."}}`) +
 		event("content_block_start", `{"index":1,"content_block":{"type":"text","text":"It is left."}}`) + event("message_stop", `{}`)
 	var sent []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sent, _ = io.ReadAll(r.Body) // a client that has left is no fault
+		sent, _ = io.ReadAll(r.Body) // an error means that the client has left
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, stream)
 	}))
@@ -120,7 +121,7 @@ func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 	for _, test := range []struct {
 		provider string
 		want     bool
-	}{{"", true}, {"anthropic", false}} { // Anthropic signs what is whole
+	}{{"", true}, {"anthropic", false}} { // Anthropic signs complete thinking
 		model := anthropic.New("m", &anthropic.Options{URL: server.URL, Key: "k", Provider: test.provider})
 		req := &belay.Request{Messages: []*belay.Message{user("where?")}}
 		r, err := answer(t, model, req)
@@ -133,7 +134,7 @@ func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 		}
 		want := 0
 		if test.want {
-			want = 1 // thinking that was cut off is left out
+			want = 1 // the second message ends with thinking, which is left out
 		}
 		if n := bytes.Count(sent, []byte(`"thinking":"Left."`)); n != want {
 			t.Errorf("%q: the thinking is sent %d times, want %d: %s", test.provider, n, want, sent)
@@ -141,7 +142,8 @@ func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 	}
 }
 
-// The service refuses images above a size, and with them the session from then on.
+// The service refuses a request with an image that is too large, and then every later
+// request of the session.
 func TestImagesThatAreTooLargeAreNamed(t *testing.T) {
 	t.Parallel()
 	var wide bytes.Buffer
@@ -149,7 +151,7 @@ func TestImagesThatAreTooLargeAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := make([]byte, 5<<20)
-	copy(large, "\xff\xd8\xff") // as a photograph begins
+	copy(large, "\xff\xd8\xff") // the first bytes of a JPEG
 	server := providertest.NewAnthropic(t, nil)
 	r := ask(t, server, open(server, nil), &belay.Request{Messages: []*belay.Message{
 		message(belay.RoleUser, belay.Image("image/png", wide.Bytes()), belay.Image("image/jpeg", large), belay.Image("image/jpeg", large[:3<<20])),

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
-// A request does not copy the conversation: it sends the stored encodings of old messages. The
-// test is not parallel, since it counts the allocations of the whole process.
+// A request must not copy the conversation: old messages have cached encodings. The test is
+// not parallel because it counts the allocations of the whole process.
 func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see above
 	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: answering(1)})
 	req := wiretest.Long(2001)
@@ -26,7 +26,7 @@ func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see a
 			t.Fatal(err)
 		}
 	}
-	once() // this encodes the messages
+	once() // fills the cache of encodings
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	once()
@@ -36,8 +36,8 @@ func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see a
 	}
 }
 
-// again is a transport that reads a part of the body, finds the connection closed, and starts
-// again, as net/http does.
+// again is a transport that reads a part of the body and then starts again. net/http does
+// this when it finds that a connection was closed.
 type again struct {
 	http.RoundTripper
 
@@ -68,8 +68,8 @@ func (a *again) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-// A body can be sent again from its beginning if the connection was closed, and the request has
-// its length.
+// The body must be readable again from its beginning, and the request must have a
+// Content-Length.
 func TestABodyCanBeSentAgain(t *testing.T) {
 	t.Parallel()
 	transport := &again{RoundTripper: answering(1).Transport}

@@ -40,7 +40,7 @@ func TestTakesOver(t *testing.T) {
 	})
 }
 
-// open opens a model that talks to a server.
+// open returns a model that uses the given server.
 func open(server providertest.Server, o *anthropic.Options) *anthropic.Model {
 	if o == nil {
 		o = &anthropic.Options{}

@@ -9,34 +9,34 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// provider is the name of the provider, unless the options set another.
+// provider is the default of Options.Provider.
 const provider = "anthropic"
 
-// encoder encodes messages. It is also the key under which a message keeps its encoding: all
-// models of a service share it, since they share the encoding.
+// encoder encodes messages. It is also the key under which a message caches its encoding.
+// All models of a service have an equal encoder, so they share the cache.
 type encoder struct {
-	// provider marks the parts that must be sent back to the service. A signature is valid
-	// only for the service that made it.
+	// provider is compared with Part.Provider: only the service that signed thinking accepts
+	// the signature.
 	provider unique.Handle[string]
 }
 
-// content is an encoded message: its blocks in JSON, separated by commas. All requests
-// that contain the message share it.
+// content is an encoded message: its blocks in JSON, separated by commas. All requests with
+// the message share it, so it must not change.
 type content struct {
 	role   belay.Role
 	json   []byte
 	blocks []block
 }
 
-// block says where a block ends and what is needed to place cache marks.
+// block describes a block of content, for cache marks. end is its end in content.json.
 type block struct {
 	end      int
-	markable bool // thinking cannot have a mark
+	markable bool // false for thinking, which cannot have a mark
 	reminder bool
 	result   bool // the result of a call
 }
 
-// encoded returns the content of a message, from the cache of the message if it is there.
+// encoded returns the content of a message, from the message's cache if possible.
 func (m *Model) encoded(message *belay.Message) (*content, error) {
 	c, err := message.Encoded(m.encoder, m.encode)
 	if err != nil {
@@ -45,8 +45,8 @@ func (m *Model) encoded(message *belay.Message) (*content, error) {
 	return c.(*content), nil
 }
 
-// encode encodes a message. The content has no blocks if the service accepts no part of the
-// message.
+// encode encodes a message. The content has no blocks if the service would reject all parts
+// of the message.
 func (e encoder) encode(m *belay.Message) (any, error) {
 	c := &content{role: m.Role}
 	for i := range m.Parts {
@@ -69,8 +69,8 @@ func (e encoder) encode(m *belay.Message) (any, error) {
 	return c, nil
 }
 
-// dropFinalThinking removes thinking at the end of a message, as in a response that was cut
-// off: the service rejects a message that ends with thinking.
+// dropFinalThinking removes thinking at the end of a message, because the service rejects it
+// there. A response that was cut off can end with thinking.
 func (c *content) dropFinalThinking() {
 	for n := len(c.blocks); n > 0 && !c.blocks[n-1].markable; n-- {
 		c.blocks, c.json = c.blocks[:n-1], c.json[:0]
@@ -80,7 +80,7 @@ func (c *content) dropFinalThinking() {
 	}
 }
 
-// blockOf returns a part as a block, or false if the service would reject it.
+// blockOf returns a part as a block. It returns false if the service would reject the part.
 func (e encoder) blockOf(p *belay.Part) (any, bool) {
 	switch {
 	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
@@ -98,18 +98,18 @@ func (e encoder) blockOf(p *belay.Part) (any, bool) {
 	}
 }
 
-// opaque is the data that this package keeps with a part of thinking.
+// opaque is the data that this package stores in Part.Opaque of a thinking part.
 type opaque struct {
-	// Signature proves that the text is the service's own.
+	// Signature proves that the service wrote the text.
 	Signature string `json:"signature,omitempty"`
-	// Redacted is encrypted thinking that only the service can read. The part has no text.
+	// Redacted is encrypted thinking. The part then has no text.
 	Redacted string `json:"redacted,omitempty"`
 }
 
-// thinkingOf returns the block of thinking, or false if it did not come from this service.
-// Anthropic's thinking without a signature was cut off, and is left out. Other services may
-// sign nothing and still need their thinking back; if it was cut off it is last in its
-// message, where dropFinalThinking removes it.
+// thinkingOf returns a thinking block. It returns false for thinking of another service, and
+// for Anthropic's thinking without a signature, because that was cut off. Other services may
+// sign nothing and still need their thinking back. If their thinking was cut off, it is the
+// last block of its message, and dropFinalThinking removes it.
 func (e encoder) thinkingOf(p *belay.Part) (any, bool) {
 	var o opaque
 	if p.Provider != e.provider.Value() || len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) != nil {
@@ -122,7 +122,8 @@ func (e encoder) thinkingOf(p *belay.Part) (any, bool) {
 }
 
 // resultOf returns the result of a call. The service requires that an error has content, and
-// that the content is text: an error with media is marked with the word Error instead.
+// only text. For an error with media, resultOf writes "Error:" before the text instead of
+// setting is_error.
 func resultOf(r *belay.ResultPart) toolResultBlock {
 	result := toolResultBlock{Type: "tool_result", ToolUseID: wireID(r.Call)}
 	text := r.Text

@@ -8,7 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/anthropic"
 )
 
-// An agent that uses Claude. The example needs a key, so it is compiled and not run.
+// An agent that uses Claude. The example needs an API key, so tests compile it but do not
+// run it.
 func Example_agent() { //nolint:testableexamples // it needs a key
 	ctx := context.Background()
 	// docs:begin agent

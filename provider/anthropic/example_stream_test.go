@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/provider/anthropic"
 )
 
-// A model streams its response; the last chunk contains all of it.
+// Stream yields the response in chunks. The last chunk contains the whole response.
 func ExampleNew() {
-	service := httptest.NewServer(http.HandlerFunc(greet)) // in place of the real one
+	service := httptest.NewServer(http.HandlerFunc(greet)) // stands for the real service
 	defer service.Close()
 
 	model := anthropic.New("claude-sonnet-4-5", &anthropic.Options{Key: "your key", URL: service.URL})
@@ -39,7 +39,7 @@ func ExampleNew() {
 	// end_turn 1000 100 0.0045
 }
 
-// greet answers as the service does.
+// greet sends an answer like the real service.
 func greet(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// streamError is an error of the service, in a body or in a stream.
+// streamError is an error of the service, from the body of a refusal or from a stream.
 type streamError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
@@ -46,7 +46,7 @@ func (m *Model) inStream(err error) error {
 	return m.failures.New(kind, err)
 }
 
-// refused returns the error of a request that the service refused, or that got no answer.
+// refused returns the error of a request that the service refused or did not answer.
 func (m *Model) refused(err error) error {
 	answer, ok := errors.AsType[*wire.Refusal](err)
 	if !ok {
@@ -59,7 +59,6 @@ func (m *Model) refused(err error) error {
 	return failure
 }
 
-// kindOf returns the kind of error of a refusal.
 func kindOf(status int, said *streamError) belay.ModelErrorKind {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -78,7 +77,7 @@ func kindOf(status int, said *streamError) belay.ModelErrorKind {
 }
 
 // invalidOrTooLong distinguishes a request that exceeds the window from other invalid
-// requests. The service gives both the same type.
+// requests. The service reports both as invalid_request_error.
 func invalidOrTooLong(message string) belay.ModelErrorKind {
 	if wire.Mentions(message, "prompt is too long", "input is too long", "exceed context limit", "exceeds the context window") {
 		return belay.ModelTooLong
@@ -86,10 +85,10 @@ func invalidOrTooLong(message string) belay.ModelErrorKind {
 	return belay.ModelInvalid
 }
 
-// mostSaid limits, in bytes, how much of a body that is not JSON an error quotes.
+// mostSaid is how many bytes of a body that is not JSON an error quotes.
 const mostSaid = 500
 
-// saidBy returns the error in the body of a refusal.
+// saidBy returns the error that is in the body of a refusal.
 func saidBy(answer *wire.Refusal) *streamError {
 	var body struct {
 		Error streamError `json:"error"`

@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Short names for what most tests use.
 var (
 	message = wiretest.Message
 	user    = wiretest.User
@@ -20,19 +19,17 @@ var (
 	answer  = wiretest.Answer
 )
 
-// wantFailure checks the kind of an error and that its text contains a phrase.
 func wantFailure(t testing.TB, err error, kind belay.ModelErrorKind, phrase string) {
 	t.Helper()
-	_ = wiretest.WantFailure(t, err, kind, phrase) // it was checked
+	_ = wiretest.WantFailure(t, err, kind, phrase) // the test needs only the check
 }
 
-// wild opens a model whose server gives the same answer to everything.
+// wild returns a model whose server sends the same answer to every request.
 func wild(t *testing.T, status int, contentType, body string) belay.Model {
 	t.Helper()
 	return anthropic.New("m", &anthropic.Options{Key: "key-of-a-test", URL: wiretest.Serve(t, status, contentType, body)})
 }
 
-// openAt opens a model that uses an HTTP client.
 func openAt(client *http.Client) wiretest.Lister {
 	return anthropic.New("m", &anthropic.Options{Key: "k", URL: "http://localhost", HTTPClient: client})
 }

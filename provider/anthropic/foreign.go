@@ -7,16 +7,16 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The names of tools and the ids of calls that the service accepts.
+// The service accepts tool names that match fitName and call ids that match fitID.
 var (
 	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	unfit   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// wireName returns a name for a tool that the service accepts. The result depends only on
-// the name, so that old calls are always sent the same way. A hash distinguishes names that
-// would otherwise become equal.
+// wireName returns a tool name that the service accepts. The result depends only on the
+// name, so old calls always have the same encoding. The hash keeps different names
+// different.
 func wireName(name string) string {
 	if fitName.MatchString(name) {
 		return name
@@ -25,8 +25,8 @@ func wireName(name string) string {
 	return fit[:min(len(fit), 100)] + "_" + wire.Hash(name)[:8]
 }
 
-// wireID returns an id for a call that the service accepts: the id of another provider may
-// contain characters that it rejects.
+// wireID returns a call id that the service accepts. Ids from other providers may contain
+// characters that it rejects.
 func wireID(id string) string {
 	if fitID.MatchString(id) {
 		return id
@@ -34,8 +34,8 @@ func wireID(id string) string {
 	return "toolu_" + wire.Hash(id)[:32]
 }
 
-// CheckTools returns an error that lists the tools which cannot be declared to the service,
-// with the reasons. A request with such tools fails with the same error before it is sent.
+// CheckTools returns an error that lists the tools that cannot be declared to the service,
+// with the reasons. A request with such a tool fails with the same error before it is sent.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 	_, _, err := wire.Declare(tools, wireName, fitSchema)
 	return err

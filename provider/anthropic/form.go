@@ -2,8 +2,8 @@ package anthropic
 
 import "encoding/json"
 
-// The types below are the parts of the Messages API that this package sends. A field that the
-// service requires has no omitempty.
+// The types below are the parts of the Messages API that this package sends. Fields that the
+// service requires do not have omitempty.
 
 // head is a request without its messages.
 type head struct {
@@ -30,7 +30,7 @@ type toolChoice struct {
 	Name string `json:"name,omitempty"`
 }
 
-// cacheMark makes the service cache the request up to the block that contains the mark.
+// cacheMark makes the service cache the request up to the end of the block with the mark.
 type cacheMark struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl,omitempty"`

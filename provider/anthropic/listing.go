@@ -10,14 +10,13 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// describe returns what is known about a model: from the options, or else from the
-// built-in table.
+// describe returns the ModelInfo of a model. Options override the built-in table.
 func describe(model string, o *Options) belay.ModelInfo {
 	return wire.Info(provider+"/"+model, lookUp(model), priceOf, o.Window, o.Price)
 }
 
-// priceOf reads the prices of the table, which calls writing to the cache "in cached" and
-// reading from it "out cached".
+// priceOf returns the prices of a table entry. The table calls the price of cache writes "in
+// cached" and the price of cache reads "out cached".
 func priceOf(listed *catwalk.Model) belay.Price {
 	return belay.Price{
 		In: listed.CostPer1MIn, Out: listed.CostPer1MOut,
@@ -25,12 +24,12 @@ func priceOf(listed *catwalk.Model) belay.Price {
 	}
 }
 
-// Known returns the names of the models in the built-in table; [Model.Info] returns the
-// window and the price of each. [New] also accepts names that are not in the table.
+// Known returns the names of the models in the built-in table. [Model.Info] returns the
+// window and the price of each. [New] also accepts other names.
 func Known() []string { return wire.CatalogOf(provider).Names() }
 
-// models are the models of the table by name. A name without a date is an alias of the
-// newest model of that name.
+// models maps names to the models of the table. A name without a date means the newest model
+// of that name.
 var models = sync.OnceValue(func() map[string]*catwalk.Model {
 	listed := make(map[string]*catwalk.Model)
 	all := wire.CatalogOf(provider).Models
@@ -45,8 +44,8 @@ var models = sync.OnceValue(func() map[string]*catwalk.Model {
 	return listed
 })
 
-// lookUp finds a model by its name, or by its name without a date. It returns nil if the
-// table has neither.
+// lookUp finds a model by its name, or else by its name without the date. It returns nil if
+// the table has neither.
 func lookUp(model string) *catwalk.Model {
 	if m := models()[model]; m != nil {
 		return m
@@ -54,7 +53,7 @@ func lookUp(model string) *catwalk.Model {
 	return models()[undated(model)]
 }
 
-// undated removes the date, or the word latest, from the end of a model's name.
+// undated removes the date or "latest" from the end of a model's name.
 func undated(model string) string {
 	i := strings.LastIndexByte(model, '-')
 	if i < 0 {

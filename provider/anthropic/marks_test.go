@@ -14,12 +14,12 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// reminder makes a message of a reminder.
+// reminder returns a message that is a reminder.
 func reminder(text string) *belay.Message {
 	return message(belay.RoleUser, belay.Part{Type: belay.PartText, Text: text, IsReminder: true})
 }
 
-// marked lists where a request has marks: tools, system, and texts of messages.
+// marked lists the tools, system prompts and texts of a request that have a cache mark.
 func marked(t testing.TB, body []byte) []string {
 	t.Helper()
 	type markable struct {
@@ -82,8 +82,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// This pins the bytes of a request: a change of them makes every session miss its prompt
-// cache once.
+// The test fixes the exact bytes of a request. If they change, every open session misses its
+// prompt cache once.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewAnthropic(t, nil)
@@ -106,8 +106,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The messages are last in a request, so that the request as a whole begins with the previous
-// one.
+// The messages are last in a request, so that a request begins with all bytes of the
+// previous request.
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewAnthropic(t, nil)

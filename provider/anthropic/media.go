@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif" // for reading the size of an image
+	_ "image/gif" // image.DecodeConfig needs the formats
 	_ "image/jpeg"
 	_ "image/png"
 	"strings"
@@ -14,15 +14,15 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The limits of the service for an image: bytes in base64, and pixels per side. It rejects a
-// request with a larger image, and so every later request of the session.
+// The service's limits for an image: bytes in base64, and pixels per side. It rejects a
+// request with a larger image. Every later request of the session contains the image too.
 const (
 	mostEncoded = 5 << 20
 	mostPixels  = 8000
 )
 
-// mediaOf returns an image or a file, or a text in place of a file that the service does not
-// accept.
+// mediaOf returns an image or a file as a block. For a file that the service does not
+// accept, it returns a text about the file.
 func mediaOf(m *belay.Media) any {
 	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
@@ -40,16 +40,15 @@ func mediaOf(m *belay.Media) any {
 	}
 }
 
-// imageOf returns an image, or a text in its place if it is too large for the service.
+// imageOf returns an image as a block, or a text if the image is too large for the service.
 func imageOf(m *belay.Media, kind string) any {
-	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // if the size cannot be read, the service decides
+	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // on an error the size is 0 x 0 and the service decides
 	if base64.StdEncoding.EncodedLen(len(m.Data)) > mostEncoded || max(size.Width, size.Height) > mostPixels {
 		return newTextBlock(fmt.Sprintf("[An image that cannot be shown, since it is too large: name %q, type %q, %d bytes, %d x %d pixels]", m.Name, kind, len(m.Data), size.Width, size.Height))
 	}
 	return mediaBlock{Type: "image", Source: mediaSource{Type: "base64", MediaType: kind, Data: base64.StdEncoding.EncodeToString(m.Data)}}
 }
 
-// document returns a document. Its title is the name of its file.
 func document(m *belay.Media, source mediaSource) mediaBlock {
 	return mediaBlock{Type: "document", Title: m.Name, Source: source}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks. Newer
-// models accept nothing else.
+// Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks.
+// Newer models accept no other value.
 const Adaptive = -1
 
 // Options are the settings of a model.
@@ -24,48 +24,48 @@ type Options struct {
 	// URL is the address of the service, without /v1/messages. Defaults to
 	// https://api.anthropic.com.
 	URL string
-	// Provider names the service. Thinking is sent back only to the service it came from,
-	// since no service accepts the signatures of another. Set it to anthropic if URL leads
-	// to Anthropic through an address of your own. Defaults to anthropic, or to the host of
-	// URL if that is not Anthropic's.
+	// Provider names the service. Belay sends thinking back only to the service that wrote
+	// it, because no service accepts the signatures of another. If URL is your own proxy for
+	// Anthropic, set Provider to anthropic. Defaults to anthropic, or to the host of URL if
+	// that is not Anthropic's.
 	Provider string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens limits the response to a request that sets no limit. Defaults to the
-	// model's longest output, at most 32,000, or to 8,192 if that is not known.
+	// MaxTokens limits the response to a request that sets no limit. Defaults to the model's
+	// longest output, but at most 32,000. For an unknown model it defaults to 8,192.
 	MaxTokens int
-	// Thinking is how many tokens of a response may be thinking, at least 1,024, or
-	// [Adaptive]. If the limit on the response leaves less room, the model thinks less or
-	// not at all. Defaults to no thinking.
+	// Thinking is how many tokens of a response may be thinking: at least 1,024, or
+	// [Adaptive]. The model thinks less, or not at all, if the limit on the response is too
+	// small. Defaults to no thinking.
 	Thinking int
-	// Window is how many tokens a request and its response may take. Defaults to
-	// the built-in table.
+	// Window is how many tokens a request and its response may have together. Defaults to
+	// the value in the built-in table.
 	Window int
-	// Price is the price of tokens. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the price in the built-in table.
 	Price belay.Price
 }
 
-// Model is a Claude model. [New] makes one.
+// Model is a Claude model. Call [New] to make one.
 type Model struct {
 	name     string
 	thinking int
-	binds    bool // the model binds its thinking to the preceding messages
+	binds    bool // see bindsThinking
 	endpoint *wire.Endpoint
 	failures wire.Failures
-	broken   error // why no request can be sent
+	broken   error // why the model cannot send requests, or nil
 	info     func() belay.ModelInfo
-	bound    func() int // the limit on a response, if the request sets none
+	bound    func() int // the limit on a response if the request sets none
 	heads    wire.Heads
-	// encoder is the key under which messages keep their encoding, and encode encodes
-	// them. Both are made once, since every request looks up every message.
+	// encoder is the key of the encodings that messages cache, and encode is its method.
+	// They are stored here because every request uses them for every message.
 	encoder encoder
 	encode  func(*belay.Message) (any, error)
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// New returns the model with a name of the API, such as claude-sonnet-4-5. It sends nothing:
-// if the key is missing or wrong, the first request fails.
+// New returns the model with this name in the API, such as claude-sonnet-4-5. New sends
+// nothing. If the key is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -107,10 +107,9 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-// officialHost is the host of Anthropic's API.
 const officialHost = "api.anthropic.com"
 
-// hostOf returns the host of an address, or an empty string for Anthropic's.
+// hostOf returns the host of an address, or an empty string for Anthropic's own address.
 func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Hostname() != officialHost {
 		return u.Host

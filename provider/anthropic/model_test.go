@@ -42,7 +42,7 @@ func TestBoundAndThinking(t *testing.T) {
 		rule     string
 		model    string
 		opts     anthropic.Options
-		bound    int // of the request
+		bound    int // MaxTokens of the request
 		want     int
 		thinking string
 	}{

@@ -17,8 +17,8 @@ type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// If nothing listens on this machine, a server must be started; on another machine a server may
-// be back in a moment.
+// If nothing listens on this machine, the user must start the server. On another machine, a
+// server may be back soon, so a retry can help.
 func TestWhatDoesNotListen(t *testing.T) {
 	t.Parallel()
 	dial := func(at string, errno syscall.Errno) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// TestRecordings replays recordings of the Messages API. To record them again with your key, use
-// make record PROVIDER=anthropic; ANTHROPIC_MODEL selects the model.
+// TestRecordings replays recordings of the Messages API. To record them again with your key,
+// run make record PROVIDER=anthropic. Set ANTHROPIC_MODEL to choose the model.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	service := providertest.Live{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}

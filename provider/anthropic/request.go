@@ -9,17 +9,18 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mark makes the service cache the request up to the end of the block that contains it, and
-// longMark for an hour.
+// The service caches a request up to the end of a block with a mark. With longMark it keeps
+// the cache for an hour.
 var (
 	mark     = []byte(`,"cache_control":{"type":"ephemeral"}`)
 	longMark = []byte(`,"cache_control":{"type":"ephemeral","ttl":"1h"}`)
 )
 
-// place is the position of a block: the indexes of its message and of the block in it.
+// place is the position of a block: the index of the message, and of the block in the
+// message.
 type place struct{ message, block int }
 
-// The JSON between the blocks of a request.
+// The JSON between the encoded messages of a request.
 var (
 	beginUser      = []byte(`{"role":"user","content":[`)
 	beginAssistant = []byte(`{"role":"assistant","content":[`)
@@ -30,9 +31,9 @@ var (
 	endEmpty       = []byte(`]}`)
 )
 
-// body builds the body of a request, and returns the original names of renamed tools. The
-// messages are last, so that apart from marks a request begins with the bytes of the
-// previous one.
+// body builds the body of a request. It also returns the original names of renamed tools.
+// The messages are last, so that a request begins with the bytes of the previous request,
+// except for cache marks.
 func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
@@ -67,7 +68,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 		case i == 0:
 			b.Add(beginUser)
 		case contents[i-1].role == c.role:
-			b.Add(nextBlock) // consecutive messages of one role become one
+			b.Add(nextBlock) // consecutive messages of a role become one message
 		case assistant:
 			b.Add(nextAssistant)
 		default:
@@ -83,12 +84,12 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 	return b, head.Names, nil
 }
 
-// addMarked adds the blocks of message i, with the marks that belong in it.
+// addMarked adds the blocks of message i and its cache marks.
 func addMarked(b *wire.Body, c *content, i int, marks []place, sign []byte) {
 	from := 0
 	for _, p := range marks {
 		if p.message == i {
-			inside := c.blocks[p.block].end - 1 // before the closing brace
+			inside := c.blocks[p.block].end - 1 // just before the closing brace of the block
 			b.Add(c.json[from:inside])
 			b.Add(sign)
 			from = inside
@@ -97,10 +98,13 @@ func addMarked(b *wire.Body, c *content, i int, marks []place, sign []byte) {
 	b.Add(c.json[from:])
 }
 
-// places returns where the marks go, in order: where the previous request ended, which is
-// the last user message before the last response; at the end; and if the end is a reminder,
-// which may be missing from the next request, also before the reminders. Together with the
-// mark in the head these are the four that the service allows.
+// places returns the positions of the cache marks, in order:
+//
+//   - at the last user message before the last response, where the previous request ended;
+//   - if the end is a reminder, before the reminders, because the next request may not have them;
+//   - at the end.
+//
+// The head has one more mark. The service allows at most four marks.
 func places(contents []*content) []place {
 	var marks []place
 	last := len(contents) - 1
@@ -121,7 +125,8 @@ func places(contents []*content) []place {
 	return append(marks, end)
 }
 
-// find returns the last block that fits, in message i or an earlier one.
+// find returns the last block for which fits is true, in message i or before it. If there is
+// none, both indexes are -1.
 func find(contents []*content, i int, fits func(block) bool) place {
 	for ; i >= 0; i-- {
 		for j, b := range slices.Backward(contents[i].blocks) {
@@ -133,8 +138,8 @@ func find(contents []*content, i int, fits func(block) bool) place {
 	return place{-1, -1}
 }
 
-// sideStart returns the first of the consecutive messages of one role that end with message
-// i.
+// sideStart returns the index of the first message in a run of messages with the same role.
+// Message i is the last of the run.
 func sideStart(contents []*content, i int) int {
 	for i > 0 && contents[i-1].role == contents[i].role {
 		i--
@@ -142,9 +147,9 @@ func sideStart(contents []*content, i int) int {
 	return i
 }
 
-// begunWithoutThinking reports whether the current turn began with a response that has calls
-// but no thinking, as from a model of another provider. The service then rejects a budget
-// for thinking.
+// begunWithoutThinking reports whether the first response of the current turn has calls but
+// no thinking, for example because another provider's model wrote it. The service then
+// rejects a thinking budget.
 func begunWithoutThinking(contents []*content) bool {
 	begun := -1
 	for end := len(contents) - 1; end >= 0; {
@@ -161,7 +166,7 @@ func begunWithoutThinking(contents []*content) bool {
 	return begun >= 0 && contents[begun].blocks[0].markable
 }
 
-// head returns the beginning of a request.
+// head returns the beginning of a request. If quiet is set, it has no thinking budget.
 func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	bound := m.boundOf(req)
 	return m.heads.For(req, bound, quiet, func() ([]byte, map[string]string, error) {
@@ -175,7 +180,7 @@ func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 }
 
 // encodeHead encodes the beginning of a request. The cache mark on the system prompt also
-// covers the tools, because the service places tools before the system prompt.
+// covers the tools, because the service puts tools before the system prompt.
 func (m *Model) encodeHead(req *belay.Request, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
 	params := head{Model: m.name, MaxTokens: bound, Thinking: m.thinkingFor(cmp.Or(req.Settings.Thinking, m.thinking), bound, quiet)}
 	choose(&params, &req.Settings)

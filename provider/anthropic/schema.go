@@ -16,10 +16,10 @@ type schema map[string]json.RawMessage
 // atTop are the keywords that the service rejects at the top level of a schema.
 var atTop = []string{"allOf", "anyOf", "oneOf"}
 
-// fitSchema returns a schema that the service accepts, or an error if there is none. A schema
-// that it accepts is not changed. Alternatives at the top level, which it rejects, move into
-// the description, and their properties become the schema's. The runtime validates every
-// input against the original schema anyway, and tells the model what does not fit.
+// fitSchema returns a schema that the service accepts, or an error if that is impossible. It
+// does not change a schema that the service accepts. The service rejects the keywords atTop
+// at the top level. fitSchema moves them into the description, and adds their properties to
+// the schema. Belay still validates every input against the original schema.
 func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
 		return json.RawMessage(`{"type":"object"}`), nil
@@ -50,7 +50,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return fit, nil
 }
 
-// tellAlternatives moves the alternatives at the top level into the description.
+// tellAlternatives moves the keywords atTop into the description.
 func (s schema) tellAlternatives() error {
 	var properties schema
 	if raw := s["properties"]; raw != nil && json.Unmarshal(raw, &properties) != nil {
@@ -92,7 +92,7 @@ func (s schema) tellAlternatives() error {
 	return s.describe(properties, required, note)
 }
 
-// addFrom adds the properties of a branch that s does not have yet.
+// addFrom adds those properties of a branch that s does not have yet.
 func (s schema) addFrom(branch schema) {
 	var own schema
 	if json.Unmarshal(branch["properties"], &own) != nil {
@@ -105,7 +105,7 @@ func (s schema) addFrom(branch schema) {
 	}
 }
 
-// describe sets the properties, the required names and the description.
+// describe sets the properties, the required names and the description of s.
 func (s schema) describe(properties schema, required []json.RawMessage, note schema) error {
 	told, err := json.Marshal(note)
 	if err != nil {
@@ -129,7 +129,8 @@ func (s schema) describe(properties schema, required []json.RawMessage, note sch
 	return nil
 }
 
-// resolved returns a branch merged with the definition in the schema that it refers to.
+// resolved returns a branch. If the branch has a $ref into s, resolved merges the definition
+// into the branch.
 func (s schema) resolved(branch schema) schema {
 	var path string
 	if json.Unmarshal(branch["$ref"], &path) != nil || !strings.HasPrefix(path, "#/") {

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Keywords that the service rejects at the top level of a schema move into its description, and
-// the strict server accepts the result.
+// The service rejects some keywords at the top level of a schema. They move into the
+// description, and the strict server accepts the result.
 func TestSchemasAreTranslated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, schema, want string }{
@@ -47,7 +47,7 @@ func TestSchemasAreTranslated(t *testing.T) {
 	}
 }
 
-// A schema that no object fits is an error, with the reason, before anything is sent.
+// If a schema allows no object, the model returns an error and sends nothing.
 func TestSchemasThatNoObjectFits(t *testing.T) {
 	t.Parallel()
 	model := anthropic.New("m", &anthropic.Options{Key: "k"})

@@ -9,8 +9,8 @@ import (
 
 var _ belay.SettingsModel = (*Model)(nil)
 
-// abilities are the settings that the model can use in a request. A model that thinks has no
-// other choice of words, and cannot be made to call a tool.
+// abilities returns the settings that the model supports in a request. A model that thinks
+// has no temperature and no top_p, and a request cannot force it to call a tool.
 func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	a := wire.Abilities{
 		MostTemperature: 1, TopP: req.Settings.Temperature == nil, MostStops: math.MaxInt, LeastThinking: leastThinking, MostThinking: m.boundOf(req),
@@ -27,8 +27,8 @@ func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	return a
 }
 
-// CheckSettings returns an error that names the settings which the model cannot use. A request
-// with such settings fails with the same error before it is sent.
+// CheckSettings returns an error that lists the settings that the model does not support. A
+// request with such a setting fails with the same error before it is sent.
 func (m *Model) CheckSettings(req *belay.Request) error {
 	a := m.abilities(req)
 	if err := a.Check(req); err != nil {
@@ -37,7 +37,7 @@ func (m *Model) CheckSettings(req *belay.Request) error {
 	return nil
 }
 
-// boundOf returns the limit on the response.
+// boundOf returns the limit on the response, in tokens.
 func (m *Model) boundOf(req *belay.Request) int {
 	if req.MaxTokens > 0 {
 		return req.MaxTokens
@@ -45,7 +45,7 @@ func (m *Model) boundOf(req *belay.Request) int {
 	return m.bound()
 }
 
-// choose puts settings into a request.
+// choose copies settings into a request.
 func choose(params *head, s *belay.Settings) {
 	params.Temperature, params.TopP, params.StopSequences = s.Temperature, s.TopP, s.Stop
 	switch s.ToolChoice {
@@ -59,7 +59,7 @@ func choose(params *head, s *belay.Settings) {
 	}
 }
 
-// cacheControl returns the mark for the end of the system prompt or of the tools.
+// cacheControl returns the cache mark for the end of the system prompt or of the tools.
 func cacheControl(cache string) *cacheMark {
 	switch cache {
 	case belay.CacheOff:

@@ -77,8 +77,8 @@ func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembl
 	}
 }
 
-// send sends a request and returns the answer and the original names of renamed tools. The
-// caller closes the answer.
+// send sends a request. It returns the answer and the original names of renamed tools. The
+// caller must close the answer's body.
 func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, map[string]string, error) {
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)

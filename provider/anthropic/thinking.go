@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// leastThinking is the smallest budget for thinking that the service accepts.
+// leastThinking is the smallest thinking budget that the service accepts.
 const leastThinking = 1024
 
-// thinkingFor returns the settings for thinking of so many tokens in a response of at most
-// bound tokens. If quiet is set the model gets no budget.
+// thinkingFor returns the thinking settings of a request. The number thinking is a budget in
+// tokens or [Adaptive], and bound limits the whole response. If quiet is set, there is no
+// budget.
 func (m *Model) thinkingFor(thinking, bound int, quiet bool) *thinkingConfig {
 	budget := min(thinking, bound-1)
 	switch {
@@ -17,17 +18,17 @@ func (m *Model) thinkingFor(thinking, bound int, quiet bool) *thinkingConfig {
 		return &thinkingConfig{Type: "adaptive", Display: "summarized", BlockBinding: m.binding()}
 	case !quiet && budget >= leastThinking:
 		return &thinkingConfig{Type: "enabled", BudgetTokens: budget, BlockBinding: m.binding()}
-	case m.binds: // it thinks anyway, and block_binding has no other place
+	case m.binds: // it always thinks, and block_binding is a field of thinkingConfig
 		return &thinkingConfig{Type: "adaptive", BlockBinding: m.binding()}
 	default:
 		return nil
 	}
 }
 
-// binding asks the service to drop thinking whose preceding messages have changed. Models
-// that bind their thinking would otherwise reject the request: after a compaction, with other
-// tools or another system prompt, and after an ephemeral reminder. The field needs the header
-// bindingHeader.
+// binding asks the service to drop thinking if anything before it has changed: messages,
+// tools or the system prompt. Messages change after a compaction or an ephemeral reminder.
+// Without this field, models that bind their thinking reject the request. The field needs
+// the header bindingHeader.
 func (m *Model) binding() *blockBinding {
 	if !m.binds {
 		return nil
@@ -37,9 +38,9 @@ func (m *Model) binding() *blockBinding {
 
 const bindingHeader = "thinking-binding-controls-2026-08-01"
 
-// bindsThinking reports whether a model binds its thinking: Claude 5.1 and later do. Names
-// look like claude-opus-5-5 or claude-opus-5-5-20261001, and a gateway may put a vendor
-// before them.
+// bindsThinking reports whether a model binds its thinking to the messages before it. Claude
+// 5.1 and later do. A name looks like claude-opus-5-5 or claude-opus-5-5-20261001. A gateway
+// may add a vendor before the name.
 func bindsThinking(model string) bool {
 	_, version, ok := strings.Cut(model[strings.LastIndexByte(model, '/')+1:], "claude-")
 	if !ok {

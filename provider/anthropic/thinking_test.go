@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// The service rejects a budget for thinking in the middle of a turn that began without
-// thinking, such as one that began with another provider's model.
+// The service rejects a thinking budget in the middle of a turn that began without thinking.
+// This happens when another provider's model began the turn.
 func TestThinkingBeginsWithATurn(t *testing.T) {
 	t.Parallel()
 	call := func(id string) belay.Part {

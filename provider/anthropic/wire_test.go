@@ -80,7 +80,7 @@ func TestFilesAreSentAsTheyCanBeShown(t *testing.T) {
 	}
 }
 
-// event is an event of a stream.
+// event returns a server-sent event.
 func event(name, data string) string { return "event: " + name + "\ndata: " + data + "\n\n" }
 
 func TestAnswersOutOfTheOrdinary(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAGatewayMayTellMilliseconds(t *testing.T) {
 	}
 }
 
-// A gateway may send the token counts in a separate event, after the one with the stop reason.
+// A gateway may send the token counts in a separate event after the stop reason.
 func TestTheReasonStandsIfCountsFollow(t *testing.T) {
 	t.Parallel()
 	r, err := answer(t, wild(t, 200, "text/event-stream", event("content_block_start", `{"index":0,"content_block":{"type":"text","text":"a"}}`)+
@@ -173,7 +173,7 @@ func TestTheReasonStandsIfCountsFollow(t *testing.T) {
 	}
 }
 
-// A call that the window cut off is not one without input.
+// A call that was cut off at the end of the window must not look like a call without input.
 func TestACallThatTheWindowCutsOffIsMalformed(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -208,8 +208,8 @@ func TestASignatureMayComeInPieces(t *testing.T) {
 	}
 }
 
-// A response is complete at its last event. The end of the stream is waited for
-// so that the connection can be used again, but not for long.
+// A response is complete at its last event. The model then waits a short time for the end of
+// the stream, so that the connection can be reused.
 func TestTheEndOfAStream(t *testing.T) {
 	t.Parallel()
 	var conns atomic.Int64
@@ -234,7 +234,8 @@ func TestTheEndOfAStream(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	// Servers that close elsewhere close the idle connections of the default one.
+	// The test needs its own transport: when other tests close their servers, httptest
+	// closes the idle connections of the default transport.
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	model := anthropic.New("m", &anthropic.Options{Key: "k", URL: server.URL, HTTPClient: &http.Client{Transport: transport}})

@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A session changes between models of this provider and of another, with calls and thinking.
-// The servers are strict: if one gets something that it does not accept, the turn fails.
+// A session uses models of this provider and of another in turn, with calls and thinking.
+// The servers are strict: the turn fails if a server gets something invalid.
 func TestASessionGoesFromModelToModel(t *testing.T) {
 	t.Parallel()
-	name := "7_" + strings.Repeat("a_long_name_", 10) // that the service does not take
+	name := "7_" + strings.Repeat("a_long_name_", 10) // the service does not accept this name
 	look := belay.NewTool(name, "looks", func(_ context.Context, _ struct {
 		At any `json:"at" jsonschema:"where to"`
 	},
@@ -75,8 +75,6 @@ func TestASessionGoesFromModelToModel(t *testing.T) {
 	}
 }
 
-// A typed answer needs nothing but calls.
-//
 // SPEC L-10
 func TestATypedAnswer(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// event is an event of a stream, with the fields that this package reads. Unknown fields are
-// ignored.
+// event is an event of a stream, with the fields that this package reads.
 //
 //nolint:tagliatelle // the service's names
 type event struct {
@@ -34,8 +33,8 @@ type event struct {
 	Error         *failure `json:"error"`
 }
 
-// tokens are running totals for the response. A missing count has not changed. The prompt
-// count includes cached tokens, and the candidates count does not include thoughts.
+// tokens are totals, not differences. A count that is missing has not changed. The prompt
+// count includes cached tokens. The candidates count does not include thoughts.
 //
 //nolint:tagliatelle // the service's names
 type tokens struct {
@@ -49,32 +48,32 @@ type tokens struct {
 // assembly builds a response from its events.
 type assembly struct {
 	model string            // the model of the request
-	names map[string]string // original names of renamed tools, by the new name
+	names map[string]string // original names of renamed tools, by new name
 
 	pieces  []piece
 	calls   int
-	stop    string // the finish reason; a response that has it is complete
-	message string // explains the finish reason
+	stop    string // the finish reason; if it is set, the response is complete
+	message string // the service's explanation of the finish reason
 	version string
 	id      string
 	counted struct{ prompt, toolUse, cached, candidates, thoughts int }
 }
 
-// piece is a part that is not complete yet.
+// piece is a part that may not be complete yet.
 type piece struct {
 	kind      belay.PartType
 	text      []byte
-	signed    []signed // the pieces in which the text came
-	vouched   bool     // a piece of the text is signed
+	signed    []signed // how the service divided the text
+	vouched   bool     // one of signed has a signature
 	call      *belay.CallPart
-	bare      bool   // the call came without an input
-	signature string // of the call
+	bare      bool   // the call has no input
+	signature string // the signature of the call
 }
 
-// blocked is the finish reason, in this package, of a prompt that the service blocked.
+// blocked is this package's finish reason for a prompt that the service blocked.
 const blocked = "PROMPT_BLOCKED"
 
-// add takes the next event and sends the chunks for it.
+// add processes an event and sends its chunks.
 func (a *assembly) add(data []byte, send func(belay.Chunk) bool) error {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -96,7 +95,7 @@ func (a *assembly) add(data []byte, send func(belay.Chunk) bool) error {
 	if len(e.Candidates) == 0 {
 		return nil
 	}
-	c := &e.Candidates[0] // only one was requested
+	c := &e.Candidates[0] // the request asks for one candidate
 	for i := range c.Content.Parts {
 		p := &c.Content.Parts[i]
 		var chunk belay.Chunk
@@ -120,8 +119,9 @@ func (a *assembly) add(data []byte, send func(belay.Chunk) bool) error {
 	return nil
 }
 
-// extend appends to the current text or thinking, or starts a new piece. A signature that came
-// without text is a separate piece, unless there is text before it.
+// extend appends to the last piece, or starts a new piece. A signature without text is
+// appended to the text before it. If there is no text before it, the signature is a piece of
+// its own.
 func (a *assembly) extend(kind belay.PartType, text, signature string) {
 	if text == "" && signature == "" {
 		return
@@ -134,15 +134,15 @@ func (a *assembly) extend(kind belay.PartType, text, signature string) {
 	p := &a.pieces[n-1]
 	p.text = append(p.text, text...)
 	if last := len(p.signed) - 1; signature == "" && last >= 0 && p.signed[last].Signature == "" {
-		p.signed[last].Bytes += len(text) // unsigned text can be joined
+		p.signed[last].Bytes += len(text) // unsigned text needs no division
 	} else {
 		p.signed = append(p.signed, signed{len(text), signature})
 	}
 	p.vouched = p.vouched || signature != ""
 }
 
-// called adds a call, which always comes complete. A call without an id gets one, which is the
-// same each time the response is read.
+// called adds a call. A call is always in one event. If the call has no id, called makes one
+// from the id of the response, so that the same response always has the same call ids.
 func (a *assembly) called(c *functionCall, signature string) belay.Chunk {
 	a.calls++
 	call := &belay.CallPart{ID: c.ID, Tool: c.Name, Input: c.Args}
@@ -160,14 +160,14 @@ func (a *assembly) called(c *functionCall, signature string) belay.Chunk {
 		call.Input = wire.EmptyObject
 	}
 	delta := &belay.InputDelta{Call: call.ID, Tool: call.Tool, Text: string(call.Input)}
-	if call.Input[0] != '{' { // it is JSON, but not an object
+	if call.Input[0] != '{' { // JSON, but not an object
 		call.Malformed, call.Input = string(call.Input), wire.EmptyObject
 	}
 	a.pieces = append(a.pieces, piece{kind: belay.PartCall, call: call, bare: bare, signature: signature})
 	return belay.Chunk{Input: delta}
 }
 
-// count updates the totals that an event states.
+// count stores the totals that an event contains.
 func (a *assembly) count(t tokens) {
 	for _, c := range [...]struct{ to, from *int }{
 		{&a.counted.prompt, t.Prompt},
@@ -182,7 +182,6 @@ func (a *assembly) count(t tokens) {
 	}
 }
 
-// response returns the complete response.
 func (a *assembly) response() *belay.Response {
 	c := &a.counted
 	r := &belay.Response{Model: a.version, StopReason: stopReason(a.stop, a.calls), Usage: belay.Usage{
@@ -191,14 +190,14 @@ func (a *assembly) response() *belay.Response {
 	for i := range a.pieces {
 		p := &a.pieces[i]
 		if p.bare && r.StopReason == belay.StopMaxTokens && i == len(a.pieces)-1 {
-			p.call.Malformed = "{" // the limit may have cut off its input
+			p.call.Malformed = "{" // the limit may have cut off the input
 		}
 		r.Parts = append(r.Parts, p.part(a.model))
 	}
 	return r
 }
 
-// part returns a part, with the data that must be sent back to the service.
+// part returns the part, with the data that Belay must send back to the service.
 func (p *piece) part(model string) belay.Part {
 	part := belay.Part{Type: p.kind, Text: string(p.text), Call: p.call}
 	o := opaque{Model: model, Signature: p.signature}

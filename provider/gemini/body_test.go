@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// This pins the bytes of a request: a change of them makes every session miss its prompt
-// cache once.
+// The test fixes the exact bytes of a request. If they change, every open session misses its
+// prompt cache once.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)
@@ -38,8 +38,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The contents are last in a request, so that the whole request, and not only
-// its parts, extends the previous one.
+// The contents are last in a request, so that a request begins with all bytes of the
+// previous request.
 //
 // SPEC L-07
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {

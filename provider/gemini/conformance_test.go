@@ -40,18 +40,18 @@ func TestConformanceWithoutAStream(t *testing.T) {
 	})
 }
 
-// The models of the tests: from Gemini 3 on calls are signed.
+// The tests use two models, because calls are signed from Gemini 3 on.
 const (
 	newer = "gemini-3-flash-preview"
 	older = "gemini-2.5-flash"
 )
 
-// open opens a model that talks to a server.
+// open returns a newer model that uses the given server.
 func open(server providertest.Server, o *gemini.Options) *gemini.Model {
 	return opened(newer, server, o)
 }
 
-// opened opens a model of a name.
+// opened returns the model with a name.
 func opened(model string, server providertest.Server, o *gemini.Options) *gemini.Model {
 	if o == nil {
 		o = &gemini.Options{}

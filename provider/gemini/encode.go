@@ -8,34 +8,34 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// provider marks the parts that must be sent back to the service.
+// provider is Part.Provider of the parts that this package returns.
 const provider = "gemini"
 
-// encoding is the key under which messages keep their encoding. It contains the model, since a
-// signature is sent only to the model that made it.
+// encoding is the key under which a message caches its encoding. It contains the model,
+// because Belay sends a signature only to the model that made it.
 type encoding struct{ model string }
 
-// content is an encoded message: its parts in JSON, separated by commas. All requests that
-// contain the message share it.
+// content is an encoded message: its parts in JSON, separated by commas. All requests with
+// the message share it, so it must not change.
 type content struct {
-	model bool // the role is model
+	model bool // the role is "model"
 	json  []byte
 }
 
-// anyCall is the signature that Google provides for calls of other models: Gemini 3 and later
-// reject a call without a signature.
+// anyCall is the signature that Google provides for calls of other models. Gemini 3 and
+// later reject a call without a signature.
 const anyCall = "skip_thought_signature_validator"
 
-// opaque is the data that this package keeps with a part.
+// opaque is the data that this package stores in Part.Opaque.
 type opaque struct {
 	// Model is the model that made the part. No other model accepts its signatures.
 	Model string `json:"model"`
 	// Signature is the signature of a call.
 	Signature string `json:"signature,omitempty"`
-	// Pieces are the pieces in which a text came, if one of them is signed.
+	// Pieces says how the service divided a text, if a piece has a signature.
 	Pieces []signed `json:"pieces,omitempty"`
-	// Spoken says that a part of thinking came as text: it has a signature and nothing to
-	// read.
+	// Spoken means that the service sent this thinking part as text. It has a signature and
+	// only white space.
 	Spoken bool `json:"spoken,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type signed struct {
 	Signature string `json:"signature,omitempty"`
 }
 
-// encoded returns the content of a message, from the cache of the message if it is there.
+// encoded returns the content of a message, from the message's cache if possible.
 func (m *Model) encoded(message *belay.Message) (*content, error) {
 	c, err := message.Encoded(m.as, m.encoder)
 	if err != nil {
@@ -54,8 +54,8 @@ func (m *Model) encoded(message *belay.Message) (*content, error) {
 	return c.(*content), nil
 }
 
-// encode encodes a message. The content is empty if the service accepts no part of the
-// message.
+// encode encodes a message. The content is empty if the service would reject all parts of
+// the message.
 func (m *Model) encode(message *belay.Message) (any, error) {
 	c := &content{model: message.Role == belay.RoleAssistant}
 	calls := 0
@@ -64,7 +64,7 @@ func (m *Model) encode(message *belay.Message) (any, error) {
 		parts := m.partsOf(p)
 		if p.Type == belay.PartCall && len(parts) > 0 {
 			if calls++; calls == 1 && m.newer && parts[0].ThoughtSignature == "" {
-				parts[0].ThoughtSignature = anyCall // only the first of parallel calls is signed
+				parts[0].ThoughtSignature = anyCall // of parallel calls, only the first has a signature
 			}
 		}
 		for _, sent := range parts {
@@ -81,8 +81,8 @@ func (m *Model) encode(message *belay.Message) (any, error) {
 	return c, nil
 }
 
-// partsOf returns a part in the form of the service: mostly as one part, sometimes as none or
-// several.
+// partsOf returns a part in the form of the service. Usually this is one part. It can be
+// none or several.
 func (m *Model) partsOf(p *belay.Part) []part {
 	switch {
 	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
@@ -104,7 +104,7 @@ func (m *Model) partsOf(p *belay.Part) []part {
 	return nil
 }
 
-// own returns the data that is kept with a part, or false if another model made the part.
+// own returns the data in Part.Opaque. It returns false if another model made the part.
 func (m *Model) own(p *belay.Part) (opaque, bool) {
 	var o opaque
 	if p.Provider != provider || json.Unmarshal(p.Opaque, &o) != nil || o.Model != m.name {
@@ -113,7 +113,8 @@ func (m *Model) own(p *belay.Part) (opaque, bool) {
 	return o, true
 }
 
-// textOf returns a text in the pieces in which it came, if they are known.
+// textOf returns a text. If the lengths in pieces fit the text, textOf divides it into these
+// pieces.
 func textOf(text string, thought bool, pieces []signed) []part {
 	sum := 0
 	for _, s := range pieces {
@@ -134,7 +135,8 @@ func textOf(text string, thought bool, pieces []signed) []part {
 	return parts
 }
 
-// resultOf returns the result of a call, followed by the media that cannot be part of it.
+// resultOf returns the result of a call. Media that cannot be inside the result are parts
+// after it.
 func (m *Model) resultOf(r *belay.ResultPart) []part {
 	said := map[string]string{"output": r.Text}
 	if r.IsError {

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/provider/gemini"
 )
 
-// A model streams its response; the last chunk contains all of it.
+// Stream yields the response in chunks. The last chunk contains the whole response.
 func ExampleNew() {
-	service := httptest.NewServer(http.HandlerFunc(greet)) // in place of the real one
+	service := httptest.NewServer(http.HandlerFunc(greet)) // stands for the real service
 	defer service.Close()
 
 	model := gemini.New("gemini-2.5-flash", &gemini.Options{Key: "your key", URL: service.URL})
@@ -41,7 +41,7 @@ func ExampleNew() {
 	// $0.000388
 }
 
-// greet answers as the service does.
+// greet sends an answer like the real service.
 func greet(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/gemini"
 )
 
-// CheckTools reports a schema that cannot be translated for the service. Other schemas that the
-// service would reject are translated.
+// CheckTools reports a schema that Belay cannot translate for the service. It accepts names
+// and schemas that Belay can translate.
 func ExampleModel_CheckTools() {
 	model := gemini.New("gemini-3-flash-preview", nil)
 	fmt.Println(model.CheckTools([]belay.ToolDeclaration{

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// failure is an error of the service, in a body or in a stream.
+// failure is an error of the service, from the body of a refusal or from a stream.
 type failure struct {
 	Code    int      `json:"code"`
 	Status  string   `json:"status"`
@@ -33,7 +33,7 @@ type detail struct {
 	} `json:"violations"`
 }
 
-// mostSaid limits, in bytes, how much of the service's message an error quotes.
+// mostSaid is how many bytes of the service's message an error quotes.
 const mostSaid = 800
 
 func (e *failure) Error() string {
@@ -44,7 +44,7 @@ func (e *failure) Error() string {
 	return e.Status + ": " + message
 }
 
-// isFailure reports whether an error came from the service.
+// isFailure reports whether an error is, or wraps, a *failure.
 func isFailure(err error) bool {
 	_, ok := errors.AsType[*failure](err)
 	return ok
@@ -61,7 +61,7 @@ func (m *Model) inStream(err error) error {
 	return failed
 }
 
-// refused returns the error of a request that the service refused, or that got no answer.
+// refused returns the error of a request that the service refused or did not answer.
 func (m *Model) refused(err error) error {
 	answer, ok := errors.AsType[*wire.Refusal](err)
 	if !ok {
@@ -74,11 +74,10 @@ func (m *Model) refused(err error) error {
 	return failed
 }
 
-// kindOf returns the kind of error of a refusal.
 func kindOf(status int, said *failure) belay.ModelErrorKind {
 	switch {
 	case status == http.StatusTooManyRequests && said.usedUp():
-		return belay.ModelInvalid // waiting does not help
+		return belay.ModelInvalid // a short wait does not help
 	case status == http.StatusTooManyRequests:
 		return belay.ModelRateLimited
 	case status == 529 || status >= 500 && wire.Mentions(said.Message, "overloaded", "high demand"):
@@ -94,8 +93,8 @@ func kindOf(status int, said *failure) belay.ModelErrorKind {
 	}
 }
 
-// usedUp reports whether the quota of the day, or all credit, is used up. The service then still
-// asks to wait only for seconds.
+// usedUp reports whether the quota of the day, or all credit, is used up. Even then the
+// service asks the client to wait only a few seconds.
 func (e *failure) usedUp() bool {
 	for _, d := range e.Details {
 		for _, v := range d.Violations {
@@ -107,8 +106,8 @@ func (e *failure) usedUp() bool {
 	return wire.Mentions(e.Message, "limit: 0,", "credits are depleted", "spending cap")
 }
 
-// aboutKey reports whether the service rejected the key. It does so with the status of an
-// invalid request.
+// aboutKey reports whether the service rejected the key. It reports this with status 400,
+// like an invalid request.
 func (e *failure) aboutKey() bool {
 	for _, d := range e.Details {
 		if strings.HasPrefix(d.Reason, "API_KEY_") {
@@ -118,7 +117,7 @@ func (e *failure) aboutKey() bool {
 	return wire.Mentions(e.Message, "api key not valid", "api key expired")
 }
 
-// retryAfter returns how long the failure itself asks to wait, or 0.
+// retryAfter returns the wait that the failure asks for, or 0.
 func (e *failure) retryAfter() time.Duration {
 	var wait time.Duration
 	for _, d := range e.Details {
@@ -131,21 +130,21 @@ func (e *failure) retryAfter() time.Duration {
 	return wait
 }
 
-// saidBy returns the failure in a refusal.
+// saidBy returns the failure that is in the body of a refusal.
 func saidBy(answer *wire.Refusal) *failure {
 	said := parseFailure(answer.Body)
 	if said == nil {
 		return &failure{Code: answer.Status, Message: cmp.Or(string(answer.Body), answer.Text)}
 	}
-	// A gateway may quote the failure of the service in its message.
+	// The message of a gateway may contain the service's failure as JSON.
 	if inside := parseFailure([]byte(said.Message)); inside != nil {
 		return inside
 	}
 	return said
 }
 
-// parseFailure decodes a failure that is a whole body, alone or in a list, as in answers that
-// are not a stream. It returns nil if the body is something else.
+// parseFailure decodes a body that is a failure, or a list that begins with one. Answers
+// that are not streams can be lists. It returns nil for any other body.
 func parseFailure(body []byte) *failure {
 	type holder struct {
 		Error *failure `json:"error"`
@@ -161,8 +160,7 @@ func parseFailure(body []byte) *failure {
 	return nil
 }
 
-// strayError returns the failure in text that is not an event, or nil if the text is something
-// else.
+// strayError returns the failure in Event.Stray, or nil if the text is something else.
 func strayError(stray []byte) error {
 	if said := parseFailure(stray); said != nil {
 		return said

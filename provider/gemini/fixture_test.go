@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Short names for what most tests use.
 var (
 	message   = wiretest.Message
 	user      = wiretest.User
@@ -26,19 +25,18 @@ var (
 	failureOf = wiretest.WantFailure
 )
 
-// wantFailure checks the kind of an error and that its text contains a phrase.
 func wantFailure(t testing.TB, err error, kind belay.ModelErrorKind, phrase string) {
 	t.Helper()
-	_ = failureOf(t, err, kind, phrase) // it was checked
+	_ = failureOf(t, err, kind, phrase) // the test needs only the check
 }
 
-// wild opens a model whose server gives the same answer to everything.
+// wild returns a model whose server sends the same answer to every request.
 func wild(t *testing.T, status int, contentType, body string, headers ...string) belay.Model {
 	t.Helper()
 	return gemini.New(newer, &gemini.Options{Key: "key-of-a-test", URL: wiretest.Serve(t, status, contentType, body, headers...)})
 }
 
-// stream opens a model whose server sends these events, with the service's line endings.
+// stream returns a model whose server sends these events.
 func stream(t *testing.T, events ...string) belay.Model {
 	t.Helper()
 	var b strings.Builder
@@ -48,20 +46,20 @@ func stream(t *testing.T, events ...string) belay.Model {
 	return wild(t, http.StatusOK, "text/event-stream", b.String())
 }
 
-// event is an event of a stream.
+// event returns a server-sent event, with the service's line endings.
 func event(data string) string { return "data: " + data + "\r\n\r\n" }
 
-// parts is the data of an event with these parts.
+// parts returns the data of an event with these parts.
 func parts(parts ...string) string {
 	return `{"candidates":[{"content":{"parts":[` + strings.Join(parts, ",") + `],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":4},"modelVersion":"gemini-3-flash-preview-09","responseId":"mAitaLmkHPPlz7IP"}`
 }
 
-// stopped is the data of the event that ends a stream.
+// stopped returns the data of the event that ends a stream.
 func stopped(word string) string {
 	return `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"` + word + `","index":0}]}`
 }
 
-// echo starts a server that stores the last request body and answers with an empty response.
+// echo starts a server that stores the last request body and sends an empty response.
 func echo(t *testing.T, sent *[]byte) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +70,6 @@ func echo(t *testing.T, sent *[]byte) (url string) {
 	return server.URL
 }
 
-// openAt opens a model that uses an HTTP client.
 func openAt(client *http.Client) wiretest.Lister {
 	return gemini.New("m", &gemini.Options{Key: "k", URL: "http://localhost", HTTPClient: client})
 }

@@ -57,7 +57,8 @@ type thinkingConfig struct {
 	ThinkingLevel   string `json:"thinkingLevel,omitempty"`
 }
 
-// part is a part of a message. A signature may come with an empty text.
+// part is a part of a message. Text is a pointer because a part with a signature may have an
+// empty text.
 //
 //nolint:tagliatelle // the service's names
 type part struct {
@@ -70,7 +71,7 @@ type part struct {
 	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
 }
 
-// blob is data, which JSON has in base64.
+// blob is data. encoding/json encodes it in base64.
 //
 //nolint:tagliatelle // the service's names
 type blob struct {

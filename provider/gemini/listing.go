@@ -9,19 +9,18 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// describe returns what is known about a model: from the options, or else from the
-// built-in table.
+// describe returns the ModelInfo of a model. Options override the built-in table.
 func describe(model string, o *Options) belay.ModelInfo {
 	listed := wire.CatalogOf(provider).Find(strings.TrimPrefix(model, "models/"))
 	return wire.Info(provider+"/"+model, listed, priceOf, o.Window, o.Price)
 }
 
-// priceOf reads the prices of the table, which calls reading from the cache "out cached".
-// The service does not say what it writes to the cache, and charges nothing for it.
+// priceOf returns the prices of a table entry. The table calls the price of cache reads "out
+// cached". The service does not report cache writes and does not charge for them.
 func priceOf(listed *catwalk.Model) belay.Price {
 	return belay.Price{In: listed.CostPer1MIn, Out: listed.CostPer1MOut, CacheRead: listed.CostPer1MOutCached}
 }
 
-// Known returns the names of the models in the built-in table; [Model.Info] returns the
-// window and the price of each. [New] also accepts names that are not in the table.
+// Known returns the names of the models in the built-in table. [Model.Info] returns the
+// window and the price of each. [New] also accepts other names.
 func Known() []string { return wire.CatalogOf(provider).Names() }

@@ -18,11 +18,11 @@ var mediaTypes = []string{
 	"video/mp4", "video/mpeg", "video/quicktime", "video/mov", "video/avi", "video/x-flv", "video/mpg", "video/webm", "video/wmv", "video/3gpp",
 }
 
-// resultTypes are the types that it accepts within the result of a call.
+// resultTypes are the types that the service accepts inside the result of a call.
 var resultTypes = []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}
 
-// asItIs returns an image with its real type. The first bytes of the data decide, since tools
-// declare wrong types.
+// asItIs returns an image with its real type. It looks at the data first, because tools
+// often declare a wrong type.
 func asItIs(m *belay.Media) *belay.Media {
 	if !strings.HasPrefix(m.MIME, "image/") {
 		return m
@@ -41,8 +41,8 @@ func asItIs(m *belay.Media) *belay.Media {
 	return &corrected
 }
 
-// mediaOf returns an image or a file, with its name before it, or a text in place of a file that
-// the service does not accept.
+// mediaOf returns an image or a file as parts, with its name before it. For a file that the
+// service does not accept, it returns a text about the file.
 func mediaOf(m *belay.Media) []part {
 	var p part
 	switch {
@@ -64,8 +64,8 @@ func mediaOf(m *belay.Media) []part {
 
 func textPart(text string) part { return part{Text: &text} }
 
-// withinResult returns an image or a document in the form for the result of a call, or nil if it
-// cannot be part of the result.
+// withinResult returns an image or a document in the form for the result of a call. It
+// returns nil if the service does not accept it there.
 func (m *Model) withinResult(media *belay.Media) *blob {
 	if !m.newer || !slices.Contains(resultTypes, media.MIME) || len(media.Data) == 0 {
 		return nil

@@ -17,34 +17,35 @@ import (
 // Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks.
 const Adaptive = -1
 
-// defaultURL is the address of the service.
+// defaultURL is the address of Google's service.
 const defaultURL = "https://generativelanguage.googleapis.com"
 
 // Options are the settings of a model.
 type Options struct {
-	// Key is the API key. Defaults to the environment variable GOOGLE_API_KEY, or else
-	// GEMINI_API_KEY.
+	// Key is the API key. Defaults to the environment variable GOOGLE_API_KEY, or to
+	// GEMINI_API_KEY if that is not set.
 	Key string
 	// URL is the address of the service, without /v1beta. Defaults to
 	// https://generativelanguage.googleapis.com.
 	URL string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens limits the response, including thinking, to a request that sets no limit.
-	// Defaults to the model's longest output.
+	// MaxTokens limits the response to a request that sets no limit. Thinking counts too.
+	// Defaults to the service's own limit.
 	MaxTokens int
-	// Thinking is how many tokens of a response may be thinking, or [Adaptive]. If it is set
-	// the response contains the thinking. If the limit on the response leaves less room, the
-	// model thinks less. By default the model decides, and its thinking is not returned.
+	// Thinking is how many tokens of a response may be thinking, or [Adaptive]. If it is
+	// set, the response contains the thinking. The model thinks less if the limit on the
+	// response is too small. By default the model decides, and the response does not contain
+	// its thinking.
 	Thinking int
-	// Window is how many tokens a request and its response may take. Defaults to
-	// the built-in table.
+	// Window is how many tokens a request and its response may have together. Defaults to
+	// the value in the built-in table.
 	Window int
-	// Price is the price of tokens. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the price in the built-in table.
 	Price belay.Price
 }
 
-// Model is a Gemini model. [New] makes one.
+// Model is a Gemini model. Call [New] to make one.
 type Model struct {
 	name     string
 	newer    bool // Gemini 3 or later
@@ -52,20 +53,19 @@ type Model struct {
 	maxOut   int
 	endpoint *wire.Endpoint
 	failures wire.Failures
-	broken   error // why no request can be sent
+	broken   error // why the model cannot send requests, or nil
 	info     func() belay.ModelInfo
 	heads    wire.Heads
-	// as is the key under which messages keep their encoding, and encoder encodes them.
-	// Both are created once: every request looks up every message, so comparing as must
-	// be fast.
+	// as is the key of the encodings that messages cache, and encoder encodes messages. They
+	// are stored here because every request uses them for every message.
 	as      any
 	encoder func(*belay.Message) (any, error)
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// New returns the model with a name of the API, such as gemini-3-flash-preview. It sends
-// nothing: if the key is missing or wrong, the first request fails.
+// New returns the model with this name in the API, such as gemini-3-flash-preview. New sends
+// nothing. If the key is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -93,10 +93,10 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-// modelName matches the names of models, which are part of the address of a request.
+// modelName matches the names of models. A name is part of the URL of a request.
 var modelName = regexp.MustCompile(`^([a-zA-Z]+/)?[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 
-// path returns the path of a request that generates content.
+// path returns the path and the query of a request.
 func (m *Model) path() string {
 	name := m.name
 	if !strings.Contains(name, "/") {
@@ -105,9 +105,9 @@ func (m *Model) path() string {
 	return name + ":streamGenerateContent?alt=sse"
 }
 
-// isNewer reports whether a model is Gemini 3 or later. Those require signatures on calls and
-// accept images within results. Names without a version, such as gemini-flash-latest, are new
-// models.
+// isNewer reports whether a model is Gemini 3 or later. These models require signatures on
+// calls and accept images inside results. A name without a version, such as
+// gemini-flash-latest, means a new model.
 func isNewer(model string) bool {
 	model = strings.TrimPrefix(model, "models/")
 	for _, old := range []string{"gemini-1.", "gemini-2.", "gemini-pro-vision", "gemma-", "learnlm-"} {

@@ -45,7 +45,7 @@ func TestBoundAndThinking(t *testing.T) {
 		rule  string
 		model string
 		opts  gemini.Options
-		bound int // of the request
+		bound int // MaxTokens of the request
 		want  string
 	}{
 		{"without a bound none is sent", newer, gemini.Options{}, 0, ``},
@@ -98,7 +98,8 @@ func TestTheKeyComesFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Google's own programs have environment variables that would send the key to another address.
+// Google's own programs read environment variables that would send the key to another
+// address. This package must ignore them.
 func TestTheEnvironmentDoesNotLeadElsewhere(t *testing.T) {
 	server := providertest.NewGemini(t, nil)
 	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1")
@@ -139,7 +140,7 @@ func TestAnAnsweredConnectionIsUsedAgain(t *testing.T) {
 	})
 }
 
-// The timeout of a client covers the whole answer, as in net/http.
+// The timeout of an HTTP client covers the whole answer, as in net/http.
 func TestTheTimeoutOfTheClientCounts(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)
@@ -147,7 +148,7 @@ func TestTheTimeoutOfTheClientCounts(t *testing.T) {
 	model := open(server, &gemini.Options{HTTPClient: &http.Client{Timeout: timeout}})
 	for after := range 2 {
 		server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Text("one ", "two")}, Hold: &providertest.Hold{After: after}})
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // not to wait for ever
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // so that a failing test ends
 		start, heard := time.Now(), 0
 		for _, err := range model.Stream(ctx, hello()) {
 			if err == nil {

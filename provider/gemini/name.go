@@ -6,13 +6,12 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// maxName is the longest name of a tool that the service accepts.
+// maxName is the length of the longest tool name that the service accepts.
 const maxName = 64
 
-// sentName returns a name for a tool that the service accepts. A name that is too long, or
-// contains characters that the service rejects, is changed and gets a hash at its end, so that
-// no two names become equal. The result depends only on the name, so that old calls are always
-// sent the same way.
+// sentName returns a tool name that the service accepts. It replaces characters that the
+// service rejects and shortens long names. A hash at the end keeps changed names different.
+// The result depends only on the name, so old calls always have the same encoding.
 func sentName(name string) string {
 	fits := strings.Map(func(r rune) rune {
 		if isWord(r) || strings.ContainsRune(".:-", r) {
@@ -30,8 +29,8 @@ func sentName(name string) string {
 	return fits[:min(len(fits), maxName-len(end))] + end
 }
 
-// beginsAName reports whether a name begins as the service requires: with a letter or an
-// underscore.
+// beginsAName reports whether a name begins with a letter or an underscore, as the service
+// requires.
 func beginsAName(name string) bool {
 	return name != "" && isWord(rune(name[0])) && (name[0] < '0' || name[0] > '9')
 }

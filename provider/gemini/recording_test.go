@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// TestRecordings replays recordings of the Gemini API. To record them again with your key, use
-// make record PROVIDER=gemini; GEMINI_MODEL selects the model.
+// TestRecordings replays recordings of the Gemini API. To record them again with your key,
+// run make record PROVIDER=gemini. Set GEMINI_MODEL to choose the model.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	service := providertest.Live{URL: "https://generativelanguage.googleapis.com", KeyVariable: "GEMINI_API_KEY"}

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The JSON between the parts of a request.
+// The JSON between the encoded messages of a request.
 var (
 	beginUser  = []byte(`{"role":"user","parts":[`)
 	beginModel = []byte(`{"role":"model","parts":[`)
@@ -20,8 +20,8 @@ var (
 	endEmpty   = []byte(`]}`)
 )
 
-// body builds the body of a request. The contents are last, so that a request begins with the
-// bytes of the previous one.
+// body builds the body of a request. The contents are last, so that a request begins with
+// the bytes of the previous request.
 func (m *Model) body(req *belay.Request) (*wire.Body, *wire.Head, error) {
 	head, err := m.head(req)
 	if err != nil {
@@ -61,7 +61,6 @@ func (m *Model) body(req *belay.Request) (*wire.Body, *wire.Head, error) {
 	return b, head, nil
 }
 
-// head returns the beginning of a request.
 func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	bound := m.boundOf(req)
 	return m.heads.For(req, bound, false, func() ([]byte, map[string]string, error) {
@@ -69,7 +68,8 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	})
 }
 
-// encodeHead encodes the beginning of a request.
+// encodeHead encodes the beginning of a request. It also returns the original names of
+// renamed tools.
 func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]string, error) {
 	var body head
 	if !wire.IsBlank(req.System) {
@@ -100,8 +100,8 @@ func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]st
 	return append(data, `"contents":[`...), names, nil
 }
 
-// declare translates the declarations of tools. The map returns the original name of each
-// tool that had to be renamed, by its new name.
+// declare translates the declarations of tools. The map has the original name of each
+// renamed tool, by its new name.
 func declare(tools []belay.ToolDeclaration) ([]declaration, map[string]string, error) {
 	owners, renamed := make(map[string]string, len(tools)), map[string]string{}
 	declarations := make([]declaration, 0, len(tools))
@@ -128,11 +128,11 @@ func declare(tools []belay.ToolDeclaration) ([]declaration, map[string]string, e
 	return declarations, renamed, nil
 }
 
-// leastThinking is the smallest budget for thinking that all models accept.
+// leastThinking is the smallest thinking budget that all models accept.
 const leastThinking = 512
 
-// thinkingFor returns the settings for thinking of so many tokens in a response of at most
-// bound tokens.
+// thinkingFor returns the thinking settings of a request. The budget is in tokens, and bound
+// limits the whole response.
 func (m *Model) thinkingFor(budget, bound int) *thinkingConfig {
 	switch {
 	case budget == Adaptive && m.newer:
@@ -144,7 +144,7 @@ func (m *Model) thinkingFor(budget, bound int) *thinkingConfig {
 	}
 	if bound > 0 && budget >= bound {
 		if budget = bound - 1; budget < leastThinking {
-			return &thinkingConfig{IncludeThoughts: true} // the model decides how much room there is
+			return &thinkingConfig{IncludeThoughts: true} // a smaller budget is invalid, so let the model decide
 		}
 	}
 	return &thinkingConfig{IncludeThoughts: true, ThinkingBudget: new(min(budget, 1<<30))}

@@ -15,18 +15,18 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// CheckTools returns an error for the first tool that cannot be declared to the service, with
-// the reason. A request with such a tool fails with the same error before it is sent.
+// CheckTools returns an error for the first tool that cannot be declared to the service,
+// with the reason. A request with such a tool fails with the same error before it is sent.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 	_, _, err := declare(tools)
 	return err
 }
 
-// sentSchema returns a schema that the service accepts, or an error if there is none. Most
-// schemas need no change, since the service ignores unknown keywords. But it requires an
-// object, rejects references that have other keywords beside them or point outside the
-// schema, and does not know the schemas true and false. The result may allow more than the
-// original; the runtime validates inputs against the original.
+// sentSchema returns a schema that the service accepts, or an error if that is impossible.
+// Most schemas need no change, because the service ignores unknown keywords. But it requires
+// the type object and does not know the schemas true and false. It also rejects a reference
+// that has other keywords beside it or points outside the schema. The result may allow more
+// inputs than the original. Belay validates inputs against the original.
 func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
 	raw = wire.ReplaceLoneSurrogates(raw)
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -67,10 +67,10 @@ type writer struct {
 	nodes   int
 }
 
-// maxNodes limits the size of the result. Nested references grow fast.
+// maxNodes limits the size of the result. Nested references can grow exponentially.
 const maxNodes = 20_000
 
-// The keywords that contain one schema, a list of schemas, and schemas by name.
+// Keywords whose value is a schema, a list of schemas, or a map of schemas.
 var (
 	oneSchema   = []string{"items", "additionalItems", "contains", "not", "if", "then", "else", "propertyNames"}
 	listSchemas = []string{"anyOf", "oneOf", "allOf", "prefixItems"}
@@ -78,7 +78,7 @@ var (
 	definitions = []string{"$defs", "definitions"}
 )
 
-// schema copies a schema. within lists the references whose targets contain it.
+// schema copies a schema. within lists the references that are being expanded.
 func (w *writer) schema(node any, within []string) (any, error) {
 	if w.nodes++; w.nodes > maxNodes {
 		return nil, fmt.Errorf("it has more than %d parts once its references are expanded", maxNodes)
@@ -96,13 +96,13 @@ func (w *writer) schema(node any, within []string) (any, error) {
 		}
 		return w.keywords(node, within)
 	default:
-		return node, nil // malformed: the service decides
+		return node, nil // malformed: send it unchanged
 	}
 }
 
-// reference replaces a reference with its target, merged with the keywords beside the
-// reference, which take precedence. Where a target refers back to itself, the copy allows
-// anything.
+// reference replaces a reference with a copy of its target. Keywords beside the reference
+// override those of the target. If a target refers to itself, the inner reference is dropped,
+// so the copy allows any value at that position.
 func (w *writer) reference(node map[string]any, target string, within []string) (any, error) {
 	w.changed = true
 	beside := maps.Clone(node)
@@ -127,8 +127,8 @@ func (w *writer) reference(node map[string]any, target string, within []string) 
 	return object, nil
 }
 
-// keywords copies the keywords of a schema. Definitions are dropped, since no reference to them
-// is left.
+// keywords copies the keywords of a schema. It drops definitions, because no reference to
+// them remains.
 func (w *writer) keywords(node map[string]any, within []string) (map[string]any, error) {
 	written := make(map[string]any, len(node))
 	for _, key := range slices.Sorted(maps.Keys(node)) {
@@ -151,7 +151,7 @@ func (w *writer) keywords(node map[string]any, within []string) (map[string]any,
 		case slices.Contains(oneSchema, key):
 			value, err = w.schema(value, within)
 		case key == "additionalProperties":
-			if _, isBool := value.(bool); !isBool { // the service accepts true and false here
+			if _, isBool := value.(bool); !isBool { // true and false are valid here
 				value, err = w.schema(value, within)
 			}
 		}
@@ -163,7 +163,7 @@ func (w *writer) keywords(node map[string]any, within []string) (map[string]any,
 	return written, nil
 }
 
-// byName copies schemas that have names.
+// byName copies a map of schemas.
 func (w *writer) byName(value any, within []string) (any, error) {
 	named, ok := value.(map[string]any)
 	if !ok {
@@ -180,7 +180,7 @@ func (w *writer) byName(value any, within []string) (any, error) {
 	return all, nil
 }
 
-// find returns the target of a reference within the schema.
+// find returns the target of a reference into the schema.
 func (w *writer) find(reference string) (any, bool) {
 	if reference == "#" {
 		return w.root, true
@@ -198,7 +198,7 @@ func (w *writer) find(reference string) (any, bool) {
 	return node, true
 }
 
-// below follows one step of a reference: a name in an object, or an index in a list.
+// below follows one step of a reference: a key of an object, or an index in a list.
 func below(node any, step string) (any, bool) {
 	if plain, err := url.PathUnescape(step); err == nil {
 		step = plain
@@ -215,11 +215,11 @@ func below(node any, step string) (any, bool) {
 	return nil, false
 }
 
-// unescape decodes a step of a reference.
+// unescape decodes the escapes in a step of a reference (RFC 6901).
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// asObject sets the type of a schema to object, or returns an error if the schema is for
-// something else.
+// asObject sets the type of a schema to object. It returns an error if the schema does not
+// allow objects.
 func (w *writer) asObject(schema map[string]any) error {
 	switch kind := schema["type"].(type) {
 	case string:

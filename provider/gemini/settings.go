@@ -10,8 +10,8 @@ import (
 
 var _ belay.SettingsModel = (*Model)(nil)
 
-// abilities are the settings that the model can use in a request. Before Gemini 3 a model has a
-// budget for thinking and no effort, and cannot both call tools and write a format.
+// abilities returns the settings that the model supports in a request. A model before Gemini
+// 3 has no effort, and cannot have both tools and a format.
 func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	a := wire.Abilities{
 		MostTemperature: 2, TopP: true, MostStops: 5, LeastThinking: leastThinking, MostThinking: m.boundOf(req),
@@ -24,8 +24,8 @@ func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	return a
 }
 
-// CheckSettings returns an error that names the settings which the model cannot use. A request
-// with such settings fails with the same error before it is sent.
+// CheckSettings returns an error that lists the settings that the model does not support. A
+// request with such a setting fails with the same error before it is sent.
 func (m *Model) CheckSettings(req *belay.Request) error {
 	a := m.abilities(req)
 	if err := a.Check(req); err != nil {
@@ -34,7 +34,7 @@ func (m *Model) CheckSettings(req *belay.Request) error {
 	return nil
 }
 
-// boundOf returns the limit on the response; 0 for none.
+// boundOf returns the limit on the response in tokens; 0 means none.
 func (m *Model) boundOf(req *belay.Request) int {
 	if req.MaxTokens > 0 {
 		return req.MaxTokens
@@ -42,7 +42,7 @@ func (m *Model) boundOf(req *belay.Request) int {
 	return m.maxOut
 }
 
-// generation returns the settings as the service has them.
+// generation returns the settings in the form of the service.
 func (m *Model) generation(s *belay.Settings, bound int) generationConfig {
 	config := generationConfig{MaxOutputTokens: min(bound, 1<<30), StopSequences: s.Stop, Temperature: s.Temperature, TopP: s.TopP, Thinking: m.thinkingFor(cmp.Or(s.Thinking, m.thinking), bound)}
 	if s.Effort != "" {
@@ -54,7 +54,8 @@ func (m *Model) generation(s *belay.Settings, bound int) generationConfig {
 	return config
 }
 
-// toolConfigFor returns which tools the model must call, or nil if it may choose.
+// toolConfigFor returns the tools that the model must call. It returns nil if the model may
+// choose.
 func toolConfigFor(choice string) *toolConfig {
 	calling := functionCalling{Mode: "ANY"}
 	switch choice {

@@ -24,7 +24,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// refused are the settings that a model refuses, of those that it is asked with.
+// refused returns the names of the settings that a model refuses.
 func refused(m belay.SettingsModel, tools ...belay.ToolDeclaration) []string {
 	all := map[string]belay.Settings{
 		"temperature": {Temperature: new(0.0)}, "top_p": {TopP: new(0.5)}, "stop": {Stop: []string{"END"}}, "effort low": {Effort: "low"}, "thinking 500": {Thinking: 500},

@@ -13,14 +13,14 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// sentBack returns the parts that a response is sent back as, and the response.
+// sentBack gets a response, and returns its parts as Belay sends them back to the model.
 func sentBack(t *testing.T, model string, events ...string) (string, *belay.Response) {
 	t.Helper()
 	r, err := answer(t, stream(t, append(events, stopped("STOP"))...), hello())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As after loading from a store.
+	// Encode and decode the message, as a store does.
 	data, err := json.Marshal(message(belay.RoleAssistant, r.Parts...))
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +32,8 @@ func sentBack(t *testing.T, model string, events ...string) (string, *belay.Resp
 	return encoded(t, model, &stored), r
 }
 
-// encoded returns the parts of a message as they are sent to a model. The server
-// does not have to accept them.
+// encoded returns the parts of a message as Belay sends them to a model. The test server
+// accepts anything.
 func encoded(t *testing.T, model string, m *belay.Message) string {
 	t.Helper()
 	var sent []byte
@@ -45,7 +45,7 @@ func encoded(t *testing.T, model string, m *belay.Message) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, `{"role":"model","parts":[`), `]}`)
 }
 
-// Signatures go back exactly, on the parts they came with.
+// Signatures must be sent back unchanged, with the parts that they came with.
 func TestSignaturesAreCarriedBack(t *testing.T) {
 	t.Parallel()
 	const callA, callB = `{"functionCall":{"id":"a","name":"look","args":{"at":1}}`, `{"functionCall":{"id":"b","name":"look","args":{}}`
@@ -53,7 +53,7 @@ func TestSignaturesAreCarriedBack(t *testing.T) {
 		rule   string
 		events []string
 		sent   []string
-		text   string // of the response
+		text   string // the text of the response
 		kinds  []belay.PartType
 	}{
 		{
@@ -169,7 +169,7 @@ func TestOtherModelsAreToldNothingOfSignatures(t *testing.T) {
 	}
 }
 
-// A message that is sent to two models alternately is encoded for each.
+// If two models get the same message in turn, each must get its own encoding.
 func TestModelsThatTakeTurnsKeepApart(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)
@@ -190,7 +190,7 @@ func TestModelsThatTakeTurnsKeepApart(t *testing.T) {
 	}
 }
 
-// Damaged opaque data of a part does not damage the request.
+// Invalid data in Part.Opaque must not make the request invalid.
 func TestDamagedSignaturesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, opaque := range []string{``, `null`, `7`, `{}`, `{"model":"` + newer + `","pieces":[{"bytes":99,"signature":"s"}]}`, `{"model":"` + newer + `","pieces":[{"bytes":-4,"signature":"s"},{"bytes":8}]}`} {

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// verdict returns an error if a response that has ended is not usable. If the service could not
-// parse a call of the model, there is no call to answer, and the loop retries.
+// verdict returns an error if the complete response is not usable. For example, if the
+// service could not parse a call of the model, there is no call to run. The agent can retry.
 func (a *assembly) verdict() error {
 	switch a.stop {
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
@@ -19,7 +19,7 @@ func (a *assembly) verdict() error {
 	return nil
 }
 
-// stopReason translates a finish reason of the service, which has none for calls.
+// stopReason translates a finish reason of the service. The service has no reason for calls.
 func stopReason(reason string, calls int) belay.StopReason {
 	switch reason {
 	case "MAX_TOKENS", "CONTINUATION":

@@ -43,15 +43,15 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		case isFailure(err):
 			to.Send(belay.Chunk{}, m.inStream(err))
 		case errors.Is(err, wire.ErrTooLong) || errors.Is(err, wire.ErrEventTooLong):
-			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // the next answer would be as long
+			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // a retry would get an answer as long
 		default:
 			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.New(belay.ModelNetwork, err)))
 		}
 	}
 }
 
-// readWhole reads an answer that is not a stream of events: a response, or a list of the pieces
-// of one.
+// readWhole reads an answer that is not a stream of events. It is a response or a list of
+// pieces of a response.
 func (a *assembly) readWhole(r io.Reader, send func(belay.Chunk) bool) error {
 	body, err := io.ReadAll(r)
 	if err != nil {
@@ -74,9 +74,9 @@ func (a *assembly) readWhole(r io.Reader, send func(belay.Chunk) bool) error {
 	return a.verdict()
 }
 
-// read reads a stream to its end and sends its chunks. After the finish reason it waits for
-// the end no longer than wire.DrainTime: something may follow, and a connection whose stream
-// was read to its end can be reused.
+// read reads a stream to its end and sends its chunks. After the finish reason, read waits
+// for the end of the stream, but at most wire.DrainTime. More data may follow, and the
+// connection can be reused only if the stream was read to its end.
 func (a *assembly) read(events *wire.Events, cancel func(), send func(belay.Chunk) bool) error {
 	var drain *time.Timer
 	defer func() {
@@ -107,8 +107,8 @@ func (a *assembly) read(events *wire.Events, cancel func(), send func(belay.Chun
 	}
 }
 
-// send sends a request and returns the answer and the head of the request. The caller closes
-// the answer.
+// send sends a request. It returns the answer and the head of the request. The caller must
+// close the answer's body.
 func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, *wire.Head, error) {
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// declared returns tools as they are declared.
+// declared returns tools as the server gets them.
 func declared(t testing.TB, tools ...belay.ToolDeclaration) []belay.ToolDeclaration {
 	t.Helper()
 	server := providertest.NewGemini(t, nil)
@@ -96,7 +96,7 @@ func TestSchemasAreSentAsTheServiceTakesThem(t *testing.T) {
 	}
 }
 
-// References to references grow without bounds.
+// A schema in which references contain references can grow exponentially.
 func TestASchemaThatGrowsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	var defs []string

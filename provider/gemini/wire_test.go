@@ -56,8 +56,8 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-// A call that the service could not parse is a failure that is retried, and the error contains
-// the service's message.
+// If the service could not parse a call, the attempt fails and a retry can help. The error
+// contains the service's message.
 func TestACallThatCannotBeReadIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	finish := func(word string) string {
@@ -114,7 +114,7 @@ func TestCallsWithoutAnIDGetOne(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			model := stream(t, append(test.events, stopped("STOP"))...)
-			for range 2 { // whenever it is read
+			for range 2 { // the ids must be the same each time
 				var told, got []string
 				for chunk, err := range model.Stream(t.Context(), hello()) {
 					if err != nil {
@@ -160,12 +160,12 @@ func TestInputsAreTakenAsTheyCome(t *testing.T) {
 	}
 }
 
-// errorBody is an error as the service words it.
+// errorBody returns an error in the form of the service.
 func errorBody(code int, status, message string, details ...string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q,"details":[%s]}}`, code, message, status, strings.Join(details, ","))
 }
 
-// retryInfo is the detail that says how long to wait.
+// retryInfo returns the detail of an error that says how long to wait.
 func retryInfo(delay string) string {
 	return `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"` + delay + `"}`
 }
@@ -296,9 +296,8 @@ func TestADroppedConnectionSaysWhy(t *testing.T) {
 	}
 }
 
-// A response is complete when it says why the model stopped. The end of the
-// stream is waited for, since something may come there and so that the connection
-// can be used again, but not for long.
+// A response is complete when it has a finish reason. The model then waits a short time for
+// the end of the stream: more data may follow, and the connection can be reused.
 func TestTheEndOfAStream(t *testing.T) {
 	t.Parallel()
 	var conns atomic.Int64
@@ -323,7 +322,8 @@ func TestTheEndOfAStream(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	// Servers that close elsewhere close the idle connections of the default one.
+	// The test needs its own transport: when other tests close their servers, httptest
+	// closes the idle connections of the default transport.
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	model := gemini.New("m", &gemini.Options{Key: "k", URL: server.URL, HTTPClient: &http.Client{Transport: transport}})
@@ -338,7 +338,7 @@ func TestTheEndOfAStream(t *testing.T) {
 	never.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	var response *belay.Response // the chunks before it are signs of life
+	var response *belay.Response // the chunks before the response are empty
 	for chunk, err := range model.Stream(ctx, hello()) {
 		if err != nil {
 			t.Fatal(err)

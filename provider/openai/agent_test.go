@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// A typed answer is the input of a tool, with every provider.
+// With every provider, a typed answer is the input of a tool.
 //
 // SPEC L-10
 func TestTypedAnswers(t *testing.T) {
@@ -41,7 +41,7 @@ func TestTypedAnswers(t *testing.T) {
 	})
 }
 
-// A temporary refusal is retried, and a conversation that is too long is compacted.
+// The agent retries after a temporary refusal, and compacts a conversation that is too long.
 //
 // SPEC L-04, L-06
 func TestATurnSurvivesRefusals(t *testing.T) {
@@ -77,8 +77,8 @@ func TestATurnSurvivesRefusals(t *testing.T) {
 	})
 }
 
-// A conversation moves from provider to provider and back. Each provider gets all of it in its
-// own protocol, with its own thinking and without that of others.
+// A conversation moves between three providers. Each provider gets the whole conversation in
+// its own protocol, with its own thinking and without the thinking of the others.
 func TestAConversationMovesBetweenProviders(t *testing.T) {
 	t.Parallel()
 	responses, chat, messages := providertest.NewResponses(t, nil), providertest.NewChat(t, nil), providertest.NewAnthropic(t, nil)

@@ -7,48 +7,48 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// assembler builds a response from events, or from an answer that was not streamed.
+// assembler builds a response from events or from an answer that is not a stream.
 type assembler interface {
-	// event takes the next event and returns the chunks to send for it.
+	// event processes an event and returns the chunks to send.
 	event(e wire.Event) ([]belay.Chunk, error)
-	// whole takes an answer that was not streamed, and returns the chunks to send for it.
+	// whole processes an answer that is not a stream, and returns the chunks to send.
 	whole(body []byte) ([]belay.Chunk, error)
-	// complete reports whether the response is complete now, and whether it is complete if
-	// the stream ends here.
+	// complete reports whether the response is complete now, and whether it would be
+	// complete if the stream ended now.
 	complete() (now, atEnd bool)
-	// response returns the response.
+	// response returns the response. Call it only when the response is complete.
 	response() *belay.Response
 }
 
 // assembly is the part of an assembler that both protocols share.
 type assembly struct {
 	provider string
-	names    map[string]string // original names of renamed tools, by the new name
+	names    map[string]string // original names of renamed tools, by new name
 	pieces   []*piece
-	chunks   []belay.Chunk // of the current event
+	chunks   []belay.Chunk // the chunks of the current event
 	stop     belay.StopReason
 	refused  bool
 	model    string
 	usage    belay.Usage
 }
 
-// piece is a part that is not complete yet.
+// piece is a part that may not be complete yet.
 type piece struct {
 	kind     belay.PartType
-	text     []byte // text, thinking, or the input of a call
+	text     []byte // the text, the thinking or the input of a call
 	id, name string
 	opaque   opaque
-	part     int // the current part of a summary
+	part     int // SummaryIndex of the last event for this piece
 }
 
-// begin starts a part.
 func (a *assembly) begin(kind belay.PartType) *piece {
 	p := &piece{kind: kind}
 	a.pieces = append(a.pieces, p)
 	return p
 }
 
-// call sets the id and the tool of a call. The name is the one that the service knows.
+// call sets the id and the tool of a call. The name may be one that Belay sent instead of
+// the tool's original name.
 func (a *assembly) call(p *piece, id, name string) {
 	if id != "" {
 		p.id = id
@@ -61,7 +61,7 @@ func (a *assembly) call(p *piece, id, name string) {
 	}
 }
 
-// extend appends to a part, and adds a chunk for it.
+// extend appends text to a part and adds a chunk with the text.
 func (a *assembly) extend(p *piece, text string) {
 	if text == "" {
 		return
@@ -78,14 +78,13 @@ func (a *assembly) extend(p *piece, text string) {
 	}
 }
 
-// take returns the chunks since the last call. They are valid until the next event.
+// take returns the chunks since the last call of take. They are valid until the next event.
 func (a *assembly) take() []belay.Chunk {
 	chunks := a.chunks
 	a.chunks = a.chunks[:0]
 	return chunks
 }
 
-// calls counts the calls.
 func (a *assembly) calls() int {
 	n := 0
 	for _, p := range a.pieces {
@@ -96,7 +95,7 @@ func (a *assembly) calls() int {
 	return n
 }
 
-// ended sets the stop reason, for a service that gives none.
+// ended sets the default stop reason, for a service that sends none.
 func (a *assembly) ended() {
 	switch {
 	case a.refused:
@@ -108,7 +107,6 @@ func (a *assembly) ended() {
 	}
 }
 
-// response returns the complete response.
 func (a *assembly) response() *belay.Response {
 	r := &belay.Response{Usage: a.usage, Model: a.model, StopReason: a.stop}
 	for i, p := range a.pieces {
@@ -135,8 +133,8 @@ func (a *assembly) response() *belay.Response {
 	return r
 }
 
-// keep stores with a part the data that must be sent back to the service, and reports whether
-// there is any.
+// keep stores o in a part, so that Belay can send the data back to the service. It reports
+// whether o has any data.
 func (a *assembly) keep(part *belay.Part, o *opaque) bool {
 	data, err := json.Marshal(o)
 	if err != nil || string(data) == "{}" {
@@ -146,8 +144,8 @@ func (a *assembly) keep(part *belay.Part, o *opaque) bool {
 	return true
 }
 
-// count sets the usage. The service includes tokens read from and written to its cache in the
-// input tokens; belay counts them separately.
+// count sets the usage. The service counts cached tokens as input tokens too. Belay counts
+// them separately.
 func (a *assembly) count(in, out, read, written int) {
 	a.usage = belay.Usage{In: max(in-read-written, 0), Out: out, CacheRead: read, CacheWrite: written, Cost: a.usage.Cost}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// answering returns a client whose server answers with a text of some pieces.
+// answering returns a client that gets a text in the given number of pieces.
 func answering(api openai.API, pieces int) *http.Client {
 	var b bytes.Buffer
 	if api == openai.Responses {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// everything is a request with every kind of content.
+// everything returns a request with every kind of content.
 func everything() *belay.Request {
 	thought := func(text, opaque string) belay.Part {
 		return belay.Part{Type: belay.PartThinking, Text: text, Provider: "p", Opaque: json.RawMessage(opaque)}
@@ -31,8 +31,8 @@ func everything() *belay.Request {
 	}
 }
 
-// This pins the bytes of a request: a change of them makes every session miss its prompt
-// cache once.
+// The test fixes the exact bytes of a request. If they change, every open session misses its
+// prompt cache once.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	const schemas = `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`
@@ -62,7 +62,7 @@ func TestBodies(t *testing.T) {
 		server := providertest.NewChat(t, nil)
 		server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Thinking("hm"), providertest.Text("a")}})
 		model := open(server, &openai.Options{API: openai.Chat, Provider: "p"})
-		if _, err := answer(t, model, hello()); err != nil { // the server wants to have thought it
+		if _, err := answer(t, model, hello()); err != nil { // the server accepts thinking only if it has sent it
 			t.Fatal(err)
 		}
 		const want = `{"model":"gpt-5.2","tools":[` +
@@ -82,8 +82,8 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// The messages are last in a request, so that the whole request, and not only its
-// parts, extends the previous one.
+// The messages are last in a request, so that a request begins with all bytes of the
+// previous request.
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -109,8 +109,8 @@ func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	})
 }
 
-// Results may be stored in separate messages. The service requires them together, before other
-// content of the user.
+// Results may be stored in separate messages. The service requires them together, before the
+// user's other content.
 func TestResultsComeFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -126,7 +126,7 @@ func TestResultsComeFirst(t *testing.T) {
 	})
 }
 
-// A message is encoded once: a later change of it has no effect.
+// A model encodes a message once. A later change of the message has no effect.
 func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -140,7 +140,7 @@ func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	})
 }
 
-// The encoding for one protocol or provider is not sent to another.
+// A model must not send an encoding for another protocol or provider.
 func TestEncodingsAreToldApart(t *testing.T) {
 	t.Parallel()
 	responses, chat := providertest.NewResponses(t, nil), providertest.NewChat(t, nil)
@@ -169,7 +169,8 @@ func TestEncodingsAreToldApart(t *testing.T) {
 	}
 }
 
-// A kept head is used only for requests with the same content before the messages.
+// A model must use a cached head only for a request with the same system prompt, tools and
+// limit.
 func TestHeadsAreToldApart(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -178,8 +179,8 @@ func TestHeadsAreToldApart(t *testing.T) {
 	})
 }
 
-// A text that is not UTF-8 is sent with the same bytes before and after it has been
-// stored.
+// A text that is not valid UTF-8 must be sent as the same bytes before and after it was
+// stored as JSON.
 func TestWrongBytesStayTheSame(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {

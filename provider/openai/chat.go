@@ -12,24 +12,24 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// chatProtocol is Chat Completions. A conversation is a list of messages, and the result of a
-// tool is a separate message.
+// chatProtocol is the Chat Completions protocol. A conversation is a list of messages. The
+// result of a tool is a separate message.
 type chatProtocol struct {
 	provider string
-	shortIDs bool // calls have ids of nine characters, as Mistral requires
-	// thoughtful adds thinking to every message of the model, even if it has none: the
-	// server rejects messages without it, such as those of other models.
+	shortIDs bool // call ids have nine characters, as Mistral requires
+	// thoughtful adds a thinking field to each assistant message, even if the message has
+	// no thinking. Some servers reject an assistant message without this field.
 	thoughtful bool
 }
 
 func (chatProtocol) path() string { return "chat/completions" }
 
-// mostDescription is the longest description, in characters, that every server accepts. OpenAI
-// itself accepted no more until 2025, and some services that host its models still do not.
+// mostDescription is the longest tool description, in characters, that all servers accept.
+// OpenAI had this limit until 2025, and some services that run its models still have it.
 const mostDescription = 1024
 
-// splitEnd ends the first part of a description that was split, and splitStart begins the
-// second, which is in the schema.
+// If a description is split, splitEnd ends its first part. splitStart begins the second
+// part, which is in the schema.
 const (
 	splitEnd   = " … (continued in the description of the parameters)"
 	splitStart = "(continued) … "
@@ -52,8 +52,8 @@ func (chatProtocol) head(h *heading) ([]byte, error) {
 		fields.set("tools", writeList(list))
 	}
 	if h.bound > 0 {
-		// OpenAI's newer models refuse the older name, and other servers do not know
-		// the newer one.
+		// OpenAI's newer models reject max_tokens, and other servers do not know
+		// max_completion_tokens.
 		name := "max_tokens"
 		if h.official {
 			name = "max_completion_tokens"
@@ -94,7 +94,7 @@ func shortened(d belay.ToolDeclaration) belay.ToolDeclaration {
 	}
 	schema, err := readObject(d.InputSchema)
 	if err != nil {
-		return d // cannot happen: it was read before
+		return d // cannot happen: fitSchema has decoded the schema
 	}
 	first, rest := split(d.Description, mostDescription-utf8.RuneCountInString(splitEnd))
 	describeIn(&schema, splitStart+rest)
@@ -102,9 +102,9 @@ func shortened(d belay.ToolDeclaration) belay.ToolDeclaration {
 	return d
 }
 
-// split divides a text of more than most characters: after a sentence if one ends in the
-// second half of what fits, else between two words, else anywhere. White space at the split is
-// dropped.
+// split divides a text of more than most characters. It splits after a sentence if one ends
+// in the second half of the first most characters, otherwise between words if possible. It
+// drops white space at the split.
 func split(text string, most int) (first, rest string) {
 	fits := 0
 	for range most {
@@ -135,22 +135,22 @@ func firstOf(text string) rune {
 
 func number(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
 
-// turn is an encoded message. The user messages between two responses are joined when they
-// are sent: the service requires the results directly after their calls, and many models
-// require the rest to be one message.
+// turn is an encoded message. When a request is sent, join combines the user messages
+// between two responses. The service requires results directly after their calls, and many
+// models require the other content in one message.
 type turn struct {
-	// whole is a complete message of the model.
+	// whole is a complete message of the model. A turn of the user has no whole.
 	whole []byte
-	// results are messages, separated by commas.
+	// results are messages with tool results, separated by commas.
 	results []byte
-	// text is the content as a JSON string without quotes, and parts is the content as a
-	// JSON list without brackets. With media only the list is complete.
+	// text is the user's content as a JSON string without quotes. parts is the same content
+	// as a JSON list without brackets. Images and files are only in parts.
 	text, parts []byte
 	media       bool
 }
 
-// The JSON around and between the parts of a user message. Texts that are joined are
-// separated by an empty line.
+// The JSON around and between the parts of a user message. An empty line separates joined
+// texts.
 var (
 	beginText, beginList = []byte(`{"role":"user","content":"`), []byte(`{"role":"user","content":[`)
 	nextText, nextPart   = []byte(between), []byte(`,`)
@@ -159,7 +159,7 @@ var (
 
 const between = `\n\n`
 
-// join adds messages.
+// join adds encoded messages to the request.
 func (chatProtocol) join(messages *list, contents []any) {
 	for len(contents) > 0 {
 		if t := contents[0].(*turn); t.whole != nil {
@@ -184,8 +184,8 @@ func (chatProtocol) join(messages *list, contents []any) {
 	}
 }
 
-// joinSaid adds the user's content other than results: as a text if possible, since every
-// server understands that.
+// joinSaid adds the user's content other than results. It adds a string if possible, because
+// not every server understands a list.
 func joinSaid(b *wire.Body, side []any) {
 	isList := slices.ContainsFunc(side, func(c any) bool { return c.(*turn).media })
 	begin, next, end := beginText, nextText, endText
@@ -212,7 +212,6 @@ func joinSaid(b *wire.Body, side []any) {
 	b.Add(end)
 }
 
-// encode encodes a message.
 func (w chatProtocol) encode(m *belay.Message) (any, error) {
 	if m.Role == belay.RoleAssistant {
 		return w.answered(m), nil
@@ -231,7 +230,7 @@ func (w chatProtocol) encode(m *belay.Message) (any, error) {
 	return t, nil
 }
 
-// id returns an id for a call that the server accepts.
+// id returns a call id that the server accepts.
 func (w chatProtocol) id(id string) string {
 	if w.shortIDs {
 		return shortID(id)
@@ -263,7 +262,7 @@ func (t *turn) show(m *belay.Media) {
 	}
 }
 
-// add adds a part to the content as a list.
+// add adds a part to t.parts.
 func (t *turn) add(part object) {
 	if len(t.parts) > 0 {
 		t.parts = append(t.parts, ',')
@@ -271,8 +270,8 @@ func (t *turn) add(part object) {
 	t.parts = part.append(t.parts)
 }
 
-// result adds the result of a call. A result can only be text, so images and files follow the
-// results.
+// result adds the result of a call. The result can only be text, so its images and files
+// come in the user's content after the results.
 func (t *turn) result(r *belay.ResultPart, id string) {
 	if len(t.results) > 0 {
 		t.results = append(t.results, ',')
@@ -313,10 +312,10 @@ func (w chatProtocol) answered(m *belay.Message) *turn {
 		}
 	}
 	if len(text) == 0 && len(calls) == 0 {
-		return &turn{} // the server rejects a message that is only thinking
+		return &turn{} // the server rejects a message with only thinking
 	}
 	if w.thoughtful && thinking.at("reasoning_content") == nil {
-		thinking.set("reasoning_content", quoted(" ")) // not all servers accept an empty one
+		thinking.set("reasoning_content", quoted(" ")) // some servers reject an empty string
 	}
 	message := object{{"role", quoted("assistant")}, {"content", json.RawMessage(`null`)}}
 	if len(text) > 0 {
@@ -332,8 +331,8 @@ func (w chatProtocol) answered(m *belay.Message) *turn {
 	return &turn{whole: message.append(nil)}
 }
 
-// wantsThoughts reports whether a server rejects messages of the model without thinking, once
-// its models think. DeepSeek and Moonshot do; other servers reject the field.
+// wantsThoughts reports whether a server requires thinking in all messages of a model that
+// thinks. DeepSeek and Moonshot do. Other servers reject the field.
 func wantsThoughts(provider, host string) bool {
 	for _, name := range []string{"deepseek", "moonshot", "kimi"} {
 		if strings.HasPrefix(provider, name) {
@@ -348,10 +347,11 @@ func wantsThoughts(provider, host string) bool {
 	return false
 }
 
-// thinkingFields are the fields in which servers send thinking.
+// thinkingFields are the fields in which servers send thinking as text.
 var thinkingFields = map[string]bool{"reasoning_content": true, "reasoning": true}
 
-// detailOf returns a detail of thinking as it was received, with its text in place.
+// detailOf returns a detail of thinking as the server sent it. It puts the text back into
+// the detail.
 func detailOf(p *belay.Part, o *opaque) json.RawMessage {
 	detail, err := readObject([]byte(plain(o.Detail)))
 	if err != nil || p.Text == "" {
@@ -365,9 +365,9 @@ func detailOf(p *belay.Part, o *opaque) json.RawMessage {
 	return detail.append(nil)
 }
 
-// textOf decodes a string. The result is empty if raw is not one.
+// textOf decodes a JSON string. It returns an empty string if raw is not a string.
 func textOf(raw json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(raw, &text) // an error leaves it empty
+	_ = json.Unmarshal(raw, &text) // on an error text stays empty
 	return text
 }

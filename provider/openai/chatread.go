@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// chatChunk is a chunk of a stream, or an answer that is not streamed, with the fields that
-// this package reads.
+// chatChunk is a chunk of a stream, or an answer that is not a stream. It has the fields
+// that this package reads.
 type chatChunk struct {
 	Model   string        `json:"model"`
 	Error   *serviceError `json:"error"`
@@ -19,13 +19,13 @@ type chatChunk struct {
 		Delta        chatMessage   `json:"delta"`
 		Message      chatMessage   `json:"message"`
 		FinishReason string        `json:"finish_reason"`
-		Error        *serviceError `json:"error"` // of OpenRouter
+		Error        *serviceError `json:"error"` // only from OpenRouter
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
 }
 
-// chatMessage is a message, or a piece of one. Servers agree on content and calls; thinking is
-// in one of three fields.
+// chatMessage is a message or a piece of a message. Servers send thinking in one of three
+// fields.
 type chatMessage struct {
 	Content          looseText         `json:"content"`
 	Refusal          string            `json:"refusal"`
@@ -55,19 +55,19 @@ type chatUsage struct {
 	Thinking struct {
 		Tokens int `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	Hit    int     `json:"prompt_cache_hit_tokens"` // of DeepSeek
-	Cached int     `json:"cached_tokens"`           // of Moonshot
-	Cost   float64 `json:"cost"`                    // of OpenRouter
-	// If the user brings a key for the upstream service, OpenRouter's cost is only its own
-	// fee.
+	Hit    int     `json:"prompt_cache_hit_tokens"` // only from DeepSeek
+	Cached int     `json:"cached_tokens"`           // only from Moonshot
+	Cost   float64 `json:"cost"`                    // only from OpenRouter
+	// If OpenRouter uses the user's own key for the upstream service, Cost is only
+	// OpenRouter's fee.
 	OwnKey bool `json:"is_byok"`
 	Costs  struct {
 		Upstream float64 `json:"upstream_inference_cost"`
 	} `json:"cost_details"`
 }
 
-// out returns the output tokens with thinking. Some servers, such as xAI's, count thinking
-// separately, which shows in the total.
+// out returns the output tokens, with thinking. Some servers, such as xAI's, do not include
+// thinking in the completion tokens. The total shows this.
 func (u *chatUsage) out() int {
 	if u.Thinking.Tokens > 0 && u.Total == u.Prompt+u.Completion+u.Thinking.Tokens {
 		return u.Completion + u.Thinking.Tokens
@@ -75,7 +75,7 @@ func (u *chatUsage) out() int {
 	return u.Completion
 }
 
-// cost returns the cost of the response as the server reports it.
+// cost returns the cost of the response that the server reports.
 func (u *chatUsage) cost() float64 {
 	if u.OwnKey {
 		return u.Cost + u.Costs.Upstream
@@ -83,11 +83,11 @@ func (u *chatUsage) cost() float64 {
 	return u.Cost
 }
 
-// looseText is a text that some servers send in another form: as a list of parts with texts,
-// as a number, or as an object that should be a quoted string.
+// looseText is a text. Some servers send it as a list of parts, as a number, or as an object
+// instead of a string.
 type looseText string
 
-// UnmarshalJSON decodes any of these forms.
+// UnmarshalJSON decodes a string, a list of parts with texts, or any other JSON value.
 func (t *looseText) UnmarshalJSON(data []byte) error {
 	switch {
 	case data[0] == '"':
@@ -100,7 +100,7 @@ func (t *looseText) UnmarshalJSON(data []byte) error {
 		var parts []struct {
 			Text string `json:"text"`
 		}
-		if json.Unmarshal(data, &parts) == nil { // other lists have no text
+		if json.Unmarshal(data, &parts) == nil { // ignore lists of other values
 			*t = ""
 			for _, p := range parts {
 				*t += looseText(p.Text)
@@ -116,7 +116,7 @@ func (t *looseText) UnmarshalJSON(data []byte) error {
 type chatAssembly struct {
 	assembly
 
-	calling map[int]*piece // calls by their index
+	calling map[int]*piece // calls by index
 	finish  string
 	done    bool
 }
@@ -125,11 +125,11 @@ func (w chatProtocol) assemble(names map[string]string) assembler { //nolint:ire
 	return &chatAssembly{assembly: assembly{provider: w.provider, names: names}, calling: map[int]*piece{}}
 }
 
-// complete reports whether the response is complete. Not every server sends the final [DONE]:
-// a finish reason is enough.
+// complete reports whether the response is complete. Some servers do not send the final
+// [DONE]. At the end of the stream a finish reason is enough.
 func (c *chatAssembly) complete() (now, atEnd bool) { return c.done, c.done || c.finish != "" }
 
-// event takes the next chunk.
+// event processes a chunk of the stream.
 func (c *chatAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	switch {
 	case bytes.HasPrefix(raw.Data, []byte("[DONE]")):
@@ -141,7 +141,7 @@ func (c *chatAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	return c.chunk(raw.Data)
 }
 
-// whole takes an answer that was not streamed.
+// whole processes an answer that is not a stream.
 func (c *chatAssembly) whole(body []byte) ([]belay.Chunk, error) {
 	told, err := c.chunk(body)
 	if err == nil && c.finish == "" && len(c.pieces) == 0 {
@@ -167,7 +167,7 @@ func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 	for i := range chunk.Choices {
 		choice := &chunk.Choices[i]
 		if choice.Index != 0 {
-			continue // only one was requested
+			continue // the request asks for one choice
 		}
 		c.add(&choice.Delta)
 		c.add(&choice.Message)
@@ -182,25 +182,25 @@ func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 	}
 	if len(chunk.Usage) > 0 && string(chunk.Usage) != "null" {
 		var u chatUsage
-		_ = json.Unmarshal(chunk.Usage, &u) // on an error the counts stay 0
+		_ = json.Unmarshal(chunk.Usage, &u) // after an error some counts may stay 0
 		c.usage.Cost = u.cost()
 		c.count(u.Prompt, u.out(), max(u.Details.Read, u.Hit, u.Cached), u.Details.Written)
 	}
 	return c.take(), nil
 }
 
-// brokenOff are the finish reasons that report a failure: of OpenRouter, Z.ai, DeepSeek and
-// vLLM.
+// brokenOff are the finish reasons that mean a failure. OpenRouter, Z.ai, DeepSeek and vLLM
+// send them.
 var brokenOff = map[string]bool{"error": true, "network_error": true, "insufficient_system_resource": true, "abort": true}
 
-// add adds a piece of the message.
+// add processes a piece of the message.
 func (c *chatAssembly) add(m *chatMessage) {
 	detailed := false
 	for _, raw := range m.ReasoningDetails {
 		detailed = c.detail(raw) || detailed
 	}
 	switch {
-	case detailed: // the other fields repeat it
+	case detailed: // the other fields repeat the details
 	case m.ReasoningContent != "":
 		c.think("reasoning_content", string(m.ReasoningContent))
 	case m.Reasoning != "":
@@ -215,7 +215,8 @@ func (c *chatAssembly) add(m *chatMessage) {
 	}
 }
 
-// last returns the last part if it has the kind and fits, or else starts a new one.
+// last returns the last part if it has the kind and fits returns true. Otherwise it starts a
+// new part.
 func (c *chatAssembly) last(kind belay.PartType, fits func(*piece) bool) *piece {
 	if n := len(c.pieces); n > 0 && c.pieces[n-1].kind == kind && fits(c.pieces[n-1]) {
 		return c.pieces[n-1]
@@ -223,15 +224,15 @@ func (c *chatAssembly) last(kind belay.PartType, fits func(*piece) bool) *piece 
 	return c.begin(kind)
 }
 
-// think adds thinking that is plain text.
+// think adds thinking that the server sends as plain text.
 func (c *chatAssembly) think(field, text string) {
 	p := c.last(belay.PartThinking, func(p *piece) bool { return p.opaque.Field == field })
 	p.opaque.Field = field
 	c.extend(p, text)
 }
 
-// detail adds thinking that comes in details, as from OpenRouter, and reports whether it had
-// text. Pieces of one detail have the same index and type.
+// detail adds thinking in the form of details, as OpenRouter sends it. It reports whether
+// the detail has text. Pieces of the same detail have the same index and type.
 func (c *chatAssembly) detail(raw json.RawMessage) (hasText bool) {
 	detail, err := readObject(raw)
 	if err != nil {
@@ -255,10 +256,10 @@ func (c *chatAssembly) detail(raw json.RawMessage) (hasText bool) {
 	return text != ""
 }
 
-// toolCall adds a piece of a call. Calls have indexes, but some servers give all calls the same
-// one. So a piece starts a new call if it has a name and another id, or if it has a name, no
-// id, and the input of the previous call is complete. Some servers give each piece of a call
-// its own id: the first one counts.
+// toolCall adds a piece of a call. Calls have indexes, but some servers give all calls the
+// same index. So a piece with a name starts a new call in two cases: its id is new, or it
+// has no id and the input of the previous call is complete. Some servers give each piece of
+// a call its own id. toolCall keeps the first id.
 func (c *chatAssembly) toolCall(call *chatCall, place int) {
 	number := place
 	if call.Index != nil {
@@ -276,8 +277,8 @@ func (c *chatAssembly) toolCall(call *chatCall, place int) {
 	c.extend(p, string(call.Function.Arguments))
 }
 
-// response returns the complete response. Some servers report stop where others report
-// tool_calls.
+// response returns the complete response. With calls the stop reason is StopToolUse, because
+// some servers report "stop" instead of "tool_calls".
 func (c *chatAssembly) response() *belay.Response {
 	c.ended()
 	switch c.finish {

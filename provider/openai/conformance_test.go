@@ -52,7 +52,7 @@ func TestChatTakesOver(t *testing.T) {
 	providertest.TestSwap(t, providertest.StartChat, openChat)
 }
 
-// startChat returns a function that starts servers with options.
+// startChat returns a function that starts a server with the options.
 func startChat(o *providertest.ChatOptions) func(t testing.TB) providertest.Server {
 	return func(t testing.TB) providertest.Server {
 		t.Helper()
@@ -70,7 +70,7 @@ func openResponses(t testing.TB, server providertest.Server) belay.Model {
 	return open(server, &openai.Options{API: openai.Responses})
 }
 
-// open opens a model that talks to a server.
+// open returns a model that uses the given server.
 func open(server providertest.Server, o *openai.Options) *openai.Model {
 	o.URL, o.Key = server.URL(), server.Key()
 	return openai.New("gpt-5.2", o)

@@ -8,18 +8,18 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mostTools is how many tools OpenAI accepts.
+// mostTools is how many tools OpenAI accepts in a request.
 const mostTools = 128
 
-// CheckTools returns an error that lists the tools which cannot be declared to the service,
-// with the reasons. A request with such tools fails with the same error before it is sent.
+// CheckTools returns an error that lists the tools that cannot be declared to the service,
+// with the reasons. A request with such a tool fails with the same error before it is sent.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 	_, _, err := m.declare(tools)
 	return err
 }
 
-// declare translates the declarations of tools. The map returns the original name of each
-// tool that had to be renamed, by its new name.
+// declare translates the declarations of tools. The map has the original name of each
+// renamed tool, by its new name.
 func (m *Model) declare(tools []belay.ToolDeclaration) ([]belay.ToolDeclaration, map[string]string, error) {
 	var errs []error
 	if m.settings.official && len(tools) > mostTools {

@@ -1,5 +1,5 @@
-// Package openai provides the models of OpenAI, and of every server that speaks one of
-// OpenAI's two protocols: Ollama, llama.cpp, vLLM, OpenRouter and many others.
+// Package openai provides the models of OpenAI. It also works with every server that has one
+// of OpenAI's two protocols, such as Ollama, llama.cpp, vLLM and OpenRouter.
 //
 // # Usage
 //
@@ -7,43 +7,42 @@
 //
 //	agent, err := belay.New(openai.New("gpt-5.2", nil), nil)
 //
-// The key is read from the environment variable OPENAI_API_KEY unless the options contain
-// one. With an address that is not OpenAI's, the key of the environment is not sent: a local
-// server needs none, and other services have their own keys:
+// The API key comes from the options or the environment variable OPENAI_API_KEY. If the
+// address is not OpenAI's, only the key in the options is sent. A local server needs no key:
 //
 //	openai.New("llama3.2", &openai.Options{URL: "http://localhost:11434/v1"})
 //
-// The default protocol is the [Responses] API for OpenAI itself, and [Chat] Completions for
-// other servers, since all of them speak it; Options.API selects one. The window, the longest
-// output and the price of a model come from a built-in table; for a model that is not in the
-// table, set them in the options.
+// The default protocol is the [Responses] API for OpenAI itself. For other servers it is
+// [Chat] Completions, because all of them support it. Options.API selects a protocol. The
+// window, the longest output and the price of a model come from a built-in table. For a
+// model that is not in the table, set Options.Window and Options.Price.
 //
-// Building a request takes time only for what is new: the encoding of an old message is kept
-// with the message. Each request begins with the bytes of the previous one, so that the
-// service can use its cache. The service stores nothing: thinking comes back encrypted, and
-// is sent again with the conversation.
+// A request is built quickly, because each message keeps its encoding. Each request begins
+// with the bytes of the previous request, so that the service can use its prompt cache.
+// Belay asks OpenAI to store nothing. OpenAI returns its thinking encrypted, and Belay sends
+// it back with the conversation.
 //
-// Thinking is sent back only to the server it came from. Ids of calls that are too long for
-// the service, or contain characters that it rejects, are replaced by hashes. Names of tools
-// are too, and the names in responses are translated back. A schema that the service rejects
-// is changed until it fits, and the removed parts are put into its description. A schema that
-// no input can satisfy is an error, from [Model.CheckTools] or before a request is sent.
+// Belay sends thinking back only to the server that wrote it. If the service would reject
+// the id of a call or the name of a tool, Belay sends a hash or a changed name instead. In
+// responses, Belay restores the original names. If the service would reject a schema, Belay
+// changes the schema and puts the removed parts into its description. A schema that allows
+// no object is an error, from [Model.CheckTools] or before a request is sent.
 //
-// Answers that are not streamed are also accepted.
+// The package also accepts answers that are not streams.
 //
 // # Concurrency
 //
-// Any number of goroutines can use a [Model]. It starts none itself: a response is read
-// in the goroutine that ranges over it, and leaving the loop ends the request.
+// Any number of goroutines can use a [Model]. It starts no goroutines: the loop over Stream
+// reads the response, and leaving the loop ends the request.
 //
 // # Errors
 //
-// A failed attempt is a [*belay.ModelError] whose kind says whether a retry can help; this
-// package itself never retries. If the context is done, the error is the context's. No
-// error contains the key.
+// A failed attempt returns a [*belay.ModelError]. Its kind says whether a retry can help.
+// This package never retries. If the context is done, the error is the context's. No error
+// contains the key.
 //
 // # Testing
 //
-// Package providertest has strict loopback servers for both protocols, with scripted
-// replies: set Options.URL to the address of one.
+// Package providertest has strict test servers for both protocols, with scripted replies.
+// Set Options.URL to the address of such a server.
 package openai

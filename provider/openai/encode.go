@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// resultText returns the text of a result. The protocols have no field for errors, so an error
-// begins with the word Error.
+// resultText returns the text of a result. The protocols have no field for errors, so the
+// text of an error begins with "Error:".
 func resultText(r *belay.ResultPart) string {
 	switch {
 	case !r.IsError:
@@ -24,8 +24,8 @@ func resultText(r *belay.ResultPart) string {
 	}
 }
 
-// argumentsOf returns the input of a call as the service requires it: a text that is a JSON
-// object.
+// argumentsOf returns the input of a call as the service requires it: a JSON object in a
+// string.
 func argumentsOf(input json.RawMessage) string {
 	if !wire.IsObject(input) {
 		return "{}"
@@ -33,8 +33,8 @@ func argumentsOf(input json.RawMessage) string {
 	return plain(wire.ReplaceLoneSurrogates(input))
 }
 
-// plain returns JSON without white space, and without the escapes that storing it adds. So an
-// input has the same bytes before and after it was stored, and a model that reads its own
+// plain returns JSON without white space and without the escapes that encoding/json adds. So
+// an input has the same bytes before and after it was stored. And a model that reads its own
 // calls does not learn to write < as \u003c.
 func plain(input json.RawMessage) string {
 	text := compact(input)
@@ -54,24 +54,25 @@ func plain(input json.RawMessage) string {
 				continue
 			}
 		}
-		out = append(out, text[i], text[i+1]) // skip the escaped character, which may be a backslash
+		out = append(out, text[i], text[i+1]) // also copy the escaped character, which may be a backslash
 		i++
 	}
 	return string(out)
 }
 
-// storedEscapes are the characters that encoding/json escapes although JSON does not require it.
+// storedEscapes are characters that encoding/json escapes although JSON does not require it.
 var storedEscapes = map[string]string{"003c": "<", "003e": ">", "0026": "&", "2028": "\u2028", "2029": "\u2029"}
 
-// media is an image or a file in a form that the service accepts. One kind of field is set.
+// media is an image or a file in a form that the service accepts. Only one of image, file
+// and text is set.
 type media struct {
-	image          string // an address, which may be a data URL
-	file, fileName string // likewise
-	text           string // a text file, or a notice in place of the file
+	image          string // a URL, which may be a data URL
+	file, fileName string // a data URL and the name of the file
+	text           string // the content of a text file, or a notice about a file that is not sent
 }
 
-// mediaOf returns an image or a file, or a text in place of a file that the service does not
-// accept.
+// mediaOf returns an image or a file. For a file that the service does not accept, it
+// returns a text about the file.
 func mediaOf(m *belay.Media) media {
 	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
@@ -87,7 +88,6 @@ func mediaOf(m *belay.Media) media {
 	}
 }
 
-// dataURL returns the content of a file as a data URL.
 func dataURL(kind string, content []byte) string {
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(content)
 }
@@ -99,24 +99,24 @@ func nameOf(m *belay.Media, otherwise string) string {
 	return m.Name
 }
 
-// opaque is the data that this package keeps with a part. The fields of one protocol mean
-// nothing to the other.
+// opaque is the data that this package stores in Part.Opaque. Each protocol has its own
+// fields.
 type opaque struct {
-	// ID and Encrypted belong to an item of thinking, and Summary is its texts if there are
+	// ID and Encrypted are fields of a reasoning item. Summary has its texts if there are
 	// several.
 	ID        string   `json:"id,omitempty"`
 	Encrypted string   `json:"encrypted,omitempty"`
 	Summary   []string `json:"summary,omitempty"`
-	// Phase is the kind of text, as the service classified it.
+	// Phase is the phase of a text, as the service sent it.
 	Phase string `json:"phase,omitempty"`
 	// Field is the field in which a Chat server sent its thinking. Detail is a detail of
-	// thinking, without its text, that must be sent back to the server.
+	// thinking without its text. Belay must send both back.
 	Field  string          `json:"field,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
 
-// ours returns the data that this package keeps with a part, or false if the part is from
-// another provider.
+// ours returns the data in Part.Opaque. It returns false if the part is from another
+// provider or has no such data.
 func ours(p *belay.Part, provider string) (opaque, bool) {
 	var o opaque
 	ok := p.Provider == provider && len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) == nil

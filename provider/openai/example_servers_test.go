@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// Servers that speak Chat Completions are found by their address.
+// Set Options.URL to use a server with Chat Completions.
 func ExampleOptions() {
 	// docs:begin servers
 	ollama := openai.New("qwen3", &openai.Options{

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// A model streams its response; the last chunk contains all of it.
+// Stream yields the response in chunks. The last chunk contains the whole response.
 func ExampleNew() {
-	service := httptest.NewServer(http.HandlerFunc(respond)) // in place of the real one
+	service := httptest.NewServer(http.HandlerFunc(respond)) // stands for the real service
 	defer service.Close()
 
 	model := openai.New("gpt-5.2", &openai.Options{Key: "your key", URL: service.URL, API: openai.Responses, Provider: "openai"})
@@ -24,9 +24,10 @@ func ExampleNew() {
 	// end_turn 1000 100 0.00315
 }
 
-// Any server with Chat Completions works, such as Ollama, llama.cpp and vLLM: set its address.
+// Any server with Chat Completions works, such as Ollama, llama.cpp and vLLM. Set its
+// address.
 func ExampleNew_local() {
-	ollama := httptest.NewServer(http.HandlerFunc(complete)) // in place of http://localhost:11434
+	ollama := httptest.NewServer(http.HandlerFunc(complete)) // stands for http://localhost:11434
 	defer ollama.Close()
 
 	model := openai.New("llama3.2", &openai.Options{URL: ollama.URL + "/v1", Provider: "ollama", Window: 8192})
@@ -59,7 +60,7 @@ func stream(model belay.InfoModel) {
 	}
 }
 
-// respond answers as OpenAI does.
+// respond sends an answer like OpenAI.
 func respond(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -73,7 +74,7 @@ func respond(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// complete answers as a local server does.
+// complete sends an answer like a local server.
 func complete(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// Tools that the service would reject are found before a request is sent. Names and
-// schemas that can be translated are accepted.
+// CheckTools finds tools that the service would reject. It accepts names and schemas that
+// Belay can translate.
 func ExampleModel_CheckTools() {
 	model := openai.New("gpt-5.2", nil)
 	fmt.Println(model.CheckTools([]belay.ToolDeclaration{

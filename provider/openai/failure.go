@@ -13,14 +13,14 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// serviceError is an error of the service, in a body or in a stream.
+// serviceError is an error of the service, from the body of a refusal or from a stream.
 type serviceError struct {
 	Type    string    `json:"type"`
 	Code    looseText `json:"code"`
 	Message string    `json:"message"`
 }
 
-// UnmarshalJSON decodes an error, which some servers send as a plain string.
+// UnmarshalJSON decodes an error. Some servers send a plain string instead of an object.
 func (e *serviceError) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		var text looseText
@@ -42,8 +42,8 @@ func (e *serviceError) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// quote adds the error of the upstream server. OpenRouter's own message only says that the
-// upstream server returned an error.
+// quote adds the error of the upstream server to the message. OpenRouter's own message only
+// says that the upstream server returned an error.
 func (e *serviceError) quote(metadata json.RawMessage) {
 	var from struct {
 		Raw looseText `json:"raw"`
@@ -91,8 +91,8 @@ func (e *serviceError) contains(texts ...string) bool {
 	return wire.Mentions(e.Message, texts...)
 }
 
-// readError decodes the error of an event. Its fields are in the event itself or in the field
-// error.
+// readError decodes an error event. The fields of the error are in the event itself or in
+// its field "error".
 func readError(data []byte) error {
 	var event struct {
 		serviceErrorFields
@@ -119,7 +119,7 @@ func (m *Model) inStream(err error) error {
 	if !errors.As(err, &said) {
 		return m.failures.New(belay.ModelServer, err)
 	}
-	status, _ := strconv.Atoi(string(said.Code)) // some servers give the HTTP status as the code
+	status, _ := strconv.Atoi(string(said.Code)) // some servers send the HTTP status as the code
 	failure := m.failures.New(kindOf(status, said), err)
 	if failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
@@ -127,7 +127,7 @@ func (m *Model) inStream(err error) error {
 	return failure
 }
 
-// refused returns the error of a request that the service refused, or that got no answer.
+// refused returns the error of a request that the service refused or did not answer.
 func (m *Model) refused(err error) error {
 	answer, ok := errors.AsType[*wire.Refusal](err)
 	if !ok {
@@ -143,14 +143,14 @@ func (m *Model) refused(err error) error {
 	return failure
 }
 
-// kindOf returns the kind of error of a refusal, from its status, if it has one, and from its
-// code and message.
+// kindOf returns the kind of an error, from its status, code and message. The status is 0 if
+// it is not known.
 func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	switch {
 	case tooLong(status, said):
 		return belay.ModelTooLong
 	case said.says("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error", "insufficient_balance"):
-		return belay.ModelInvalid // waiting does not help
+		return belay.ModelInvalid // a retry does not help
 	case status == http.StatusTooManyRequests || status == 0 && said.says("rate_limit_exceeded", "rate_limit_error", "too_many_requests"):
 		return belay.ModelRateLimited
 	case status == 529 || said.says("server_is_overloaded", "slow_down", "overloaded_error", "insufficient_system_resource") || status == http.StatusServiceUnavailable && said.contains("overloaded"):
@@ -166,18 +166,18 @@ func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	}
 }
 
-// tooLong reports whether a request was refused because it exceeds the window. OpenAI has a
-// code for it; other servers only say it in the message.
+// tooLong reports whether the service refused a request because it exceeds the window.
+// OpenAI has a code for this. Other servers only say it in the message.
 func tooLong(status int, said *serviceError) bool {
 	return status == http.StatusRequestEntityTooLarge ||
 		said.says("context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded") ||
-		// A request with more tokens than the limit per minute never succeeds.
+		// A retry does not help if one request has more tokens than the limit per minute.
 		said.says("rate_limit_exceeded", "tokens") && said.contains("request too large") ||
 		status != http.StatusTooManyRequests && said.contains(tooLongWords...)
 }
 
-// tooLongWords are from the messages of OpenAI, vLLM, llama.cpp, LM Studio, Ollama, SGLang, xAI,
-// Moonshot, MiniMax, Z.ai, Mistral, Anthropic and the gateways in front of them.
+// tooLongWords are phrases from the messages of OpenAI, vLLM, llama.cpp, LM Studio, Ollama,
+// SGLang, xAI, Moonshot, MiniMax, Z.ai, Mistral, Anthropic and gateways to them.
 var tooLongWords = []string{
 	"context_length_exceeded", "exceeds the context window", "exceed context window", "context window exceeds", "exceed context limit",
 	"maximum context length", "context length is only", "longer than the maximum model length", "longer than the model's context length",
@@ -185,10 +185,10 @@ var tooLongWords = []string{
 	"maximum prompt length", "prompt exceeds max length", "exceeded model token limit", "exceeds the maximum number of tokens", "prompt is too long", "input is too long",
 }
 
-// mostSaid limits, in bytes, how much of a body that is not JSON an error quotes.
+// mostSaid is how many bytes of a body that is not JSON an error quotes.
 const mostSaid = 500
 
-// saidBy returns the error in the body of a refusal.
+// saidBy returns the error that is in the body of a refusal.
 func saidBy(answer *wire.Refusal) *serviceError {
 	var body struct {
 		Error   serviceError `json:"error"`
@@ -209,10 +209,11 @@ func saidBy(answer *wire.Refusal) *serviceError {
 	return &body.Error
 }
 
-// tryAgain finds in a message how long to wait. In a stream there is no header for it.
+// tryAgain finds the wait in an error message. An error in a stream has no Retry-After
+// header.
 var tryAgain = regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
 
-// waitIn returns how long a message asks to wait, or 0.
+// waitIn returns the wait that a message asks for, or 0.
 func waitIn(message string) time.Duration {
 	found := tryAgain.FindStringSubmatch(message)
 	if found == nil {

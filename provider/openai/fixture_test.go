@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Short names for what most tests use.
 var (
 	message     = wiretest.Message
 	user        = wiretest.User
@@ -24,13 +23,13 @@ var (
 	wantFailure = wiretest.WantFailure
 )
 
-// wild opens a model whose server gives the same answer to everything.
+// wild returns a model whose server sends the same answer to every request.
 func wild(t testing.TB, api openai.API, status int, contentType, body string) belay.Model {
 	t.Helper()
 	return openai.New("m", &openai.Options{API: api, Key: "key-of-a-test", URL: wiretest.Serve(t, status, contentType, body)})
 }
 
-// both runs a test for both protocols.
+// both runs a test for each protocol.
 func both(t *testing.T, test func(t *testing.T, api openai.API, server providertest.Server)) {
 	t.Helper()
 	for api, start := range map[openai.API]func(testing.TB) providertest.Server{openai.Responses: providertest.StartResponses, openai.Chat: providertest.StartChat} {
@@ -41,10 +40,10 @@ func both(t *testing.T, test func(t *testing.T, api openai.API, server providert
 	}
 }
 
-// event is an event of a stream.
+// event returns a server-sent event.
 func event(name, data string) string { return "event: " + name + "\ndata: " + data + "\n\n" }
 
-// data is a chunk of a stream whose events have no names.
+// data returns server-sent events without names.
 func data(chunks ...string) string {
 	var b strings.Builder
 	for _, c := range chunks {
@@ -53,7 +52,6 @@ func data(chunks ...string) string {
 	return b.String()
 }
 
-// openAt returns a function that opens a model which uses an HTTP client.
 func openAt(api openai.API) func(client *http.Client) wiretest.Lister {
 	return func(client *http.Client) wiretest.Lister {
 		return openai.New("m", &openai.Options{API: api, URL: "http://localhost", HTTPClient: client})

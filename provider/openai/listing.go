@@ -10,16 +10,15 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// describe returns what is known about a model: from the options, or else from the
-// built-in table.
+// describe returns the ModelInfo of a model. Options override the built-in table.
 func describe(provider string, base *url.URL, model string, o *Options) belay.ModelInfo {
 	return wire.Info(provider+"/"+model, lookUp(provider, base, model), priceOf, o.Window, o.Price)
 }
 
-// priceOf reads the prices of the table. Its two columns for cached tokens are filled in
-// different ways, so a price below that of an input token is for reading the cache, and a
-// price above it for writing. Cached tokens without a price cost as much as input tokens,
-// since the usage does not count them there.
+// priceOf returns the prices of a table entry. The two columns for cached tokens do not have
+// the same meaning in all entries. So a price above the input price is for cache writes, and
+// any other price is for cache reads. If both columns are empty, cached tokens cost as much
+// as input tokens.
 func priceOf(listed *catwalk.Model) belay.Price {
 	p := belay.Price{In: listed.CostPer1MIn, Out: listed.CostPer1MOut, CacheRead: listed.CostPer1MIn, CacheWrite: listed.CostPer1MIn}
 	for _, cached := range []float64{listed.CostPer1MInCached, listed.CostPer1MOutCached} {
@@ -34,8 +33,8 @@ func priceOf(listed *catwalk.Model) belay.Price {
 	return p
 }
 
-// reasons reports whether a model thinks. A model of OpenAI that is not in the table probably
-// does, as all new ones do.
+// reasons reports whether a model thinks. An OpenAI model that is not in the table is
+// probably new, and all new models think.
 func reasons(provider string, base *url.URL, model string) bool {
 	if listed := lookUp(provider, base, model); listed != nil {
 		return listed.CanReason
@@ -48,14 +47,14 @@ func reasons(provider string, base *url.URL, model string) bool {
 	return provider == official
 }
 
-// Known returns the names of a provider's models in the built-in table; [Model.Info] returns
-// the window and the price of each. [New] also accepts names that are not in the table. The
-// list is empty for a provider that the table does not have.
+// Known returns the names of a provider's models in the built-in table. [Model.Info] returns
+// the window and the price of each. [New] also accepts other names. The list is empty if the
+// table does not have the provider.
 func Known(provider string) []string { return wire.CatalogOf(provider).Names() }
 
-// lookUp finds a model in the built-in table: by its provider or else by the host that
-// serves it, and by its name or else by its name without a date. It returns nil if the
-// table does not have it.
+// lookUp finds a model in the built-in table, or returns nil. It looks for the provider by
+// name and then by the host of its API. It looks for the model by name and then by name
+// without date.
 func lookUp(provider string, base *url.URL, model string) *catwalk.Model {
 	catalog := wire.CatalogOf(provider)
 	if catalog == nil {
@@ -67,7 +66,7 @@ func lookUp(provider string, base *url.URL, model string) *catwalk.Model {
 	return catalog.Find(undated(model))
 }
 
-// undated removes the date, or the word latest, from the end of a model's name.
+// undated removes the date or "latest" from the end of a model's name.
 func undated(model string) string {
 	for _, form := range []string{"-0000-00-00", "-latest"} {
 		at := len(model) - len(form)

@@ -19,7 +19,7 @@ type API string
 
 // The protocols.
 const (
-	// Responses is the newer protocol. It carries thinking from request to request.
+	// Responses is the newer protocol. Each request contains the model's earlier thinking.
 	Responses API = "responses"
 	// Chat is Chat Completions, which nearly every server supports.
 	Chat API = "chat"
@@ -27,41 +27,41 @@ const (
 
 // Options are the settings of a model.
 type Options struct {
-	// Key is the API key. Defaults to the environment variable OPENAI_API_KEY, or to none
-	// if URL is not OpenAI's.
+	// Key is the API key. Defaults to the environment variable OPENAI_API_KEY if URL is
+	// OpenAI's, otherwise to no key.
 	Key string
-	// URL is the address of the service, including /v1, which is added if the address has
-	// no path. Defaults to https://api.openai.com/v1.
+	// URL is the address of the service with its path, usually /v1. If it has no path, New
+	// adds /v1. Defaults to https://api.openai.com/v1.
 	URL string
-	// API is the protocol. Defaults to Responses, or to Chat if URL is not OpenAI's.
+	// API is the protocol. Defaults to Responses if URL is OpenAI's, otherwise to Chat.
 	API API
-	// Provider names the service. It is the first half of the model's name, selects the
-	// models of the built-in table, and thinking is sent back only to the provider it came
-	// from. Set it to openai if URL leads to OpenAI through an address of your own. Defaults
-	// to openai, or to the host of URL if that is not OpenAI's.
+	// Provider names the service. It is the first half of the model's name and selects the
+	// provider in the built-in table. Belay sends thinking back only to the provider that
+	// wrote it. If URL is your own proxy for OpenAI, set Provider to openai. Defaults to
+	// openai, or to the host of URL if that is not OpenAI's.
 	Provider string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens limits the response to a request that sets no limit. Defaults to the limit
-	// of the service.
+	// MaxTokens limits the response to a request that sets no limit. Defaults to the
+	// service's own limit.
 	MaxTokens int
-	// Effort is how much the model thinks, in the service's words: none, minimal, low,
-	// medium, high, xhigh. Defaults to the default of the service.
+	// Effort is how much the model thinks: none, minimal, low, medium, high or xhigh. Not
+	// every model supports all of them. Defaults to the service's default.
 	Effort string
-	// Summary requests a summary of the thinking: auto, concise or detailed. OpenAI provides
-	// it to verified organisations only, and Chat has none. Defaults to no summary.
+	// Summary requests a summary of the thinking: auto, concise or detailed. OpenAI gives it
+	// only to verified organisations. Chat has no summaries. Defaults to no summary.
 	Summary string
-	// Extra is a JSON object whose fields are added to every request, for features of
-	// single servers. It cannot contain fields that this package sets. Defaults to none.
+	// Extra is a JSON object. Its fields are added to every request, for features that only
+	// some servers have. It cannot contain fields that this package sets. Defaults to none.
 	Extra json.RawMessage
-	// Window is how many tokens a request and its response may take. Defaults to
-	// the built-in table.
+	// Window is how many tokens a request and its response may have together. Defaults to
+	// the value in the built-in table.
 	Window int
-	// Price is the price of tokens. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the price in the built-in table.
 	Price belay.Price
 }
 
-// Model is a model behind one of the protocols. [New] makes one.
+// Model is a model of OpenAI or of another server. Call [New] to make one.
 type Model struct {
 	name     string
 	provider string
@@ -69,10 +69,11 @@ type Model struct {
 	settings settings
 	endpoint *wire.Endpoint
 	failures wire.Failures
-	broken   error // why no request can be sent
+	broken   error // why the model cannot send requests, or nil
 	info     func() belay.ModelInfo
-	reason   func() bool // whether the model thinks
-	// encoder is the protocol as it encodes messages for this model.
+	reason   func() bool // reports whether the model thinks
+	// encoder returns the protocol that encodes messages. For OpenAI's models that do not
+	// think, it leaves out thinking.
 	encoder func() protocol
 	heads   wire.Heads
 }
@@ -81,20 +82,20 @@ type Model struct {
 type settings struct {
 	maxTokens       int
 	effort, summary string
-	extra           []byte // the fields, without braces
+	extra           []byte // the fields in JSON, without the braces around them
 	official        bool   // the service is OpenAI
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// official is the provider name of OpenAI itself, and officialHost the host of its API.
+// official is the provider name of OpenAI itself. officialHost is the host of its API.
 const (
 	official     = "openai"
 	officialHost = "api.openai.com"
 )
 
-// New returns the model with a name of the API, such as gpt-5.2. It sends nothing: if the key
-// is missing or wrong, the first request fails.
+// New returns the model with this name in the API, such as gpt-5.2. New sends nothing. If
+// the key is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -140,7 +141,7 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-// baseURL parses the address of the service.
+// baseURL parses Options.URL. It adds the path /v1 if the URL has no path.
 func baseURL(address string) (*url.URL, error) {
 	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1"}
 	if address == "" {
@@ -157,7 +158,7 @@ func baseURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// add sets the extra fields of every request.
+// add stores the fields of Options.Extra.
 func (s *settings) add(extra json.RawMessage, api API) error {
 	if len(extra) == 0 {
 		return nil
@@ -178,8 +179,8 @@ func (s *settings) add(extra json.RawMessage, api API) error {
 	return nil
 }
 
-// ownFields are the fields of a request that this package sets, or that would change the form
-// of the answer.
+// ownFields are fields that this package sets, or that would change the form of the answer.
+// Options.Extra must not contain them.
 var ownFields = map[string]bool{
 	"model": true, "input": true, "messages": true, "instructions": true, "tools": true, "stream": true, "stream_options": true,
 	"store": true, "include": true, "reasoning_effort": true, "max_output_tokens": true, "max_completion_tokens": true, "max_tokens": true,

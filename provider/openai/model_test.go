@@ -46,7 +46,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// trap is a transport that sends nothing and records the request.
+// trap is a transport that records a request and does not send it.
 type trap struct {
 	url    string
 	key    string
@@ -58,7 +58,8 @@ func (c *trap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("trapped")
 }
 
-// A server that is not OpenAI's gets no key, header or address from the environment.
+// A server that is not OpenAI's gets nothing from the environment: no key, no header, no
+// address.
 //
 //nolint:paralleltest // it changes the environment
 func TestWhereRequestsGo(t *testing.T) {
@@ -139,7 +140,7 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 	}
 }
 
-// fields returns the fields of a request without tools and messages.
+// fields returns the fields of a request as JSON, without the model, tools and messages.
 func fields(t testing.TB, body []byte) string {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -163,7 +164,7 @@ func TestSettingsAreSent(t *testing.T) {
 		rule  string
 		model string
 		opts  openai.Options
-		bound int // of the request
+		bound int // MaxTokens of the request
 		want  string
 	}{
 		{"nothing is stored", "m", openai.Options{API: openai.Responses}, 0, `{"store":false}`},
@@ -195,7 +196,7 @@ func TestSettingsAreSent(t *testing.T) {
 	}
 }
 
-// bodies is a transport that sends requests for OpenAI to a loopback server.
+// bodies is a transport that sends OpenAI's requests to a test server.
 type bodies struct{ server *providertest.Chat }
 
 func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {

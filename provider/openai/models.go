@@ -6,9 +6,9 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Models returns the names of the models that the service has. The request costs nothing, so
-// it is also a way to check that the service is reachable and accepts the key. An error is a
-// [*belay.ModelError], as from a request. Models does not check that this model is listed.
+// Models returns the names of the service's models. The request is free, so you can use it
+// to check that the service is reachable and accepts the key. It does not check that this
+// model is in the list. An error is a [*belay.ModelError] or the error of the context.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if m.broken != nil {
 		return nil, m.failures.Unusable(m.broken)

@@ -25,7 +25,7 @@ func TestModelsAreListed(t *testing.T) {
 	_ = wantFailure(t, err, belay.ModelInvalid, "Options.URL")
 }
 
-// Known models have a window, and those of OpenAI also a price.
+// Known models have a window. Those of OpenAI also have a price.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"openai", "openrouter"} {

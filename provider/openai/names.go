@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The names of tools and the ids of calls that the service accepts. Chat is stricter about ids
-// than Responses, so its limit applies to both.
+// The service accepts tool names that match fitName and call ids that match fitID. The
+// limit for ids is lower in Chat than in Responses. This package uses it for both.
 var (
 	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
@@ -19,12 +19,12 @@ var (
 
 const (
 	mostName = 64
-	hashed   = 8 // characters of a hash that distinguish names
+	hashed   = 8 // length of the hash at the end of a changed name
 )
 
-// wireName returns a name for a tool that the service accepts. The result depends only on the
-// name, so that old calls are always sent the same way. A hash distinguishes names that would
-// otherwise become equal.
+// wireName returns a tool name that the service accepts. The result depends only on the
+// name, so old calls always have the same encoding. The hash keeps different names
+// different.
 func wireName(name string) string {
 	if fitName.MatchString(name) {
 		return name
@@ -34,8 +34,8 @@ func wireName(name string) string {
 	return strings.TrimRight(fit, "_") + "_" + wire.Hash(name)[:hashed]
 }
 
-// wireID returns an id for a call that the service accepts. It needs no translation back: the
-// service only sends ids that it made itself.
+// wireID returns a call id that the service accepts. It is never translated back, because a
+// response contains only ids that the service made.
 func wireID(id string) string {
 	if fitID.MatchString(id) {
 		return id
@@ -43,7 +43,7 @@ func wireID(id string) string {
 	return "call_" + wire.Hash(id)[:32]
 }
 
-// shortID returns an id for a call that Mistral accepts: nine letters or digits.
+// shortID returns a call id that Mistral accepts: nine letters or digits.
 func shortID(id string) string {
 	if fitShortID.MatchString(id) {
 		return id
@@ -51,8 +51,8 @@ func shortID(id string) string {
 	return wire.Hash(id)[:9]
 }
 
-// wantsShortIDs reports whether a server accepts only short ids: Mistral, and other servers of
-// its models, whose templates reject longer ones. All other servers accept any id.
+// wantsShortIDs reports whether a server accepts only short call ids. Mistral does, and so
+// do the templates of its models on other servers.
 func wantsShortIDs(host, model string) bool {
 	model = strings.ToLower(model)
 	return strings.HasSuffix(host, "mistral.ai") || strings.Contains(model, "stral") || strings.Contains(model, "mixtral") || strings.Contains(model, "pixtral")

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object that keeps the order of its fields: a model fills in the properties of
-// a schema in their order.
+// object is a JSON object that keeps the order of its fields. The order matters in a schema:
+// a model writes properties in the order of the schema.
 type object []member //nolint:recvcheck // methods that append need a pointer, and literals have none
 
 type member struct {
@@ -18,7 +18,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// readObject decodes an object. Its values are compact.
+// readObject decodes an object. It removes white space from the values.
 func readObject(raw []byte) (object, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil {
@@ -36,7 +36,7 @@ func readObject(raw []byte) (object, error) {
 		if err := d.Decode(&value); err != nil {
 			return nil, fmt.Errorf("it is not JSON: %w", err)
 		}
-		o.set(key.(string), compact(value)) // the last of two equal names counts, as in encoding/json
+		o.set(key.(string), compact(value)) // the last of two equal keys wins, as in encoding/json
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
@@ -93,7 +93,7 @@ func (o object) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// readList decodes the elements of an array. It returns nil if raw is not one.
+// readList decodes the elements of a JSON array. It returns nil if raw is not an array.
 func readList(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -102,7 +102,7 @@ func readList(raw json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// writeList returns elements as an array.
+// writeList returns a JSON array.
 func writeList(list []json.RawMessage) json.RawMessage {
 	return slices.Concat([]byte{'['}, bytes.Join(rawBytes(list), []byte{','}), []byte{']'})
 }
@@ -125,12 +125,12 @@ func compact(raw json.RawMessage) json.RawMessage {
 }
 
 // appendString appends a string as JSON. Unlike encoding/json it does not escape HTML
-// characters, and a string has the same bytes before and after it was stored as JSON, even
-// if it was not valid UTF-8.
+// characters. A string has the same bytes before and after it was stored as JSON, even if it
+// is not valid UTF-8.
 func appendString(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	if !utf8.ValidString(s) {
-		s = string([]rune(s)) // each invalid byte becomes a replacement character
+		s = string([]rune(s)) // replaces each invalid byte with U+FFFD
 	}
 	dst = append(dst, '"')
 	from := 0

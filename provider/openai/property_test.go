@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// schema draws a valid or an invalid schema.
+// schema draws a random schema, which may be invalid.
 func schema(r *rapid.T, depth int) any {
 	if depth == 0 {
 		return rapid.SampledFrom([]any{true, false, 7, map[string]any{}, map[string]any{"type": "array"}, map[string]any{"$ref": "#/$defs/a"}, map[string]any{"type": []string{"object", "null"}}}).Draw(r, "leaf")
@@ -47,8 +47,7 @@ func schema(r *rapid.T, depth int) any {
 	return s
 }
 
-// Whatever its schema, a tool is accepted by the service or rejected before
-// the request.
+// For any schema, either the service accepts the tool or CheckTools rejects it.
 func TestAnySchemaIsTakenOrRefused(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewResponses(t, nil)
@@ -70,7 +69,7 @@ func TestAnySchemaIsTakenOrRefused(t *testing.T) {
 	})
 }
 
-// Whatever a server answers, the sequence ends with one response or one failure.
+// For any answer of the server, the sequence ends with exactly one response or one error.
 func TestAnyAnswerIsAResponseOrAFailure(t *testing.T) {
 	t.Parallel()
 	items := event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c1","name":"look"}}`) +
@@ -108,7 +107,7 @@ func TestAnyAnswerIsAResponseOrAFailure(t *testing.T) {
 	})
 }
 
-// Names and ids of any kind are accepted, and stay different.
+// The service must accept any tool name, and different names must stay different.
 func TestAnyNameIsTaken(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewChat(t, nil)

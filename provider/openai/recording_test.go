@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// TestRecordings replays recordings of OpenAI, in both protocols. To record them again with your
-// key, use make record PROVIDER=openai; OPENAI_MODEL selects the model.
+// TestRecordings replays recordings of OpenAI in both protocols. To record them again with
+// your key, run make record PROVIDER=openai. Set OPENAI_MODEL to choose the model.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	for _, api := range []openai.API{openai.Responses, openai.Chat} {

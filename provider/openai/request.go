@@ -7,22 +7,22 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// protocol is one of the two protocols.
+// protocol is one of OpenAI's two protocols.
 type protocol interface {
-	// path is the path that requests are sent to.
+	// path is the URL path for requests.
 	path() string
 	// head encodes the beginning of a request, up to its messages.
 	head(h *heading) ([]byte, error)
-	// encode encodes a message. The result depends only on the message and the protocol,
-	// which is the key under which the message keeps it.
+	// encode encodes a message. The result depends only on the message and the protocol. The
+	// message caches it, with the protocol as the key.
 	encode(m *belay.Message) (any, error)
-	// join adds encoded messages.
+	// join adds encoded messages to the request.
 	join(messages *list, contents []any)
-	// assemble returns the assembler of an answer.
+	// assemble returns an assembler for an answer.
 	assemble(names map[string]string) assembler
 }
 
-// heading is the content of the beginning of a request.
+// heading has the values for the beginning of a request.
 type heading struct {
 	settings
 
@@ -31,12 +31,12 @@ type heading struct {
 	tools    []belay.ToolDeclaration
 	chosen   belay.Settings
 	chat     bool        // the protocol is Chat Completions
-	bound    int         // 0 for none
-	thinking func() bool // whether the model thinks
+	bound    int         // limit on the response in tokens; 0 means none
+	thinking func() bool // reports whether the model thinks
 }
 
-// body builds the body of a request, and returns the original names of renamed tools. The
-// messages are last, so that a request begins with the bytes of the previous one.
+// body builds the body of a request. It also returns the original names of renamed tools.
+// The messages are last, so that a request begins with the bytes of the previous request.
 func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	h, err := m.head(req)
 	if err != nil {
@@ -59,26 +59,25 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 	return b, h.Names, nil
 }
 
-// The JSON between and after the messages of a request.
 var (
 	comma        = []byte(`,`)
 	endOfRequest = []byte(`]}`)
 )
 
-// list is a list in the body of a request.
+// list is a JSON list in the body of a request.
 type list struct {
 	*wire.Body
 
-	begun bool // it has an item
+	begun bool // the list has an item
 }
 
-// item adds an item, or several that are already separated by commas.
+// item adds an item, or several items that are already separated by commas.
 func (l *list) item(json []byte) {
 	l.separate()
 	l.Add(json)
 }
 
-// separate adds a comma if one is needed before the next item.
+// separate adds a comma, except before the first item.
 func (l *list) separate() {
 	if l.begun {
 		l.Add(comma)
@@ -86,7 +85,6 @@ func (l *list) separate() {
 	l.begun = true
 }
 
-// head returns the beginning of a request.
 func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
@@ -104,7 +102,8 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	})
 }
 
-// begin returns the fields of a request, up to the opening bracket of the list of messages.
+// begin returns the encoded fields of a request and the opening bracket of its messages.
+// list is the name of the field for the messages.
 func begin(h *heading, fields object, list string) ([]byte, error) {
 	out := fields.append(nil)
 	out, err := h.addExtra(out[:len(out)-1])

@@ -11,17 +11,17 @@ import (
 // thinking, calls and their outputs.
 type responsesProtocol struct {
 	provider string
-	// quiet leaves thinking out: OpenAI rejects it for a model that does not think.
+	// quiet leaves out thinking, because OpenAI rejects it for a model that does not think.
 	quiet bool
 }
 
 func (responsesProtocol) path() string { return "responses" }
 
-// leastOutput is the smallest limit on a response that the service accepts.
+// leastOutput is the smallest limit on a response that the service accepts, in tokens.
 const leastOutput = 16
 
-// head encodes the beginning of a request. It asks the service to store nothing, and to return
-// its thinking encrypted.
+// head encodes the beginning of a request. The request asks the service to store nothing,
+// and to return its thinking encrypted.
 func (responsesProtocol) head(h *heading) ([]byte, error) {
 	fields := object{{"model", quoted(h.model)}}
 	if !wire.IsBlank(h.system) {
@@ -65,11 +65,11 @@ func (responsesProtocol) head(h *heading) ([]byte, error) {
 	return begin(h, fields, "input")
 }
 
-// items is an encoded message: items in JSON, separated by commas. All requests that contain
-// the message share it.
+// items is an encoded message: items in JSON, separated by commas. All requests with the
+// message share it, so it must not change.
 type items []byte
 
-// join adds the items of messages.
+// join adds the items of messages to the request.
 func (responsesProtocol) join(messages *list, contents []any) {
 	for _, c := range contents {
 		if some := c.(items); len(some) > 0 {
@@ -83,13 +83,13 @@ type itemList struct {
 	json items
 	// said are the parts of the current user message.
 	said []json.RawMessage
-	// thought is thinking that waits for the next item: the service rejects thinking that
-	// nothing follows, as in a response that was cut off.
+	// thought is thinking that add puts before the next item. The service rejects thinking
+	// with no item after it, as in a response that was cut off.
 	thought []object
 }
 
-// encode encodes a message. The result has no items if the service accepts no part of the
-// message.
+// encode encodes a message. The result has no items if the service would reject all parts of
+// the message.
 func (w responsesProtocol) encode(m *belay.Message) (any, error) {
 	var list itemList
 	for i := range m.Parts {
@@ -123,7 +123,7 @@ func (w responsesProtocol) encode(m *belay.Message) (any, error) {
 	return list.json, nil
 }
 
-// add adds an item, and before it the thinking that waits for one.
+// add adds an item. Before the item it adds the current user message and the waiting thinking.
 func (l *itemList) add(item object) {
 	l.flush()
 	for _, thought := range l.thought {
@@ -133,7 +133,7 @@ func (l *itemList) add(item object) {
 	l.append(item)
 }
 
-// flush ends the current user message.
+// flush adds the current user message to the items.
 func (l *itemList) flush() {
 	if len(l.said) == 0 {
 		return
@@ -150,7 +150,7 @@ func (l *itemList) append(item object) {
 	l.json = item.append(l.json)
 }
 
-// spoken returns a text of the model.
+// spoken returns a text of the model as an item.
 func (w responsesProtocol) spoken(p *belay.Part) object {
 	text := object{{"type", quoted("output_text")}, {"text", quoted(p.Text)}}
 	item := object{
@@ -164,7 +164,7 @@ func (w responsesProtocol) spoken(p *belay.Part) object {
 	return item
 }
 
-// reasoningOf returns thinking as it was received.
+// reasoningOf returns thinking as the service sent it.
 func reasoningOf(p *belay.Part, o *opaque) object {
 	texts := o.Summary
 	if len(texts) == 0 && p.Text != "" {
@@ -182,7 +182,8 @@ func reasoningOf(p *belay.Part, o *opaque) object {
 	}
 }
 
-// outputOf returns the output of a call: a text, or a list if there are images or files.
+// outputOf returns the output of a call: a text, or a list if the result has images or
+// files.
 func outputOf(r *belay.ResultPart) json.RawMessage {
 	text := resultText(r)
 	if len(r.Media) == 0 {
@@ -203,7 +204,7 @@ func inputText(text string) json.RawMessage {
 }
 
 func inputMedia(m *belay.Media) json.RawMessage {
-	// The service fetches documents by itself.
+	// The service downloads PDF files, so send only the URL.
 	if m.MIME == "application/pdf" && len(m.Data) == 0 && m.URL != "" {
 		return object{{"type", quoted("input_file")}, {"file_url", quoted(m.URL)}}.append(nil)
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// responsesEvent is an event of a stream, with the fields that this package reads. Events of
-// unknown types are ignored.
+// responsesEvent is an event of a stream, with the fields that this package reads.
 type responsesEvent struct {
 	Type         string          `json:"type"`
 	OutputIndex  int             `json:"output_index"`
@@ -39,7 +38,7 @@ type responsesItem struct {
 	} `json:"content"`
 }
 
-// responsesWhole is a response.
+// responsesWhole is a response in the form that the service sends.
 type responsesWhole struct {
 	Model             string          `json:"model"`
 	Status            string          `json:"status"`
@@ -58,11 +57,11 @@ type responsesWhole struct {
 	} `json:"usage"`
 }
 
-// responsesAssembly builds a response from the events of Responses.
+// responsesAssembly builds a response from the events of the Responses API.
 type responsesAssembly struct {
 	assembly
 
-	items map[int]*piece // by their index in the output
+	items map[int]*piece // pieces by the index of the item in the output
 	done  bool
 }
 
@@ -72,8 +71,8 @@ func (w responsesProtocol) assemble(names map[string]string) assembler { //nolin
 
 func (r *responsesAssembly) complete() (now, atEnd bool) { return r.done, r.done }
 
-// event takes the next event. Most servers also send the type outside the data, so the many
-// events that repeat known content need not be decoded.
+// event processes an event. Most servers also send the type outside the JSON data. So event
+// can skip the many events that repeat known content without decoding them.
 func (r *responsesAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	switch raw.Type {
 	case "response.created", "response.in_progress", "response.output_text.done", "response.content_part.added", "response.content_part.done",
@@ -81,11 +80,11 @@ func (r *responsesAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 		return nil, nil
 	case "response.function_call_arguments.done":
 		if n := len(r.pieces); n > 0 && r.pieces[n-1].kind == belay.PartCall && len(r.pieces[n-1].text) > 0 {
-			return nil, nil // it repeats the deltas
+			return nil, nil // the event repeats the deltas
 		}
 	}
 	if strings.HasPrefix(string(raw.Data), "[DONE]") {
-		return nil, nil // some servers end every stream with it
+		return nil, nil // some servers end every stream with [DONE]
 	}
 	kind, err := kindOfEvent(raw)
 	if err != nil {
@@ -138,7 +137,8 @@ func (r *responsesAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	return r.take(), nil
 }
 
-// heeded are the types of events that are decoded. Others may contain anything.
+// heeded are the event types that this package decodes. The data of other events may have
+// any form.
 var heeded = map[string]bool{
 	"response.output_item.added": true, "response.output_item.done": true, "response.output_text.delta": true, "response.refusal.delta": true,
 	"response.reasoning_summary_text.delta": true, "response.reasoning_text.delta": true,
@@ -146,8 +146,8 @@ var heeded = map[string]bool{
 	"response.completed": true, "response.incomplete": true, "response.failed": true, "error": true,
 }
 
-// kindOfEvent returns the type of an event, from its name or else from its data. The result is
-// empty for an event that is ignored.
+// kindOfEvent returns the type of an event, from its name or else from its data. It returns
+// an empty string for an event to ignore.
 func kindOfEvent(raw wire.Event) (string, error) {
 	if heeded[raw.Type] {
 		return raw.Type, nil
@@ -162,13 +162,13 @@ func kindOfEvent(raw wire.Event) (string, error) {
 	case heeded[e.Type]:
 		return e.Type, nil
 	case e.Type == "" && len(e.Error) > 0 && string(e.Error) != "null":
-		return "error", nil // from a gateway
+		return "error", nil // sent by a gateway
 	default:
 		return "", nil
 	}
 }
 
-// at returns the part at an index of the output. It starts one if there is none.
+// at returns the part at an index of the output. If there is none, it starts a part.
 func (r *responsesAssembly) at(index int, kind belay.PartType) *piece {
 	p := r.items[index]
 	if p == nil {
@@ -178,10 +178,11 @@ func (r *responsesAssembly) at(index int, kind belay.PartType) *piece {
 	return p
 }
 
-// itemKinds are the types of items that become parts of a response.
+// itemKinds are the item types that become parts of a response.
 var itemKinds = map[string]belay.PartType{"message": belay.PartText, "reasoning": belay.PartThinking, "function_call": belay.PartCall}
 
-// readItem decodes an item. An item that is not part of a response may contain anything.
+// readItem decodes an item if its type is in itemKinds. Other items may have any form, and
+// their kind is empty.
 func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err error) {
 	var typed struct {
 		Type string `json:"type"`
@@ -197,7 +198,7 @@ func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err
 	return item, kind, err
 }
 
-// added starts an item. It is possibly not complete yet.
+// added starts an item. More of its content may arrive later.
 func (r *responsesAssembly) added(index int, raw json.RawMessage) error {
 	item, kind, err := readItem(raw)
 	if err != nil {
@@ -210,7 +211,7 @@ func (r *responsesAssembly) added(index int, raw json.RawMessage) error {
 	return nil
 }
 
-// finished ends an item. Content that came without deltas is sent now.
+// finished ends an item. If no deltas arrived for it, finished adds its content now.
 func (r *responsesAssembly) finished(index int, raw json.RawMessage) error {
 	item, kind, err := readItem(raw)
 	if err != nil {
@@ -239,7 +240,7 @@ func (r *responsesAssembly) finished(index int, raw json.RawMessage) error {
 	return nil
 }
 
-// thought ends an item of thinking.
+// thought ends a reasoning item.
 func (r *responsesAssembly) thought(p *piece, item *responsesItem, told bool) {
 	if item.Encrypted != "" {
 		p.opaque.ID, p.opaque.Encrypted = item.ID, item.Encrypted
@@ -251,7 +252,7 @@ func (r *responsesAssembly) thought(p *piece, item *responsesItem, told bool) {
 	if len(texts) > 1 && item.Encrypted != "" {
 		p.opaque.Summary = texts
 	}
-	for _, c := range item.Content { // of a model with open thinking
+	for _, c := range item.Content { // from models that show their thinking
 		texts = append(texts, c.Text)
 	}
 	if !told {
@@ -259,7 +260,7 @@ func (r *responsesAssembly) thought(p *piece, item *responsesItem, told bool) {
 	}
 }
 
-// end ends the response.
+// end ends the response. If no items arrived before, it adds the items of the response.
 func (r *responsesAssembly) end(whole *responsesWhole) error {
 	if whole.Error != nil {
 		return whole.Error
@@ -291,7 +292,7 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 	return nil
 }
 
-// whole takes an answer that was not streamed.
+// whole processes an answer that is not a stream.
 func (r *responsesAssembly) whole(body []byte) ([]belay.Chunk, error) {
 	var whole responsesWhole
 	if err := json.Unmarshal(body, &whole); err != nil {

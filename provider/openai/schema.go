@@ -12,10 +12,10 @@ import (
 // atTop are the keywords that the service rejects at the top level of a schema.
 var atTop = []string{"anyOf", "oneOf", "allOf", "enum", "const", "not"}
 
-// fitSchema returns a schema that the service accepts, or an error if there is none. A schema
-// that it accepts is not changed. Keywords that it rejects move into the description. The
-// runtime validates every input against the original schema anyway, and tells the model what
-// does not fit. Inputs keep their form, so nothing needs to be translated back.
+// fitSchema returns a schema that the service accepts, or an error if that is impossible. It
+// moves keywords that the service rejects into the description. Belay still validates every
+// input against the original schema. The form of inputs stays the same, so nothing must be
+// translated back.
 func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
 		return json.RawMessage(`{"type":"object","properties":{}}`), nil
@@ -35,16 +35,16 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return top.object.append(nil), nil
 }
 
-// topSchema is a schema that is being translated.
+// topSchema is a schema during the translation.
 type topSchema struct {
 	object
 
-	defs object // the original schema, which references point into
+	defs object // the original schema, for $ref
 }
 
-// fit makes the top level of a schema acceptable.
+// fit changes the top level of a schema so that the service accepts it.
 func (t *topSchema) fit() error {
-	for range maxReferences { // a reference may lead to another
+	for range maxReferences { // the target of a $ref may have a $ref
 		reference := t.take("$ref")
 		if reference == nil {
 			break
@@ -55,7 +55,7 @@ func (t *topSchema) fit() error {
 			}
 		}
 	}
-	t.take("$ref") // the references form a circle
+	t.take("$ref") // there are too many references, perhaps a cycle
 	if raw := t.at("properties"); raw != nil && raw[0] != '{' {
 		return fmt.Errorf("its properties are %s, but must be an object", raw)
 	}
@@ -90,7 +90,7 @@ func (t *topSchema) fit() error {
 
 const maxReferences = 8
 
-// resolve returns the object that a reference within the schema points to.
+// resolve returns the target of a reference into the schema, or nil.
 func (t *topSchema) resolve(reference json.RawMessage) object {
 	var path string
 	if json.Unmarshal(reference, &path) != nil || !strings.HasPrefix(path, "#/") {
@@ -107,8 +107,7 @@ func (t *topSchema) resolve(reference json.RawMessage) object {
 	return here
 }
 
-// properties returns the properties of the schema and of the alternatives that were removed
-// from it.
+// properties returns the properties of the schema and of the alternatives in note.
 func (t *topSchema) properties(note object) object {
 	all, err := readObject(t.at("properties"))
 	if err != nil {
@@ -130,7 +129,7 @@ func (t *topSchema) properties(note object) object {
 	return all
 }
 
-// branches returns the alternatives of a keyword.
+// branches returns the schemas in the list of a keyword such as anyOf.
 func (t *topSchema) branches(raw json.RawMessage) []object {
 	var all []object
 	for _, one := range readList(raw) {
@@ -171,7 +170,8 @@ func describeIn(schema *object, note string) {
 	schema.set("description", quoted(note))
 }
 
-// mayBe reports whether a type allows values of a kind. A missing type allows all.
+// mayBe reports whether the type in a schema allows values of a kind. No type allows all
+// kinds.
 func mayBe(raw json.RawMessage, kind string) bool {
 	if raw == nil {
 		return true
@@ -183,7 +183,7 @@ func mayBe(raw json.RawMessage, kind string) bool {
 	return slices.ContainsFunc(readList(raw), func(raw json.RawMessage) bool { return string(raw) == `"`+kind+`"` })
 }
 
-// holdsObject reports whether an enumeration or a constant contains an object.
+// holdsObject reports whether the value of enum or const contains an object.
 func holdsObject(keyword string, raw json.RawMessage) bool {
 	values := []json.RawMessage{raw}
 	if keyword == "enum" {
@@ -192,15 +192,15 @@ func holdsObject(keyword string, raw json.RawMessage) bool {
 	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return len(v) > 0 && v[0] == '{' })
 }
 
-// The keywords that contain one schema, schemas by name, and lists of schemas.
+// Keywords whose value is a schema, a map of schemas, or a list of schemas.
 var (
 	schemaBelow  = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"}
 	schemasBelow = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 	listsBelow   = []string{"anyOf", "oneOf", "allOf", "prefixItems", "items"}
 )
 
-// fitBelow makes the schemas below a keyword acceptable: the service requires every array to
-// have items, even if they may be anything.
+// fitBelow changes the schemas in the value of a keyword so that the service accepts them.
+// The service requires that every array schema has items, even if they are {}.
 func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
 	switch {
 	case slices.Contains(schemasBelow, keyword):
@@ -225,11 +225,11 @@ func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
 	}
 }
 
-// fitInner makes a schema below the top level acceptable.
+// fitInner changes a schema below the top level so that the service accepts it.
 func fitInner(raw json.RawMessage) json.RawMessage {
 	schema, err := readObject(raw)
 	if err != nil {
-		return raw // true or false, or malformed: the service decides
+		return raw // a boolean or malformed schema: send it unchanged
 	}
 	if schema.at("type") != nil && mayBe(schema.at("type"), "array") && schema.at("items") == nil {
 		schema.set("items", json.RawMessage(`{}`))

@@ -49,8 +49,8 @@ func TestHowLongToWait(t *testing.T) {
 	}
 }
 
-// Mistral accepts only call ids of nine letters and digits, and so do the templates of
-// its models on other servers.
+// Mistral accepts only call ids of nine letters and digits. The templates of its models on
+// other servers have the same limit.
 func TestMistralGetsShortIDs(t *testing.T) {
 	t.Parallel()
 	ids := regexp.MustCompile(`"(?:id|tool_call_id)":"([^"]*)"`)
@@ -78,8 +78,8 @@ func TestMistralGetsShortIDs(t *testing.T) {
 	}
 }
 
-// DeepSeek and Moonshot reject a conversation in which a message of the model has no thinking,
-// such as a message of another model.
+// DeepSeek and Moonshot reject a conversation if a message of the model has no thinking.
+// Messages of other models have none.
 func TestServersThatWantThoughtsGetThem(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -95,13 +95,13 @@ func TestServersThatWantThoughtsGetThem(t *testing.T) {
 	} {
 		var sent []byte
 		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			sent, _ = io.ReadAll(r.Body) // of a request that is in memory
+			sent, _ = io.ReadAll(r.Body) // the body is in memory, so there is no error
 			return nil, io.ErrUnexpectedEOF
 		})}
 		model := openai.New("m", &openai.Options{URL: test.url, Provider: test.provider, Key: "k", HTTPClient: client})
 		theirs := belay.Part{Type: belay.PartThinking, Text: "a foreign thought", Provider: "elsewhere"}
 		mine := belay.Part{Type: belay.PartThinking, Text: "Right.", Provider: strings.Split(model.Info().Name, "/")[0], Opaque: json.RawMessage(`{"field":"reasoning_content"}`)}
-		_, _ = answer(t, model, &belay.Request{Messages: []*belay.Message{ // it fails, as the client does
+		_, _ = answer(t, model, &belay.Request{Messages: []*belay.Message{ // the error is expected, because the client fails
 			user("look"), message(belay.RoleAssistant, theirs, called("c1", "look", `{}`)), message(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"})),
 			said("A door."), user("and?"), message(belay.RoleAssistant, mine, belay.Text("A garden.")), user("so?"),
 		}})
@@ -114,13 +114,13 @@ func TestServersThatWantThoughtsGetThem(t *testing.T) {
 	}
 }
 
-// roundTrip is a transport made of a function.
+// roundTrip makes a transport from a function.
 type roundTrip func(r *http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// OpenAI rejects thinking for a model that does not think, as when a session changes to an older
-// model.
+// OpenAI rejects thinking for a model that does not think. This happens when a session
+// changes to an older model.
 func TestThinkingIsForModelsThatThink(t *testing.T) {
 	t.Parallel()
 	conversations := map[string]*belay.Request{}
@@ -135,7 +135,7 @@ func TestThinkingIsForModelsThatThink(t *testing.T) {
 		{"gpt-5.2", "openai", true},
 		{"gpt-4.1", "openai", false},
 		{"gpt-of-tomorrow", "openai", true},
-		{"gpt-5.2", "openai", true}, // the encoding for another model is not sent
+		{"gpt-5.2", "openai", true}, // gpt-5.2 must not use the encoding that gpt-4.1 cached
 		{"gpt-4.1", "elsewhere", true},
 	} {
 		req := conversations[test.provider]

@@ -12,9 +12,9 @@ import (
 
 var _ belay.SettingsModel = (*Model)(nil)
 
-// abilities are the settings that the model can use in a request. A model of OpenAI that thinks
-// has no other choice of words. Which models other servers have is not known: they get
-// everything that the protocol has, except for what only OpenAI has.
+// abilities returns the settings that the model supports in a request. An OpenAI model that
+// thinks has no temperature, no top_p and no stop texts. The models of other servers are not
+// known. For them, abilities returns everything in the protocol that is not only for OpenAI.
 func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	a := wire.Abilities{
 		MostTemperature: 2, TopP: true, MostStops: math.MaxInt, Efforts: []string{"none", "minimal", "low", "medium", "high", "xhigh"},
@@ -38,7 +38,7 @@ func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	return a
 }
 
-// effort returns how much the model is asked to think.
+// effort returns Settings.Effort of the request, or else Options.Effort.
 func (m *Model) effort(req *belay.Request) string {
 	if req.Settings.Effort != "" {
 		return req.Settings.Effort
@@ -46,8 +46,8 @@ func (m *Model) effort(req *belay.Request) string {
 	return m.settings.effort
 }
 
-// CheckSettings returns an error that names the settings which the model cannot use. A request
-// with such settings fails with the same error before it is sent.
+// CheckSettings returns an error that lists the settings that the model does not support. A
+// request with such a setting fails with the same error before it is sent.
 func (m *Model) CheckSettings(req *belay.Request) error {
 	a := m.abilities(req)
 	if err := a.Check(req); err != nil {
@@ -56,7 +56,7 @@ func (m *Model) CheckSettings(req *belay.Request) error {
 	return nil
 }
 
-// choose adds the settings that the two protocols have in common.
+// choose adds the settings that both protocols have.
 func (h *heading) choose(fields *object) {
 	if v := h.chosen.Temperature; v != nil {
 		fields.set("temperature", float(*v))
@@ -83,7 +83,7 @@ func (h *heading) choose(fields *object) {
 	}
 }
 
-// format returns the format of the response.
+// format returns the fields that describe the schema of the response.
 func (h *heading) format() object {
 	return object{{"name", quoted("answer")}, {"schema", h.chosen.Format}, {"strict", truth(isStrict(h.chosen.Format))}}
 }
@@ -98,20 +98,20 @@ func truth(b bool) json.RawMessage {
 func float(f float64) json.RawMessage {
 	data, err := json.Marshal(f)
 	if err != nil {
-		return json.RawMessage("0") // cannot happen: the value was checked
+		return json.RawMessage("0") // cannot happen: CheckSettings has checked the value
 	}
 	return data
 }
 
-// strictKeywords are the keywords of schemas that strict mode supports.
+// strictKeywords are the schema keywords that strict mode supports.
 var strictKeywords = map[string]bool{
 	"type": true, "properties": true, "required": true, "additionalProperties": true, "items": true, "enum": true, "const": true, "description": true, "title": true,
 	"anyOf": true, "$ref": true, "$defs": true, "minimum": true, "maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "pattern": true,
 	"minItems": true, "maxItems": true,
 }
 
-// isStrict reports whether strict mode supports a schema: all properties of all objects are
-// required, and no others are allowed.
+// isStrict reports whether strict mode supports a schema. Strict mode requires that all
+// properties of all objects are required and that additionalProperties is false.
 func isStrict(schema json.RawMessage) bool {
 	var keywords map[string]json.RawMessage
 	if json.Unmarshal(schema, &keywords) != nil {
@@ -154,7 +154,7 @@ func isStrict(schema json.RawMessage) bool {
 	return len(required) == len(properties) && (!isObject || keywords["additionalProperties"] != nil)
 }
 
-// addExtra adds the extra fields of the options and of the request.
+// addExtra adds the fields of Options.Extra and of Settings.Extra.
 func (h *heading) addExtra(out []byte) ([]byte, error) {
 	if len(h.extra) > 0 {
 		options := append(append([]byte("{"), h.extra...), '}')

@@ -29,7 +29,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	} {
 		test.options.Key = "test-key"
 		got := refused(openai.New(test.model, &test.options), look)
-		if rule == "one that is told not to" { // effort low makes it think, and that is allowed
+		if rule == "one that is told not to" { // effort low overrides effort none
 			test.want = slices.DeleteFunc(test.want, func(s string) bool { return s == "effort low" })
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
@@ -38,8 +38,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What an option and a setting both set is refused, and strict mode is used where the schema
-// allows it.
+// A field that Options.Extra and a setting both set is an error. Strict mode is used if it
+// supports the schema.
 //
 // SPEC L-12
 func TestSettingsOfOpenAI(t *testing.T) {
@@ -82,7 +82,7 @@ func TestSettingsOfOpenAI(t *testing.T) {
 	}
 }
 
-// refused are the settings that a model refuses, of those that it is asked with.
+// refused returns the names of the settings that a model refuses.
 func refused(m belay.SettingsModel, tools ...belay.ToolDeclaration) []string {
 	all := map[string]belay.Settings{
 		"temperature": {Temperature: new(0.0)}, "top_p": {TopP: new(0.5)}, "stop": {Stop: []string{"END"}}, "effort low": {Effort: "low"}, "thinking 500": {Thinking: 500},

@@ -37,13 +37,13 @@ func TestStopReasons(t *testing.T) {
 		{openai.Responses, "a_word_of_tomorrow", nil, belay.StopEnd},
 		{openai.Responses, "a_word_of_tomorrow", call, belay.StopToolUse},
 		{openai.Chat, "stop", nil, belay.StopEnd},
-		{openai.Chat, "stop", call, belay.StopToolUse}, // as many servers say it
+		{openai.Chat, "stop", call, belay.StopToolUse}, // many servers send this
 		{openai.Chat, "tool_calls", call, belay.StopToolUse},
 		{openai.Chat, "length", nil, belay.StopMaxTokens},
 		{openai.Chat, "content_filter", nil, belay.StopRefusal},
-		{openai.Chat, "model_length", nil, belay.StopMaxTokens}, // as Mistral says it
+		{openai.Chat, "model_length", nil, belay.StopMaxTokens}, // from Mistral
 		{openai.Chat, "model_context_window_exceeded", nil, belay.StopMaxTokens},
-		{openai.Chat, "sensitive", nil, belay.StopRefusal}, // as Z.ai says it
+		{openai.Chat, "sensitive", nil, belay.StopRefusal}, // from Z.ai
 		{openai.Chat, "a_word_of_tomorrow", nil, belay.StopEnd},
 	} {
 		t.Run(fmt.Sprintf("%s: %q with %d calls is %s", test.api, test.word, len(test.parts), test.want), func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		api         openai.API
 		contentType string
 		body        string
-		kind        belay.ModelErrorKind // of the failure that is wanted
-		want        string               // in it, or the parts of the response in JSON
+		kind        belay.ModelErrorKind // the kind of the error; empty if there is none
+		want        string               // a part of the error, or the parts of the response in JSON
 	}{
 		{"a page in place of a stream is no response", openai.Responses, "text/html", "<html>log in</html>", belay.ModelInvalid, "it answered text/html"},
 		{"nothing in place of a stream is no response", openai.Chat, streamType, "", belay.ModelNetwork, "before the response was complete"},
@@ -242,7 +242,7 @@ func TestAStreamMaySayHowLongToWait(t *testing.T) {
 		"Try again in 3 s":               3 * time.Second,
 		"Please try again in a while.":   0,
 		"Try again in 999999s":           24 * time.Hour,
-		"Try again in 99999999999999s":   0, // no duration
+		"Try again in 99999999999999s":   0, // too long for a time.Duration
 		"Please try again in 6m0s, then": 6 * time.Minute,
 	} {
 		_, err := answer(t, wild(t, openai.Responses, 200, streamType, event("error", fmt.Sprintf(`{"type":"error","code":"rate_limit_exceeded","message":%q}`, message))), hello())
@@ -291,7 +291,7 @@ func TestUsageAsServersSayIt(t *testing.T) {
 	}
 }
 
-// The parts of a summary are joined with a blank line, and sent back as they were received.
+// The parts of a summary are joined with a blank line. They are sent back as separate parts.
 func TestASummaryMayHaveParts(t *testing.T) {
 	t.Parallel()
 	body := event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}`)

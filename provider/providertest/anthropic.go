@@ -16,18 +16,22 @@ import (
 type AnthropicOptions struct {
 	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole makes the server answer without a stream, even if the request asks for one.
-	// Defaults to what the request asks for.
+	// Whole makes the server answer without a stream, even if the request asks for a stream.
+	// By default the request decides.
 	Whole bool
 }
 
-// Anthropic is a server that speaks the Messages protocol of Anthropic. It sends the scripted
-// replies, and like the service it refuses with status 400 or 401: a missing or wrong key or
-// version, unknown fields, a request without messages or max_tokens or whose first message is
-// not the user's, empty messages and text blocks, calls without results directly after them
-// and results without calls, ids that are used twice, thinking that was changed or is last in
-// a message, more than four cache marks, images that are too large or declare a wrong type,
-// errors with images, half characters, and tools with invalid names or schemas.
+// Anthropic is a test server with the Messages protocol of Anthropic. It sends the scripted
+// replies. Like the real service, it refuses these requests, with status 400 or 401:
+//
+//   - The key or the version is missing or wrong.
+//   - There are no messages or no max_tokens, or the first message is not the user's.
+//   - There are unknown fields, empty messages, empty text blocks or lone surrogates.
+//   - A call has no result directly after it, a result has no call, or an id is used twice.
+//   - Thinking was changed, or is last in a message.
+//   - There are more than four cache marks.
+//   - An image is too large, declares a wrong type, or is part of an error.
+//   - A tool has an invalid name or schema.
 type Anthropic struct{ *loopback }
 
 var _ LimitedServer = (*Anthropic)(nil)
@@ -43,8 +47,8 @@ func NewAnthropic(t testing.TB, opts *AnthropicOptions) *Anthropic {
 	return &Anthropic{newLoopback(t, key, anthropicWire{key, o.Whole})}
 }
 
-// Cannot reports malformed input of a call in an answer that is not streamed: there it is
-// always JSON.
+// Cannot reports a call with malformed input if the server does not stream. Without a
+// stream, the input of a call is always valid JSON.
 func (a *Anthropic) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		input := strings.Join(p.Pieces, "")
@@ -61,19 +65,19 @@ func StartAnthropic(t testing.TB) Server {
 	return NewAnthropic(t, nil)
 }
 
-// Extends compares the requests field by field and block by block.
+// Extends compares the requests field by field and block by block. It ignores cache marks.
 func (a *Anthropic) Extends(earlier, later Request) error {
 	return anthropicExtends(unmarked(earlier.Body), unmarked(later.Body))
 }
 
-// anthropicWire is the protocol.
+// anthropicWire is the Messages protocol.
 type anthropicWire struct {
 	key      string
 	unstream bool
 }
 
-// understand decodes a request. It reports whether to stream the answer, or why the request is
-// refused.
+// understand decodes a request. It reports whether to stream the answer, or why the server
+// refuses the request.
 func (w anthropicWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
 	if err := w.door(r, "/v1/messages", http.MethodPost); err != nil {
 		return false, err.refused()
@@ -86,7 +90,7 @@ func (w anthropicWire) understand(r *http.Request, request *Request) (stream boo
 	return checked.stream && !w.unstream, nil
 }
 
-// list lists the models of the server.
+// list returns the list of models.
 func (w anthropicWire) list(r *http.Request) ([]byte, *refused) {
 	if err := w.door(r, "/v1/models", http.MethodGet); err != nil {
 		return nil, err.refused()
@@ -165,7 +169,7 @@ func (anthropicWire) refusal(r *Refusal) *refused {
 // broken returns the event that reports a refusal in a stream.
 func (anthropicWire) broken(r *refused) frame { return frame{name: "error", data: r.body} }
 
-// quoted lists names for a message.
+// quoted returns a sorted list of names for a message.
 func quoted(names []string) string {
 	sorted := slices.Sorted(slices.Values(names))
 	for i, name := range sorted {

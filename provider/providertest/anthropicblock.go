@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image"
-	_ "image/gif" // so that the size of an image can be read
+	_ "image/gif" // image.DecodeConfig needs the formats
 	_ "image/jpeg"
 	_ "image/png"
 	"net/http"
@@ -17,8 +17,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// anthropicBlock is a block of content of any type. Which fields a type may have
-// is in blockFields.
+// anthropicBlock is a block of any type. blockFields lists the fields of each type.
 type anthropicBlock struct {
 	Type         string           `json:"type"`
 	CacheControl *anthropicMark   `json:"cache_control"`
@@ -45,7 +44,7 @@ type anthropicSource struct {
 	URL       string `json:"url"`
 }
 
-// blockFields are the fields that each type of block may have, beside its type.
+// blockFields are the fields that each type of block may have, in addition to "type".
 var blockFields = map[string][]string{
 	"text":              {"text", "cache_control", "citations"},
 	"thinking":          {"thinking", "signature"},
@@ -56,10 +55,10 @@ var blockFields = map[string][]string{
 	"tool_result":       {"tool_use_id", "content", "is_error", "cache_control"},
 }
 
-// callID is what the id of a call must look like.
+// callID matches the valid ids of calls.
 var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// block decodes a block and checks it on its own.
+// block decodes a block and checks its fields.
 func (c *anthropicChecked) block(at string, raw json.RawMessage) (*anthropicBlock, error) {
 	var fields map[string]json.RawMessage
 	var b anthropicBlock
@@ -84,7 +83,6 @@ func (c *anthropicChecked) block(at string, raw json.RawMessage) (*anthropicBloc
 	return &b, checkBlock(at, &b)
 }
 
-// checkBlock checks the fields of a block.
 func checkBlock(at string, b *anthropicBlock) error {
 	switch b.Type {
 	case "text":
@@ -124,7 +122,7 @@ func checkBlock(at string, b *anthropicBlock) error {
 	return nil
 }
 
-// checkSource checks where an image or a document comes from.
+// checkSource checks the source of an image or a document.
 func checkSource(at string, b *anthropicBlock) error {
 	s := b.Source
 	if s == nil {
@@ -149,15 +147,15 @@ func checkSource(at string, b *anthropicBlock) error {
 	return nil
 }
 
-// The limits of the service for an image: bytes in base64, and pixels per side.
+// The service's limits for an image: bytes in base64, and pixels per side.
 const (
 	mostOfImage  = 5 << 20
 	mostOfPixels = 8000
 )
 
-// checkImage checks the content of an image.
+// checkImage checks the type and the size of an image.
 func checkImage(at string, s *anthropicSource, data []byte) error {
-	size, _, _ := image.DecodeConfig(bytes.NewReader(data)) // of what is none there is none
+	size, _, _ := image.DecodeConfig(bytes.NewReader(data)) // on an error the size is 0 x 0
 	switch seen := http.DetectContentType(data); {
 	case strings.HasPrefix(seen, "image/") && seen != s.MediaType:
 		return fmt.Errorf("%s.source: the image was specified using the %s media type, but it appears to be %s", at, s.MediaType, seen)
@@ -169,7 +167,7 @@ func checkImage(at string, s *anthropicSource, data []byte) error {
 	return nil
 }
 
-// hear translates a block into a part of belay.
+// hear translates a block into a belay.Part.
 func (c *anthropicChecked) hear(at string, b *anthropicBlock) (belay.Part, error) {
 	switch b.Type {
 	case "thinking":
@@ -187,7 +185,7 @@ func (c *anthropicChecked) hear(at string, b *anthropicBlock) (belay.Part, error
 	}
 }
 
-// hearResult decodes the result of a call.
+// hearResult translates the result of a call into a belay.Part.
 func (c *anthropicChecked) hearResult(at string, b *anthropicBlock) (belay.Part, error) {
 	part := belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: b.ToolUseID, Tool: c.names[b.ToolUseID]}}
 	result := &part.Result.Result
@@ -223,13 +221,13 @@ func (c *anthropicChecked) hearResult(at string, b *anthropicBlock) (belay.Part,
 	return part, nil
 }
 
-// mediaOf returns an image or a document that was checked.
+// mediaOf returns the image or the document in a block that was checked.
 func mediaOf(b *anthropicBlock) *belay.Media {
 	m := &belay.Media{MIME: b.Source.MediaType, Name: b.Title, URL: b.Source.URL}
 	if b.Source.Type == "text" {
 		m.Data = []byte(b.Source.Data)
 	} else {
-		m.Data, _ = base64.StdEncoding.DecodeString(b.Source.Data) // it was checked
+		m.Data, _ = base64.StdEncoding.DecodeString(b.Source.Data) // checkSource has checked the data
 	}
 	return m
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// anthropicRequest is the body of a request. Raw fields are allowed but not checked.
+// anthropicRequest is the body of a request. Fields of type json.RawMessage may be present,
+// but some are not checked.
 type anthropicRequest struct {
 	Model         string             `json:"model"`
 	MaxTokens     *int               `json:"max_tokens"`
@@ -57,7 +58,7 @@ type anthropicMark struct {
 	TTL  string `json:"ttl"`
 }
 
-// anthropicChecked is a request as far as it was checked and found valid.
+// anthropicChecked is the decoded request. The checks fill it in.
 type anthropicChecked struct {
 	system    string
 	heard     []Heard
@@ -66,7 +67,7 @@ type anthropicChecked struct {
 	stream    bool
 
 	marks int
-	names map[string]string // of the tools that were called, by the call's id
+	names map[string]string // the tool of each call, by the call's id
 }
 
 // maxMarks is how many cache marks a request may have.
@@ -74,10 +75,11 @@ const maxMarks = 4
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// bindingControls is the beta that a request needs to set thinking.block_binding.
+// bindingControls is the beta header that a request with thinking.block_binding needs.
 const bindingControls = "thinking-binding-controls-2026-08-01"
 
-// checkAnthropic decodes and checks the body of a request. betas are those of its header.
+// checkAnthropic decodes and checks the body of a request. betas is the header
+// Anthropic-Beta.
 func checkAnthropic(body []byte, betas string) (*anthropicChecked, error) {
 	var r anthropicRequest
 	if at := halfCharacter(body); at >= 0 {
@@ -121,7 +123,7 @@ func checkAnthropic(body []byte, betas string) (*anthropicChecked, error) {
 	return c, nil
 }
 
-// strict decodes the JSON at a place of the request and rejects unknown fields.
+// strict decodes JSON and rejects unknown fields. at is the path in the request, for errors.
 func strict(at string, data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -142,7 +144,7 @@ func strict(at string, data []byte, into any) error {
 	return fmt.Errorf("%s: %s", at, message)
 }
 
-// mark counts a cache mark.
+// mark checks and counts a cache mark.
 func (c *anthropicChecked) mark(at string, m *anthropicMark) error {
 	if m == nil {
 		return nil
@@ -157,7 +159,7 @@ func (c *anthropicChecked) mark(at string, m *anthropicMark) error {
 	return nil
 }
 
-// checkThinking checks the settings for thinking.
+// checkThinking checks the thinking settings.
 func checkThinking(t *anthropicThinking, maxTokens int) error {
 	switch {
 	case t == nil || t.Type == "disabled" || t.Type == "adaptive":
@@ -172,14 +174,14 @@ func checkThinking(t *anthropicThinking, maxTokens int) error {
 	return nil
 }
 
-// checkBegun checks that the current turn began with thinking, if the model has a budget for
-// thinking.
+// checkBegun checks that the current turn began with thinking. It is required if the request
+// has a thinking budget.
 func (c *anthropicChecked) checkBegun(t *anthropicThinking) error {
 	if t == nil || t.Type != "enabled" {
 		return nil
 	}
 	begun := -1
-	for i := len(c.heard) - 1; i > 0; i -= 2 { // the sides take turns
+	for i := len(c.heard) - 1; i > 0; i -= 2 { // heard alternates between user and assistant
 		if c.heard[i].Role != belay.RoleUser || !slices.ContainsFunc(c.heard[i].Parts, func(p belay.Part) bool { return p.Type == belay.PartResult }) {
 			break
 		}
@@ -191,7 +193,6 @@ func (c *anthropicChecked) checkBegun(t *anthropicThinking) error {
 	return nil
 }
 
-// checkTools checks the tools that the model may call.
 func (c *anthropicChecked) checkTools(tools []json.RawMessage) error {
 	seen := map[string]bool{}
 	for i, raw := range tools {
@@ -229,7 +230,7 @@ func (c *anthropicChecked) checkTools(tools []json.RawMessage) error {
 	return nil
 }
 
-// checkSystem checks the system prompt: a text, or blocks of text.
+// checkSystem checks the system prompt: a string or text blocks.
 func (c *anthropicChecked) checkSystem(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -254,7 +255,7 @@ func (c *anthropicChecked) checkSystem(raw json.RawMessage) error {
 	return nil
 }
 
-// blocksOf returns the blocks of a content, which may also be a plain string.
+// blocksOf returns the blocks of a content. A plain string becomes a text block.
 func blocksOf(at string, raw json.RawMessage) ([]json.RawMessage, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -16,13 +16,13 @@ type anthropicMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// placed is a decoded part and its place in the request.
+// placed is a decoded part and its path in the request.
 type placed struct {
 	at   string
 	part belay.Part
 }
 
-// side is a run of consecutive messages of one role. The service joins them too.
+// side is a run of consecutive messages of one role. The service also joins them.
 type side struct {
 	role  belay.Role
 	parts []placed
@@ -72,7 +72,7 @@ func (c *anthropicChecked) checkMessages(messages []json.RawMessage) error {
 	return nil
 }
 
-// checkMessage checks a message on its own.
+// checkMessage checks one message, without the messages around it.
 func (c *anthropicChecked) checkMessage(at string, raw json.RawMessage) (belay.Role, []placed, error) {
 	var m anthropicMessage
 	if err := strict(at, raw, &m); err != nil {
@@ -113,7 +113,7 @@ func (c *anthropicChecked) checkMessage(at string, raw json.RawMessage) (belay.R
 	return m.Role, parts, nil
 }
 
-// fits reports whether a role may have such a part.
+// fits reports whether a message of a role may have a part of this type.
 func fits(role belay.Role, part belay.PartType) bool {
 	switch part {
 	case belay.PartCall, belay.PartThinking:
@@ -125,7 +125,7 @@ func fits(role belay.Role, part belay.PartType) bool {
 	}
 }
 
-// checkCalls checks that the next side contains the results of the calls.
+// checkCalls checks that the next side begins with the results of all calls.
 func checkCalls(s, after *side) error {
 	open := map[string]string{}
 	for _, p := range s.parts {
@@ -136,7 +136,7 @@ func checkCalls(s, after *side) error {
 	if after != nil {
 		for _, p := range after.parts {
 			if p.part.Result == nil {
-				break // results come first
+				break // results must be first
 			}
 			delete(open, p.part.Result.Call)
 		}
@@ -148,7 +148,7 @@ func checkCalls(s, after *side) error {
 	return fmt.Errorf("%s: tool_use ids were found without tool_result blocks immediately after: %s", open[slices.Min(ids)], quoted(ids))
 }
 
-// checkResults checks that the results of a side belong to calls of the previous side.
+// checkResults checks that each result belongs to a call of the previous side.
 func checkResults(s, before *side) error {
 	open := map[string]bool{}
 	if before != nil {
@@ -180,8 +180,8 @@ func unmarked(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(mark+","), nil)
 }
 
-// anthropicExtends returns an error that says where a request does not begin with an earlier
-// one.
+// anthropicExtends returns an error if the later request does not begin with the earlier
+// request. The error says where they differ.
 func anthropicExtends(earlier, later []byte) error {
 	from, to, err := sameFields(earlier, later, "messages")
 	if err != nil {
@@ -198,7 +198,8 @@ func anthropicExtends(earlier, later []byte) error {
 	return begins("block", old, extended)
 }
 
-// flatten returns the blocks of a conversation, unchanged, each with its role.
+// flatten returns the blocks of a conversation. Each string is a role and an unchanged
+// block.
 func flatten(messages json.RawMessage) ([]string, error) {
 	var list []anthropicMessage
 	if err := json.Unmarshal(messages, &list); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// newFrame returns an event whose data repeats its name.
+// newFrame returns an event. Its data has the name as "type".
 func newFrame(name string, fields map[string]any) frame {
 	if fields == nil {
 		fields = map[string]any{}
@@ -18,21 +18,22 @@ func newFrame(name string, fields map[string]any) frame {
 	return frame{name: name, data: encodeJSON(fields)}
 }
 
-// signature returns the signature of thinking. It depends on the text, so a change shows.
+// signature returns the signature of thinking. It depends on the text, so the server notices
+// a change of the text.
 func signature(thinking string) string {
 	sum := sha256.Sum256([]byte("signed by providertest: " + thinking))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// redactedPrefix begins redacted thinking, so that a change shows.
+// redactedPrefix begins redacted thinking, so that the server notices a change.
 const redactedPrefix = "redacted by providertest: "
 
-// redacted returns thinking in a redacted form that isRedacted can check.
+// redacted returns redacted thinking that isRedacted can check.
 func redacted(secret string) string {
 	return base64.StdEncoding.EncodeToString([]byte(redactedPrefix + signature(secret)))
 }
 
-// isRedacted reports whether data was made by redacted.
+// isRedacted reports whether data is a result of redacted.
 func isRedacted(data string) bool {
 	text, err := base64.StdEncoding.DecodeString(data)
 	rest, ok := strings.CutPrefix(string(text), redactedPrefix)
@@ -43,7 +44,7 @@ func isRedacted(data string) bool {
 func (w anthropicWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
 	early := usage
-	early.Out = 1 // output tokens are counted as they are sent
+	early.Out = 1 // the output tokens are not known yet
 	frames := []frame{
 		newFrame("message_start", map[string]any{"message": w.message([]any{}, nil, anthropicUsage(early))}),
 		newFrame("ping", nil),
@@ -69,7 +70,7 @@ func (w anthropicWire) frames(reply *Reply) []frame {
 // delta is a piece of a block.
 type delta struct {
 	fields map[string]any
-	piece  bool // it carries a scripted piece
+	piece  bool // it contains a scripted piece
 }
 
 // anthropicParts returns the start of a block and its deltas.
@@ -84,7 +85,7 @@ func anthropicParts(p Part) (block map[string]any, deltas []delta) {
 	case PartCall:
 		block = map[string]any{"type": "tool_use", "id": p.ID, "name": p.Tool, "input": map[string]any{}}
 		kind, field = "input_json_delta", "partial_json"
-		deltas = []delta{{map[string]any{"type": kind, field: ""}, false}} // as the service does
+		deltas = []delta{{map[string]any{"type": kind, field: ""}, false}} // the service sends this delta too
 	default:
 		block = map[string]any{"type": "text", "text": ""}
 		kind, field = "text_delta", "text"
@@ -98,7 +99,7 @@ func anthropicParts(p Part) (block map[string]any, deltas []delta) {
 	return block, deltas
 }
 
-// whole returns the body of a reply that is not streamed.
+// whole returns the body of a reply that is not a stream.
 func (w anthropicWire) whole(reply *Reply) []byte {
 	content := []any{}
 	for _, p := range reply.Parts {
@@ -109,7 +110,7 @@ func (w anthropicWire) whole(reply *Reply) []byte {
 			block["text"] = text
 		case PartThinking:
 			block["thinking"], block["signature"] = text, signature(text)
-		case PartRedacted: // it is whole from the start
+		case PartRedacted: // the block is already complete
 		case PartCall:
 			if json.Valid([]byte(text)) {
 				block["input"] = json.RawMessage(text)
@@ -136,7 +137,7 @@ func anthropicUsage(u belay.Usage) map[string]any {
 	}
 }
 
-// stopWord returns the service's stop reason. The service uses the same words as belay.
+// stopWord returns the stop reason. The service uses the same words as Belay.
 func stopWord(reply *Reply) string {
 	if reply.StopWord != "" {
 		return reply.StopWord

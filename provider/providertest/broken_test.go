@@ -20,19 +20,19 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// stream is a model made of a function.
+// stream makes a model from a function.
 type stream func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error]
 
 func (s stream) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return s(ctx, req)
 }
 
-// sound opens a model that is not broken.
+// sound returns a model without faults.
 func sound(_ testing.TB, server providertest.Server) belay.Model {
 	return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key(), Provider: "anthropic"})
 }
 
-// asking returns a model that changes its requests.
+// asking returns a function that breaks a model: change is applied to each request.
 func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	return func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -52,7 +52,7 @@ func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	}
 }
 
-// parts changes the parts of all messages in a model's requests.
+// parts is like asking, and applies change to every part of every message.
 func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	return asking(func(req *belay.Request) {
 		for _, m := range req.Messages {
@@ -63,7 +63,7 @@ func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	})
 }
 
-// telling returns a model that changes its chunks.
+// telling returns a function that breaks a model: change is applied to each chunk.
 func telling(change func(c belay.Chunk, err error) (belay.Chunk, error)) func(belay.Model) belay.Model {
 	return func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -78,7 +78,7 @@ func telling(change func(c belay.Chunk, err error) (belay.Chunk, error)) func(be
 	}
 }
 
-// responding breaks the responses of a model.
+// responding applies change to each response.
 func responding(change func(r *belay.Response)) func(belay.Model) belay.Model {
 	return telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		if c.Response != nil {
@@ -88,7 +88,7 @@ func responding(change func(r *belay.Response)) func(belay.Model) belay.Model {
 	})
 }
 
-// failing breaks the errors of a model.
+// failing applies change to each error.
 func failing(change func(e *belay.ModelError)) func(belay.Model) belay.Model {
 	return telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		if e := (*belay.ModelError)(nil); errors.As(err, &e) {
@@ -98,7 +98,7 @@ func failing(change func(e *belay.ModelError)) func(belay.Model) belay.Model {
 	})
 }
 
-// calls breaks the calls of responses.
+// calls applies change to each call in a response.
 func calls(change func(c *belay.CallPart)) func(belay.Model) belay.Model {
 	return responding(func(r *belay.Response) {
 		for _, p := range r.Parts {
@@ -109,7 +109,7 @@ func calls(change func(c *belay.CallPart)) func(belay.Model) belay.Model {
 	})
 }
 
-// pouring returns a model that reads the response in a goroutine which cannot be stopped.
+// pouring returns a model that reads the response in a goroutine that cannot be stopped.
 func pouring(m belay.Model) belay.Model {
 	return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 		return func(yield func(belay.Chunk, error) bool) {
@@ -118,7 +118,7 @@ func pouring(m belay.Model) belay.Model {
 				err   error
 			}
 			items := make(chan item)
-			go func() { // ends when all is taken: it is what the rules must find
+			go func() { // ends only when everything is read: the rules must find this
 				defer close(items)
 				for c, err := range m.Stream(context.WithoutCancel(ctx), req) {
 					items <- item{c, err}
@@ -126,7 +126,7 @@ func pouring(m belay.Model) belay.Model {
 			}()
 			for i := range items {
 				if !yield(i.chunk, i.err) {
-					// Free it later, so that only the rule finds it.
+					// End the goroutine later, so that only the rule reports it.
 					time.AfterFunc(5*impatience, func() {
 						for range items {
 							continue
@@ -350,7 +350,7 @@ var faults = []fault{
 	{"reads on when it is left", pouring, []string{"leaving at the first chunk ends the request", "leaving in the middle of a burst ends the request"}},
 	{"leaves a goroutine behind", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
-			go func() { <-time.After(5 * impatience) }() // ends, but too late
+			go func() { <-time.After(5 * impatience) }() // ends, but too late for the rule
 			return m.Stream(ctx, req)
 		})
 	}, []string{"a response that was read to its end leaves no goroutine", "leaving at the first chunk ends the request"}},
@@ -364,16 +364,16 @@ var faults = []fault{
 	}, []string{"a sequence without a loop over it sends nothing"}},
 }
 
-// soundOpenAI opens a model of another protocol that is not broken.
+// soundOpenAI returns a model without faults that uses the Responses protocol.
 func soundOpenAI(_ testing.TB, server providertest.Server) belay.Model {
 	return openai.New("m", &openai.Options{URL: server.URL(), Key: server.Key(), API: openai.Responses, Provider: "p"})
 }
 
-// unfit are the characters that services do not take.
+// unfit replaces characters that services do not accept in names.
 var unfit = strings.NewReplacer(".", "_", "/", "_", " ", "_")
 
-// swapFaults are models that cannot take over a conversation, each with rules that
-// must find the fault.
+// swapFaults are models that cannot continue another provider's conversation, each with the
+// rules that must find the fault.
 var swapFaults = []fault{
 	{"cuts ids off", parts(func(p *belay.Part) {
 		if p.Call != nil {
@@ -398,7 +398,7 @@ var swapFaults = []fault{
 	{"blames the server for schemas", failing(func(e *belay.ModelError) { e.Kind = belay.ModelServer }), []string{"schemas are translated, or rejected"}},
 }
 
-// fault is a broken model.
+// fault is a broken model and the rules that must find the fault.
 type fault struct {
 	fault string
 	model func(belay.Model) belay.Model
@@ -407,7 +407,7 @@ type fault struct {
 
 func TestRulesFindFaults(t *testing.T) {
 	t.Parallel()
-	// One rule has a test of its own.
+	// Another test checks the rule about the key.
 	findFaults(t, providertest.AnthropicRules(impatience), faults, sound, "the key is in no error")
 }
 
@@ -416,8 +416,8 @@ func TestSwapRulesFindFaults(t *testing.T) {
 	findFaults(t, providertest.SwapRules(impatience), swapFaults, soundOpenAI)
 }
 
-// findFaults runs the rules on broken models. The rules of each fault must fail, and every rule
-// must find a fault.
+// findFaults runs the rules on broken models. For each fault its rules must fail. Every rule
+// must find at least one fault, except the rules in elsewhere.
 func findFaults(t *testing.T, rules []providertest.NamedRule, faults []fault, sound func(testing.TB, providertest.Server) belay.Model, elsewhere ...string) {
 	t.Helper()
 	checks := map[string]func(t testing.TB, open func(t testing.TB, server providertest.Server) belay.Model){}

@@ -14,22 +14,26 @@ import (
 type ChatOptions struct {
 	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole makes the server answer without a stream, even if the request asks for one.
-	// Defaults to streaming.
+	// Whole makes the server answer without a stream, even if the request asks for a stream.
+	// By default the request decides.
 	Whole bool
-	// Thinking is the field of a message that contains the thinking: reasoning_content as
-	// in llama.cpp, vLLM and DeepSeek, reasoning as in Ollama, or reasoning_details as in
-	// OpenRouter. Only the last can contain redacted thinking. Defaults to
-	// reasoning_content.
+	// Thinking is the message field for thinking: reasoning_content as in llama.cpp, vLLM
+	// and DeepSeek, reasoning as in Ollama, or reasoning_details as in OpenRouter. Redacted
+	// thinking needs reasoning_details. Defaults to reasoning_content.
 	Thinking string
 }
 
-// Chat is a server that speaks the Chat Completions protocol of OpenAI, with the fields for
-// thinking that other servers have added. It sends the scripted replies, and like OpenAI it
-// refuses with status 400 or 401: a missing or wrong key, unknown fields, a request without a
-// model or messages, messages without content, calls without results directly after them and
-// results without calls, ids that are too long or used twice, and tools with invalid names,
-// descriptions or schemas. It also refuses thinking that it did not send.
+// Chat is a test server with the Chat Completions protocol of OpenAI. It also has the
+// thinking fields of other servers. It sends the scripted replies. Like OpenAI, it refuses
+// these requests, with status 400 or 401:
+//
+//   - The key is missing or wrong.
+//   - There are unknown fields, no model, no messages, or messages without content.
+//   - A call has no result directly after it, or a result has no call.
+//   - The id of a call is too long or used twice.
+//   - A tool has an invalid name, description or schema.
+//
+// It also refuses thinking that it did not send.
 type Chat struct{ *loopback }
 
 var _ LimitedServer = (*Chat)(nil)
@@ -54,8 +58,8 @@ func StartChat(t testing.TB) Server {
 // URL returns the server's address, with /v1.
 func (c *Chat) URL() string { return c.loopback.URL() + "/v1" }
 
-// Cannot reports what the protocol cannot express: a message has one text and then calls, and
-// redacted thinking needs a field for it.
+// Cannot reports what the protocol cannot express: several texts in a message, content after
+// calls, and redacted thinking without the field reasoning_details.
 func (c *Chat) Cannot(reply Reply) string {
 	texts, calls := 0, 0
 	for _, p := range reply.Parts {
@@ -78,8 +82,8 @@ func (c *Chat) Cannot(reply Reply) string {
 	return ""
 }
 
-// Extends compares the requests field by field and message by message. The text of the last
-// user message may be longer in the later request.
+// Extends compares the requests field by field and message by message. In the later request,
+// the text of the last user message may be longer.
 func (c *Chat) Extends(earlier, later Request) error {
 	return extendsOpenAI(earlier.Body, later.Body, "messages", func(old, extended []json.RawMessage) error {
 		n := len(old)
@@ -92,14 +96,14 @@ func (c *Chat) Extends(earlier, later Request) error {
 	})
 }
 
-// chatWire is the protocol.
+// chatWire is the Chat Completions protocol.
 type chatWire struct {
 	key      string
 	unstream bool // never streams
 	thinking string
 
 	mu       sync.Mutex
-	thoughts map[string]bool // thinking that it has sent
+	thoughts map[string]bool // the thinking that the server has sent
 }
 
 func (w *chatWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
@@ -120,7 +124,7 @@ func (*chatWire) refusal(r *Refusal) *refused { return openAIRefusal(r) }
 // broken returns the event that reports a refusal in a stream.
 func (*chatWire) broken(r *refused) frame { return frame{data: r.body} }
 
-// frames returns the chunks of a reply.
+// frames returns the events that stream a reply.
 func (w *chatWire) frames(reply *Reply) []frame {
 	var frames []frame
 	add := func(piece bool, delta map[string]any, finish any) {
@@ -151,12 +155,12 @@ func (w *chatWire) frames(reply *Reply) []frame {
 	return append(frames, frame{data: encodeJSON(chatBody("chat.completion.chunk", []any{}, chatUsage(reply)))}, frame{data: []byte("[DONE]")})
 }
 
-// chatDelta holds the fields that the pieces of a text, or of thinking, share.
+// chatDelta has the values that all pieces of a text or of thinking share.
 type chatDelta struct {
 	kind    PartKind
 	index   int
 	whole   string
-	inWords bool // it is a refusal
+	inWords bool // the text is a refusal
 }
 
 // delta returns a piece of text or of thinking.
@@ -182,14 +186,14 @@ func (w *chatWire) delta(d *chatDelta, piece string, last bool) map[string]any {
 	return map[string]any{"reasoning": piece, "reasoning_details": []any{detail}}
 }
 
-// think remembers thinking that was sent.
+// think stores thinking that the server sends.
 func (w *chatWire) think(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.thoughts[text] = true
 }
 
-// whole returns the body of a reply that is not streamed.
+// whole returns the body of a reply that is not a stream.
 func (w *chatWire) whole(reply *Reply) []byte {
 	message := map[string]any{"role": "assistant", "content": nil}
 	var details, calls []any
@@ -207,7 +211,7 @@ func (w *chatWire) whole(reply *Reply) []byte {
 				details = append(details, value.([]any)...)
 				continue
 			}
-			said, _ := message[field].(string) // nothing yet
+			said, _ := message[field].(string) // empty for the first piece
 			message[field] = said + fmt.Sprint(value)
 		}
 	}
@@ -221,7 +225,7 @@ func (w *chatWire) whole(reply *Reply) []byte {
 	return encodeJSON(chatBody("chat.completion", []any{choice}, chatUsage(reply)))
 }
 
-// refusesInWords reports whether a reply is a refusal of the model with a text.
+// refusesInWords reports whether the model refuses with a text and not with a finish reason.
 func refusesInWords(reply *Reply) bool {
 	return reply.stopReason() == "refusal" && reply.StopWord == ""
 }
@@ -233,7 +237,7 @@ func chatFinish(reply *Reply) string {
 	}
 	for _, p := range reply.Parts {
 		if p.Kind == PartText && refusesInWords(reply) {
-			return "stop" // the words say that it is a refusal
+			return "stop" // the text is in the field "refusal"
 		}
 	}
 	return map[string]string{"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}[string(reply.stopReason())]

@@ -9,20 +9,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// chatFields are the fields of a request. Those that are not checked are
-// allowed.
+// chatFields are the fields that a request may have. Not all of them are checked.
 var chatFields = []string{
 	"model", "messages", "tools", "max_tokens", "max_completion_tokens", "reasoning_effort", "stream", "stream_options",
 	"frequency_penalty", "logit_bias", "logprobs", "metadata", "modalities", "n", "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key",
 	"response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "temperature", "tool_choice", "top_logprobs", "top_p", "user", "verbosity",
 }
 
-// chatChecked is a request as far as it was checked and found valid.
+// chatChecked is the decoded request. The checks fill it in.
 type chatChecked struct {
 	wire    *chatWire
 	request *Request
-	calls   map[string]string // names of tools, by the call's id
-	open    []string          // calls that wait for results
+	calls   map[string]string // the tool of each call, by the call's id
+	open    []string          // ids of calls without a result
 }
 
 // check decodes and checks a request. It reports whether to stream the answer.
@@ -44,7 +43,7 @@ func (w *chatWire) check(request *Request) (stream bool, refused *openAIError) {
 	return stream, nil
 }
 
-// checkSettings checks everything but tools and messages.
+// checkSettings checks everything except tools and messages.
 func (c *chatChecked) checkSettings(fields map[string]json.RawMessage) *openAIError {
 	if _, err := openAIText("model", fields["model"], true); err != nil {
 		return err
@@ -65,7 +64,6 @@ func (c *chatChecked) checkSettings(fields map[string]json.RawMessage) *openAIEr
 	return openAIWord("reasoning_effort", fields["reasoning_effort"], "none", "minimal", "low", "medium", "high", "xhigh", "max")
 }
 
-// checkTools checks the tools that the model may call.
 func (c *chatChecked) checkTools(fields map[string]json.RawMessage) *openAIError {
 	if fields["tools"] == nil {
 		return nil
@@ -128,7 +126,7 @@ func (c *chatChecked) unanswered() *openAIError {
 	return invalidAt("messages", "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(c.open, ", "))
 }
 
-// hear adds to the decoded conversation.
+// hear adds a part to the decoded conversation.
 func (c *chatChecked) hear(role belay.Role, part belay.Part) {
 	if n := len(c.request.Messages); n > 0 && c.request.Messages[n-1].Role == role {
 		c.request.Messages[n-1].Parts = append(c.request.Messages[n-1].Parts, part)
@@ -137,7 +135,6 @@ func (c *chatChecked) hear(role belay.Role, part belay.Part) {
 	c.request.Messages = append(c.request.Messages, Heard{role, []belay.Part{part}})
 }
 
-// checkMessage checks a message.
 func (c *chatChecked) checkMessage(at string, raw json.RawMessage) *openAIError {
 	var message struct {
 		Role string `json:"role"`
@@ -187,7 +184,7 @@ func (c *chatChecked) checkMessage(at string, raw json.RawMessage) *openAIError 
 	}
 }
 
-// checkContent checks the content of a message: a text, or a list of parts.
+// checkContent checks the content of a message: a string or a list of parts.
 func (c *chatChecked) checkContent(at string, raw json.RawMessage, types ...string) ([]belay.Part, *openAIError) {
 	if raw == nil || string(raw) == "null" {
 		return nil, invalidAt(at, "invalid_type", "Invalid value for 'content': expected a string, got null.")
@@ -213,7 +210,6 @@ func (c *chatChecked) checkContent(at string, raw json.RawMessage, types ...stri
 	return parts, nil
 }
 
-// checkChatPart checks a part of a message.
 func checkChatPart(at string, raw json.RawMessage, types []string) (belay.Part, *openAIError) {
 	fields, err := openAIFields(at, raw, "type", "text", "image_url", "file")
 	if err != nil {
@@ -280,7 +276,7 @@ func (c *chatChecked) checkAnswer(at string, fields map[string]json.RawMessage) 
 	return nil
 }
 
-// checkCall checks a call that is sent back.
+// checkCall checks a call in a message of the model.
 func (c *chatChecked) checkCall(at string, raw json.RawMessage) *openAIError {
 	call, err := openAIFields(at, raw, "id", "type", "function")
 	if err != nil {
@@ -313,7 +309,7 @@ func (c *chatChecked) checkCall(at string, raw json.RawMessage) *openAIError {
 	return nil
 }
 
-// checkThinking checks thinking that is sent back.
+// checkThinking checks thinking in a message of the model.
 func (c *chatChecked) checkThinking(at string, fields map[string]json.RawMessage) *openAIError {
 	raw := fields[c.wire.thinking]
 	if raw == nil {
@@ -363,7 +359,6 @@ func (c *chatChecked) checkThinking(at string, fields map[string]json.RawMessage
 	return nil
 }
 
-// checkResult checks the result of a call.
 func (c *chatChecked) checkResult(at string, fields map[string]json.RawMessage) *openAIError {
 	id, err := openAIShort(at+".tool_call_id", fields["tool_call_id"], 40)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// A server stands in for the service: it sends scripted replies, and refuses what the service
-// would refuse.
+// A test server replaces the real service. It sends scripted replies, and refuses what the
+// service would refuse.
 func ExampleNewAnthropic() {
 	test := func(t testing.TB) {
 		server := providertest.NewAnthropic(t, nil)
@@ -36,7 +36,7 @@ func ExampleNewAnthropic() {
 		fmt.Println("requests:", len(server.Requests()))
 	}
 
-	runExample(test) // in a test of your own, call it with t
+	runExample(test) // in your own test, pass its t
 	// Output:
 	// model anthropic/claude-sonnet-4-5: rate_limited (HTTP 429): rate_limit_error: This request would exceed a rate limit. (request req_of_a_test)
 	// "Good "
@@ -45,14 +45,14 @@ func ExampleNewAnthropic() {
 	// requests: 2
 }
 
-// runExample runs a test without package testing's machinery.
+// runExample calls test with a stage and then runs its cleanup functions.
 func runExample(test func(t testing.TB)) {
 	t := &stage{}
 	defer t.end()
 	test(t)
 }
 
-// stage is the little of a test that a server needs.
+// stage implements the methods of testing.TB that a server needs.
 type stage struct {
 	testing.TB
 

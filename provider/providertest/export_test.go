@@ -8,20 +8,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// NamedRule is a rule of the suite, so that tests can hold broken models against
-// them one by one.
+// NamedRule is a rule of the suite. Tests run single rules on broken models.
 type NamedRule struct {
 	Name  string
 	Check func(t testing.TB, open func(t testing.TB, server Server) belay.Model)
 }
 
-// AnthropicRules returns the rules of Test for Anthropic servers. They stop waiting after
+// AnthropicRules returns the rules of Test for Anthropic servers. A rule waits at most
 // patience.
 func AnthropicRules(patience time.Duration) []NamedRule {
 	return named(rules(), patience, StartAnthropic)
 }
 
-// SwapRules are the rules of TestSwap, played on Responses servers.
+// SwapRules returns the rules of TestSwap for Responses servers.
 func SwapRules(patience time.Duration) []NamedRule {
 	return named(swapRules, patience, StartResponses)
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// sameFields compares two requests field by field, except for the list with the conversation.
-// It returns both lists, or an error that says where the requests differ.
+// sameFields compares two requests field by field, except the field with the conversation.
+// It returns both conversations, or an error that says where the requests differ.
 func sameFields(earlier, later []byte, list string) (before, after json.RawMessage, err error) {
 	var from, to map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(earlier, &from), json.Unmarshal(later, &to)); err != nil {
@@ -28,8 +28,8 @@ func sameFields(earlier, later []byte, list string) (before, after json.RawMessa
 	return from[list], to[list], nil
 }
 
-// begins returns an error that says where a conversation does not begin with an earlier one.
-// what is the name of its elements.
+// begins returns an error if a conversation does not begin with an earlier conversation.
+// what is the word for an element in the error.
 func begins[T ~string | ~[]byte](what string, old, extended []T) error {
 	for i, element := range old {
 		if i >= len(extended) {

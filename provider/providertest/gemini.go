@@ -17,19 +17,25 @@ import (
 type GeminiOptions struct {
 	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole makes the server answer without a stream, even if the request asks for one.
-	// Defaults to what the request asks for.
+	// Whole makes the server answer without a stream, even if the request asks for a stream.
+	// By default the request decides.
 	Whole bool
 }
 
-// Gemini is a server that speaks the protocol of the Gemini API: generateContent, and
-// streamGenerateContent with events. It sends the scripted replies, and like the service it
-// refuses with status 400, 403 or 404: a missing or wrong key, unknown fields, a request
-// without contents, empty contents and parts, roles other than user and model, calls that do
-// not follow the user, results that do not follow their calls or differ from them in number,
-// calls of the current turn without a signature, signatures that were changed or moved to
-// another part, files of unsupported types, and tools with invalid names or schemas. Models
-// before Gemini 3 need no signatures and accept no files within results.
+// Gemini is a test server with the protocol of the Gemini API: generateContent, and
+// streamGenerateContent with events. It sends the scripted replies. Like the real service,
+// it refuses these requests, with status 400, 403 or 404:
+//
+//   - The key is missing or wrong.
+//   - There are unknown fields, no contents, or empty contents or parts.
+//   - A role is neither user nor model.
+//   - A call is not directly after a content of the user.
+//   - Results are not directly after their calls, or their number is different.
+//   - The first call in a step of the current turn has no signature.
+//   - A signature was changed or moved to another part.
+//   - A file has an unsupported type, or a tool an invalid name or schema.
+//
+// Models before Gemini 3 need no signatures, and accept no files inside results.
 type Gemini struct{ *loopback }
 
 var _ LimitedServer = (*Gemini)(nil)
@@ -51,8 +57,8 @@ func StartGemini(t testing.TB) Server {
 	return NewGemini(t, nil)
 }
 
-// Cannot reports what the protocol cannot express: calls in pieces, and tokens that are
-// written to a cache.
+// Cannot reports what the protocol cannot express: malformed input of a call, and tokens
+// that are written to a cache.
 func (g *Gemini) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		input := strings.Join(p.Pieces, "")
@@ -71,14 +77,14 @@ func (g *Gemini) Extends(earlier, later Request) error {
 	return geminiExtends(earlier.Body, later.Body)
 }
 
-// geminiWire is the protocol.
+// geminiWire is the protocol of the Gemini API.
 type geminiWire struct {
 	key      string
 	unstream bool
 }
 
-// understand decodes a request. It reports whether to stream the answer, or why the request is
-// refused.
+// understand decodes a request. It reports whether to stream the answer, or why the server
+// refuses the request.
 func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v1beta/models/")
 	model, method, found := strings.Cut(path, ":")
@@ -100,7 +106,7 @@ func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, 
 	return stream && !w.unstream, nil
 }
 
-// list lists the models of the server, and an embedding model.
+// list returns the list of models. One of them is an embedding model.
 func (w geminiWire) list(r *http.Request) ([]byte, *refused) {
 	if err := w.door(r, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet); err != nil {
 		return nil, err.refused()
@@ -113,7 +119,7 @@ func (w geminiWire) list(r *http.Request) ([]byte, *refused) {
 	}}), nil
 }
 
-// door checks the path and the key of a request.
+// door checks the key of a request. If there is false, the server has no such method and path.
 func (w geminiWire) door(r *http.Request, there bool) *geminiError {
 	key := cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
 	switch {
@@ -139,7 +145,8 @@ func geminiInvalid(message string) *refused {
 	return (&geminiError{status: http.StatusBadRequest, message: message}).refused()
 }
 
-// geminiMalformedError says what is malformed. The service's messages are sentences.
+// geminiMalformedError is the error for a malformed request. Its texts are whole sentences,
+// like those of the service.
 type geminiMalformedError string
 
 func (e geminiMalformedError) Error() string { return string(e) }
@@ -181,8 +188,8 @@ var geminiErrors = map[belay.ModelErrorKind]geminiError{
 	}}},
 }
 
-// refusal returns a refusal in the service's form. The seconds to wait are in its details as
-// well as in the header.
+// refusal returns a refusal in the service's form. The time to wait is in the details and in
+// the header.
 func (geminiWire) refusal(r *Refusal) *refused {
 	e, ok := geminiErrors[r.Kind]
 	if !ok {

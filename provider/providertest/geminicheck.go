@@ -13,7 +13,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// geminiRequest is the body of a request. Raw fields are allowed but not checked.
+// geminiRequest is the body of a request. Fields of type json.RawMessage may be present, but
+// most are not checked.
 //
 //nolint:tagliatelle // the service's names
 type geminiRequest struct {
@@ -67,16 +68,16 @@ type geminiThinking struct {
 	ThinkingLevel   string `json:"thinkingLevel"`
 }
 
-// geminiChecked is a request as far as it was checked and found valid.
+// geminiChecked is the decoded request. The checks fill it in.
 type geminiChecked struct {
-	newer     bool // the model is of Gemini 3 or later
+	newer     bool // the model is Gemini 3 or later
 	system    string
 	heard     []Heard
 	tools     []belay.ToolDeclaration
 	maxTokens int
 }
 
-// geminiName is what the name of a tool must look like.
+// geminiName matches the valid names of tools.
 var geminiName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 // checkGemini decodes and checks the body of a request.
@@ -112,7 +113,8 @@ func checkGemini(model string, body []byte) (*geminiChecked, error) {
 	return c, nil
 }
 
-// geminiStrict decodes the JSON at a place of the request and rejects unknown fields.
+// geminiStrict decodes JSON and rejects unknown fields. at is the path in the request, for
+// errors.
 func geminiStrict(at string, data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -133,7 +135,7 @@ func geminiStrict(at string, data []byte, into any) error {
 	return geminiSays("Invalid JSON payload received.%s: %s", at, message)
 }
 
-// checkGeneration checks the limits of the response.
+// checkGeneration checks the token limit and the thinking settings.
 func (c *geminiChecked) checkGeneration(g *geminiGeneration) error {
 	if g == nil {
 		return nil
@@ -156,7 +158,6 @@ func (c *geminiChecked) checkGeneration(g *geminiGeneration) error {
 	return nil
 }
 
-// checkTools checks the tools that the model may call.
 func (c *geminiChecked) checkTools(tools []geminiTool) error {
 	seen := map[string]bool{}
 	for i, tool := range tools {
@@ -182,7 +183,7 @@ func (c *geminiChecked) checkTools(tools []geminiTool) error {
 	return nil
 }
 
-// checkGeminiSchema checks the schema of an input.
+// checkGeminiSchema checks the schema of a tool's input.
 func checkGeminiSchema(raw json.RawMessage) error {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil || root == nil {
@@ -194,7 +195,7 @@ func checkGeminiSchema(raw json.RawMessage) error {
 	return checkGeminiNode(root, root, "")
 }
 
-// checkGeminiNode checks a nested schema, or a list of them.
+// checkGeminiNode checks a nested schema, or a list of schemas.
 func checkGeminiNode(node any, root map[string]any, at string) error {
 	switch node := node.(type) {
 	case bool:
@@ -219,7 +220,8 @@ func checkGeminiNode(node any, root map[string]any, at string) error {
 	}
 }
 
-// checkGeminiReference checks that a reference is the only keyword and has a target.
+// checkGeminiReference checks that the target of a reference exists. All keywords beside the
+// reference must begin with $.
 func checkGeminiReference(node, root map[string]any, at string) error {
 	reference, ok := node["$ref"].(string)
 	if !ok {

@@ -15,7 +15,8 @@ type geminiContent struct {
 	Parts []json.RawMessage `json:"parts"`
 }
 
-// geminiPart is a part of a content. Exactly one of its data fields is set.
+// geminiPart is a part of a content. Exactly one of Text, InlineData, FileData, FunctionCall
+// and FunctionResponse is set.
 //
 //nolint:tagliatelle // the service's names
 type geminiPart struct {
@@ -28,8 +29,8 @@ type geminiPart struct {
 	ThoughtSignature string          `json:"thoughtSignature"`
 	PartMetadata     json.RawMessage `json:"partMetadata"`
 	MediaResolution  json.RawMessage `json:"mediaResolution"`
-	blob             *belay.Media    // of inlineData or fileData
-	nested           []belay.Media   // of functionResponse
+	blob             *belay.Media    // the file in InlineData or FileData
+	nested           []belay.Media   // the files in FunctionResponse
 }
 
 //nolint:tagliatelle // the service's names
@@ -60,7 +61,7 @@ type geminiResponse struct {
 	} `json:"parts"`
 }
 
-// The types of files that the service accepts, and those that it accepts within results.
+// The service accepts files of geminiTypes. Inside results it accepts geminiResultTypes.
 var (
 	geminiTypes = []string{
 		"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain",
@@ -70,7 +71,7 @@ var (
 	geminiResultTypes = []string{"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
 )
 
-// checkParts decodes the parts of a content and checks each on its own.
+// checkParts decodes the parts of a content and checks each part.
 func (c *geminiChecked) checkParts(at string, raws []json.RawMessage) ([]*geminiPart, error) {
 	if len(raws) == 0 {
 		return nil, geminiSays("* GenerateContentRequest.%s.parts: contents.parts must not be empty.", at)
@@ -104,7 +105,6 @@ func (c *geminiChecked) checkParts(at string, raws []json.RawMessage) ([]*gemini
 	return parts, nil
 }
 
-// checkData checks the data of a part.
 func (c *geminiChecked) checkData(at string, p *geminiPart) (err error) {
 	switch {
 	case p.InlineData != nil:
@@ -152,7 +152,7 @@ func (c *geminiChecked) checkResponse(at string, p *geminiPart) error {
 	return nil
 }
 
-// geminiMedia decodes a file.
+// geminiMedia decodes and checks a file.
 func geminiMedia(at string, b *geminiBlob, types []string) (*belay.Media, error) {
 	data, err := base64.StdEncoding.DecodeString(b.Data)
 	switch {
@@ -186,7 +186,7 @@ func (c *geminiChecked) checkContents(contents []json.RawMessage) error {
 		return errors.New("* GenerateContentRequest.contents: contents is not specified")
 	}
 	sides := make([]*geminiSide, 0, len(contents))
-	turn := 0 // the start of the current turn: the user's content that is not a result
+	turn := 0 // index of the last user content without results
 	for i, raw := range contents {
 		at := fmt.Sprintf("contents[%d]", i)
 		var content geminiContent
@@ -222,7 +222,8 @@ func (c *geminiChecked) checkContents(contents []json.RawMessage) error {
 	return nil
 }
 
-// checkGeminiOrder checks that calls follow the user, and results their calls.
+// checkGeminiOrder checks that calls are directly after a content of the user, and results
+// directly after their calls.
 func checkGeminiOrder(side, before *geminiSide, last bool) error {
 	calls, results := side.calls(), side.results()
 	if len(calls) > 0 && (side.role != "model" || before == nil || before.role != "user") {
@@ -253,8 +254,8 @@ func checkGeminiOrder(side, before *geminiSide, last bool) error {
 // geminiAnyCall are the signatures that the service accepts for calls of other models.
 var geminiAnyCall = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
 
-// checkSignatures checks that signatures are on the parts they were made for, and that the
-// first call of each step of the current turn has one.
+// checkSignatures checks that each signature belongs to its part. In the current turn, the
+// first call of each content must have a signature.
 func (c *geminiChecked) checkSignatures(side *geminiSide, inTurn bool) error {
 	said, thought, calls := "", "", 0
 	for i, p := range side.parts {
@@ -286,8 +287,8 @@ func (c *geminiChecked) checkSignatures(side *geminiSide, inTurn bool) error {
 	return nil
 }
 
-// hear records a content as a message of belay. Consecutive contents of one role are joined,
-// and so are the pieces of a text with separate signatures.
+// hear adds a content to the decoded conversation. It joins consecutive contents of one
+// role, and the pieces of a text.
 func (c *geminiChecked) hear(side *geminiSide) {
 	role := belay.RoleUser
 	if side.role == "model" {
@@ -310,7 +311,7 @@ func (c *geminiChecked) hear(side *geminiSide) {
 	}
 }
 
-// hear translates a part into a part of belay.
+// hear translates a part into a belay.Part.
 func (p *geminiPart) hear() belay.Part {
 	switch {
 	case p.Text != nil && p.Thought:
@@ -341,7 +342,8 @@ func (p *geminiPart) hear() belay.Part {
 	return belay.Part{Type: belay.PartResult, Result: result}
 }
 
-// geminiExtends returns an error that says where a request does not begin with an earlier one.
+// geminiExtends returns an error if the later request does not begin with the earlier
+// request. The error says where they differ.
 func geminiExtends(earlier, later []byte) error {
 	from, to, err := sameFields(earlier, later, "contents")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// geminiChunk returns an event of a stream, or an answer in one piece.
+// geminiChunk returns an event of a stream, or an answer that is not a stream.
 func geminiChunk(parts []any, stop string, usage map[string]any) map[string]any {
 	candidate := map[string]any{"content": map[string]any{"parts": parts, "role": "model"}, "index": 0}
 	if stop != "" {
@@ -20,11 +20,11 @@ func geminiChunk(parts []any, stop string, usage map[string]any) map[string]any 
 	}
 }
 
-// frames returns the events that stream a reply. A call comes complete. The first call is
-// signed, and so are thinking and text at their ends.
+// frames returns the events that stream a reply. Each call is one event. The first call has
+// a signature. Thinking and text have a signature at their end.
 func (geminiWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
-	early := geminiUsage(belay.Usage{In: usage.In, CacheRead: usage.CacheRead}) // output tokens are counted at the end
+	early := geminiUsage(belay.Usage{In: usage.In, CacheRead: usage.CacheRead}) // the output tokens are not known yet
 	var frames []frame
 	said, calls := "", 0
 	for _, p := range reply.Parts {
@@ -49,7 +49,7 @@ func (geminiWire) frames(reply *Reply) []frame {
 	return append(frames, frame{data: encodeJSON(geminiChunk([]any{last}, stop, geminiUsage(usage))), enough: true})
 }
 
-// geminiParts returns a scripted part in the service's form, piece by piece.
+// geminiParts returns the pieces of a scripted part in the service's form.
 func geminiParts(p Part, firstCall bool) []any {
 	var parts []any
 	whole := strings.Join(p.Pieces, "")
@@ -81,12 +81,12 @@ func geminiParts(p Part, firstCall bool) []any {
 	return parts
 }
 
-// geminiCallSignature signs a call: its tool and its input, in any formatting.
+// geminiCallSignature returns the signature of a call. The format of args does not matter.
 func geminiCallSignature(tool string, args json.RawMessage) string {
 	return signature("call " + tool + " " + canonical(args))
 }
 
-// canonical returns JSON in one formatting. Numbers and the order of keys do not change.
+// canonical returns JSON in a fixed format. It keeps numbers and the order of keys.
 func canonical(raw json.RawMessage) string {
 	var compact, escaped bytes.Buffer
 	if json.Compact(&compact, raw) != nil || compact.Len() == 0 {
@@ -96,7 +96,7 @@ func canonical(raw json.RawMessage) string {
 	return escaped.String()
 }
 
-// whole returns the body of a reply that is not streamed.
+// whole returns the body of a reply that is not a stream.
 func (geminiWire) whole(reply *Reply) []byte {
 	parts, calls := []any{}, 0
 	for _, p := range reply.Parts {
@@ -110,8 +110,8 @@ func (geminiWire) whole(reply *Reply) []byte {
 	return encodeJSON(geminiChunk(parts, geminiStop(reply), geminiUsage(reply.usage())))
 }
 
-// geminiUsage returns the usage in the service's form: the prompt count includes cached
-// tokens, and the output is two counts.
+// geminiUsage returns the usage in the service's form. The prompt count includes cached
+// tokens. The output is split into thoughts and candidates.
 func geminiUsage(u belay.Usage) map[string]any {
 	usage := map[string]any{"promptTokenCount": u.In + u.CacheRead, "totalTokenCount": u.Tokens()}
 	if u.CacheRead > 0 {

@@ -16,8 +16,8 @@ import (
 // geminiPath is the path of a request to a new model.
 const geminiPath = "/v1beta/models/gemini-3-flash-preview:generateContent"
 
-// postGemini sends a body as a client of the Gemini API does and returns status
-// and body.
+// postGemini sends a body like a client of the Gemini API. It returns the status and the
+// body of the answer.
 func postGemini(t testing.TB, server *providertest.Gemini, path, key, body string) (status int, said string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL()+path, strings.NewReader(body))
@@ -40,7 +40,7 @@ func postGemini(t testing.TB, server *providertest.Gemini, path, key, body strin
 	return answer.StatusCode, string(all)
 }
 
-// geminiErrorOf returns code, status and message of an error.
+// geminiErrorOf returns the code, the status and the message of an error.
 func geminiErrorOf(t testing.TB, body string) (code int, status, message string) {
 	t.Helper()
 	var e struct {
@@ -56,17 +56,17 @@ func geminiErrorOf(t testing.TB, body string) (code int, status, message string)
 	return e.Error.Code, e.Error.Status, e.Error.Message
 }
 
-// contents is a request with these contents and further fields.
+// contents returns a request with these contents and other fields.
 func contents(contents string, fields ...string) string {
 	return `{"contents":[` + contents + `]` + strings.Join(append([]string{""}, fields...), ",") + `}`
 }
 
-// asks is a content of the user with these parts.
+// asks returns a content of the user with these parts.
 func asks(parts ...string) string {
 	return `{"role":"user","parts":[` + strings.Join(parts, ",") + `]}`
 }
 
-// says is a content of the model with these parts.
+// says returns a content of the model with these parts.
 func says(parts ...string) string {
 	return `{"role":"model","parts":[` + strings.Join(parts, ",") + `]}`
 }
@@ -79,7 +79,7 @@ const (
 	findsToo = `{"functionResponse":{"id":"c2","name":"look","response":{"output":"seen"}}}`
 )
 
-// declares are the tools of a request.
+// declares returns the field with the tools of a request.
 func declares(declarations ...string) string {
 	return `"tools":[{"functionDeclarations":[` + strings.Join(declarations, ",") + `]}]`
 }
@@ -90,7 +90,7 @@ func TestGeminiRefusesWhatTheServiceRefuses(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		body string
-		want string // part of the message
+		want string // a part of the message
 	}{
 		{"the body is JSON", `{"contents":`, "Invalid JSON payload"},
 		{"nothing is behind the JSON", contents(hi) + "{}", "Invalid JSON payload"},
@@ -191,7 +191,7 @@ func TestGeminiAcceptsWhatTheServiceAccepts(t *testing.T) {
 	}
 }
 
-// An old model accepts no files within results.
+// A model before Gemini 3 accepts no files inside results.
 func TestGeminiKnowsItsModels(t *testing.T) {
 	t.Parallel()
 	body := contents(hi + "," + says(looks) + "," + asks(`{"functionResponse":{"id":"c1","name":"look","response":{},"parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}}`))
@@ -311,7 +311,7 @@ func TestGeminiAnswersWithoutAStream(t *testing.T) {
 	if answer.Usage["promptTokenCount"] != 4 || answer.Usage["cachedContentTokenCount"] != 3 || answer.Usage["candidatesTokenCount"]+answer.Usage["thoughtsTokenCount"] != 6 {
 		t.Errorf("got %v, want the usage", answer.Usage)
 	}
-	// It accepts its own parts back unchanged, and nothing else in their place.
+	// The server accepts its own parts if they are unchanged.
 	var back []string
 	for _, p := range c.Content.Parts {
 		back = append(back, string(p))

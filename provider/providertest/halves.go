@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// halfCharacter returns the position of the first escape in JSON that is half of a character,
-// or -1 if there is none. Go accepts such JSON, and services do not.
+// halfCharacter returns the index of the first \u escape that is only half of a character,
+// or -1. Go accepts JSON with such an escape. Services reject it.
 func halfCharacter(raw []byte) int {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -24,8 +24,8 @@ func halfCharacter(raw []byte) int {
 	return -1
 }
 
-// escapeOf returns the code of the \u escape that a text begins with, or 0 if it begins with
-// something else.
+// escapeOf returns the code of the \u escape at the beginning of a text. It returns 0 if
+// there is none.
 func escapeOf(text []byte) uint64 {
 	if len(text) < 6 || !bytes.HasPrefix(text, []byte(`\u`)) {
 		return 0

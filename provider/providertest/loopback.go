@@ -14,18 +14,17 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// wire is what a protocol adds to a loopback server: how to decode requests and encode
-// replies.
+// wire is a protocol of a test server. It decodes requests and encodes replies.
 type wire interface {
-	// understand decodes a request and fills in its fields. It reports whether to stream
-	// the answer, or how the request is refused.
+	// understand decodes a request into the fields of Request. It reports whether to stream
+	// the answer, or why the server refuses the request.
 	understand(r *http.Request, request *Request) (stream bool, refused *refused)
 	// frames returns the events that stream a reply.
 	frames(reply *Reply) []frame
-	// whole returns the body of a reply that is not streamed.
+	// whole returns the body of a reply that is not a stream.
 	whole(reply *Reply) []byte
-	// refusal returns a scripted refusal, or one in a stream, in the service's form. It is
-	// nil for a refusal that the service does not have.
+	// refusal returns a refusal in the service's form. It returns nil if the service has no
+	// error of this kind.
 	refusal(r *Refusal) *refused
 	// broken returns the event that reports a refusal in a stream.
 	broken(r *refused) frame
@@ -33,29 +32,29 @@ type wire interface {
 
 // listing is a wire that can list models.
 type listing interface {
-	// list answers a request for the list of models, or refuses it.
+	// list returns the list of models, or a refusal.
 	list(r *http.Request) ([]byte, *refused)
 }
 
-// refused is an error in the form of a service.
+// refused is an error in the service's form.
 type refused struct {
 	status  int
 	message string
 	body    []byte
-	header  map[string]string // beside the content type
+	header  map[string]string // headers, without Content-Type
 }
 
 // frame is an event of a stream.
 type frame struct {
-	name  string // of an event that has one
+	name  string // empty if the event has no name
 	data  []byte
-	piece bool // it carries a scripted piece
-	// enough says that an answer is complete if it ends cleanly after this event.
+	piece bool // the event contains a scripted piece
+	// enough means that the answer is complete if the stream ends after this event.
 	enough bool
 }
 
-// loopback is what the servers of all protocols share: the script, the record of requests, and
-// how to hold, delay, split and break off an answer.
+// loopback is the part that the servers of all protocols share. It has the script and the
+// recorded requests, and it can pause, delay, split and break off an answer.
 type loopback struct {
 	t       testing.TB
 	key     string
@@ -69,7 +68,7 @@ type loopback struct {
 	exchanges []*Request
 }
 
-// testKey is the key that a server accepts unless its options set another.
+// testKey is the default key of a server.
 const testKey = "key-of-a-test"
 
 // newLoopback starts a server. It stops when the test ends.
@@ -113,7 +112,6 @@ func (l *loopback) Requests() []Request {
 // Close drops all connections and stops the server.
 func (l *loopback) Close() { l.close() }
 
-// serve answers a request.
 func (l *loopback) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -146,17 +144,18 @@ func (l *loopback) serve(w http.ResponseWriter, r *http.Request) {
 		l.refuse(w, reply.Refusal)
 	case reply.Page != "":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, reply.Page) // a client that has left is no fault
+		_, _ = io.WriteString(w, reply.Page) // an error means that the client has left
 	case stream:
 		l.stream(w, r, request, &reply)
 	case reply.Hold != nil && !l.hold(r.Context(), reply.Hold, nil):
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(l.wire.whole(&reply)) // a client that has left is no fault
+		_, _ = w.Write(l.wire.whole(&reply)) // an error means that the client has left
 	}
 }
 
-// record records a request, and takes its reply from the script unless it is refused.
+// record stores a request. It returns the next scripted reply, unless the server refuses the
+// request.
 func (l *loopback) record(request *Request) (Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +168,7 @@ func (l *loopback) record(request *Request) (Reply, bool) {
 	return reply, true
 }
 
-// refuse answers with a scripted refusal. A network failure drops the connection.
+// refuse sends a scripted refusal. For a network failure it drops the connection.
 func (l *loopback) refuse(w http.ResponseWriter, r *Refusal) {
 	refused := l.wire.refusal(r)
 	if refused == nil {
@@ -181,7 +180,7 @@ func (l *loopback) refuse(w http.ResponseWriter, r *Refusal) {
 	refused.write(w)
 }
 
-// write answers with the error.
+// write sends the error.
 func (r *refused) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	for name, value := range r.header {
@@ -191,7 +190,7 @@ func (r *refused) write(w http.ResponseWriter) {
 	_, _ = w.Write(r.body) //nolint:gosec // JSON, on loopback; and a client that has left is no fault
 }
 
-// stream answers with the events of a reply.
+// stream sends the events of a reply.
 func (l *loopback) stream(w http.ResponseWriter, r *http.Request, request *Request, reply *Reply) {
 	out := &outlet{w: w, flush: http.NewResponseController(w).Flush, size: reply.Flush}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -229,12 +228,12 @@ func (l *loopback) breakOff(out *outlet, b *Break) {
 		}
 	}
 	if !b.Clean && b.Error == "" {
-		panic(http.ErrAbortHandler) // drops the connection without a word
+		panic(http.ErrAbortHandler) // drops the connection
 	}
-	_ = out.flush() // so that an answer without events has its headers
+	_ = out.flush() // sends the headers of an answer without events
 }
 
-// hold waits, and reports whether to continue. Pings are written to out if it is not nil.
+// hold waits, and reports whether to continue. If out is not nil, hold writes pings to it.
 func (l *loopback) hold(ctx context.Context, h *Hold, out *outlet) bool {
 	if h.Reached != nil {
 		close(h.Reached)
@@ -259,7 +258,7 @@ func (l *loopback) hold(ctx context.Context, h *Hold, out *outlet) bool {
 	}
 }
 
-// wait waits for a duration, and reports whether to continue.
+// wait waits for moment, and reports whether to continue.
 func (l *loopback) wait(ctx context.Context, moment <-chan time.Time) bool {
 	select {
 	case <-moment:
@@ -270,14 +269,15 @@ func (l *loopback) wait(ctx context.Context, moment <-chan time.Time) bool {
 	return false
 }
 
-// outlet writes events, complete or in pieces of a number of bytes.
+// outlet writes events. If size is not 0, it splits them into pieces of size bytes.
 type outlet struct {
 	w     http.ResponseWriter
 	flush func() error
 	size  int
 }
 
-// send sends an event. Errors are ignored: hold and wait notice a client that has left.
+// send sends an event. It ignores errors, because hold and wait notice that a client has
+// left.
 func (o *outlet) send(f frame) {
 	var text []byte
 	if f.name != "" {
@@ -286,7 +286,6 @@ func (o *outlet) send(f frame) {
 	o.write(fmt.Appendf(text, "data: %s\n\n", f.data))
 }
 
-// write sends text.
 func (o *outlet) write(text []byte) {
 	for len(text) > 0 {
 		n := len(text)
@@ -299,7 +298,7 @@ func (o *outlet) write(text []byte) {
 	}
 }
 
-// encodeJSON encodes a value whose encoding cannot fail.
+// encodeJSON encodes a value. It panics if the value cannot be encoded.
 func encodeJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

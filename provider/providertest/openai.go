@@ -14,22 +14,22 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// openAIError is an error in OpenAI's form, which both protocols share.
+// openAIError is an error in OpenAI's form. Both protocols have the same form.
 type openAIError struct {
 	status      int
 	kind        string
-	code, param string // empty for none
+	code, param string // may be empty
 	message     string
 }
 
 func (e *openAIError) Error() string { return e.message }
 
-// invalidAt returns the error for a request that is malformed at a place.
+// invalidAt returns the error for a malformed request. param is the path of the mistake.
 func invalidAt(param, code, format string, args ...any) *openAIError {
 	return &openAIError{http.StatusBadRequest, "invalid_request_error", code, param, fmt.Sprintf(format, args...)}
 }
 
-// fields returns the error as an object.
+// fields returns the error as a JSON object.
 func (e *openAIError) fields() map[string]any {
 	orNull := func(s string) any {
 		if s == "" {
@@ -62,7 +62,7 @@ func openAIRefusal(r *Refusal) *refused {
 		return nil
 	}
 	if r.Status != 0 && r.Status != e.status {
-		e.status, e.code = r.Status, "" // a proxy has other messages
+		e.status, e.code = r.Status, "" // with another status it is the error of a proxy
 		if r.Status >= http.StatusInternalServerError {
 			e.kind = "server_error"
 		}
@@ -71,7 +71,7 @@ func openAIRefusal(r *Refusal) *refused {
 	return e.refused()
 }
 
-// openAIModels lists the models of a server.
+// openAIModels returns the list of models.
 func openAIModels(r *http.Request, key string) ([]byte, *refused) {
 	err := openAIDoor(r, "/v1/models", http.MethodGet, key)
 	if err != nil {
@@ -117,10 +117,10 @@ func openAIFields(at string, raw json.RawMessage, known ...string) (map[string]j
 	return fields, nil
 }
 
-// below returns the place of a field.
+// below returns the path of a field.
 func below(at, name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 
-// openAIText decodes a string. A required string must not be empty.
+// openAIText decodes a string. If required is set, the string must not be empty.
 func openAIText(at string, raw json.RawMessage, required bool) (string, *openAIError) {
 	if raw == nil || string(raw) == "null" {
 		if required {
@@ -138,7 +138,7 @@ func openAIText(at string, raw json.RawMessage, required bool) (string, *openAIE
 	return text, nil
 }
 
-// openAIShort decodes a string that must not be empty or too long.
+// openAIShort decodes a string that must not be empty. It has at most the given length.
 func openAIShort(at string, raw json.RawMessage, most int) (string, *openAIError) {
 	text, err := openAIText(at, raw, true)
 	if n := utf8.RuneCountInString(text); err == nil && n > most {
@@ -147,7 +147,7 @@ func openAIShort(at string, raw json.RawMessage, most int) (string, *openAIError
 	return text, err
 }
 
-// openAIWord decodes an optional string that must be one of some words.
+// openAIWord checks an optional string. If it is present, it must be one of the words.
 func openAIWord(at string, raw json.RawMessage, words ...string) *openAIError {
 	text, err := openAIText(at, raw, false)
 	if err == nil && raw != nil && !slices.Contains(words, text) {
@@ -156,7 +156,6 @@ func openAIWord(at string, raw json.RawMessage, words ...string) *openAIError {
 	return err
 }
 
-// openAIList decodes a list.
 func openAIList(at string, raw json.RawMessage) ([]json.RawMessage, *openAIError) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -167,7 +166,6 @@ func openAIList(at string, raw json.RawMessage) ([]json.RawMessage, *openAIError
 
 var openAIName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// checkOpenAIName checks the name of a tool.
 func checkOpenAIName(at string, raw json.RawMessage) (string, *openAIError) {
 	name, err := openAIShort(at, raw, 64)
 	if err == nil && !openAIName.MatchString(name) {
@@ -176,7 +174,7 @@ func checkOpenAIName(at string, raw json.RawMessage) (string, *openAIError) {
 	return name, err
 }
 
-// checkArguments checks the input of a call that is sent back.
+// checkArguments checks the input of a call in a message of the model.
 func checkArguments(at string, raw json.RawMessage) (json.RawMessage, *openAIError) {
 	text, err := openAIText(at, raw, true)
 	if err == nil && json.Unmarshal([]byte(text), &map[string]json.RawMessage{}) != nil {
@@ -221,7 +219,7 @@ func checkOpenAISchema(at, tool string, raw json.RawMessage, strict bool) *openA
 	return nil
 }
 
-// listWithoutItems finds an array in a schema that has no items.
+// listWithoutItems finds an array schema without items, and returns its path.
 func listWithoutItems(schema any, at []string) ([]string, bool) {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -236,7 +234,7 @@ func listWithoutItems(schema any, at []string) ([]string, bool) {
 		}
 	}
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
-		list, _ := s[keyword].([]any) // none, if it is something else
+		list, _ := s[keyword].([]any) // nil if the value is not a list
 		for i, inner := range list {
 			if where, ok := listWithoutItems(inner, append(slices.Clone(at), "'"+keyword+"'", fmt.Sprintf("'%d'", i))); ok {
 				return where, true
@@ -244,7 +242,7 @@ func listWithoutItems(schema any, at []string) ([]string, bool) {
 		}
 	}
 	for _, keyword := range []string{"properties", "$defs", "definitions"} {
-		named, _ := s[keyword].(map[string]any) // likewise
+		named, _ := s[keyword].(map[string]any) // nil if the value is not an object
 		for _, name := range slices.Sorted(maps.Keys(named)) {
 			if where, ok := listWithoutItems(named[name], append(slices.Clone(at), "'"+keyword+"'", "'"+name+"'")); ok {
 				return where, true
@@ -254,7 +252,7 @@ func listWithoutItems(schema any, at []string) ([]string, bool) {
 	return nil, false
 }
 
-// checkDataURL decodes an address, which may be a data URL.
+// checkDataURL decodes a URL of an image or a file, which may be a data URL.
 func checkDataURL(at, address string, types []string) (*belay.Media, *openAIError) {
 	rest, isData := strings.CutPrefix(address, "data:")
 	if !isData {
@@ -280,8 +278,8 @@ var (
 	fileTypes  = []string{"application/pdf"}
 )
 
-// extendsOpenAI compares two requests field by field, and the list with the conversation by a
-// separate function.
+// extendsOpenAI compares two requests field by field. It calls extends to compare the
+// conversations in the field list.
 func extendsOpenAI(earlier, later []byte, list string, extends func(from, to []json.RawMessage) error) error {
 	from, to, err := sameFields(earlier, later, list)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Live is a real service whose answers are recorded.
+// Live is a real service that TestRecordings can record.
 type Live struct {
-	// URL is the address for the provider.
+	// URL is the address of the service, as the provider's option needs it.
 	URL string
 	// KeyVariable is the environment variable with the key.
 	KeyVariable string
@@ -25,16 +25,16 @@ type Live struct {
 // recordVariable is the environment variable that turns recording on.
 const recordVariable = "BELAY_RECORD"
 
-// TestRecordings replays short conversations that were recorded with a real service, each in
-// its own subtest. The recordings are the files of a directory, named after the conversations.
-// The provider must return the same outcomes as when they were recorded.
+// TestRecordings replays short conversations that were recorded with a real service. Each is
+// a subtest. The recordings are the files in dir, named after the conversations. The
+// provider must return the recorded outcomes.
 //
-// If the environment variable BELAY_RECORD is set, TestRecordings has the conversations with
-// the service itself, which the owner of the key pays, and writes the files. They contain no
+// If the environment variable BELAY_RECORD is set, TestRecordings talks to the real service
+// and writes the files. The owner of the key pays for the requests. The files contain no
 // keys, and only the headers that are needed to read a body.
 //
-// open opens a model with an address and a key. The address differs from run to run; the
-// model must be the same.
+// open returns a model for an address and a key. The address differs in each run. The model
+// must be the same.
 //
 //nolint:tparallel // whether they run beside other tests is the caller's choice
 func TestRecordings(t *testing.T, dir string, service Live, open func(t testing.TB, address, key string) belay.Model) {
@@ -87,7 +87,7 @@ type exchange struct {
 	Answer      string `json:"answer"`
 }
 
-// recordedOutcome is a response, or the kind of an error.
+// recordedOutcome is a response, or the kind and the status of an error.
 type recordedOutcome struct {
 	Parts      []belay.Part         `json:"parts,omitempty"`
 	StopReason belay.StopReason     `json:"stop_reason,omitempty"`
@@ -97,7 +97,7 @@ type recordedOutcome struct {
 	Status     int                  `json:"status,omitempty"`
 }
 
-// record has a conversation with a service and writes the file.
+// record records a conversation with a service and writes the file.
 func record(t testing.TB, dir string, take take, service, key string, open func(t testing.TB, address, key string) belay.Model) {
 	t.Helper()
 	base, err := url.Parse(service)
@@ -130,7 +130,7 @@ func record(t testing.TB, dir string, take take, service, key string, open func(
 	}
 }
 
-// looksLikeKey matches keys, and parts of keys, as errors of services quote them.
+// looksLikeKey matches keys and parts of keys. Services quote them in errors.
 var looksLikeKey = regexp.MustCompile(`\b((sk-|sk_|AIza|ya29\.|xai-|gsk_)[A-Za-z0-9*_.-]{4,}|(org-|proj_|user-)[A-Za-z0-9]{16,})`)
 
 // scrub removes the key, and everything that looks like a key, from a text.
@@ -141,7 +141,7 @@ func scrub(text, key string) string {
 	return looksLikeKey.ReplaceAllString(text, "[key]")
 }
 
-// replay repeats a recorded conversation.
+// replay replays a recorded conversation.
 func replay(t testing.TB, file string, open func(t testing.TB, address, key string) belay.Model) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -167,14 +167,14 @@ func replay(t testing.TB, file string, open func(t testing.TB, address, key stri
 	}
 }
 
-// shownOutcomes returns outcomes as a text that can be compared.
+// shownOutcomes returns outcomes as a text, to compare them.
 func shownOutcomes(t testing.TB, outcomes []recordedOutcome) string {
 	t.Helper()
 	data, err := json.MarshalIndent(outcomes, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plain []recordedOutcome // so that written and read values have the same form
+	var plain []recordedOutcome // decode again, so that new and recorded values have the same form
 	if err := json.Unmarshal([]byte(scrub(string(data), "")), &plain); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// services are loopback servers in the place of real services, and the providers
-// that talk to them.
+// services are test servers that stand for real services, and the providers that use them.
 var services = map[string]struct {
 	start func(t testing.TB) providertest.Server
 	open  func(t testing.TB, address, key string) belay.Model
@@ -34,7 +33,7 @@ var services = map[string]struct {
 	}},
 }
 
-// script makes a server answer a conversation as a model would.
+// script scripts replies that fit a conversation of TestRecordings.
 func script(server providertest.Server, conversation string) {
 	text := providertest.Reply{Parts: []providertest.Part{providertest.Text("Guten ", "Morgen, Καλημέρα, おはよう <&>")}}
 	calls := providertest.Reply{Parts: []providertest.Part{
@@ -55,8 +54,8 @@ func script(server providertest.Server, conversation string) {
 	}
 }
 
-// Recording works with servers that stand in for the real services, and the recordings can be
-// replayed.
+// Recording must work with a server that stands for a real service. Replaying the file must
+// work without the server.
 func TestRecordAndReplay(t *testing.T) {
 	t.Parallel()
 	for name, service := range services {
@@ -80,7 +79,7 @@ func TestRecordAndReplay(t *testing.T) {
 				if strings.Contains(string(data), server.Key()) || strings.Contains(string(data), "not-a-key") {
 					t.Errorf("a key is in the recording:\n%s", data)
 				}
-				server.Close() // from here on there is only the file
+				server.Close() // Replay must need only the file
 				providertest.Replay(t, file, service.open)
 			})
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// take is a conversation that every model can have. It checks what must be true of any
-// answers.
+// take is a conversation that every model can have. Its checks hold for any answers.
 type take struct {
 	name     string
 	wrongKey bool
@@ -24,7 +23,7 @@ type take struct {
 // wrongKey is a key that no service accepts.
 const wrongKey = "not-a-key"
 
-// rehearsal is a conversation that is being recorded or replayed.
+// rehearsal is a conversation during recording or replaying.
 type rehearsal struct {
 	testing.TB
 
@@ -33,7 +32,7 @@ type rehearsal struct {
 	outcomes []recordedOutcome
 }
 
-// run has the conversation.
+// run plays the conversation and returns its outcomes.
 func (k *take) run(t testing.TB, model belay.Model) []recordedOutcome {
 	t.Helper()
 	r := &rehearsal{TB: t, model: model, talk: belay.Request{
@@ -52,7 +51,7 @@ func (r *rehearsal) say(role belay.Role, parts ...belay.Part) {
 	r.talk.Messages = append(r.talk.Messages, &belay.Message{Seq: int64(len(r.talk.Messages) + 1), Role: role, Parts: parts})
 }
 
-// ask sends the conversation and records the outcome.
+// ask sends the conversation and stores the outcome.
 func (r *rehearsal) ask() (*belay.Response, *belay.ModelError) {
 	r.Helper()
 	var response *belay.Response
@@ -76,7 +75,7 @@ func (r *rehearsal) ask() (*belay.Response, *belay.ModelError) {
 	return response, failure
 }
 
-// answer sends the conversation and adds the response to it.
+// answer sends the conversation and adds the response to the conversation.
 func (r *rehearsal) answer() *belay.Response {
 	r.Helper()
 	response, failure := r.ask()
@@ -87,12 +86,12 @@ func (r *rehearsal) answer() *belay.Response {
 	return response
 }
 
-// calls returns the calls of a response.
 func calls(response *belay.Response) []*belay.CallPart {
 	return (&belay.Message{Parts: response.Parts}).Calls()
 }
 
-// use answers the calls of the model until it makes none. It fails if there were none at all.
+// use sends results for the model's calls until the model makes no more calls. It reports an
+// error if the model made no call.
 func (r *rehearsal) use(result func(call *belay.CallPart) belay.Result) {
 	r.Helper()
 	made := 0
@@ -117,7 +116,7 @@ func (r *rehearsal) use(result func(call *belay.CallPart) belay.Result) {
 	}
 }
 
-// wantText checks that a response is complete and has text.
+// wantText checks that a response is complete and has text and usage.
 func (r *rehearsal) wantText(response *belay.Response) {
 	r.Helper()
 	text := (&belay.Message{Parts: response.Parts}).Text()
@@ -126,7 +125,7 @@ func (r *rehearsal) wantText(response *belay.Response) {
 	}
 }
 
-// takes are the conversations.
+// takes are the conversations of TestRecordings.
 var takes = []take{
 	{"text", false, func(r *rehearsal) {
 		r.say(belay.RoleUser, belay.Text("Say good morning in German, Greek and Japanese."))
@@ -162,7 +161,7 @@ var takes = []take{
 			r.Errorf("the stop reason is %s", response.StopReason)
 		}
 	}},
-	{"elsewhere", false, func(r *rehearsal) { // a conversation that began with another provider
+	{"elsewhere", false, func(r *rehearsal) { // another provider began this conversation
 		r.talk.Tools = append(r.talk.Tools,
 			belay.ToolDeclaration{Name: "files.read/all", Description: strings.Repeat("Reads files. ", 100), InputSchema: json.RawMessage(`{"anyOf":[{"type":"object","properties":{"path":{"type":"string"}}},{"type":"object","properties":{"paths":{"type":"array"}}}]}`)},
 			belay.ToolDeclaration{Name: "wait"})

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// tap is a loopback server that forwards requests to a service and records the exchanges.
+// tap is a server that forwards requests to a service and records the exchanges.
 type tap struct {
 	*httptest.Server
 
@@ -33,14 +33,13 @@ func newTap(t testing.TB, service *url.URL) *tap {
 	return p
 }
 
-// exchanges returns the exchanges so far.
 func (p *tap) exchanges() []exchange {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.kept)
 }
 
-// serve forwards a request, and streams the answer back.
+// serve forwards a request and streams the answer back.
 func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -54,7 +53,7 @@ func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	onward.Header = r.Header.Clone()
-	onward.Header.Del("Accept-Encoding") // the recorded text must be readable
+	onward.Header.Del("Accept-Encoding") // the recorded answer must be plain text
 	onward.Header.Del("Connection")
 	answer, err := http.DefaultTransport.RoundTrip(onward)
 	if err != nil {
@@ -81,7 +80,7 @@ func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(buffer[:n])
 		_ = flush()
 		if err != nil {
-			break // the end, or as far as it came
+			break // io.EOF, or the answer was cut off
 		}
 	}
 	x.Answer = said.String()
@@ -90,7 +89,7 @@ func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 	p.kept = append(p.kept, x)
 }
 
-// readable returns a body as JSON: unchanged, or as a JSON string.
+// readable returns a body as JSON. If the body is not JSON, it becomes a JSON string.
 func readable(body []byte) json.RawMessage {
 	if json.Valid(body) {
 		return body
@@ -98,7 +97,7 @@ func readable(body []byte) json.RawMessage {
 	return encodeJSON(string(body))
 }
 
-// player is a loopback server that repeats the recorded answers of a service.
+// player is a server that sends the recorded answers of a service.
 type player struct {
 	*httptest.Server
 
@@ -118,8 +117,8 @@ func newPlayer(t testing.TB, file string, r *recording) *player {
 	return p
 }
 
-// serve sends the next recorded answer. A request that differs from the recorded one does not
-// make the answer wrong, but the test logs it.
+// serve sends the next recorded answer. If the request differs from the recorded request,
+// serve logs it and still sends the answer.
 func (p *player) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -145,10 +144,9 @@ func (p *player) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", x.RetryAfter)
 	}
 	w.WriteHeader(x.Status)
-	_, _ = io.WriteString(w, x.Answer) // a client that has left is no fault
+	_, _ = io.WriteString(w, x.Answer) // an error means that the client has left
 }
 
-// compacted returns JSON without white space.
 func compacted(raw json.RawMessage) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// An error repeats the beginning of a long refusal and says that there is more. No
-// character is torn apart.
+// An error quotes the beginning of a long refusal, with an ellipsis at the end. It does not
+// cut a character in half.
 func TestALongRefusalIsMarkedAsCut(t *testing.T) {
 	t.Parallel()
 	for provider, open := range map[string]func(url string) belay.Model{

@@ -10,32 +10,32 @@ import (
 type Reply struct {
 	// Parts are the content, in order. Defaults to none.
 	Parts []Part
-	// StopReason says why the model stopped. Defaults to tool_use if there is a
-	// call and to end_turn otherwise.
+	// StopReason is why the model stopped. Defaults to tool_use if there is a call,
+	// otherwise to end_turn.
 	StopReason belay.StopReason
-	// StopWord is the stop reason in the protocol's words, for reasons that belay does not
+	// StopWord is the stop reason in the protocol's words, for reasons that Belay does not
 	// have. Defaults to the word for StopReason.
 	StopWord string
 	// Usage is the reported usage. Defaults to ten input tokens and five output tokens.
 	Usage belay.Usage
 
-	// Refusal answers with an error in place of a response. Defaults to none.
+	// Refusal is an error that the server sends instead of a response. Defaults to none.
 	Refusal *Refusal
-	// Page answers with status 200 and a web page in place of a response, like the login
-	// page of a proxy. Defaults to none.
+	// Page is a web page that the server sends with status 200 instead of a response, like
+	// the login page of a proxy. Defaults to none.
 	Page string
 	// Break ends the stream early. Defaults to a complete stream.
 	Break *Break
 	// Hold pauses the stream. Defaults to no pause.
 	Hold *Hold
-	// Delay is how long to wait before each event. Defaults to none.
+	// Delay is how long the server waits before each event. Defaults to no wait.
 	Delay time.Duration
-	// Flush is how many bytes are sent at a time, even if that splits an event or a
+	// Flush is how many bytes the server sends at a time, even if this splits an event or a
 	// character. Defaults to one event at a time.
 	Flush int
 }
 
-// PartKind says what a scripted part is.
+// PartKind is the kind of a scripted part.
 type PartKind string
 
 // The kinds of scripted parts.
@@ -46,39 +46,40 @@ const (
 	PartCall     PartKind = "call"
 )
 
-// Part is one part of a scripted response. [Text], [Thinking], [Redacted] and
-// [Call] make one.
+// Part is one part of a scripted response. Use [Text], [Thinking], [Redacted] or [Call] to
+// make one.
 type Part struct {
 	Kind PartKind
-	// ID and Tool are set for a call.
+	// ID and Tool are the id and the tool of a call.
 	ID, Tool string
-	// Pieces are the text, or the input of a call, as they arrive.
+	// Pieces are the pieces in which the text or the input of a call arrives.
 	Pieces []string
 }
 
-// Text scripts text that arrives in pieces.
+// Text returns a part with text that arrives in pieces.
 func Text(pieces ...string) Part { return Part{Kind: PartText, Pieces: pieces} }
 
-// Thinking scripts thinking that arrives in pieces. The server signs it if the service does,
-// and checks that it is sent back unchanged.
+// Thinking returns a part with thinking that arrives in pieces. If the real service signs
+// thinking, the server does too. The server checks that thinking is sent back unchanged.
 func Thinking(pieces ...string) Part { return Part{Kind: PartThinking, Pieces: pieces} }
 
-// Redacted scripts thinking that only the service can read. The server checks that it is sent
-// back unchanged.
+// Redacted returns a part with thinking that only the service can read. The server checks
+// that it is sent back unchanged.
 func Redacted(secret string) Part { return Part{Kind: PartRedacted, Pieces: []string{secret}} }
 
-// Call scripts a tool call whose input arrives in pieces.
+// Call returns a part with a tool call. Its input arrives in pieces.
 func Call(id, tool string, pieces ...string) Part {
 	return Part{Kind: PartCall, ID: id, Tool: tool, Pieces: pieces}
 }
 
-// Refusal is an error in place of a response.
+// Refusal is an error that the server sends instead of a response.
 type Refusal struct {
-	// Kind is the kind of the error. The server sends it in the service's form.
+	// Kind is the kind of the error. The server sends it in the service's form. For
+	// ModelNetwork the server drops the connection.
 	Kind belay.ModelErrorKind
-	// Status is the HTTP status. Defaults to what the service uses for the kind.
+	// Status is the HTTP status. Defaults to the service's status for the kind.
 	Status int
-	// RetryAfter is the value of the header. Defaults to no header.
+	// RetryAfter is the value of the Retry-After header. Defaults to no header.
 	RetryAfter string
 	// Message is the text of the error. Defaults to the service's text.
 	Message string
@@ -86,31 +87,32 @@ type Refusal struct {
 
 // Break ends a stream before its end.
 type Break struct {
-	// After is how many events are sent first. A stream with no more events than that is
-	// not broken. Defaults to none.
+	// After is how many events the server sends first. If the stream has no more events, it
+	// is complete. Defaults to none.
 	After int
-	// Error is the kind of an error that is reported in the stream. Defaults to no error.
+	// Error is the kind of an error event that the server sends last. Defaults to no error.
 	Error belay.ModelErrorKind
-	// Clean ends the answer as if it were complete. Defaults to dropping the
-	// connection.
+	// Clean ends the answer as if it were complete. By default the server drops the
+	// connection, unless Error is set.
 	Clean bool
 }
 
-// Hold pauses a stream until a channel is closed or the client has left.
+// Hold pauses a stream until a channel is closed or the client leaves.
 type Hold struct {
-	// After is how many pieces of parts are sent first. Defaults to none, not even the
-	// headers of the answer.
+	// After is how many pieces the server sends first. Defaults to none. Then the server
+	// does not even send the headers.
 	After int
 	// Reached is closed by the server when it pauses. May be nil.
 	Reached chan<- struct{}
-	// Until is closed by the test to continue. Defaults to waiting until the client leaves.
+	// Until is closed by the test to continue. If it is nil, the pause lasts until the
+	// client leaves.
 	Until <-chan struct{}
-	// Ping is the interval at which a stream sends a comment during the pause, which is not
-	// an event. Defaults to no pings.
+	// Ping is the interval of SSE comments during the pause. A comment is not an event.
+	// Defaults to no pings.
 	Ping time.Duration
 }
 
-// stopReason returns the stop reason, or the default.
+// stopReason returns StopReason or its default.
 func (r *Reply) stopReason() belay.StopReason {
 	if r.StopReason != "" {
 		return r.StopReason
@@ -123,7 +125,7 @@ func (r *Reply) stopReason() belay.StopReason {
 	return belay.StopEnd
 }
 
-// usage returns the usage, or the default.
+// usage returns Usage or its default.
 func (r *Reply) usage() belay.Usage {
 	if r.Usage == (belay.Usage{}) {
 		return belay.Usage{In: 10, Out: 5}

@@ -12,17 +12,20 @@ import (
 type ResponsesOptions struct {
 	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole makes the server answer without a stream, even if the request asks for one.
-	// Defaults to streaming.
+	// Whole makes the server answer without a stream, even if the request asks for a stream.
+	// By default the request decides.
 	Whole bool
 }
 
-// Responses is a server that speaks the Responses protocol of OpenAI. It sends the scripted
-// replies, and like the service it refuses with status 400 or 401: a missing or wrong key,
-// unknown fields, a request without a model or input, a limit that is too small, calls without
-// outputs and outputs without calls, ids that are too long or used twice, thinking that was
-// changed, is not encrypted or is followed by nothing, and tools with invalid names or
-// schemas.
+// Responses is a test server with the Responses protocol of OpenAI. It sends the scripted
+// replies. Like the real service, it refuses these requests, with status 400 or 401:
+//
+//   - The key is missing or wrong.
+//   - There are unknown fields, no model or no input, or the token limit is too small.
+//   - A call has no output, or an output has no call.
+//   - An id is too long or used twice.
+//   - Thinking was changed, is not encrypted, or has no item after it.
+//   - A tool has an invalid name or schema.
 type Responses struct{ *loopback }
 
 var _ Server = (*Responses)(nil)
@@ -52,11 +55,11 @@ func (r *Responses) Extends(earlier, later Request) error {
 	return extendsOpenAI(earlier.Body, later.Body, "input", func(old, extended []json.RawMessage) error { return begins("item", old, extended) })
 }
 
-// responsesWire is the protocol.
+// responsesWire is the Responses protocol.
 type responsesWire struct {
 	key      string
 	unstream bool          // never streams
-	items    *atomic.Int64 // numbers the items
+	items    *atomic.Int64 // the number of items so far, for their ids
 }
 
 func (w responsesWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {

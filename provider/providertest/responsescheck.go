@@ -9,8 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// responsesFields are the fields of a request. Those that are not checked are
-// allowed.
+// responsesFields are the fields that a request may have. Not all of them are checked.
 var responsesFields = []string{
 	"model", "input", "instructions", "tools", "max_output_tokens", "reasoning", "include", "store", "stream",
 	"background", "conversation", "max_tool_calls", "metadata", "moderation", "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key",
@@ -18,14 +17,14 @@ var responsesFields = []string{
 	"top_logprobs", "top_p", "truncation", "user", "context_management",
 }
 
-// responsesChecked is a request as far as it was checked and found valid.
+// responsesChecked is the decoded request. The checks fill it in.
 type responsesChecked struct {
 	request *Request
 	store   bool
-	calls   map[string]string // names of tools, by the call's id
-	open    []string          // calls without outputs
+	calls   map[string]string // the tool of each call, by the call's id
+	open    []string          // ids of calls without an output
 	ids     map[string]bool
-	thought string // the id of thinking that waits for what follows
+	thought string // the id of thinking that needs an item after it
 }
 
 // checkResponses decodes and checks a request. It reports whether to stream the answer.
@@ -43,7 +42,7 @@ func checkResponses(request *Request) (stream bool, refused *openAIError) {
 	return string(fields["stream"]) == "true", nil
 }
 
-// checkSettings checks everything but tools and input.
+// checkSettings checks everything except tools and input.
 func (c *responsesChecked) checkSettings(fields map[string]json.RawMessage) *openAIError {
 	if _, err := openAIText("model", fields["model"], true); err != nil {
 		return err
@@ -83,7 +82,6 @@ func (c *responsesChecked) checkSettings(fields map[string]json.RawMessage) *ope
 	return nil
 }
 
-// checkTools checks the tools that the model may call.
 func (c *responsesChecked) checkTools(fields map[string]json.RawMessage) *openAIError {
 	if fields["tools"] == nil {
 		return nil
@@ -101,7 +99,7 @@ func (c *responsesChecked) checkTools(fields map[string]json.RawMessage) *openAI
 		if err := openAIWord(at+".type", tool["type"], "function"); err != nil {
 			return err
 		}
-		// The default is strict.
+		// If "strict" is missing, the service uses strict mode.
 		if err := hearTool(c.request, at, tool, string(tool["strict"]) != "false", 1<<20); err != nil {
 			return err
 		}
@@ -109,7 +107,7 @@ func (c *responsesChecked) checkTools(fields map[string]json.RawMessage) *openAI
 	return nil
 }
 
-// hearTool checks a tool and records it.
+// hearTool checks a tool and adds it to the decoded request.
 func hearTool(request *Request, at string, tool map[string]json.RawMessage, strict bool, mostDescription int) *openAIError {
 	name, err := checkOpenAIName(at+".name", tool["name"])
 	if err != nil {
@@ -166,7 +164,7 @@ func unfollowed(id string) *openAIError {
 	return invalidAt("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", id)
 }
 
-// hear adds to the decoded conversation.
+// hear adds a part to the decoded conversation.
 func (c *responsesChecked) hear(role belay.Role, part belay.Part) {
 	if n := len(c.request.Messages); n > 0 && c.request.Messages[n-1].Role == role {
 		c.request.Messages[n-1].Parts = append(c.request.Messages[n-1].Parts, part)
@@ -175,7 +173,6 @@ func (c *responsesChecked) hear(role belay.Role, part belay.Part) {
 	c.request.Messages = append(c.request.Messages, Heard{role, []belay.Part{part}})
 }
 
-// checkItem checks an item of the conversation.
 func (c *responsesChecked) checkItem(at string, raw json.RawMessage) *openAIError {
 	var item struct {
 		Type string `json:"type"`
@@ -208,7 +205,6 @@ func (c *responsesChecked) checkItem(at string, raw json.RawMessage) *openAIErro
 	}
 }
 
-// checkMessage checks a message.
 func (c *responsesChecked) checkMessage(at string, raw json.RawMessage) *openAIError {
 	fields, err := openAIFields(at, raw, "type", "role", "content", "id", "status", "phase")
 	if err != nil {
@@ -244,7 +240,7 @@ func (c *responsesChecked) checkMessage(at string, raw json.RawMessage) *openAIE
 	return nil
 }
 
-// checkResponsesContent checks a part of a message, or of an output.
+// checkResponsesContent checks a part of a message or of an output.
 func checkResponsesContent(at string, raw json.RawMessage, role belay.Role) (belay.Part, *openAIError) {
 	fields, err := openAIFields(at, raw, "type", "text", "refusal", "annotations", "logprobs", "image_url", "detail", "file_id", "filename", "file_data", "file_url")
 	if err != nil {
@@ -284,7 +280,7 @@ func checkResponsesContent(at string, raw json.RawMessage, role belay.Role) (bel
 	}
 }
 
-// openAIMedia decodes an address, which may be a data URL.
+// openAIMedia decodes a URL of an image or a file, which may be a data URL.
 func openAIMedia(at string, raw json.RawMessage, name string, types []string) (belay.Part, *openAIError) {
 	address, err := openAIText(at, raw, true)
 	if err != nil {
@@ -298,7 +294,7 @@ func openAIMedia(at string, raw json.RawMessage, name string, types []string) (b
 	return belay.Part{Type: belay.PartMedia, Media: media}, nil
 }
 
-// checkReasoning checks thinking that is sent back.
+// checkReasoning checks thinking that the model wrote earlier.
 func (c *responsesChecked) checkReasoning(at string, raw json.RawMessage) *openAIError {
 	fields, err := openAIFields(at, raw, "type", "id", "summary", "encrypted_content", "content", "status")
 	if err != nil {
@@ -351,7 +347,7 @@ func (c *responsesChecked) checkReasoning(at string, raw json.RawMessage) *openA
 	return nil
 }
 
-// checkCall checks a call that is sent back.
+// checkCall checks a call that the model made earlier.
 func (c *responsesChecked) checkCall(at string, raw json.RawMessage) *openAIError {
 	fields, err := openAIFields(at, raw, "type", "id", "call_id", "name", "arguments", "status")
 	if err != nil {
@@ -377,7 +373,6 @@ func (c *responsesChecked) checkCall(at string, raw json.RawMessage) *openAIErro
 	return nil
 }
 
-// checkOutput checks the output of a call.
 func (c *responsesChecked) checkOutput(at string, raw json.RawMessage) *openAIError {
 	fields, err := openAIFields(at, raw, "type", "id", "call_id", "output", "status")
 	if err != nil {

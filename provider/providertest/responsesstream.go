@@ -20,10 +20,10 @@ func (w responsesWire) frames(reply *Reply) []frame {
 	return slices.Concat(head.frames, s.frames)
 }
 
-// whole returns the body of a reply that is not streamed.
+// whole returns the body of a reply that is not a stream.
 func (w responsesWire) whole(reply *Reply) []byte { return encodeJSON(w.word(reply).body(reply)) }
 
-// word builds the events of a reply.
+// word builds the events of a reply, without the first two.
 func (w responsesWire) word(reply *Reply) *responsesScript {
 	s := &responsesScript{stop: reply.stopReason(), word: reply.StopWord, items: w.items}
 	for i, p := range reply.Parts {
@@ -65,7 +65,7 @@ func (s *responsesScript) pieces(index int, name string, p Part, fields map[stri
 	}
 }
 
-// id returns an id for an item.
+// id returns a new id for an item.
 func (s *responsesScript) id(prefix string) string {
 	return fmt.Sprintf("%s_of_a_test_%d", prefix, s.items.Add(1))
 }
@@ -132,7 +132,8 @@ func (s *responsesScript) text(index int, p Part, whole, status string) {
 	})
 }
 
-// thinking adds the events of thinking: encrypted content and a readable summary.
+// thinking adds the events of thinking. Thinking has encrypted content and a readable
+// summary.
 func (s *responsesScript) thinking(index int, p Part, whole string) {
 	id := s.id("rs")
 	item := func(encrypted any, summary ...any) map[string]any {
@@ -177,7 +178,6 @@ func (s *responsesScript) body(reply *Reply) map[string]any {
 	return responsesBody("incomplete", s.output, map[string]any{"reason": reason}, usage)
 }
 
-// responsesBody returns a response.
 func responsesBody(status string, output []any, details, usage any) map[string]any {
 	if output == nil {
 		output = []any{}

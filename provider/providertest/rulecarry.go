@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// carryRules are about what a request must repeat from earlier responses and requests.
+// carryRules check what a request repeats from earlier responses and requests.
 var carryRules = []rule{
 	{"thinking is sent back unchanged", func(s *scene) {
 		s.user("look")
@@ -142,5 +142,4 @@ func converse(s *scene) (calls int) {
 	return calls
 }
 
-// containsWord reports whether a body contains a word.
 func containsWord(body []byte, word string) bool { return bytes.Contains(body, []byte(word)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// contentRules are about the content of responses.
+// contentRules check the content of responses.
 var contentRules = []rule{
 	{"only the last chunk contains the response", func(s *scene) {
 		s.user("hello")
@@ -144,7 +144,7 @@ func (s *scene) wantCounted(want belay.Usage) {
 	s.wantEqual("the usage", got, want)
 }
 
-// jsonOf encodes a value of a rule.
+// jsonOf returns a value as JSON.
 func jsonOf(s *scene, v any) string {
 	s.Helper()
 	data, err := json.Marshal(v)

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// failureRules are about attempts that fail.
+// failureRules check attempts that fail.
 var failureRules = []rule{
 	{"429 without Retry-After is rate limited", func(s *scene) {
 		s.user("hello")

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// leaveRules are about a consumer that stops before the end of a response.
+// leaveRules check what happens if the consumer stops before the end of a response.
 var leaveRules = []rule{
 	{"cancelling before the answer begins ends the request", func(s *scene) {
 		s.leavesNothing(func(ctx context.Context) {
@@ -20,7 +20,7 @@ var leaveRules = []rule{
 			s.user("hello")
 			reached := make(chan struct{})
 			s.script(Reply{Parts: []Part{Text("one")}, Hold: &Hold{Reached: reached}})
-			go func() { // ends when the request has come, or with the rule
+			go func() { // ends when the server has the request, or with ctx
 				select {
 				case <-reached:
 				case <-ctx.Done():
@@ -65,7 +65,8 @@ var leaveRules = []rule{
 	}},
 }
 
-// wantCancelled sends the conversation and checks that the context ends the request.
+// wantCancelled sends the conversation and checks that cancelling the context ends the
+// request.
 func (s *scene) wantCancelled(ctx context.Context, see func(belay.Chunk)) {
 	s.Helper()
 	var last error
@@ -91,16 +92,16 @@ func (s *scene) wantDone() {
 	}
 }
 
-// leavesNothing runs f, closes the server and waits for every goroutine that f
-// started to end. It identifies them by a pprof label, which they inherit, so that other
-// tests can run at the same time.
+// leavesNothing runs f, closes the server and waits until all goroutines that f started have
+// ended. It finds them by a pprof label that goroutines inherit. So other tests can run at
+// the same time.
 func (s *scene) leavesNothing(f func(ctx context.Context)) {
 	s.Helper()
 	label := fmt.Sprintf("scene %p", s)
 	pprof.Do(s.Context(), pprof.Labels("providertest", label), f)
 	s.server.Close()
 	deadline := time.After(s.patience)
-	look := time.NewTicker(2 * time.Millisecond) // nothing signals the end of a goroutine
+	look := time.NewTicker(2 * time.Millisecond) // polling, because nothing signals the end of a goroutine
 	defer look.Stop()
 	for {
 		left := labelled(label)

@@ -8,13 +8,13 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// picture stands for an image: no server decodes it.
+// picture is the data of an image. It is not a real image, because no server decodes it.
 var picture = []byte{0x89, 'P', 'N', 'G', 0, 0xff, 0xfe}
 
-// pixel is the beginning of an image of one pixel: no server decodes more.
+// pixel is the beginning of an image with one pixel. No server decodes more.
 var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55")
 
-// requestRules are about the content of requests.
+// requestRules check the content of requests.
 var requestRules = []rule{
 	{"system prompt, tools and token limit are sent as declared", func(s *scene) {
 		s.user("hello")
@@ -53,7 +53,7 @@ var requestRules = []rule{
 		s.say(belay.RoleAssistant, belay.Text("two"))
 		s.user("fourth")
 		s.answer(Reply{Parts: []Part{Text("Good morning!")}})
-		var said []string // a protocol may join the texts of a side
+		var said []string // a protocol may join consecutive texts of a role
 		for _, m := range s.last().Messages {
 			words := []string{string(m.Role) + ":"}
 			for _, p := range m.Parts {
@@ -111,7 +111,7 @@ var requestRules = []rule{
 		if !strings.Contains(results[0].Result.Text, "see") {
 			s.Errorf("want the text beside the image, got %s", shown(results))
 		}
-		// Where a result cannot contain images, they are user content after the results.
+		// If a result cannot contain images, they follow the results as content of the user.
 		var images []belay.Media
 		for _, p := range heard(&r, belay.RoleUser, belay.PartMedia) {
 			images = append(images, *p.Media)
@@ -152,7 +152,7 @@ var requestRules = []rule{
 		for _, input := range []string{`{"at":"\ud83d"}`, `{"at":"\ude00 \ud83d\ud83d\ude00 \\ud83d"}`} {
 			s.talk.Messages = nil
 			s.user("look")
-			s.say(belay.RoleAssistant, called("c1", "look", input)) // whatever model wrote it
+			s.say(belay.RoleAssistant, called("c1", "look", input)) // any model may have written it
 			s.say(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"}))
 			s.answer(Reply{Parts: []Part{Text("A door.")}})
 			r := s.last()
@@ -213,15 +213,15 @@ var requestRules = []rule{
 	}},
 }
 
-// tellsFailure reports whether a result says that its tool failed: in a field, or in its text
-// if the protocol has no field.
+// tellsFailure reports whether a result says that its tool failed. If the protocol has no
+// field for this, the text must say it.
 func tellsFailure(r *belay.ResultPart) bool {
 	text := strings.ToLower(r.Text)
 	return r.IsError || strings.Contains(text, "error") || strings.Contains(text, "fail")
 }
 
-// withProperties adds empty properties to the schema of an object that has none: some services
-// require them.
+// withProperties adds empty properties to the schema of an object without properties,
+// because some services require them.
 func withProperties(schema any) any {
 	if object, ok := schema.(map[string]any); ok && object["properties"] == nil {
 		object["properties"] = map[string]any{}
@@ -229,7 +229,7 @@ func withProperties(schema any) any {
 	return schema
 }
 
-// decoded decodes JSON, so that its formatting does not matter.
+// decoded decodes JSON, so that the format does not matter.
 func decoded(s *scene, raw json.RawMessage) any {
 	s.Helper()
 	var v any

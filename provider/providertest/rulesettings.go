@@ -10,20 +10,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// setting is a setting of a request, with the places at which protocols have it.
+// setting is a setting of a request, and where protocols put it.
 type setting struct {
 	name string
 	set  func(s *belay.Settings)
-	// sent are pairs of a path in the body and the JSON there. One of them must be in a request
-	// that is sent.
+	// sent are pairs of a path in the body and the JSON value there. If the request is sent,
+	// one of the pairs must be in its body.
 	sent [][2]string
 }
 
-// answerSchema is a format that every service can use.
+// answerSchema is a format that every service supports.
 const answerSchema = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
 
-// allSettings are all settings. A provider sends each of them as its protocol has it, or refuses
-// it.
+// allSettings are all settings. A provider must either send a setting or refuse it.
 var allSettings = []setting{
 	{"temperature", func(s *belay.Settings) { s.Temperature = new(0.0) }, [][2]string{{"temperature", "0"}, {"generationConfig.temperature", "0"}}},
 	{"temperature", func(s *belay.Settings) { s.Temperature = new(0.5) }, [][2]string{{"temperature", "0.5"}, {"generationConfig.temperature", "0.5"}}},
@@ -54,10 +53,10 @@ var allSettings = []setting{
 	}},
 }
 
-// extras are fields that have no setting, of one protocol or another.
+// extras are fields for Settings.Extra. Each protocol knows one of them.
 var extras = []string{"metadata", "safetySettings"}
 
-// impossible are settings that no provider can use.
+// impossible are settings that every provider must refuse.
 var impossible = []setting{
 	{name: "temperature", set: func(s *belay.Settings) { s.Temperature = new(-1.0) }},
 	{name: "temperature", set: func(s *belay.Settings) { s.Temperature = new(99.0) }},
@@ -71,7 +70,7 @@ var impossible = []setting{
 	{name: "extra", set: func(s *belay.Settings) { s.Extra = json.RawMessage(`{"tools":[]}`) }},
 }
 
-// settingRules are about the settings of requests.
+// settingRules check the settings of requests.
 var settingRules = []rule{
 	{"a setting is sent as the protocol has it, or refused before anything is sent", func(s *scene) {
 		sent := 0
@@ -127,7 +126,7 @@ var settingRules = []rule{
 			if string(body[name]) != "[]" {
 				s.Errorf("the field %s is not in the request: %.2000s", name, requests[len(requests)-1].Body)
 			}
-			sent = sent || o.err == nil // another service does not know the field
+			sent = sent || o.err == nil // the service rejects a field of another protocol
 		}
 		if !sent {
 			s.Errorf("the service accepts none of the fields")
@@ -149,8 +148,8 @@ var settingRules = []rule{
 	}},
 }
 
-// refuses sends a request and reports whether the model refused it by itself, with an error that
-// names the setting.
+// refuses sends a request. It reports whether the model refused it and sent nothing. The
+// error must name the setting.
 func (s *scene) refuses(setting setting) bool {
 	s.Helper()
 	before := len(s.server.Requests())
@@ -190,7 +189,8 @@ func at(value any, path string) any {
 	return value
 }
 
-// sameAs reports whether a value is that of a JSON text. No text means no value.
+// sameAs reports whether a value equals the value in a JSON text. An empty text means no
+// value.
 func sameAs(value any, text string) bool {
 	if text == "" {
 		return value == nil

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// streamRules are about answers that come in pieces, and about answers that end too early.
+// streamRules check answers that arrive in pieces, and answers that end too early.
 var streamRules = []rule{
 	{"text arrives in pieces, and then complete", func(s *scene) {
 		s.user("hello")
@@ -49,7 +49,7 @@ var streamRules = []rule{
 				s.Fatalf("the request failed: %v", err)
 			}
 			if got = append(got, chunk.Text); chunk.Text == "first " {
-				close(on) // the rest is sent only now
+				close(on) // the server sends the rest only now
 			}
 		}
 		s.wantEqual("the text", strings.Join(got, ""), "first second")
@@ -70,7 +70,7 @@ var streamRules = []rule{
 				if text += chunk.Text; chunk != (belay.Chunk{}) {
 					continue
 				}
-				if signs++; signs == 10 { // events before the first piece can be pings, too
+				if signs++; signs == 10 { // before the first piece, other events can be empty chunks too
 					close(on)
 				}
 			}
@@ -80,7 +80,7 @@ var streamRules = []rule{
 	{"an error in the stream is a failure of its kind", func(s *scene) {
 		s.user("hello")
 		for _, kind := range []belay.ModelErrorKind{belay.ModelOverloaded, belay.ModelServer} {
-			for after := range 2 { // every protocol has an event for each piece
+			for after := range 2 { // every protocol sends at least one event per piece
 				s.fails(Reply{Parts: []Part{Text("Good ", "morning!")}, Break: &Break{After: after, Error: kind}}, kind)
 			}
 		}
@@ -142,7 +142,7 @@ var streamRules = []rule{
 	}},
 }
 
-// breakEverywhere breaks a stream off at each of its events in turn.
+// breakEverywhere breaks off a stream at each of its events in turn.
 func breakEverywhere(s *scene, clean bool) {
 	s.Helper()
 	reply := Reply{Parts: []Part{Thinking("Left", " or right?"), Text("Left."), Call("c1", "look", `{"at":`, `"left"}`), Call("c2", "wait")}}

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// swapRules are about conversations that began with another provider, and tools that were
-// declared for another one.
+// swapRules check conversations that began with another provider, and tools that were
+// written for another provider.
 var swapRules = []rule{
 	{"calls of another provider are sent with their results", func(s *scene) {
 		long := strings.Repeat("0123456789abcdef", 8)
@@ -117,8 +117,8 @@ var swapRules = []rule{
 	}},
 }
 
-// refusedAtHome sends the conversation, and reports whether the provider itself refused a tool,
-// with a reason and before anything was sent. Otherwise the service must have accepted it.
+// refusedAtHome sends the conversation. It reports whether the provider refused the tool
+// with a reason and sent nothing. Otherwise the server must accept the request.
 func (s *scene) refusedAtHome(tool string) bool {
 	s.Helper()
 	before := len(s.server.Requests())
@@ -131,7 +131,7 @@ func (s *scene) refusedAtHome(tool string) bool {
 		s.user("go on")
 		return false
 	case errors.As(o.err, &failure) && failure.Kind == belay.ModelInvalid && sent == 0 && strings.Contains(failure.Error(), tool):
-		// The reply is still scripted: use it up.
+		// The scripted reply was not used. Use it up.
 		tools := s.talk.Tools
 		s.talk.Tools = nil
 		s.ask(s.Context())

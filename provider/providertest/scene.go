@@ -28,7 +28,7 @@ type scene struct {
 func newScene(t testing.TB, patience time.Duration, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) *scene {
 	t.Helper()
 	server := start(t)
-	// Closing the server frees a model that hangs.
+	// If a model hangs, closing the server ends its request.
 	watchdog := time.AfterFunc(3*patience, server.Close)
 	t.Cleanup(func() { watchdog.Stop() })
 	return &scene{TB: t, server: server, model: open(t, server), patience: patience, talk: belay.Request{
@@ -47,7 +47,7 @@ type outcome struct {
 	err      error
 }
 
-// text joins one kind of text of the chunks.
+// text joins one kind of text from all chunks.
 func (o *outcome) text(of func(belay.Chunk) string) string {
 	var b strings.Builder
 	for _, c := range o.chunks {
@@ -56,7 +56,7 @@ func (o *outcome) text(of func(belay.Chunk) string) string {
 	return b.String()
 }
 
-// ask streams the response to the conversation so far.
+// ask sends the conversation and reads the response.
 func (s *scene) ask(ctx context.Context) outcome {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
@@ -74,7 +74,7 @@ func (s *scene) ask(ctx context.Context) outcome {
 	return o
 }
 
-// script scripts replies. It skips the rule if the protocol cannot express one.
+// script scripts replies. It skips the rule if the protocol cannot express one of them.
 func (s *scene) script(replies ...Reply) {
 	s.Helper()
 	for _, reply := range replies {
@@ -85,7 +85,7 @@ func (s *scene) script(replies ...Reply) {
 	s.server.Script(replies...)
 }
 
-// cannot returns what part of a reply the protocol cannot express, or an empty string.
+// cannot returns why the protocol cannot express a reply, or an empty string.
 func (s *scene) cannot(reply Reply) string {
 	if limited, ok := s.server.(LimitedServer); ok {
 		return limited.Cannot(reply)
@@ -98,8 +98,8 @@ func (s *scene) sayable(parts ...Part) []Part {
 	return slices.DeleteFunc(parts, func(p Part) bool { return s.cannot(Reply{Parts: []Part{p}}) != "" })
 }
 
-// answer scripts a reply, sends the conversation, adds the response to it and returns the
-// response.
+// answer scripts a reply and sends the conversation. It adds the response to the
+// conversation and returns it.
 func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
 	s.Helper()
 	s.script(reply)
@@ -135,7 +135,7 @@ func (s *scene) fail(reply Reply, want belay.ModelErrorKind) *belay.ModelError {
 // fails is like fail, for rules that do not need the error.
 func (s *scene) fails(reply Reply, want belay.ModelErrorKind) {
 	s.Helper()
-	_ = s.fail(reply, want) // fail has checked it
+	_ = s.fail(reply, want) // fail has checked the error
 }
 
 // say adds a message to the conversation.
@@ -155,7 +155,7 @@ func result(call, tool string, r belay.Result) belay.Part {
 	return belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: call, Tool: tool, Result: r}}
 }
 
-// last returns the last request, and fails if it was refused.
+// last returns the last request. It stops the rule if the server refused the request.
 func (s *scene) last() Request {
 	s.Helper()
 	requests := s.server.Requests()
@@ -169,7 +169,7 @@ func (s *scene) last() Request {
 	return r
 }
 
-// heard returns the parts of a role and a type that the server received.
+// heard returns the parts that the server received, of one role and one type.
 func heard(r *Request, role belay.Role, kind belay.PartType) []belay.Part {
 	var parts []belay.Part
 	for _, m := range r.Messages {
@@ -182,7 +182,7 @@ func heard(r *Request, role belay.Role, kind belay.PartType) []belay.Part {
 	return parts
 }
 
-// wantEqual compares two values and shows them as JSON.
+// wantEqual compares two values. If they differ, it shows both as JSON.
 func (s *scene) wantEqual(what string, got, want any) {
 	s.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -190,7 +190,7 @@ func (s *scene) wantEqual(what string, got, want any) {
 	}
 }
 
-// shown returns a value as JSON, cut off if it is long.
+// shown returns a value as JSON. It cuts off a long text.
 func shown(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -199,7 +199,7 @@ func shown(v any) string {
 	return fmt.Sprintf("%.1000s", data)
 }
 
-// wantParts compares the parts of a response, without their opaque data.
+// wantParts compares the parts of a response. It ignores their opaque data and provider.
 func (s *scene) wantParts(got []belay.Part, want ...belay.Part) {
 	s.Helper()
 	plain := make([]belay.Part, 0, len(got))
@@ -210,7 +210,7 @@ func (s *scene) wantParts(got []belay.Part, want ...belay.Part) {
 	s.wantEqual("the parts of the response", plain, want)
 }
 
-// thought returns a part of thinking.
+// thought returns a thinking part.
 func thought(text string) belay.Part { return belay.Part{Type: belay.PartThinking, Text: text} }
 
 // called returns a part with a call.

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// overHTTP are the providers, each with a server that it reaches over HTTP.
+// overHTTP starts a server and returns it with a model, for each provider.
 var overHTTP = map[string]func(t testing.TB) (providertest.Server, belay.Model){
 	"anthropic": func(t testing.TB) (providertest.Server, belay.Model) {
 		t.Helper()
@@ -37,8 +37,8 @@ var overHTTP = map[string]func(t testing.TB) (providertest.Server, belay.Model){
 	},
 }
 
-// If a server stops in the middle of a stream, with the connection open, the turn loses
-// one attempt.
+// If a server sends nothing more but keeps the connection open, the attempt fails. The turn
+// then retries.
 //
 // SPEC L-04
 func TestAServerThatFallsSilent(t *testing.T) {
@@ -49,14 +49,14 @@ func TestAServerThatFallsSilent(t *testing.T) {
 				t.Parallel()
 				server, model := open(t)
 				server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Text("half ", "an answer")}, Hold: &providertest.Hold{After: after}})
-				for range 4 { // on a busy machine one of them may take too long, too
+				for range 4 { // on a busy machine a retry may take too long too
 					server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Text("whole")}})
 				}
 				turn, retried := taken(t, model, 500*time.Millisecond)
 				if turn.Text != "whole" || len(retried) == 0 || !strings.Contains(retried[0], "network: it sent nothing for 500ms") {
 					t.Errorf("the turn ended with %q after %q", turn.Text, retried)
 				}
-				select { // the connection is not held
+				select { // the model must release the connection
 				case <-server.Requests()[0].Done:
 				case <-time.After(30 * time.Second):
 					t.Error("the request is still under way")
@@ -66,7 +66,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 	}
 }
 
-// The turn waits for a server that thinks for long and sends pings.
+// A turn waits for a server that sends pings while the model thinks for a long time.
 //
 // SPEC L-04
 func TestAServerThatSendsSignsOfLife(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAServerThatSendsSignsOfLife(t *testing.T) {
 	}
 }
 
-// taken runs a turn, and returns it with the errors after which the loop retried.
+// taken runs a turn. It returns the turn and the errors after which Belay retried.
 func taken(t *testing.T, model belay.Model, idle time.Duration) (*belay.Turn, []string) {
 	t.Helper()
 	agent, err := belay.New(model, &belay.Options{Limits: belay.Limits{Idle: idle}, Retry: hook.Retry{Attempts: 5, Delay: time.Millisecond}})

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// post sends a body as a client of the Messages API does, with other headers if
-// they are given, and returns status and body.
+// post sends a body like a client of the Messages API. headers override the usual headers.
+// post returns the status and the body of the answer.
 func post(t testing.TB, server *providertest.Anthropic, body string, headers map[string]string) (status int, said string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL()+"/v1/messages", strings.NewReader(body))
@@ -43,7 +43,7 @@ func post(t testing.TB, server *providertest.Anthropic, body string, headers map
 	return answer.StatusCode, string(all)
 }
 
-// errorOf returns type and message of an error.
+// errorOf returns the type and the message of an error.
 func errorOf(t testing.TB, body string) (kind, message string) {
 	t.Helper()
 	var e struct {
@@ -59,7 +59,7 @@ func errorOf(t testing.TB, body string) (kind, message string) {
 	return e.Error.Type, e.Error.Message
 }
 
-// request is a well-formed request with these messages and further fields.
+// request returns a valid request with these messages and other fields.
 func request(messages string, fields ...string) string {
 	return `{"model":"m","max_tokens":2000,"messages":[` + messages + `]` + strings.Join(append([]string{""}, fields...), ",") + `}`
 }
@@ -70,16 +70,16 @@ const (
 	twice  = `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{}},{"type":"tool_use","id":"c2","name":"look","input":{}}]}`
 	seen   = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"seen"}]}`
 	marked = `"cache_control":{"type":"ephemeral"}`
-	// thinking is signed.
+	// thinking has the signature for its text.
 	thinking = `{"type":"thinking","thinking":"a","signature":"ajYLw6z1LilWjRUF2lMXmwHA7yuT6BKnU9UAu/qDxjw="}`
 )
 
-// user is a message of the user with these blocks.
+// user returns a message of the user with these blocks.
 func user(blocks ...string) string {
 	return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
 }
 
-// assistant is a message of the assistant with these blocks.
+// assistant returns a message of the assistant with these blocks.
 func assistant(blocks ...string) string {
 	return `{"role":"assistant","content":[` + strings.Join(blocks, ",") + `]}`
 }
@@ -89,7 +89,7 @@ func TestAnthropicRefusesWhatTheServiceRefuses(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		body string
-		want string // part of the message
+		want string // a part of the message
 	}{
 		{"the body is JSON", `{"model":`, "not valid JSON"},
 		{"nothing is behind the JSON", request(hello) + "{}", "not valid JSON"},

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// send sends a body as a client of OpenAI does, with other headers if they are
-// given, and returns status and body.
+// send sends a body like a client of OpenAI. headers override the usual headers. send
+// returns the status and the body of the answer.
 func send(t testing.TB, server providertest.Server, path, body string, headers map[string]string) (status int, said string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL()+path, strings.NewReader(body))
@@ -38,7 +38,6 @@ func send(t testing.TB, server providertest.Server, path, body string, headers m
 	return answer.StatusCode, string(all)
 }
 
-// messageOf returns the message of an error.
 func messageOf(t testing.TB, body string) string {
 	t.Helper()
 	var e struct {
@@ -53,10 +52,10 @@ func messageOf(t testing.TB, body string) string {
 	return e.Error.Message
 }
 
-// refusal is a body that the service refuses, and a part of its message.
+// refusal is a body that the server must refuse, and a part of the error message.
 type refusal struct{ rule, body, want string }
 
-// wantRefusals sends bodies that must be refused.
+// wantRefusals sends bodies that the server must refuse.
 func wantRefusals(t *testing.T, start func(t testing.TB) providertest.Server, path string, refusals []refusal) {
 	t.Helper()
 	for _, test := range refusals {
@@ -75,7 +74,7 @@ func wantRefusals(t *testing.T, start func(t testing.TB) providertest.Server, pa
 	}
 }
 
-// input is a request for Responses with these items and further fields.
+// input returns a request for Responses with these items and other fields.
 func input(items string, fields ...string) string {
 	return `{"model":"m","store":false,"input":[` + items + `]` + strings.Join(append([]string{""}, fields...), ",") + `}`
 }
@@ -87,12 +86,12 @@ const (
 	outputItem = `{"type":"function_call_output","call_id":"c1","output":"seen"}`
 )
 
-// functionItem is a tool for Responses.
+// functionItem returns the field with a tool for Responses.
 func functionItem(name, schema string) string {
 	return `"tools":[{"type":"function","name":"` + name + `","parameters":` + schema + `,"strict":false}]`
 }
 
-// schemaRefusals are schemas that the service refuses in both protocols.
+// schemaRefusals are schemas that the server must refuse in both protocols.
 var schemaRefusals = []refusal{
 	{"a schema is an object", `[]`, "is not an object"},
 	{"a schema has a type", `{"properties":{}}`, `got 'type: null'`},
@@ -159,7 +158,7 @@ func TestResponsesRefusesWhatTheServiceRefuses(t *testing.T) {
 	wantRefusals(t, providertest.StartResponses, "/responses", refusals)
 }
 
-// Thinking that is sent back must be followed by another item.
+// In a request, another item must follow thinking.
 func TestResponsesWantsThinkingToLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewResponses(t, nil)
@@ -190,7 +189,7 @@ func TestResponsesWantsThinkingToLeadSomewhere(t *testing.T) {
 	}
 }
 
-// chat is a request for Chat with these messages and further fields.
+// chat returns a request for Chat with these messages and other fields.
 func chat(messages string, fields ...string) string {
 	return `{"model":"m","messages":[` + messages + `]` + strings.Join(append([]string{""}, fields...), ",") + `}`
 }
@@ -202,7 +201,7 @@ const (
 	chatSeen  = `{"role":"tool","tool_call_id":"c1","content":"seen"}`
 )
 
-// chatTool is a tool for Chat.
+// chatTool returns the field with a tool for Chat.
 func chatTool(name, description, schema string) string {
 	return `"tools":[{"type":"function","function":{"name":"` + name + `","description":"` + description + `","parameters":` + schema + `}}]`
 }

@@ -14,10 +14,11 @@ type rule struct {
 	check func(s *scene)
 }
 
-// patience is how long a rule waits for something that must happen. The machine may be busy.
+// patience is how long a rule waits for something that must happen. It is long because the
+// machine may be busy.
 const patience = 30 * time.Second
 
-// rules returns the rules of the suite.
+// rules returns all rules of the suite.
 func rules() []rule { return slices.Concat(wholeRules(), streamRules) }
 
 // wholeRules returns the rules that need no stream.
@@ -25,12 +26,12 @@ func wholeRules() []rule {
 	return slices.Concat(contentRules, requestRules, settingRules, carryRules, failureRules, leaveRules)
 }
 
-// Test runs the conformance suite: everything that a provider must do, each rule in its own
-// subtest. start starts a server of the provider's protocol, such as [StartAnthropic], and
-// open opens a model that uses the server.
+// Test runs the conformance suite. Each rule is a subtest. start starts a server with the
+// provider's protocol, for example [StartAnthropic]. open returns a model that uses the
+// server.
 //
-// Some rules close the server and wait for the goroutines of the model to end, so a model must
-// release a connection that the server has closed.
+// Some rules close the server and wait until the goroutines of the model have ended. So a
+// model must release a connection that the server has closed.
 //
 //nolint:tparallel // whether the suite runs beside other tests is the caller's choice
 func Test(t *testing.T, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
@@ -38,9 +39,9 @@ func Test(t *testing.T, start func(t testing.TB) Server, open func(t testing.TB,
 	play(t, rules(), start, open)
 }
 
-// TestWhole runs the rules of [Test] that need no stream. It is for providers that also accept
-// an answer in one piece, since some servers of their protocol do not stream. start starts a
-// server that does not stream.
+// TestWhole runs the rules of [Test] that need no stream. It is for providers that also
+// accept answers that are not streams, because some servers of their protocol do not stream.
+// start starts a server that does not stream.
 //
 //nolint:tparallel // likewise
 func TestWhole(t *testing.T, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
@@ -48,8 +49,8 @@ func TestWhole(t *testing.T, start func(t testing.TB) Server, open func(t testin
 	play(t, wholeRules(), start, open)
 }
 
-// TestSwap runs the rules about conversations that began with another provider. Its ids of
-// calls, its names and schemas of tools, and its opaque data must not make the service refuse
+// TestSwap runs the rules about conversations that began with another provider. The other
+// provider's call ids, tool names, schemas and opaque data must not make the service refuse
 // a request.
 //
 //nolint:tparallel // likewise
@@ -58,7 +59,6 @@ func TestSwap(t *testing.T, start func(t testing.TB) Server, open func(t testing
 	play(t, swapRules, start, open)
 }
 
-// play runs rules, each as a subtest.
 func play(t *testing.T, rules []rule, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
 	t.Helper()
 	for _, r := range rules {

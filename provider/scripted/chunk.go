@@ -8,8 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// chunksOf splits parts into the deltas that are streamed before the
-// response.
+// chunksOf splits parts into the chunks that a model streams before the response.
 func chunksOf(parts []belay.Part, size int) []belay.Chunk {
 	if size < 0 {
 		return nil
@@ -33,13 +32,13 @@ func chunksOf(parts []belay.Part, size int) []belay.Chunk {
 			for _, piece := range pieces(input, size) {
 				chunks = append(chunks, belay.Chunk{Input: &belay.InputDelta{Call: p.Call.ID, Tool: p.Call.Tool, Text: piece}})
 			}
-		default: // a step has no other parts
+		default: // a step has no other types of parts
 		}
 	}
 	return chunks
 }
 
-// pieces splits a text after every size characters, or if size is 0, before
+// pieces splits a text after every size characters. If size is 0, it splits the text before
 // each word except the first.
 func pieces(text string, size int) []string {
 	var all []string
@@ -54,7 +53,7 @@ func pieces(text string, size int) []string {
 	return all
 }
 
-// wordEnd returns the index after the first word and the space around it.
+// wordEnd returns the index after the first word and the white space around it.
 func wordEnd(text string) int {
 	start := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
 	if start < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// computed makes a step of a function of the request.
+// computed returns a step with a Compute function.
 func computed(compute func(context.Context, *belay.Request) (scripted.Step, error)) scripted.Step {
 	return scripted.Step{Compute: compute}
 }

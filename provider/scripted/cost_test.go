@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// instant is a model without an end and without delays.
+// instant returns a model that repeats its step for ever, without delays.
 func instant() *scripted.Model {
 	return scripted.New([]scripted.Step{{Text: "ok", Calls: []scripted.Call{{Tool: "read"}, {Tool: "read"}}}}, &scripted.Options{
 		Repeat: true, Keep: -1, Pace: scripted.Pace{Chunk: scripted.Whole},

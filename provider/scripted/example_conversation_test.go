@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A script is played step by step, one for each request. Faults are steps too.
+// A model plays one step of its script for each request. A step can also be a fault.
 func ExampleNew() {
 	model := scripted.New([]scripted.Step{
 		{Text: "Let me see.", Calls: []scripted.Call{{Tool: "read", Input: `{"path": "notes.md"}`}}},

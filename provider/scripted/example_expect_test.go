@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A step with expectations makes the script a test: a request that differs
-// fails, and the error says where and how.
+// A step with expectations makes the script a test. The model returns an error for any other
+// request. The error says how the request differs.
 func ExampleExpect() {
 	model, err := scripted.Parse("script.yaml", []byte(`
 steps:

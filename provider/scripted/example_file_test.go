@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Mistakes in a file are found when it is read.
+// Parse reports all wrong keys and values in a file.
 func ExampleParse() {
 	_, err := scripted.Parse("script.yaml", []byte(`
 repeat: yes please
@@ -24,7 +24,7 @@ steps:
 	// script.yaml:8: unknown stop "tools": use one of end_turn, tool_use, max_tokens, refusal
 }
 
-// A model of a file is one conversation; a fork is another.
+// Fork returns a model for another conversation with the same script.
 func ExampleLoad() {
 	model, err := scripted.Load("testdata/script.yaml")
 	if err != nil {

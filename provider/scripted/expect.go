@@ -8,35 +8,34 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Expect defines what a request must look like. Fields that are not set match
-// anything.
+// Expect defines what a request must contain. Empty fields match anything.
 type Expect struct {
-	// System must be in the system prompt.
+	// System must be a part of the system prompt.
 	System string `yaml:"system"`
-	// User must be in the newest message of the user.
+	// User must be a part of the user's newest message.
 	User string `yaml:"user"`
-	// Reminders must each be contained in any of the reminders.
+	// Reminders are texts. Each must be a part of some reminder.
 	Reminders []string `yaml:"reminders"`
-	// Results are the results of the model's last calls: all of them, in order.
+	// Results are the expected results of all calls in the model's last message, in order.
 	Results []Result `yaml:"results"`
-	// Tools must be advertised, and NoTools must not.
+	// Tools must be among the tools of the request. NoTools must not be among them.
 	Tools   []string `yaml:"tools"`
 	NoTools []string `yaml:"no_tools"`
 }
 
 // Result is the expected result of a call.
 type Result struct {
-	// Call and Tool are the call's id and tool. Empty means any.
+	// Call and Tool are the id of the call and the name of its tool. Empty means any.
 	Call string `yaml:"call"`
 	Tool string `yaml:"tool"`
-	// Text must be in the result.
+	// Text must be a part of the result.
 	Text string `yaml:"text"`
-	// IsError must equal that of the result: false means that the call must not
-	// have failed.
+	// IsError must equal IsError of the result. If it is false, the call must not have
+	// failed.
 	IsError bool `yaml:"is_error"`
 }
 
-// check returns how a request differs from the expected one, or "".
+// check returns an error that says how a request differs, or nil.
 func (e *Expect) check(req *belay.Request) error {
 	var diff []string
 	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }

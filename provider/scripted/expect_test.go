@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// conversation is a request with something of everything.
+// conversation returns a request with every kind of content that Expect can check.
 func conversation() *belay.Request {
 	reminder := &belay.Message{Role: belay.RoleUser, Kind: belay.KindReminder, Parts: []belay.Part{{Type: belay.PartText, Text: "tests are red", IsReminder: true}}}
 	return &belay.Request{
@@ -35,7 +35,7 @@ func TestExpect(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		expect scripted.Expect
-		want   string // part of the difference, "" for none
+		want   string // a part of the error, or "" for no error
 	}{
 		{"nothing expected is always met", scripted.Expect{}, ""},
 		{"what is there is met", scripted.Expect{

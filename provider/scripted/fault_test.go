@@ -17,7 +17,7 @@ func TestFault(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		fault  scripted.Fault
-		want   *belay.ModelError // nil for a stream that just ends
+		want   *belay.ModelError // nil if the stream ends without an error
 		chunks int
 	}{
 		{"a fault without a kind is one of the server", scripted.Fault{}, &belay.ModelError{Kind: belay.ModelServer}, 0},

@@ -10,17 +10,14 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// user returns a user message.
 func user(text string) *belay.Message {
 	return &belay.Message{Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)}}
 }
 
-// assistant returns a message of the model.
 func assistant(parts ...belay.Part) *belay.Message {
 	return &belay.Message{Role: belay.RoleAssistant, Kind: belay.KindAssistant, Parts: parts}
 }
 
-// results returns a message with results.
 func results(all ...belay.ResultPart) *belay.Message {
 	m := &belay.Message{Role: belay.RoleUser, Kind: belay.KindResults}
 	for i := range all {
@@ -29,12 +26,11 @@ func results(all ...belay.ResultPart) *belay.Message {
 	return m
 }
 
-// ask returns a request with messages.
 func ask(messages ...*belay.Message) *belay.Request { return &belay.Request{Messages: messages} }
 
-// heard is the result of a request.
+// heard is what a model sent for a request.
 type heard struct {
-	chunks   []belay.Chunk // without the last
+	chunks   []belay.Chunk // all chunks except the response
 	response *belay.Response
 	err      error
 }
@@ -54,7 +50,7 @@ func listen(ctx context.Context, model belay.Model, req *belay.Request) heard {
 	return h
 }
 
-// answer sends a request that must succeed.
+// answer sends a request and stops the test if it fails.
 func answer(t *testing.T, model belay.Model, req *belay.Request) heard {
 	t.Helper()
 	h := listen(t.Context(), model, req)
@@ -67,8 +63,8 @@ func answer(t *testing.T, model belay.Model, req *belay.Request) heard {
 	return h
 }
 
-// fails sends a request that must fail with an error of a kind that contains
-// some words.
+// fails sends a request and stops the test unless the error has the kind and contains the
+// words.
 func fails(t *testing.T, model belay.Model, req *belay.Request, kind belay.ModelErrorKind, words ...string) belay.ModelError {
 	t.Helper()
 	h := listen(t.Context(), model, req)
@@ -87,13 +83,12 @@ func fails(t *testing.T, model belay.Model, req *belay.Request, kind belay.Model
 	return *e
 }
 
-// textOf returns the text of a response.
 func textOf(r *belay.Response) string {
 	m := belay.Message{Parts: r.Parts}
 	return m.Text()
 }
 
-// says returns steps with texts that arrive at once.
+// says returns a step for each text. Each response arrives as a whole.
 func says(texts ...string) []scripted.Step {
 	steps := make([]scripted.Step, len(texts))
 	for i, text := range texts {

@@ -29,8 +29,8 @@ func Load(path string) (*Model, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a script. The package comment describes the format. The name is
-// that of the file, for errors.
+// Parse reads a script. The package comment describes the format. The name of the file is
+// used in errors and as the default of Options.Name.
 func Parse(name string, data []byte) (*Model, error) {
 	parsed, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -50,8 +50,8 @@ func Parse(name string, data []byte) (*Model, error) {
 		return nil, err
 	}
 	var f file
-	// The parser has rejected duplicate keys; the remaining ones override merged
-	// keys.
+	// The parser has already rejected duplicate keys. AllowDuplicateMapKey is needed for a
+	// key that overrides a merged key.
 	if err := yaml.NodeToValue(root, &f, yaml.Strict(), yaml.AllowDuplicateMapKey()); err != nil {
 		return nil, located(name, err)
 	}
@@ -73,7 +73,7 @@ func Parse(name string, data []byte) (*Model, error) {
 	return New(f.Steps, &f.Options), nil
 }
 
-// contradiction reports whether a fault has conflicting fields.
+// contradiction returns an error if fields of a fault exclude each other.
 func (f *Fault) contradiction() error {
 	if f == nil {
 		return nil
@@ -90,8 +90,8 @@ func (f *Fault) contradiction() error {
 	return nil
 }
 
-// located moves the position of an error of the YAML library to its front,
-// and removes the excerpt that the library adds.
+// located puts the file and the line at the front of an error of the YAML library. It
+// removes the excerpt of the file that the library adds.
 func located(name string, err error) error {
 	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
 		return fmt.Errorf("%s:%d: %s", name, e.GetToken().Position.Line, e.GetMessage())

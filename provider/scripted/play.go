@@ -9,19 +9,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A claim is the step that a request gets to play.
+// A claim is the step that a request takes.
 type claim struct {
 	*take
-	number int         // number of the step; repetitions have higher numbers
-	usage  belay.Usage // estimated usage of the request
+	number int         // number of the step; repetitions of the last step count on
+	usage  belay.Usage // estimated usage, without the output
 }
 
-// claim records a request, checks it and takes its step.
+// claim records a request and checks it. If the request is valid, claim takes its step.
 func (m *Model) claim(req *belay.Request) (claim, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.record.add(req, m.options.Keep)
-	size, common := 0, -1 // not counted yet
+	size, common := 0, -1 // -1: sizeOf has not been called
 	count := func() {
 		if common < 0 {
 			size, common = sizeOf(req, m.before)
@@ -71,7 +71,7 @@ func (m *Model) takeAt(at int) (*take, error) {
 	}
 }
 
-// judge returns why a request cannot get a step, or nil.
+// judge returns an error if the step is invalid or the request is not as the step expects.
 func (m *Model) judge(t *take, req *belay.Request) error {
 	err := t.err
 	if err == nil && t.step.Expect != nil {
@@ -94,7 +94,6 @@ func saidBefore(req *belay.Request) int {
 	return n
 }
 
-// play answers a request.
 func (m *Model) play(ctx context.Context, req *belay.Request, yield func(belay.Chunk, error) bool) {
 	c, err := claim{}, m.cancelled(ctx)
 	if err == nil {
@@ -114,8 +113,8 @@ func (m *Model) play(ctx context.Context, req *belay.Request, yield func(belay.C
 	}
 }
 
-// perform sends the chunks of a step and what comes after them. It returns the
-// final error, if there is one and the caller still reads.
+// perform sends the chunks of a step, and then its response. If the step has a fault,
+// perform plays the fault instead of sending a response.
 func (m *Model) perform(ctx context.Context, c claim, yield func(belay.Chunk, error) bool) error {
 	chunks, fault := c.chunks, c.step.Fault
 	if fault != nil {
@@ -152,7 +151,7 @@ func (m *Model) perform(ctx context.Context, c claim, yield func(belay.Chunk, er
 	}
 }
 
-// compute calls the step's function, which can return another computed step.
+// compute calls Compute of the step, until the result is a step without Compute.
 func (m *Model) compute(ctx context.Context, req *belay.Request, c claim) (*take, error) {
 	t := c.take
 	for t.step.Compute != nil {
@@ -174,7 +173,7 @@ func (m *Model) compute(ctx context.Context, req *belay.Request, c claim) (*take
 	return t, nil
 }
 
-// wait waits for the given time, unless the request is cancelled.
+// wait returns after the given time, or with an error when the context is cancelled.
 func (m *Model) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -189,7 +188,6 @@ func (m *Model) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cancelled returns the error of a cancelled request, or nil.
 func (m *Model) cancelled(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("model %s: %w", m.options.Name, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// hear sends n requests to a model and returns the texts.
+// hear sends a number of requests and returns the texts of the responses.
 func hear(t *testing.T, model *scripted.Model, times int) string {
 	t.Helper()
 	all := ""

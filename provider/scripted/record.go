@@ -6,12 +6,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// record keeps the newest requests, in a ring once it is full. Its owner locks
-// it. It copies a request's slice of messages: the messages never change, but
-// the caller may reuse the slice.
+// record keeps the newest requests. When it is full, it is used as a ring. Its owner locks
+// it. It copies each request's slice of messages, because the caller may reuse the slice.
+// The messages themselves never change.
 type record struct {
 	requests []belay.Request
-	oldest   int // index of the next one to replace, once full
+	oldest   int // index of the oldest request, once the ring is full
 }
 
 func (r *record) add(req *belay.Request, keep int) {
@@ -31,7 +31,7 @@ func (r *record) add(req *belay.Request, keep int) {
 func (r *record) all() []belay.Request {
 	all := slices.Concat(r.requests[r.oldest:], r.requests[:r.oldest])
 	for i := range all {
-		all[i].Messages = slices.Clone(all[i].Messages) // the ring reuses its own memory
+		all[i].Messages = slices.Clone(all[i].Messages) // the ring will overwrite its own slices
 	}
 	return all
 }
@@ -39,7 +39,7 @@ func (r *record) all() []belay.Request {
 // copyRequest copies a request, and reuses the memory of dst for its messages.
 func copyRequest(dst, src *belay.Request) {
 	messages := dst.Messages
-	clear(messages) // otherwise old messages would stay in memory
+	clear(messages) // otherwise the array would keep old messages in memory
 	messages = append(messages[:0], src.Messages...)
 	*dst = *src
 	dst.Messages = messages

@@ -10,8 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// systems sends requests with the prompts 1 to n and returns the recorded
-// ones.
+// systems sends requests with the system prompts 1 to n and returns the recorded prompts.
 func systems(t *testing.T, keep, n int) string {
 	t.Helper()
 	model := scripted.New(says(""), &scripted.Options{Repeat: true, Keep: keep})
@@ -67,7 +66,7 @@ func TestRequestsStayAsTheyWere(t *testing.T) {
 	a, b, c := user("a"), user("b"), user("c")
 	messages := []*belay.Message{a, b}
 	answer(t, model, ask(messages...))
-	messages[1] = c // the sender uses its slice again
+	messages[1] = c // the caller may reuse its slice
 	answer(t, model, ask(messages...))
 	before := model.Requests()
 	if before[0].Messages[0] != a || before[0].Messages[1] != b || before[1].Messages[1] != c {

@@ -123,7 +123,7 @@ func TestChunks(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		size int
-		want string // chunks between bars
+		want string // the chunks, separated by bars
 	}{
 		{"text arrives word by word", 0, `T: so, |Guten |Tag,\n |Welt|read call_1:{"path": |read call_1:"ä.md"}`},
 		{"a size counts characters, not bytes", 12, `T: so, |Guten Tag,\n |Welt|read call_1:{"path": "ä.|read call_1:md"}`},

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// words are the values of enumerations.
+// words lists the allowed values of the types that are enumerations.
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[belay.StopReason](): {
 		string(belay.StopEnd), string(belay.StopToolUse), string(belay.StopMaxTokens), string(belay.StopRefusal),
@@ -24,15 +24,14 @@ var words = map[reflect.Type][]string{
 	},
 }
 
-// required are the required keys of a type.
+// required has the required key of a type.
 var required = map[reflect.Type]string{
 	reflect.TypeFor[file](): "steps",
 	reflect.TypeFor[Call](): "tool",
 }
 
-// checkShape checks a script against the types that it is decoded into. The
-// YAML library would do so too, but it names Go types, and reports only one of
-// several mistakes.
+// checkShape checks a script against the Go types into which it is decoded. The YAML library
+// would check it too, but its errors contain Go types and it reports only one mistake.
 func checkShape(name string, root ast.Node) error {
 	s := shape{name: name}
 	s.check(root, reflect.TypeFor[file](), "the script")
@@ -58,7 +57,7 @@ func (s *shape) check(node ast.Node, t reflect.Type, key string) {
 		s.check(n.Value, t, key)
 		return
 	case *ast.AliasNode:
-		return // checked at its definition
+		return // the definition of the anchor is checked
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -66,7 +65,7 @@ func (s *shape) check(node ast.Node, t reflect.Type, key string) {
 	switch {
 	case node.Type() == ast.NullType:
 		s.reportf(node, "%s has no value: give it one or leave it out", key)
-	case t.Kind() == reflect.Interface: // the input of a call
+	case t.Kind() == reflect.Interface: // Call.Input
 		if !isMapping(node) && !isText(node) {
 			s.reportf(node, "%s must be a mapping, or a text that is sent as it is", key)
 		}
@@ -96,7 +95,7 @@ func (s *shape) mapping(node ast.Node, t reflect.Type, key string) {
 	var seen []string
 	for entries := m.MapRange(); entries.Next(); {
 		if entries.Key().IsMergeKey() {
-			seen = append(seen, required[t]) // the key can come from a merge
+			seen = append(seen, required[t]) // the merged mapping may have the required key
 			continue
 		}
 		k := entries.Key().GetToken().Value
@@ -161,7 +160,7 @@ type field struct {
 	t   reflect.Type
 }
 
-// keysOf lists the keys of a struct, by its tags for YAML or else for JSON.
+// keysOf lists the keys of a struct, from its YAML tags or else its JSON tags.
 func keysOf(t reflect.Type) []field {
 	var fields []field
 	for f := range t.Fields() {

@@ -9,59 +9,59 @@ import (
 
 // Step is one answer of the model. The zero step is an answer without content.
 type Step struct {
-	// Thinking, Text and Calls are what the model says, in this order. Calls of
-	// one step are parallel.
+	// Thinking, Text and Calls are the content of the answer, in this order. The calls are
+	// parallel.
 	Thinking string `yaml:"thinking"`
 	Text     string `yaml:"text"`
 	Calls    []Call `yaml:"calls"`
-	// Stop says why the model stopped. Defaults to tool_use if there are calls,
-	// else end_turn.
+	// Stop is why the model stopped. Defaults to tool_use if there are calls, otherwise to
+	// end_turn.
 	Stop belay.StopReason `yaml:"stop"`
-	// Usage is the usage of the answer. Defaults to an estimate: one token for four
-	// bytes that were sent or received, and 1000 for a picture or a file.
+	// Usage is the usage of the answer. By default it is estimated from the request and the
+	// answer: four bytes are a token, and an image or a file is 1000 tokens.
 	Usage belay.Usage `yaml:"usage"`
-	// Pace defines how the answer arrives. Missing fields are those of the model.
+	// Pace defines how the answer arrives. Missing fields come from Options.Pace.
 	Pace Pace `yaml:"pace"`
 	// Fault makes the attempt fail.
 	Fault *Fault `yaml:"fault"`
-	// Expect defines what the request must look like. A different request fails,
-	// and the step is not used up.
+	// Expect defines what the request must contain. Any other request fails and does not use
+	// the step.
 	Expect *Expect `yaml:"expect"`
-	// Compute returns the step that is played instead of this one. Of this step
-	// only Expect is used. If it returns an error, the attempt fails: with a
-	// [*belay.ModelError] unchanged, with any other error as ModelInvalid. Many
-	// requests can call it at the same time.
+	// Compute returns the step to play instead of this one. Only Expect of this step is
+	// used. If Compute returns an error, the attempt fails. A [*belay.ModelError] is
+	// returned unchanged, and any other error as ModelInvalid. Several requests can call
+	// Compute at the same time.
 	Compute func(ctx context.Context, req *belay.Request) (Step, error) `yaml:"-"`
 
-	at string // position of the step, if it is from a file
+	at string // file and line of the step; empty if it is not from a file
 }
 
 // Call is a tool call.
 type Call struct {
-	// ID defaults to call_N for the Nth call of the script, and to call_S_N for the
-	// Nth of a computed step S. Give two calls the same id to test that case.
+	// ID defaults to call_N for call N of the script, and to call_S_N for call N of the
+	// computed step S. To test duplicate ids, set the same ID twice.
 	ID   string `yaml:"id"`
 	Tool string `yaml:"tool"`
-	// Input is JSON text if it is a string, []byte or json.RawMessage, otherwise a
-	// value to encode as JSON; nil is {}. Text that is not a JSON object arrives as
-	// Malformed, as when a model stops in the middle of a call.
+	// Input is JSON text if it is a string, []byte or json.RawMessage. Any other value is
+	// encoded as JSON; nil becomes {}. Text that is not a JSON object becomes
+	// CallPart.Malformed, as when a real model stops in the middle of a call.
 	Input any `yaml:"input"`
 }
 
-// Whole is the Chunk of a response that arrives at once, without deltas.
+// Whole is a value for Pace.Chunk: the response arrives at once, without deltas.
 const Whole = -1
 
-// Pace defines how a response arrives.
+// Pace defines when the chunks of a response arrive and how long they are.
 type Pace struct {
-	// Delay passes before anything arrives, including a fault.
+	// Delay is the time before the first chunk or the fault.
 	Delay time.Duration `yaml:"delay"`
-	// Pause passes between chunks.
+	// Pause is the time between chunks.
 	Pause time.Duration `yaml:"pause"`
-	// Chunk is how many characters arrive together. Defaults to word by word.
+	// Chunk is the length of a chunk in characters. Defaults to one word per chunk.
 	Chunk int `yaml:"chunk"`
 }
 
-// or fills in the missing fields of p.
+// or replaces the zero fields of p with those of the model.
 func (p Pace) or(model Pace) Pace {
 	if p.Delay == 0 {
 		p.Delay = model.Delay
@@ -77,15 +77,15 @@ func (p Pace) or(model Pace) Pace {
 
 // Fault defines how an attempt fails.
 type Fault struct {
-	// Kind, Status, RetryAfter and Message are those of the error. Kind defaults
-	// to ModelServer.
+	// Kind, Status, RetryAfter and Message are fields of the error. Kind defaults to
+	// ModelServer.
 	Kind       belay.ModelErrorKind `yaml:"kind"`
 	Status     int                  `yaml:"status"`
 	RetryAfter time.Duration        `yaml:"retry_after"`
 	Message    string               `yaml:"message"`
-	// After is how many chunks arrive first.
+	// After is how many chunks arrive before the fault.
 	After int `yaml:"after"`
-	// Cut ends the stream with neither a response nor an error.
+	// Cut ends the stream without a response and without an error.
 	Cut bool `yaml:"cut"`
 	// Hang sends nothing more until the context is cancelled.
 	Hang bool `yaml:"hang"`

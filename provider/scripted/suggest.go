@@ -7,7 +7,8 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// suggestion returns the nearest known word, or if none is near, all of them.
+// suggestion returns a hint with a similar known word. If there is none, it lists all known
+// words.
 func suggestion(word string, known []string) string {
 	if hint := near.Hint(word, known); hint != "" {
 		return hint

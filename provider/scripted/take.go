@@ -12,20 +12,19 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A take is a step that is prepared for playing, any number of times. All
-// requests that play it share it; it never changes.
+// A take is a step that is prepared for playing. It never changes, so requests can share it.
 type take struct {
 	step   Step
-	where  string // for errors
-	err    error  // why it cannot be played
+	where  string // position in the script, for errors
+	err    error  // why the step cannot be played
 	parts  []belay.Part
-	calls  []belay.CallPart // the calls that parts point to, in order
+	calls  []belay.CallPart // the values of Part.Call in parts, in order
 	stop   belay.StopReason
-	out    int // tokens, estimated
+	out    int // estimated tokens of the answer
 	chunks []belay.Chunk
 }
 
-// ready prepares a step. Its pace is already set.
+// ready prepares a step. The caller has set its pace.
 func ready(step Step, where string, ids *ids) *take {
 	t := &take{step: step, where: where, stop: step.Stop}
 	if step.at != "" {
@@ -68,13 +67,12 @@ func ready(step Step, where string, ids *ids) *take {
 	return t
 }
 
-// response returns a response that belongs to the caller: the caller can
-// change everything in it.
+// response returns a copy. The caller may change everything in it.
 func (t *take) response(model string, usage belay.Usage) *belay.Response {
 	parts := slices.Clone(t.parts)
 	if len(t.calls) > 0 {
 		calls := slices.Clone(t.calls)
-		first := len(parts) - len(calls) // they come last
+		first := len(parts) - len(calls) // calls are the last parts
 		for i := range calls {
 			parts[first+i].Call = &calls[i]
 		}
@@ -113,7 +111,6 @@ func (i *ids) next() string {
 	return i.prefix + strconv.Itoa(i.n)
 }
 
-// modelError returns the error of a fault.
 func (f *Fault) modelError(model string) error {
 	e := &belay.ModelError{Kind: cmp.Or(f.Kind, belay.ModelServer), Model: model, Status: f.Status, RetryAfter: f.RetryAfter}
 	if f.Message != "" {

@@ -7,15 +7,15 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// mediaBytes is the size that a picture or a file counts as, whatever its
-// real size: providers do not charge for pictures by the byte.
+// mediaBytes is the size of an image or a file in the estimate. The real size is not used,
+// because providers do not charge for images by the byte.
 const mediaBytes = 4000
 
-// tokens estimates the number of tokens of some bytes.
+// tokens estimates the number of tokens in a number of bytes.
 func tokens(size int) int { return (size + 3) / 4 }
 
-// sizeOf counts the bytes of a request, and of the prefix that it shares with
-// the previous one.
+// sizeOf returns the size of a request in bytes, and the size of the beginning that it
+// shares with the request before.
 func sizeOf(req, before *belay.Request) (size, common int) {
 	size = len(req.System)
 	for i := range req.Tools {

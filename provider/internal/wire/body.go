@@ -5,24 +5,24 @@ import (
 	"net/http"
 )
 
-// Body is the body of a request, kept as a list of pieces. Most pieces are the stored
-// encodings of old messages, so nothing is copied until the body is sent.
+// Body is a request body, stored as a list of byte slices. Most of the slices are cached
+// encodings of old messages. Body does not copy them.
 type Body struct {
 	pieces [][]byte
 	size   int64
 }
 
-// NewBody returns an empty body with room for a number of pieces.
+// NewBody returns an empty body with capacity for the given number of pieces.
 func NewBody(pieces int) *Body { return &Body{pieces: make([][]byte, 0, pieces)} }
 
-// Add appends a piece. The body keeps it, so the caller must not change it afterwards.
+// Add appends a piece. The caller must not change the piece afterwards.
 func (b *Body) Add(piece []byte) {
 	b.pieces = append(b.pieces, piece)
 	b.size += int64(len(piece))
 }
 
-// Attach makes b the body of a request. The request can be sent again from the start,
-// which net/http does when it finds that a reused connection was closed.
+// Attach makes b the body of r. net/http can read the body again from the start. It does
+// this when a reused connection turns out to be closed.
 func (b *Body) Attach(r *http.Request) {
 	r.ContentLength = b.size
 	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil }
@@ -31,7 +31,7 @@ func (b *Body) Attach(r *http.Request) {
 
 func (b *Body) reader() io.ReadCloser { return &bodyReader{left: b.pieces} }
 
-// bodyReader reads a body. Close does nothing, so calling it twice or during a read is safe.
+// bodyReader reads a body once. Close does nothing, so it is safe to call Close at any time.
 type bodyReader struct {
 	left  [][]byte
 	piece []byte

@@ -17,7 +17,7 @@ type Catalog struct {
 }
 
 // catalogs are the built-in catalogs, by the name of the provider and by the host of its
-// address. Reading the table takes milliseconds, so it is read when first needed.
+// API. Decoding the table takes milliseconds, so it is decoded on first use.
 var catalogs = sync.OnceValue(func() (all struct{ byName, byHost map[string]*Catalog }) {
 	all.byName, all.byHost = map[string]*Catalog{}, map[string]*Catalog{}
 	for _, p := range embedded.GetAll() {
@@ -33,11 +33,11 @@ var catalogs = sync.OnceValue(func() (all struct{ byName, byHost map[string]*Cat
 	return all
 })
 
-// CatalogOf returns the catalog of a provider, or nil if the table does not have it.
+// CatalogOf returns the catalog of a provider, or nil if the provider is not in the table.
 func CatalogOf(provider string) *Catalog { return catalogs().byName[provider] }
 
-// CatalogAt returns the catalog of the provider whose API is at a host, or nil if the table
-// does not have it.
+// CatalogAt returns the catalog of the provider whose API is at a host name. It returns nil
+// if the table has no such provider.
 func CatalogAt(host string) *Catalog { return catalogs().byHost[host] }
 
 // Names returns the names of the models, in the order of the table.
@@ -60,9 +60,9 @@ func (c *Catalog) Find(name string) *catwalk.Model {
 	return c.byName[name]
 }
 
-// Info describes a model. Window, longest output and price come from its entry in the table,
-// if it has one, and price reads the prices of the entry. A window or a price that the
-// options set is used instead.
+// Info describes a model. listed is the model's entry in the table, or nil, and price returns
+// the prices of an entry. If window or override is not zero, it replaces the value of the
+// table.
 func Info(name string, listed *catwalk.Model, price func(*catwalk.Model) belay.Price, window int, override belay.Price) belay.ModelInfo {
 	info := belay.ModelInfo{Name: name}
 	if listed != nil {

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// Client returns a copy of an HTTP client, or of [http.DefaultClient] if it is nil. The copy
-// follows no redirects: the key would be sent to the new address.
+// Client returns a copy of an HTTP client that does not follow redirects: a redirect would
+// send the API key to another address. If client is nil, Client copies [http.DefaultClient].
 func Client(client *http.Client) *http.Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -18,13 +18,13 @@ func Client(client *http.Client) *http.Client {
 	return &c
 }
 
-// ParseURL parses Options.URL. Its errors show example as the form to use, and never show
-// a password.
+// ParseURL parses Options.URL. Its errors show example as the form to write, and they never
+// contain a password.
 func ParseURL(address, example string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address, which may contain a password
+			err = e.Err // e.Err does not contain the address, which may contain a password
 		}
 		return nil, fmt.Errorf("Options.URL: %w", err)
 	}
@@ -37,10 +37,10 @@ func ParseURL(address, example string) (*url.URL, error) {
 	return u, nil
 }
 
-// noKeyError reports that a model has no key.
+// noKeyError means that a model has no API key.
 type noKeyError struct{ variable string }
 
-// NoKey returns the error of a model that has no key, with the environment variable to set.
+// NoKey returns the error for a missing API key. It names the environment variable to set.
 func NoKey(variable string) error { return &noKeyError{variable} }
 
 func (e *noKeyError) Error() string {

@@ -1,8 +1,7 @@
-// Package wire holds the code that the providers of this repository share: how a request
-// body is built and sent, how an answer is limited and read, how failures become a
-// [belay.ModelError], and where the window and price of a model come from.
+// Package wire holds the code that the providers of this repository share. It sends
+// request bodies, reads answers of limited length, and turns failures into a
+// [belay.ModelError]. It also finds the window and the price of a model.
 //
-// It knows no vendor. Code for one vendor belongs in the
-// package of that vendor. In this package an answer is an HTTP response, and a response
-// is what the model said.
+// Code for one vendor belongs in the package of that vendor. In this package, "answer" means
+// an HTTP response, and "response" means the output of the model.
 package wire

@@ -15,41 +15,41 @@ type Endpoint struct {
 	header http.Header
 }
 
-// NewEndpoint returns the endpoint at an address, with headers for every request. The client
-// defaults to [http.DefaultClient].
+// NewEndpoint returns an endpoint that adds header to every request. If client is nil, it
+// uses [http.DefaultClient].
 func NewEndpoint(client *http.Client, base *url.URL, header http.Header) *Endpoint {
 	header.Set("User-Agent", "belay")
 	e := &Endpoint{client: Client(client), base: *base, header: header}
 	if !strings.HasPrefix(e.base.Path, "/") {
-		e.base.Path = "/" + e.base.Path // an address without one is complete for people, not for net/http
+		e.base.Path = "/" + e.base.Path // net/http needs a path; users may leave it out
 	}
 	return e
 }
 
-// Refusal is the error of a request that a service answered with a status of 400 or above.
+// Refusal is the error for an answer with a status of 400 or above.
 type Refusal struct {
 	Status int
 	// Text is the status line, such as "404 Not Found".
 	Text   string
 	Header http.Header
-	// Body is the beginning of the body.
+	// Body is the beginning of the answer's body, at most 1 MiB.
 	Body []byte
 }
 
 func (r *Refusal) Error() string { return "the service answered " + r.Text }
 
-// Post sends a body and returns the answer, which the caller closes. The error is a
-// [*Refusal] if the service answered.
+// Post sends a body and returns the answer. The caller must close the answer's body. The
+// error is a [*Refusal] if the service answered with a status of 400 or above.
 func (e *Endpoint) Post(ctx context.Context, path string, body *Body) (*http.Response, error) {
 	return e.send(ctx, http.MethodPost, path, body)
 }
 
-// Fetch sends a request without a body, as Post does.
+// Fetch sends a GET request. It returns the same results as Post.
 func (e *Endpoint) Fetch(ctx context.Context, path string) (*http.Response, error) {
 	return e.send(ctx, http.MethodGet, path, nil)
 }
 
-// send sends a request. The path may have a query.
+// send sends a request. The path may include a query.
 func (e *Endpoint) send(ctx context.Context, method, path string, body *Body) (*http.Response, error) {
 	address := e.base
 	path, address.RawQuery, _ = strings.Cut(path, "?")
@@ -68,7 +68,8 @@ func (e *Endpoint) send(ctx context.Context, method, path string, body *Body) (*
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if err == nil {
-		// Reading to the end lets the connection be used again. A longer body is cut off.
+		// The connection can be reused only if the whole body was read. If the body is
+		// longer than maxRefusal, the connection is closed.
 		_, _ = io.CopyN(io.Discard, answer.Body, 1)
 	}
 	return nil, &Refusal{Status: answer.StatusCode, Text: answer.Status, Header: answer.Header, Body: said}

@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// endpointAt returns a service at a server with a handler, below the path /base.
+// endpointAt starts a server and returns an endpoint whose base path on this server is
+// /base.
 func endpointAt(t *testing.T, handle http.HandlerFunc) *wire.Endpoint {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -60,7 +61,7 @@ func TestARefusalIsAnError(t *testing.T) {
 	for _, test := range []struct {
 		status int
 		body   string
-		want   int // bytes of the body; -1: the answer is no refusal
+		want   int // length of Refusal.Body; -1 means that the answer is no refusal
 	}{
 		{http.StatusBadRequest, "no", 2},
 		{http.StatusInternalServerError, "", 0},

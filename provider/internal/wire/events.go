@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// maxEvent is the largest event that is read, in bytes.
+// maxEvent is the largest allowed size of an event, in bytes.
 const maxEvent = 64 << 20
 
-// ErrEventTooLong reports that an event of a stream exceeds the limit.
+// ErrEventTooLong means that an event of a stream is larger than maxEvent.
 var ErrEventTooLong = fmt.Errorf("an event is larger than %d MiB", maxEvent>>20)
 
-// Event is a server-sent event. It is valid until the next one is read.
+// Event is a server-sent event. It is valid until the next call of Next.
 type Event struct {
 	// Type is the event's name, which is often empty.
 	Type string
 	Data []byte
-	// Stray is text in the stream that is not an event. It may be an error that the service,
-	// or a proxy, did not send as an event. The other fields are then empty.
+	// Stray is text in the stream that is not an event. It may be an error message of the
+	// service or a proxy. If Stray is set, the other fields are empty.
 	Stray []byte
 }
 
@@ -29,19 +29,19 @@ type Event struct {
 type Events struct {
 	r     *bufio.Reader
 	kind  []byte
-	types map[string]string // the names so far, so that each is allocated once
+	types map[string]string // the event names seen so far, so that each is allocated once
 	line  []byte
 	data  []byte
 	stray []byte
 }
 
-// NewEvents returns a reader of events.
+// NewEvents returns an [Events] that reads from r.
 func NewEvents(r io.Reader) *Events {
 	return &Events{r: bufio.NewReaderSize(r, 16<<10), types: map[string]string{}}
 }
 
-// Next returns the next event. An event that the end of the stream cuts off does not count.
-// The error is [io.EOF] at the end of the stream.
+// Next returns the next event. If the stream ends in the middle of an event, Next drops that
+// event. At the end of the stream the error is [io.EOF].
 func (e *Events) Next() (Event, error) {
 	e.kind, e.data, e.stray = e.kind[:0], e.data[:0], e.stray[:0]
 	for {
@@ -80,7 +80,7 @@ func (e *Events) Next() (Event, error) {
 	}
 }
 
-// maxTypes limits how many names of events are kept.
+// maxTypes limits the size of Events.types.
 const maxTypes = 100
 
 func (e *Events) typeName() string {
@@ -97,8 +97,8 @@ func (e *Events) typeName() string {
 	return name
 }
 
-// readLine reads a line, without its line ending. With an error it also returns what it has
-// read of the line.
+// readLine reads a line and removes the line ending. With an error it also returns the
+// beginning of the line.
 func (e *Events) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {
@@ -118,13 +118,12 @@ func (e *Events) readLine() ([]byte, error) {
 	}
 }
 
-// trimEnd removes the line ending.
 func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
 // Drain reads the stream to its end, so that the connection can be reused. If the end does
-// not arrive within [DrainTime], Drain calls cancel, which must make reading fail.
+// not arrive within [DrainTime], Drain calls cancel. cancel must make reading fail.
 func (e *Events) Drain(cancel func()) {
 	timer := time.AfterFunc(DrainTime, cancel)
 	defer timer.Stop()

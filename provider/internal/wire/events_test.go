@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// readEvents returns the events of a stream, each as type|data or as !stray, and the error
-// that ended it.
+// readEvents returns the events of a stream and the error at its end. Each event is a
+// string: type|data or !stray.
 func readEvents(r io.Reader) (all []string, err error) {
 	for events := wire.NewEvents(r); ; {
 		e, err := events.Next()
@@ -66,7 +66,7 @@ func TestAnEventIsLimited(t *testing.T) {
 	}
 }
 
-// repeatedLine returns a line again and again.
+// repeatedLine repeats a line without end.
 type repeatedLine struct {
 	line string
 	at   int
@@ -78,7 +78,7 @@ func (r *repeatedLine) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// However a stream arrives, the same events come out, and reading ends.
+// The size of the reads must not change the events, and reading must end.
 func FuzzEvents(f *testing.F) {
 	f.Add("event: a\ndata: 1\n\n: c\nid:2\n\noops\r\n\r\ndata: 2")
 	f.Fuzz(func(t *testing.T, stream string) {

@@ -53,7 +53,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A key that is in a wrapped error must not be reachable through the error either.
+// A wrapped error may contain the key. It must not be reachable with errors.Is.
 func TestAScrubbedErrorWrapsNothing(t *testing.T) {
 	t.Parallel()
 	inner := errors.New("key-of-a-test")

@@ -8,10 +8,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Head is the beginning of a request in JSON: everything before its messages.
+// Head is the beginning of a request in JSON: all fields before the messages.
 type Head struct {
 	JSON []byte
-	// Names are the original names of the tools that had to be renamed, by the new name.
+	// Names maps the new name of each renamed tool to its original name.
 	Names map[string]string
 
 	system string
@@ -21,17 +21,16 @@ type Head struct {
 	quiet  bool
 }
 
-// Heads keeps the last few heads of a model, since the requests of a session repeat theirs.
-// The zero value is ready for use, by any number of goroutines.
+// Heads caches the last few heads of a model, because the requests of a session have the
+// same head. The zero value is ready to use. Goroutines may share it.
 type Heads struct{ kept atomic.Pointer[[]*Head] }
 
-// maxHeads is how many heads a model keeps. Agents that share a model have different heads.
+// maxHeads is the size of the cache. Agents that share a model have different heads.
 const maxHeads = 8
 
-// For returns the head of a request with a bound on its response. The value of quiet is
-// part of what distinguishes heads: it says that the model must not think. If no kept head
-// fits, For calls encode. Two goroutines may encode the same head at the same time, and one
-// of the two is not kept.
+// For returns the head of a request. The bound limits the length of the response, and quiet
+// means that the model must not think. If the cache has no head for these values, For calls
+// encode. Two goroutines may encode the same head at once. Then one result is not cached.
 func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]byte, map[string]string, error)) (*Head, error) {
 	var kept []*Head
 	if p := h.kept.Load(); p != nil {
@@ -55,7 +54,7 @@ func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]
 	return head, nil
 }
 
-// fits reports whether a request begins with this head.
+// fits reports whether this head has the same system prompt, tools, settings and bound.
 func (h *Head) fits(req *belay.Request, bound int) bool {
 	return h.bound == bound && h.system == req.System && sameSettings(&h.chosen, &req.Settings) &&
 		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {

@@ -33,7 +33,7 @@ func TestHeadsAreKept(t *testing.T) {
 	if get(req, 2, false) == first || get(req, 1, true) == first || get(&belay.Request{System: "s"}, 1, false) == first {
 		t.Error("heads that differ were taken for the same")
 	}
-	schema[5] = '2' // the caller may use the bytes again
+	schema[5] = '2' // the caller may change the bytes after the call
 	if get(req, 1, false) == first {
 		t.Error("a changed schema was not noticed")
 	}

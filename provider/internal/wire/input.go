@@ -8,11 +8,11 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// EmptyObject is the input of a call that has none.
+// EmptyObject is the input of a call without input.
 var EmptyObject = json.RawMessage("{}")
 
-// Object returns the input of a call as services accept it: a JSON object without half
-// characters. An input that is not an object becomes an empty one.
+// Object returns the input of a call in a form that services accept: a JSON object without
+// lone surrogates. It returns an empty object for an input that is not an object.
 func Object(input json.RawMessage) json.RawMessage {
 	if !IsObject(input) {
 		return EmptyObject
@@ -26,9 +26,8 @@ func IsObject(text []byte) bool {
 	return len(text) > 0 && text[0] == '{' && json.Valid(text)
 }
 
-// Call returns a call with the input that the model wrote. A missing input is an empty
-// object, except where the response was cut off at this call: then the input is malformed,
-// like every input that was cut off.
+// Call returns a call with the input that the model wrote. An empty input becomes an empty
+// object. But if the response was cut off at this call, the input is marked as malformed.
 func Call(id, tool string, input []byte, cut bool) *belay.CallPart {
 	call := &belay.CallPart{ID: id, Tool: tool, Input: EmptyObject}
 	switch {

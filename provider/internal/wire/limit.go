@@ -8,32 +8,32 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The limits on what is read from a server. Without them a server that never stops sending
-// would fill the memory.
+// The limits on what Belay reads from a server. Without them, a server that never stops
+// sending would fill the memory.
 const (
 	maxAnswer  = 256 << 20 // bytes of an answer, streamed or not
 	maxRefusal = 1 << 20   // bytes of an answer that refuses a request
-	maxList    = 16 << 20  // bytes of a list of models; OpenRouter has the longest
+	maxList    = 16 << 20  // bytes of a list of models; OpenRouter's list is the longest known
 )
 
-// ErrTooLong reports that an answer exceeds the limit.
+// ErrTooLong means that an answer is longer than maxAnswer.
 var ErrTooLong = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
 
-// Accept prepares an answer with a status below 400 for reading. It limits the length of
-// the body and tells the listener when data arrives that leads to no chunk. If the answer
-// is not a model's response, Accept closes the body and returns why.
+// Accept prepares an answer with a status below 400 for reading. It limits the length of the
+// body. It also makes reading the body send empty chunks (see limitedBody). If the answer is
+// not a model's response, Accept closes the body and returns an error.
 func Accept(answer *http.Response, to *Listener) error {
 	if err := NotAResponse(answer); err != nil {
-		_ = answer.Body.Close() // nobody reads it
+		_ = answer.Body.Close()
 		return err
 	}
 	answer.Body = &limitedBody{answer.Body, maxAnswer, to}
 	return nil
 }
 
-// limitedBody is the body of an answer. Reading it fails with [ErrTooLong] at the limit.
-// When data was read and no chunk followed, as for a ping, the next read first sends an
-// empty chunk: it shows that the service is alive.
+// limitedBody is the body of an answer. Read fails with [ErrTooLong] at the limit. If the
+// previous Read got data that led to no chunk, such as a ping, Read first sends an empty
+// chunk. The empty chunk shows that the service is alive.
 type limitedBody struct {
 	io.ReadCloser
 

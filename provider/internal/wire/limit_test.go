@@ -12,12 +12,11 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// zeros never ends.
+// zeros is a reader that never ends.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// answerOf returns an answer with a body.
 func answerOf(status int, contentType string, body io.Reader) *http.Response {
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(body)}
 }
@@ -34,8 +33,8 @@ func TestAnAnswerIsLimited(t *testing.T) {
 	}
 }
 
-// Data that leads to no chunk becomes an empty chunk before the next read, and a consumer
-// that stops there ends the reading.
+// If data led to no chunk, the next read sends an empty chunk. If the consumer then stops,
+// the read fails.
 func TestDataWithoutAChunkIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	chunks := 0
@@ -64,7 +63,7 @@ func TestOnlyAModelsResponseIsAccepted(t *testing.T) {
 	for _, test := range []struct {
 		status int
 		kind   string
-		want   string // in the error; empty for none
+		want   string // a part of the error; empty if there is no error
 	}{
 		{200, "text/event-stream; charset=utf-8", ""},
 		{200, "application/json", ""},

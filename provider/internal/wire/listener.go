@@ -6,15 +6,15 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ErrStopped reports that the consumer of a stream stopped reading it.
+// ErrStopped means that the consumer of a stream stopped reading the stream.
 var ErrStopped = errors.New("the consumer stopped reading the stream")
 
-// Listener passes the chunks of one stream to its consumer. After the consumer has stopped
-// it passes on nothing. A Listener is for one goroutine.
+// Listener passes the chunks of one stream to the consumer. It sends nothing after the
+// consumer has stopped. Only one goroutine may use a Listener.
 type Listener struct {
 	yield   func(belay.Chunk, error) bool
 	stopped bool
-	pending bool // data was read, and no chunk has followed yet
+	pending bool // data was read since the last chunk was sent
 }
 
 // NewListener returns a listener that calls yield.

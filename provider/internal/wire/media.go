@@ -12,9 +12,9 @@ import (
 // imageTypes are the image types that Anthropic and OpenAI accept.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// ImageType returns the type of an image if it is one that Anthropic and OpenAI accept, and
-// otherwise an empty string. The first bytes of the data decide, and the declared type only
-// if they do not: tools declare wrong types, and services reject those.
+// ImageType returns the MIME type of an image, or an empty string if Anthropic and OpenAI do
+// not accept it. It looks at the data first, because tools often declare a wrong type and
+// services reject that. It uses the declared type only if the data does not show the type.
 func ImageType(m *belay.Media) string {
 	if !strings.HasPrefix(m.MIME, "image/") {
 		return ""
@@ -31,8 +31,8 @@ func ImageType(m *belay.Media) string {
 	return ""
 }
 
-// FileNotice returns the text that the model gets in place of a file that the service does
-// not accept.
+// FileNotice returns a text about a file that the service does not accept. The model gets
+// this text instead of the file.
 func FileNotice(m *belay.Media) string {
 	return fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ModelNames reads the answer to a request for the list of models, closes it, and returns
-// the names in order. The list is in the field data of an object; if bare is set it may
-// also be the whole answer, as Together sends it.
+// ModelNames reads and closes the answer to a request for the list of models. It returns the
+// names in alphabetical order. The list is in the field "data" of a JSON object. If bare is
+// set, the answer may also be just the list, as from Together.
 func (f *Failures) ModelNames(ctx context.Context, answer *http.Response, bare bool) ([]string, error) {
 	body, err := f.ReadList(ctx, answer)
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *Failures) ModelNames(ctx context.Context, answer *http.Response, bare b
 	return names, nil
 }
 
-// ReadList reads the answer to a request for the list of models, and closes it.
+// ReadList reads and closes the answer to a request for the list of models.
 func (f *Failures) ReadList(ctx context.Context, answer *http.Response) ([]byte, error) {
 	defer func() { _ = answer.Body.Close() }()
 	if err := NotAResponse(answer); err != nil {
@@ -53,7 +53,7 @@ func (f *Failures) ReadList(ctx context.Context, answer *http.Response) ([]byte,
 	return body, nil
 }
 
-// UnexpectedList returns the error of a list of models that cannot be decoded.
+// UnexpectedList returns the error for a list of models that Belay cannot decode.
 func (f *Failures) UnexpectedList(err error) error {
 	return f.New(belay.ModelServer, Unexpected("the list of models", err))
 }

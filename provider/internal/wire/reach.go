@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// NotAResponse returns why an answer with a status below 400 is not a model's response, such
-// as a redirect or the login page of a proxy, and nil if it may be one. Asking again would
-// give the same answer. Content types that say nothing about the content are accepted.
+// NotAResponse returns an error if an answer with a status below 400 cannot be a model's
+// response. Examples are a redirect and the login page of a proxy. A retry would get the
+// same answer. NotAResponse accepts content types that do not describe the content.
 func NotAResponse(answer *http.Response) error {
 	got := answer.Status
 	if answer.StatusCode < http.StatusMultipleChoices {
-		kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // empty if it cannot be parsed
+		kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // kind is empty if the header cannot be parsed
 		switch kind {
 		case "", "text/event-stream", "text/plain", "application/octet-stream":
 			return nil
@@ -30,9 +30,8 @@ func NotAResponse(answer *http.Response) error {
 	return fmt.Errorf("it answered %.60s, not a model's response: is the URL right, or did a proxy or a login page answer?", got)
 }
 
-// notListening returns an error that says so if a request failed because nothing listens at
-// an address of this machine: trying again would not start the server. It returns nil for
-// other failures.
+// notListening returns an error if a request failed because no program listens at an address
+// of this machine. A retry does not help then. For other failures notListening returns nil.
 func notListening(err error) error {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok {
@@ -52,7 +51,8 @@ func notListening(err error) error {
 	return fmt.Errorf("nothing listens at %s: is the %s started? (%w)", at, what, op.Err)
 }
 
-// isRefused reports whether a connection was refused because no program accepts it.
+// isRefused reports whether a connection was refused because no program listens at the
+// address.
 func isRefused(err error) bool {
 	const onWindows = syscall.Errno(10061)
 	return errors.Is(err, syscall.ECONNREFUSED) || runtime.GOOS == "windows" && errors.Is(err, onWindows)

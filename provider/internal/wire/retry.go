@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// MaxWait limits how long a service can ask to wait. It is longer than any caller waits,
+// MaxWait is the longest wait that RetryAfter returns. It is longer than any caller waits,
 // and too short to overflow a duration.
 const MaxWait = 24 * time.Hour
 
-// RetryAfter returns how long the headers of an answer ask to wait, from Retry-After-Ms or
-// else from Retry-After. It returns 0 if they do not say.
+// RetryAfter returns the wait that the headers of an answer ask for. It reads Retry-After-Ms
+// first and then Retry-After. It returns 0 if neither header is valid.
 func RetryAfter(headers http.Header, now time.Time) time.Duration {
 	if exact, err := strconv.ParseFloat(headers.Get("Retry-After-Ms"), 64); err == nil && exact > 0 {
 		return time.Duration(min(exact, float64(MaxWait.Milliseconds())) * float64(time.Millisecond))
@@ -19,8 +19,8 @@ func RetryAfter(headers http.Header, now time.Time) time.Duration {
 	return ParseRetryAfter(headers.Get("Retry-After"), now)
 }
 
-// ParseRetryAfter returns how long the value of a Retry-After header asks to wait: a number
-// of seconds, or a date. It returns 0 if it is neither.
+// ParseRetryAfter returns the wait that a Retry-After header asks for. The value is a number
+// of seconds or a date. ParseRetryAfter returns 0 for any other value.
 func ParseRetryAfter(header string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {

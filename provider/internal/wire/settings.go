@@ -12,29 +12,31 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Abilities are the settings that a model can use. The zero value can use none.
+// Abilities describes the settings that a model supports. The zero value supports none.
 type Abilities struct {
-	// MostTemperature is the highest temperature; 0 if there is no such setting.
+	// MostTemperature is the highest temperature; 0 if the model has no such setting.
 	MostTemperature float64
 	TopP            bool
-	// MostStops is how many texts may end a response.
+	// MostStops is the highest number of stop texts.
 	MostStops int
-	// Efforts are the words for how much the model thinks.
+	// Efforts are the allowed values of Settings.Effort, which sets how much the model
+	// thinks.
 	Efforts []string
-	// LeastThinking is the smallest budget for thinking; 0 if there is no such setting. The
-	// budget must be below MostThinking, if that is not 0.
+	// LeastThinking is the smallest budget for thinking; 0 if the model has no such setting.
+	// The budget must be below MostThinking, unless MostThinking is 0.
 	LeastThinking, MostThinking int
-	// Caches are the values of the cache policy.
+	// Caches are the allowed values of Settings.Cache.
 	Caches []string
 	Format bool
-	// Unforced says that the model cannot be made to call a tool.
+	// Unforced means that a request cannot force the model to call a tool.
 	Unforced bool
-	// Instead says what to do about a setting that the model cannot use, by its name.
+	// Instead maps the name of a setting to advice: what to do if the model does not support
+	// it.
 	Instead map[string]string
 }
 
-// Check returns an error that names the settings of a request that the model cannot use, and
-// says what to do.
+// Check returns an error if the model does not support a setting of the request. The error
+// lists all such settings and says what to do.
 func (a *Abilities) Check(req *belay.Request) error {
 	s := &req.Settings
 	var problems []error
@@ -120,7 +122,7 @@ func (a *Abilities) checkChoice(req *belay.Request, refuse func(setting, format 
 	}
 }
 
-// Extra decodes the extra fields of a request.
+// Extra decodes Settings.Extra, the fields that Belay adds to a request unchanged.
 func Extra(extra json.RawMessage) (map[string]json.RawMessage, error) {
 	if len(extra) == 0 {
 		return nil, nil //nolint:nilnil // there are none
@@ -132,9 +134,9 @@ func Extra(extra json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// AddExtra adds the extra fields to a request of which the first fields are encoded, up to but
-// without the closing brace. Own are further fields that the provider sets. A field that is
-// there already is an error.
+// AddExtra appends the fields of extra to head, the encoded first fields of a request
+// without the closing brace. own lists fields that the provider adds later. AddExtra returns
+// an error if an extra field is in head or in own.
 func AddExtra(head []byte, extra json.RawMessage, own ...string) ([]byte, error) {
 	fields, err := Extra(extra)
 	if err != nil || len(fields) == 0 {
@@ -160,7 +162,6 @@ func AddExtra(head []byte, extra json.RawMessage, own ...string) ([]byte, error)
 	return head, nil
 }
 
-// sameSettings reports whether two requests have the same settings.
 func sameSettings(a, b *belay.Settings) bool {
 	same := func(x, y *float64) bool { return x == y || x != nil && y != nil && *x == *y }
 	return same(a.Temperature, b.Temperature) && same(a.TopP, b.TopP) && slices.Equal(a.Stop, b.Stop) && a.ToolChoice == b.ToolChoice &&

@@ -12,15 +12,15 @@ import (
 // DrainTime is how long to wait for the end of a stream after its last event.
 const DrainTime = 250 * time.Millisecond
 
-// IsWhole reports whether an answer is a single JSON value and not a stream of events. Some
-// gateways answer like that although a stream was requested.
+// IsWhole reports whether an answer is one JSON value and not a stream of events. Some
+// gateways send one JSON value although the request asks for a stream.
 func IsWhole(answer *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"
 }
 
-// UnlessDone returns err, or the error of the context if the context is done: then that is
-// why the attempt failed.
+// UnlessDone returns the error of the context if the context is done, because that error is
+// why the attempt failed. Otherwise it returns err.
 func UnlessDone(ctx context.Context, err error) error {
 	done := ctx.Err()
 	if done == nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // ReplaceLoneSurrogates replaces each \u escape that is only half of a character with
-// \ufffd. Models write such escapes and encoding/json accepts them, but services reject a
-// request with one as invalid JSON. The input is not changed.
+// \ufffd. Models write such escapes, and encoding/json accepts them. But services reject
+// them as invalid JSON. The function does not change raw.
 func ReplaceLoneSurrogates(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return raw
@@ -30,15 +30,16 @@ func ReplaceLoneSurrogates(raw []byte) []byte {
 	return out
 }
 
-// High surrogates, which come first in a pair, begin at highSurrogates, and low ones at
-// lowSurrogates.
+// A pair consists of a high surrogate and then a low surrogate. High surrogates begin at
+// highSurrogates, low surrogates at lowSurrogates.
 const (
 	highSurrogates, lowSurrogates, pastSurrogates = 0xd800, 0xdc00, 0xe000
 
 	escapeLength = len(`\u0000`)
 )
 
-// surrogate returns the surrogate whose escape a text begins with, or 0 if there is none.
+// surrogate returns the surrogate if a text begins with the escape of one. Otherwise it
+// returns 0.
 func surrogate(text []byte) uint64 {
 	if len(text) < escapeLength || text[0] != '\\' || text[1] != 'u' {
 		return 0

@@ -29,7 +29,7 @@ func TestReplaceLoneSurrogates(t *testing.T) {
 	}
 }
 
-// Nothing is left to replace the second time, and valid JSON stays valid and as long.
+// A second call must change nothing. Valid JSON must stay valid and keep its length.
 func FuzzReplaceLoneSurrogates(f *testing.F) {
 	f.Add(`{"a":"\ud83d\ude00\ud83d"}`)
 	f.Fuzz(func(t *testing.T, text string) {

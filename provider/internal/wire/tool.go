@@ -10,16 +10,16 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Hash returns the SHA-256 of a text in hexadecimal. Its first characters distinguish names
-// and ids that a service does not accept as they are.
+// Hash returns the SHA-256 of a text in hexadecimal. Providers use its first characters in
+// the replacements for names and ids that a service does not accept.
 func Hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// Declare translates tools for a service: their names with rename, their schemas with fit.
-// The map returns the original name of each tool that had to be renamed, by its new name.
-// The error lists every tool that cannot be declared.
+// Declare translates tools for a service. It changes names with rename and schemas with fit.
+// The map has the original name of each renamed tool, by its new name. The error lists every
+// tool that cannot be declared.
 func Declare(tools []belay.ToolDeclaration, rename func(string) string, fit func(json.RawMessage) (json.RawMessage, error)) ([]belay.ToolDeclaration, map[string]string, error) {
 	var errs []error
 	declared := make([]belay.ToolDeclaration, 0, len(tools))

@@ -24,14 +24,15 @@ type Lister interface {
 	Models(ctx context.Context) ([]string, error)
 }
 
-// AnswersAreLimited checks that an answer which never ends is an error.
+// AnswersAreLimited checks that a model returns an error for an answer that never ends.
 func AnswersAreLimited(t testing.TB, open func(client *http.Client) Lister) {
 	t.Helper()
 	_, err := Answer(t, open(&http.Client{Transport: endless{http.StatusOK}}), Hello())
 	_ = WantFailure(t, err, belay.ModelInvalid, "longer than 256 MiB")
 }
 
-// RefusalsAreLimited checks that a refusal which never ends is a short error.
+// RefusalsAreLimited checks that a model returns a short error for a refusal that never
+// ends.
 func RefusalsAreLimited(t testing.TB, open func(client *http.Client) Lister) {
 	t.Helper()
 	model := open(&http.Client{Transport: endless{http.StatusServiceUnavailable}})
@@ -43,9 +44,9 @@ func RefusalsAreLimited(t testing.TB, open func(client *http.Client) Lister) {
 	_ = WantFailure(t, err, belay.ModelServer, "....")
 }
 
-// RedirectsAreNotFollowed checks that the key is not sent where a redirect leads to: to
-// another host, or elsewhere on the same host. net/http does not remove every header that
-// contains a key.
+// RedirectsAreNotFollowed checks that the model follows no redirect, neither to another host
+// nor to the same host. A redirect could leak the key, because net/http does not remove
+// every header that contains a key.
 func RedirectsAreNotFollowed(t *testing.T, open func(url string) belay.Model) {
 	t.Helper()
 	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
@@ -72,7 +73,7 @@ func RedirectsAreNotFollowed(t *testing.T, open func(url string) belay.Model) {
 	}
 }
 
-// ModelsAreListed checks the list of models.
+// ModelsAreListed checks the method Models: its result, its errors and cancellation.
 func ModelsAreListed(t testing.TB, server providertest.Server, open func(url, key string) Lister) {
 	t.Helper()
 	model := open(server.URL(), server.Key())
@@ -114,7 +115,7 @@ func KnownModelsHaveAPrice(t testing.TB, names []string, info func(name string) 
 	}
 }
 
-// KeysAreHidden checks that neither a model nor its errors show the key when printed.
+// KeysAreHidden checks that printing a model or its errors does not show the key.
 func KeysAreHidden(t testing.TB, open func(url, key string) belay.Model) {
 	t.Helper()
 	const key = "key-that-nobody-may-see"
@@ -127,7 +128,7 @@ func KeysAreHidden(t testing.TB, open func(url, key string) belay.Model) {
 	}
 }
 
-// ConnectionsAreReused checks that requests one after the other use one connection.
+// ConnectionsAreReused checks that consecutive requests use the same connection.
 func ConnectionsAreReused(t testing.TB, open func(client *http.Client) belay.Model, ask func(model belay.Model)) {
 	t.Helper()
 	var dialled atomic.Int64
@@ -146,8 +147,8 @@ func ConnectionsAreReused(t testing.TB, open func(client *http.Client) belay.Mod
 	}
 }
 
-// OldMessagesAreEncodedOnce checks that the encoding of a message is kept: a later change
-// of the message has no effect.
+// OldMessagesAreEncodedOnce checks that a model caches the encoding of a message. A later
+// change of the message must have no effect.
 func OldMessagesAreEncodedOnce(t testing.TB, server providertest.Server, open func() belay.Model) {
 	t.Helper()
 	req := Hello()
@@ -159,13 +160,14 @@ func OldMessagesAreEncodedOnce(t testing.TB, server providertest.Server, open fu
 	}
 }
 
-// HeadsAreDistinguished checks that a kept head is used only for a request with the same
-// system prompt, tools and limit. The schema ends with a title of one letter.
+// HeadsAreDistinguished checks that a model uses a cached head only for a request with the
+// same system prompt, tools and limit. The schema must end with a title of one letter,
+// because the check changes this letter.
 func HeadsAreDistinguished(t testing.TB, server providertest.Server, model belay.Model, schema json.RawMessage) {
 	t.Helper()
 	for round := range 2 {
 		for i := range 12 {
-			// Each request differs in one thing from the previous one.
+			// Each request differs from the previous one in one of three values.
 			schema[len(schema)-3] = byte('a' + i/3) // all declarations share these bytes
 			req := &belay.Request{System: fmt.Sprint("system ", (i+1)/3), MaxTokens: 1000 + (i+2)/3, Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: schema}}, Messages: []*belay.Message{User("a")}}
 			r := Ask(t, server, model, req)

@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Serve starts a server that gives the same answer to every request, and returns its
-// address. The headers are names, each followed by its value.
+// Serve starts a server that sends the same answer to every request. It returns the server's
+// URL. The headers alternate: a name, then its value.
 func Serve(t testing.TB, status int, contentType, body string, headers ...string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,8 +33,8 @@ func Serve(t testing.TB, status int, contentType, body string, headers ...string
 	return server.URL
 }
 
-// Canned is a transport that gives the same answer to every request, without a network. A
-// benchmark with it measures only the client.
+// Canned is a transport that returns the same answer to every request and uses no network.
+// With it, a benchmark measures only the client.
 type Canned struct {
 	ContentType string
 	Body        []byte
@@ -48,7 +48,7 @@ func (c *Canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(r, http.StatusOK, c.ContentType, bytes.NewReader(c.Body)), nil
 }
 
-// endless is a transport whose answers never end. They contain only comments.
+// endless is a transport whose answers never end. The answers contain only SSE comments.
 type endless struct{ status int }
 
 func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -63,7 +63,7 @@ func answer(r *http.Request, status int, contentType string, body io.Reader) *ht
 	}
 }
 
-// repeated is a reader that returns a line again and again.
+// repeated is a reader that repeats a line without end.
 type repeated struct{ line, left []byte }
 
 func (r *repeated) Read(p []byte) (int, error) {
@@ -75,7 +75,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// MedianOf runs f in a benchmark and reports the median of the times it takes.
+// MedianOf runs f in a benchmark and reports the median of its run times.
 func MedianOf(b *testing.B, f func()) {
 	b.Helper()
 	f()
@@ -90,8 +90,8 @@ func MedianOf(b *testing.B, f func()) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
 }
 
-// Bare sends a request with net/http and decodes each event of the answer once. It is the
-// floor of the benchmarks.
+// Bare sends a request with net/http and decodes each event of the answer once. Benchmarks
+// compare Belay with it.
 func Bare(b *testing.B, client *http.Client, body []byte) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://localhost/", bytes.NewReader(body))
@@ -115,8 +115,8 @@ func Bare(b *testing.B, client *http.Client, body []byte) {
 	}
 }
 
-// BenchmarkStream measures a request at the end of a conversation, beside a bare HTTP
-// request of the same length. The overhead is the difference of the medians.
+// BenchmarkStream measures a request with a long conversation, and a bare HTTP request of
+// about the same length. The difference of the medians is Belay's overhead.
 func BenchmarkStream(b *testing.B, client *http.Client, model belay.Model) {
 	b.Helper()
 	for _, size := range []int{11, 201, 1001} {
@@ -130,7 +130,7 @@ func BenchmarkStream(b *testing.B, client *http.Client, model belay.Model) {
 		})
 		b.Run(fmt.Sprintf("%d messages/belay", size), func(b *testing.B) {
 			MedianOf(b, func() {
-				// The new message of a step is encoded each time.
+				// A new message has no cached encoding, so each run encodes one message.
 				req.Messages[len(req.Messages)-1] = User(strings.Repeat("question ", 110))
 				if _, err := Answer(b, model, req); err != nil {
 					b.Fatal(err)

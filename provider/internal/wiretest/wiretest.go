@@ -1,6 +1,5 @@
-// Package wiretest contains helpers for the tests of the providers: messages, requests,
-// test servers, and rules for all providers that the public suite in providertest
-// cannot check.
+// Package wiretest contains helpers for the tests of the providers: messages, requests and
+// test servers. It also checks rules that the public suite in providertest cannot check.
 package wiretest
 
 import (
@@ -14,12 +13,12 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Message returns a message.
+// Message returns a message with a role and parts.
 func Message(role belay.Role, parts ...belay.Part) *belay.Message {
 	return &belay.Message{Role: role, Parts: parts}
 }
 
-// User returns a message of the user.
+// User returns a message of the user. Each text is a part.
 func User(texts ...string) *belay.Message {
 	m := Message(belay.RoleUser)
 	for _, text := range texts {
@@ -44,7 +43,7 @@ func Result(id, tool string, r belay.Result) belay.Part {
 // Hello returns a small request.
 func Hello() *belay.Request { return &belay.Request{Messages: []*belay.Message{User("hello")}} }
 
-// Long returns a conversation of some messages of a kilobyte each, with twenty tools.
+// Long returns a conversation with twenty tools. Each message has about a kilobyte.
 func Long(messages int) *belay.Request {
 	req := &belay.Request{System: strings.Repeat("Be careful. ", 500)}
 	for i := range 20 {
@@ -60,7 +59,7 @@ func Long(messages int) *belay.Request {
 	return req
 }
 
-// Ask sends a request that gets an empty reply, and returns what the server received.
+// Ask scripts an empty reply, sends a request, and returns the request as the server got it.
 func Ask(t testing.TB, server providertest.Server, model belay.Model, req *belay.Request) providertest.Request {
 	t.Helper()
 	server.Script(providertest.Reply{})
@@ -71,7 +70,7 @@ func Ask(t testing.TB, server providertest.Server, model belay.Model, req *belay
 	return requests[len(requests)-1]
 }
 
-// Answer returns the response to a request.
+// Answer returns the response of a model to a request.
 func Answer(t testing.TB, model belay.Model, req *belay.Request) (*belay.Response, error) {
 	t.Helper()
 	for chunk, err := range model.Stream(t.Context(), req) {
@@ -83,8 +82,8 @@ func Answer(t testing.TB, model belay.Model, req *belay.Request) (*belay.Respons
 	return nil, nil
 }
 
-// WantFailure checks the kind of an error and that its text contains a phrase. It returns
-// the error.
+// WantFailure stops the test unless err is a [belay.ModelError] of the kind and its text
+// contains the phrase. It returns err as a ModelError.
 func WantFailure(t testing.TB, err error, kind belay.ModelErrorKind, phrase string) *belay.ModelError {
 	t.Helper()
 	failure, ok := errors.AsType[*belay.ModelError](err)

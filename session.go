@@ -46,10 +46,12 @@ type Session struct {
 	model    *namedModel // replaces the agent's model; nil: the agent's model
 	held     bool        // this process holds the session in the store
 	started  bool        // session.start has fired
+	around   *hook.Scope // see scope
 
 	closed atomic.Bool
-	stored atomic.Int64 // the number of the last message that will not change; read without the slot
-	view   sync.Mutex   // guards state.Usage for readers that do not hold the slot
+	stored atomic.Int64         // the number of the last message that will not change; read without the slot
+	wait   atomic.Pointer[wait] // not in use; nil: make one
+	view   sync.Mutex           // guards state.Usage for readers that do not hold the slot
 }
 
 // openTurn is the stored state of an open turn's calls and approvals.
@@ -212,7 +214,9 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	defer func() { <-s.slot }()
 	s.closed.Store(true)
 	defer s.agent.forget(s) // after the store has released the session
-	ctx = context.WithoutCancel(ctx)
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	defer func() { // release the session even if a hook of session.end fails or panics
 		if s.held {
 			s.held = false
@@ -226,6 +230,14 @@ func (s *Session) Close(ctx context.Context) (err error) {
 		return s.fireEnd(ctx)
 	}
 	return nil
+}
+
+// scope returns the scope of what is part of no turn. Only the holder of the slot calls it.
+func (s *Session) scope() *hook.Scope {
+	if s.around == nil {
+		s.around = &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
+	}
+	return s.around
 }
 
 // fireEnd fires session.end. The context must not end before it returns.
@@ -242,7 +254,7 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.agent.opts.Limits.End)
 	defer cancel()
-	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
+	scope := s.scope()
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
 	s.agent.reportFailures(scope, outcome.Diagnostics)
 	if len(outcome.Output.shown) > 0 && s.held { // the model gets the output when the session is opened again

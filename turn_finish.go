@@ -124,6 +124,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 // report makes the result of the turn and emits its last events. It is the last action of a
 // turn.
 func (t *turn) report(end EndReason) {
+	t.session.wait.Store(nil) // an idle session is small
 	if t.snap != nil {
 		if err := t.snap.Release(t.base); err != nil {
 			t.end.err = errors.Join(t.end.err, err)

@@ -217,7 +217,7 @@ func (t *turn) invoke(c *call) (Result, error) {
 	if c.tool.traits.MustFinish {
 		parent = t.base
 	}
-	f := &flight{tool: c.tool, call: c.Invocation, wait: newWait(bound)}
+	f := &flight{tool: c.tool, call: c.Invocation, wait: t.session.newWait(bound)}
 	f.call.Input = bytes.Clone(c.Input)
 	f.over.turn, f.over.call = t, c.ID
 	f.call.controls = &f.over
@@ -229,7 +229,7 @@ func (t *turn) invoke(c *call) (Result, error) {
 	go f.run()
 	select {
 	case <-w.done:
-		w.free()
+		t.session.freeWait(w)
 		return f.classify(&f.ctx, parent, bound)
 	case <-parent.Done():
 	case <-w.timer.C:
@@ -237,7 +237,7 @@ func (t *turn) invoke(c *call) (Result, error) {
 	w.timer.Reset(t.agent.opts.Limits.Grace)
 	select {
 	case <-w.done:
-		w.free()
+		t.session.freeWait(w)
 		return f.classify(&f.ctx, parent, bound)
 	case <-w.timer.C:
 		return returned{err: context.Cause(&f.ctx)}.classify(&f.ctx, parent, bound)

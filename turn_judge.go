@@ -74,6 +74,10 @@ type call struct {
 // judge checks the calls of a response with the hooks and the floor, in parallel. After
 // that, each call may run, waits for approval, or has a result.
 func (t *turn) judge(response *Message) *batch {
+	if !slices.ContainsFunc(response.Parts, func(p Part) bool { return p.Call != nil }) {
+		t.room.silent = batch{message: response}
+		return &t.room.silent
+	}
 	b := &batch{message: response}
 	b.calls = b.few[:0]
 	for i := range response.Parts {
@@ -82,9 +86,6 @@ func (t *turn) judge(response *Message) *batch {
 			c.cutOff = response.StopReason == StopMaxTokens
 			b.calls = append(b.calls, c)
 		}
-	}
-	if len(b.calls) == 0 {
-		return b
 	}
 	if response.StopReason == StopRefusal {
 		b.abort("The model refused to answer this message.")

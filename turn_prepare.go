@@ -17,16 +17,17 @@ func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.s
 // that prepare the turn, builds the prompt, and commits the message. It returns an end
 // reason if the turn is already over.
 func (t *turn) prepare(text string, parts []Part) EndReason {
-	said := submit(text, parts)
+	said := &t.room.said
+	*said = submit(text, parts)
 	for _, stage := range stages {
-		if end := stage(t, &said); end != "" {
+		if end := stage(t, said); end != "" {
 			return end
 		}
 		if said.reply != nil {
-			return t.answerInPlace(&said)
+			return t.answerInPlace(said)
 		}
 	}
-	return t.commitPrompt(&said)
+	return t.commitPrompt(said)
 }
 
 // stages are the steps that a user message passes before it is stored, in order.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/memstore"
 )
 
@@ -13,16 +12,12 @@ import (
 // opinion: each in a session of its own, and one after the other in one session.
 func BenchmarkTurn(b *testing.B) {
 	for _, size := range []struct{ calls, hooks int }{{1, 0}, {1, 10}, {10, 10}} {
-		var hooks []hook.Subscription
-		for i := range size.hooks {
-			hooks = append(hooks, belay.ToolPre.On("hook-"+strconv.Itoa(i), noOpinion, nil))
-		}
 		store := memstore.New(nil)
 		var model belay.Model = instant{}
 		if size.calls > 1 {
 			model = manyCalls{size.calls}
 		}
-		agent, err := belay.New(model, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: hooks, Store: store})
+		agent, err := belay.New(model, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: gates(size.hooks), Store: store})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -46,10 +46,12 @@ type Session struct {
 	model    *namedModel // replaces the agent's model; nil: the agent's model
 	held     bool        // this process holds the session in the store
 	started  bool        // session.start has fired
+	around   *hook.Scope // see scope
 
 	closed atomic.Bool
-	stored atomic.Int64 // the number of the last message that will not change; read without the slot
-	view   sync.Mutex   // guards state.Usage for readers that do not hold the slot
+	stored atomic.Int64         // the number of the last message that will not change; read without the slot
+	wait   atomic.Pointer[wait] // not in use; nil: make one
+	view   sync.Mutex           // guards state.Usage for readers that do not hold the slot
 }
 
 // openTurn is the stored state of an open turn's calls and approvals.
@@ -214,12 +216,13 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	defer func() { <-s.slot }()
 	s.closed.Store(true)
 	defer s.agent.forget(s) // after the store has released the session
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.agent.opts.Limits.End)
-	defer cancel()
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	defer func() { // release the session even if a hook of session.end fails or panics
 		if s.held {
 			s.held = false
-			err = errors.Join(err, s.agent.store.Release(context.WithoutCancel(ctx), s.id, s.epoch))
+			err = errors.Join(err, s.agent.store.Release(ctx, s.id, s.epoch))
 		}
 		if err != nil {
 			err = fmt.Errorf("close session %q: %w", s.id, err)
@@ -231,10 +234,18 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	return nil
 }
 
-// fireEnd fires session.end.
+// scope returns the scope of what is part of no turn. Only the holder of the slot calls it.
+func (s *Session) scope() *hook.Scope {
+	if s.around == nil {
+		s.around = &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
+	}
+	return s.around
+}
+
+// fireEnd fires session.end. The context must not end before it returns.
 func (s *Session) fireEnd(ctx context.Context) (err error) {
 	snap := s.agent.hooks.Snapshot()
-	defer func() { err = errors.Join(err, snap.Release(context.WithoutCancel(ctx))) }()
+	defer func(ctx context.Context) { err = errors.Join(err, snap.Release(ctx)) }(ctx)
 	if l := lineageOf(ctx); l != nil { // a child session: the turn of its parent is still running
 		if err := snap.Inherit(l.parent.snap); err != nil {
 			return fmt.Errorf("the parent's turn is over: %w", err)
@@ -243,7 +254,9 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	if !SessionEnd.Active(snap) {
 		return nil
 	}
-	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
+	ctx, cancel := context.WithTimeout(ctx, s.agent.opts.Limits.End)
+	defer cancel()
+	scope := s.scope()
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
 	s.agent.reportFailures(scope, outcome.Diagnostics)
 	if len(outcome.Output.shown) > 0 && s.held { // the model gets the output when the session is opened again

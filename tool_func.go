@@ -64,7 +64,10 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 		if err := input.Decode(call.Input, &in); err != nil {
 			return Failed(ClassInvalid, "The input of "+name+" cannot be read:\n- "+err.Error()), nil //nolint:nilerr // the result tells
 		}
-		out, err := run(context.WithValue(ctx, callKey{}, call), in)
+		if CallOf(ctx) != call {
+			ctx = context.WithValue(ctx, callKey{}, call)
+		}
+		out, err := run(ctx, in)
 		if err != nil {
 			return Result{}, err
 		}

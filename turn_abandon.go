@@ -27,7 +27,7 @@ func (t *turn) abandonCalls(b *batch) {
 				t.abandonCall(ctx, c, tool)
 			}
 		}
-	}, func(*call, any) {}) // abandonCall recovers from panics on its own goroutine
+	}, func(*turn, *call, any) {}) // abandonCall recovers from panics on its own goroutine
 	t.gatherWishes()
 }
 

@@ -147,7 +147,7 @@ func (t *turn) approve(b *batch) error {
 	if !b.isDirect() { // its approval is not in the store
 		defer q.heed(t)()
 	}
-	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
+	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(t *turn, c *call, sudden any) {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking: %v", sudden)})
 	})
 	t.gather(b)

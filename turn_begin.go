@@ -67,7 +67,7 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	}
 	t := &turn{
 		agent: s.agent, session: s, model: s.agent.model, lineage: lineageOf(ctx),
-		scope:   &hook.Scope{Session: s.id, Agent: s.agent.opts.Name},
+		scope:   s.scope(),
 		request: turnRequest{tools: s.agent.tools.Load()}, write: turnWrite{clean: true},
 	}
 	t.state = &t.own

@@ -12,6 +12,7 @@ import (
 type boundContext struct {
 	context.Context //nolint:containedctx // the parent, as in every context
 	deadline        time.Time
+	call            *Invocation // what CallOf returns, if this is the context of a tool
 	made            atomic.Pointer[madeContext]
 	ended           atomic.Bool
 }
@@ -81,6 +82,9 @@ func (c *boundContext) Err() error {
 // Value returns a value of the real context, if there is one. So derived contexts find the
 // real context.
 func (c *boundContext) Value(key any) any {
+	if _, ok := key.(callKey); ok && c.call != nil {
+		return c.call
+	}
 	if made := c.made.Load(); made != nil {
 		return made.Value(key)
 	}

@@ -78,6 +78,9 @@ func (t *turn) store() (err error) {
 	if n := len(t.request.placed); n > 0 && len(messages) > 0 && t.request.placed[n-1] == messages[0] {
 		s.messages, messages = t.request.placed, messages[1:] // a sent request shares this array, so its last element must not be written again
 	}
+	if s.messages == nil {
+		s.messages = make([]*Message, 0, 4) // a turn with one call needs four
+	}
 	s.messages = append(s.messages, messages...)
 	t.request.placed = nil
 	if c.Calls != nil {

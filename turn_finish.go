@@ -46,13 +46,14 @@ const mostWhy = 2000
 
 // endRecord returns why the turn ended. It returns nil if the turn ended normally.
 func (t *turn) endRecord(end EndReason) *Ending {
-	e := Ending{By: t.end.by, Why: t.end.why}
+	why := t.end.why
 	if t.end.err != nil && (end == EndError || end == EndAborted) {
-		e.Why = fmt.Sprint(t.end.err)
+		why = fmt.Sprint(t.end.err)
 	}
-	if e == (Ending{}) {
+	if why == "" && t.end.by == "" {
 		return nil
 	}
+	e := Ending{By: t.end.by, Why: why}
 	if first, isCut := firstCharacters(validText(e.Why), mostWhy); isCut {
 		e.Why = first + "…"
 	} else {
@@ -123,6 +124,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 // report makes the result of the turn and emits its last events. It is the last action of a
 // turn.
 func (t *turn) report(end EndReason) {
+	t.session.wait.Store(nil) // an idle session is small
 	if t.snap != nil {
 		if err := t.snap.Release(t.base); err != nil {
 			t.end.err = errors.Join(t.end.err, err)

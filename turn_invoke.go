@@ -106,7 +106,7 @@ func (c *call) serial() bool {
 
 // forEach calls do for all calls in parallel, and returns when all have returned. It runs a
 // single call on the turn's goroutine. It calls onPanic for a call that panics.
-func (t *turn) forEach(calls []*call, do func(*turn, *call), onPanic func(*call, any)) {
+func (t *turn) forEach(calls []*call, do func(*turn, *call), onPanic func(*turn, *call, any)) {
 	switch len(calls) {
 	case 0:
 	case 1:
@@ -116,20 +116,21 @@ func (t *turn) forEach(calls []*call, do func(*turn, *call), onPanic func(*call,
 	}
 }
 
-func (t *turn) forEachParallel(calls []*call, do func(*turn, *call), onPanic func(*call, any)) {
+func (t *turn) forEachParallel(calls []*call, do func(*turn, *call), onPanic func(*turn, *call, any)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, t.agent.opts.Limits.Parallel)
 	for _, c := range calls {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
+			growStack()
 			t.callGuarded(c, do, onPanic)
 		})
 	}
 	wg.Wait()
 }
 
-func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*call, any)) {
+func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*turn, *call, any)) {
 	returned := false
 	defer func() {
 		if returned {
@@ -139,7 +140,7 @@ func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*call, a
 		if p == nil {
 			p = "runtime.Goexit was called"
 		}
-		onPanic(c, p)
+		onPanic(t, c, p)
 	}()
 	do(t, c)
 	returned = true
@@ -168,7 +169,7 @@ func (t *turn) runOne(c *call) {
 	if len(result.Text) <= t.resultLimit(c) && t.keepsBeforePost(c) {
 		kept := t.fit(c, result)
 		c.returned = &kept
-		c.keep(c)
+		c.keep(t)
 	}
 	c.answer(t.askAfter(c, result, took))
 }
@@ -196,7 +197,7 @@ type flight struct {
 	tool Tool
 	call Invocation // the tool may keep it
 	over Controls   // the controls of the turn
-	done chan struct{}
+	wait *wait
 	returned
 }
 
@@ -216,27 +217,29 @@ func (t *turn) invoke(c *call) (Result, error) {
 	if c.tool.traits.MustFinish {
 		parent = t.base
 	}
-	f := &flight{tool: c.tool, call: c.Invocation, done: make(chan struct{})}
+	f := &flight{tool: c.tool, call: c.Invocation, wait: t.session.newWait(bound)}
 	f.call.Input = bytes.Clone(c.Input)
 	f.over.turn, f.over.call = t, c.ID
 	f.call.controls = &f.over
 	defer f.over.close()
 	f.ctx.bind(parent, bound)
+	f.ctx.call = &f.call
 	defer f.ctx.end()
-	late := time.NewTimer(bound)
-	defer late.Stop()
+	w := f.wait
 	go f.run()
 	select {
-	case <-f.done:
+	case <-w.done:
+		t.session.freeWait(w)
 		return f.classify(&f.ctx, parent, bound)
 	case <-parent.Done():
-	case <-late.C:
+	case <-w.timer.C:
 	}
-	late.Reset(t.agent.opts.Limits.Grace)
+	w.timer.Reset(t.agent.opts.Limits.Grace)
 	select {
-	case <-f.done:
+	case <-w.done:
+		t.session.freeWait(w)
 		return f.classify(&f.ctx, parent, bound)
-	case <-late.C:
+	case <-w.timer.C:
 		return returned{err: context.Cause(&f.ctx)}.classify(&f.ctx, parent, bound)
 	}
 }
@@ -260,7 +263,7 @@ func (f *flight) run() {
 		if p := recover(); p != nil {
 			f.returned = returned{err: fmt.Errorf("the tool panicked: %v", p)}
 		}
-		close(f.done)
+		f.wait.done <- struct{}{}
 	}()
 	f.result, f.err = f.tool.Call(&f.ctx, &f.call)
 }

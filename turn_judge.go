@@ -19,6 +19,7 @@ type batch struct {
 	amended *Message // set if the stored message must be replaced because calls were rewritten
 	calls   []*call
 	stored  []CallRecord  // the calls as they were stored last
+	unkept  error         // why the result of a single call could not be stored before tool.post
 	few     [2]*call      // room for two calls: most messages have no more
 	first   [1]CallRecord // room for one record
 }
@@ -57,8 +58,9 @@ type call struct {
 	begun   bool // the tool may keep something open for the call
 	// returned is the tool's result while hooks of tool.post run. keep stores it.
 	returned *Result
-	keep     func(*call)
-	kept     chan struct{} // closed when another goroutine has stored the result
+	batch    *batch
+	run      *batchRun     // nil if the call runs on the turn's goroutine
+	kept     chan struct{} // closed when the turn's goroutine has stored the result
 	running  bool          // the call runs on its own goroutine; only the turn's goroutine uses this field
 	ran      bool          // this process has started the call; only the turn's goroutine uses this field
 	stored   bool          // the response is stored
@@ -74,6 +76,10 @@ type call struct {
 // judge checks the calls of a response with the hooks and the floor, in parallel. After
 // that, each call may run, waits for approval, or has a result.
 func (t *turn) judge(response *Message) *batch {
+	if !slices.ContainsFunc(response.Parts, func(p Part) bool { return p.Call != nil }) {
+		t.room.silent = batch{message: response}
+		return &t.room.silent
+	}
 	b := &batch{message: response}
 	b.calls = b.few[:0]
 	for i := range response.Parts {
@@ -83,14 +89,11 @@ func (t *turn) judge(response *Message) *batch {
 			b.calls = append(b.calls, c)
 		}
 	}
-	if len(b.calls) == 0 {
-		return b
-	}
 	if response.StopReason == StopRefusal {
 		b.abort("The model refused to answer this message.")
 		return b
 	}
-	t.forEach(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
+	t.forEach(b.calls, (*turn).judgeOne, func(t *turn, c *call, sudden any) {
 		t.deny(c, "belay", fmt.Sprintf("panic while checking the call: %v", sudden))
 	})
 	t.gather(b)

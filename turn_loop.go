@@ -40,6 +40,7 @@ type turn struct {
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
+	room        turnRoom
 	waits       []Question
 	askedBelow  []string // the ids of calls whose subagents wait for something
 	wanted      *wanted  // describes the structured output that the turn must give; nil for none

@@ -130,7 +130,7 @@ func (t *turn) reconsider(b *batch) bool {
 			if c.result == nil && c.moved() {
 				t.decide(c, c.askAgain(floor))
 			}
-		}, func(c *call, value any) {
+		}, func(t *turn, c *call, value any) {
 			t.deny(c, "belay", fmt.Sprintf("panic while checking the call again: %v", value))
 		})
 		again = again || c.state == CallParked

@@ -17,9 +17,10 @@ func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.s
 // that prepare the turn, builds the prompt, and commits the message. It returns an end
 // reason if the turn is already over.
 func (t *turn) prepare(text string, parts []Part) EndReason {
-	said := submit(text, parts)
+	said := &t.room.said
+	*said = submit(text, parts)
 	for _, stage := range stages {
-		end := stage(t, &said)
+		end := stage(t, said)
 		if (end != "" || said.reply != nil) && t.state.Text == "" {
 			t.state.Text = said.text // it ends before the stage that sets it
 		}
@@ -27,10 +28,10 @@ func (t *turn) prepare(text string, parts []Part) EndReason {
 			return end
 		}
 		if said.reply != nil {
-			return t.answerInPlace(&said)
+			return t.answerInPlace(said)
 		}
 	}
-	return t.commitPrompt(&said)
+	return t.commitPrompt(said)
 }
 
 // stages are the steps that a user message passes before it is stored, in order.

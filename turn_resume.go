@@ -61,7 +61,7 @@ func (t *turn) openCalls() *batch {
 	if b == nil {
 		return nil
 	}
-	t.forEach(b.calls, (*turn).resumeCall, func(c *call, sudden any) {
+	t.forEach(b.calls, (*turn).resumeCall, func(t *turn, c *call, sudden any) {
 		t.deny(c, "belay", fmt.Sprintf("panic while checking the call again: %v", sudden))
 	})
 	t.applyHalt(b)

@@ -21,15 +21,14 @@ func (t *turn) runCalls(b *batch) error {
 		if !c.mayRun() || b.free() == 0 {
 			return nil
 		}
-		err := t.commitStarts(b, c)
-		if err != nil {
+		if err := t.commitStarts(b, b.calls); err != nil {
 			return err
 		}
-		c.keep = func(*call) { err = t.commitCalls(b) }
+		c.batch, c.run = b, nil
 		t.callGuarded(c, (*turn).runOne, panicWhileRunning)
 		t.emitResult(c)
 		t.emitHeld()
-		return err
+		return b.unkept
 	}
 	r := &batchRun{turn: t, batch: b, progress: make(chan callProgress, 3*len(b.calls)), timer: time.NewTimer(resultWait)}
 	r.timer.Stop()
@@ -48,7 +47,7 @@ func (t *turn) runCalls(b *batch) error {
 	return r.err
 }
 
-func panicWhileRunning(c *call, value any) {
+func panicWhileRunning(_ *turn, c *call, value any) {
 	c.answer(Failed(ClassFailed, fmt.Sprintf("panic while running the call: %v", value)))
 }
 
@@ -57,7 +56,7 @@ func (c *call) mayRun() bool { return c.result == nil && c.state != CallParked }
 
 // commitStarts stores the calls as started, if necessary. A call must be stored as started
 // before it runs.
-func (t *turn) commitStarts(b *batch, calls ...*call) error {
+func (t *turn) commitStarts(b *batch, calls []*call) error {
 	if !slices.ContainsFunc(calls, func(c *call) bool { return c.state == CallJudged }) {
 		return nil
 	}
@@ -128,11 +127,11 @@ func (r *batchRun) group(calls []*call) {
 
 // start runs each call on its own goroutine.
 func (r *batchRun) start(calls []*call) {
-	if r.err = r.turn.commitStarts(r.batch, calls...); r.err != nil {
+	if r.err = r.turn.commitStarts(r.batch, calls); r.err != nil {
 		return
 	}
 	for _, c := range calls {
-		c.running, c.ran, c.keep, c.kept = true, true, r.keep, make(chan struct{})
+		c.running, c.ran, c.batch, c.run = true, true, r.batch, r
 		r.running++
 		go r.run(c) // ends with the call; group waits for it
 	}
@@ -174,9 +173,15 @@ func (r *batchRun) drain() {
 	}
 }
 
-// keep asks the turn's goroutine to store a tool's result, and waits until it is stored.
-func (r *batchRun) keep(c *call) {
-	r.progress <- callProgress{c, callReturned}
+// keep stores the result of a tool. A call on its own goroutine asks the turn's goroutine to
+// do it, and waits.
+func (c *call) keep(t *turn) {
+	if c.run == nil {
+		c.batch.unkept = t.commitCalls(c.batch)
+		return
+	}
+	c.kept = make(chan struct{})
+	c.run.progress <- callProgress{c, callReturned}
 	<-c.kept
 }
 

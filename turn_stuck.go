@@ -35,6 +35,9 @@ func fingerprintOf(tool, input string, r *Result) fingerprint {
 // gets a reminder. The next time, isStuck reports true and the turn ends.
 func (t *turn) isStuck(b *batch) bool {
 	found := false
+	if t.recent == nil {
+		t.recent = t.room.recent[:0]
+	}
 	before := len(t.recent)
 	for _, c := range b.calls {
 		mark := fingerprintOf(c.Tool, string(c.Input), c.result)

@@ -42,17 +42,13 @@ type Outcome[In any, Out Output] struct {
 //
 // If a gate fails closed by default and Dispatch returns an error, the output denies too.
 // So nothing passes, even if the caller ignores the error.
-func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outcome Outcome[In, Out], err error) {
-	outcome.Input = in
-	if s == nil || p.d == nil {
-		return outcome, nil
+func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (Outcome[In, Out], error) {
+	if s != nil && p.d != nil {
+		if plan := s.gen.Load().find(p.d.core); plan != nil {
+			return p.d.dispatch(ctx, s, plan, in)
+		}
 	}
-	plan := s.gen.Load().find(&p.d.phaseCore)
-	if plan == nil {
-		return outcome, nil
-	}
-	err = p.d.dispatch(ctx, s, plan, nil, &outcome)
-	return outcome, err
+	return Outcome[In, Out]{Input: in}, nil
 }
 
 // typedPlan is a phasePlan with the phase's types, in order of execution.
@@ -61,7 +57,6 @@ type typedPlan[In any, Out Output] struct {
 	entries []entry[In, Out]
 	stages  []stage
 	widest  int       // the maximum number of handlers in a stage that overlaps
-	slow    bool      // an entry is slow: see Phase.Slow
 	crews   sync.Pool // of *crew
 }
 
@@ -91,7 +86,7 @@ func (def *defined[In, Out]) compilePlan(p *phasePlan) any {
 	for k, e := range p.all.list {
 		if turn := p.turn[k]; turn >= 0 {
 			t.entries[turn] = def.compileEntry(e, int(p.sequence[turn]))
-			t.slow = t.slow || e.isSlow()
+			p.slow = p.slow || e.isSlow()
 		}
 	}
 	for _, st := range p.stages {

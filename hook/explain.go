@@ -56,21 +56,29 @@ type Explained struct {
 // of the input would fail, the explanation says why. Explain returns an error only if it
 // cannot explain.
 func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
-	x := Explanation{Phase: p.Name(), Kind: p.Info().Kind, Entries: []Explained{}}
 	if !p.Active(s) {
-		x.Entries = append(x.Entries, disabledEntries(p.Plan(s))...)
-		return x, nil
+		return explainInactive(p.core(), s), nil
 	}
-	resolved := s.gen.Load().find(&p.d.phaseCore)
+	return p.d.explain(ctx, s, in)
+}
+
+// explainInactive is Explain for a phase without enabled subscriptions.
+func explainInactive(c *phaseCore, s *Snapshot) Explanation {
+	return Explanation{Phase: c.name, Kind: c.kind, Entries: append([]Explained{}, disabledEntries(c.plan(s))...)}
+}
+
+func (def *defined[In, Out]) explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
+	x := Explanation{Phase: def.name, Kind: def.kind, Entries: []Explained{}}
+	resolved := s.gen.Load().find(&def.phaseCore)
 	tr := &trace{said: make(map[string]Explained)}
 	out := Outcome[In, Out]{Input: in}
-	err := p.d.dispatch(ctx, s, resolved, tr, &out)
-	if p.d.Definition.Scope != nil {
-		if scope := p.d.Definition.Scope(in); scope != nil {
+	err := def.dispatch(ctx, s, resolved, tr, &out)
+	if def.Definition.Scope != nil {
+		if scope := def.Definition.Scope(in); scope != nil {
 			x.Scope = *scope
 		}
 	}
-	plan := p.Plan(s)
+	plan := def.plan(s)
 	for _, e := range plan.Entries {
 		said, ok := tr.said[e.ID]
 		if !ok {
@@ -85,7 +93,7 @@ func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explan
 		x.Error = err.Error()
 	}
 	if x.Merged, err = json.Marshal(out.Output); err != nil {
-		return x, fmt.Errorf("explain %s: %w", p.Name(), err)
+		return x, fmt.Errorf("explain %s: %w", def.name, err)
 	}
 	return x, nil
 }

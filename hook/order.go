@@ -14,6 +14,7 @@ import (
 // A phasePlan never changes.
 type phasePlan struct {
 	core *phaseCore
+	slow bool // an entry is slow: see Phase.Slow
 	all  *members
 	// order holds the enabled members in plan order.
 	order []*installed

@@ -79,7 +79,19 @@ type Definition[In any, Out Output] struct {
 // Phase is a named point at which handlers are called. It is a stateless value: declare it
 // once as a package variable and share it between runtimes.
 type Phase[In any, Out Output] struct {
-	d *defined[In, Out]
+	d *operations[In, Out]
+}
+
+// operations are what a phase can do. They are function values, and not methods of a generic
+// type, for the compiler: it generates all methods of a generic type, and everything that
+// they call, in every package that mentions the type. Define, which makes them, is called in
+// few packages. Phases are mentioned in many.
+type operations[In any, Out Output] struct {
+	core     *phaseCore
+	dispatch func(ctx context.Context, s *Snapshot, plan *phasePlan, in In) (Outcome[In, Out], error)
+	explain  func(ctx context.Context, s *Snapshot, in In) (Explanation, error)
+	decode   func(scope Scope, data []byte) (In, error)
+	slow     func(plan *phasePlan, inputs []In) bool
 }
 
 type defined[In any, Out Output] struct {
@@ -123,6 +135,7 @@ type phaseCore struct {
 	labels  []string
 	overlap int
 	faults  func() []string
+	self    AnyPhase // the phase
 
 	// These are the operations that need the type parameters. Define sets them.
 	canReference  bool
@@ -164,7 +177,19 @@ func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
 	d.phaseCore.compile = d.compilePlan
 	d.phaseCore.checkFallback = d.fallbackProblem
 	d.phaseCore.perform = d.performJob
-	return Phase[In, Out]{d}
+	p := Phase[In, Out]{&operations[In, Out]{
+		core: &d.phaseCore,
+		dispatch: func(ctx context.Context, s *Snapshot, plan *phasePlan, in In) (Outcome[In, Out], error) {
+			o := Outcome[In, Out]{Input: in}
+			err := d.dispatch(ctx, s, plan, nil, &o)
+			return o, err
+		},
+		explain: d.explain,
+		decode:  d.decode,
+		slow:    d.slow,
+	}}
+	d.phaseCore.self = p
+	return p
 }
 
 // faults returns what is wrong with a definition.
@@ -222,9 +247,13 @@ func (p Phase[In, Out]) Types() (in, out reflect.Type) {
 // that no runtime knows.
 func (p Phase[In, Out]) core() *phaseCore {
 	if p.d == nil {
-		return &phaseCore{faults: func() []string { return []string{"the phase was not made by hook.Define"} }}
+		return undefinedPhase()
 	}
-	return &p.d.phaseCore
+	return p.d.core
+}
+
+func undefinedPhase() *phaseCore {
+	return &phaseCore{self: Phase[int, Output]{}, faults: func() []string { return []string{"the phase was not made by hook.Define"} }}
 }
 
 // DecodeInput decodes an input from its JSON form, for tests and for recorded work. It uses
@@ -256,7 +285,7 @@ func (def *defined[In, Out]) decode(scope Scope, data []byte) (In, error) {
 // Active reports whether the phase has enabled subscriptions. If it has none, a caller need
 // not build an input. A nil snapshot has no subscriptions.
 func (p Phase[In, Out]) Active(s *Snapshot) bool {
-	return s != nil && p.d != nil && s.gen.Load().find(&p.d.phaseCore) != nil
+	return s != nil && p.d != nil && s.gen.Load().find(p.d.core) != nil
 }
 
 func nilable[T any]() bool {
@@ -267,5 +296,3 @@ func nilable[T any]() bool {
 		return false
 	}
 }
-
-var _ AnyPhase = Phase[int, Output]{}

@@ -80,19 +80,21 @@ func (rt *Runtime) Plan(phase string) (Plan, error) {
 }
 
 // Plan returns the phase's plan in the snapshot.
-func (p Phase[In, Out]) Plan(s *Snapshot) Plan {
+func (p Phase[In, Out]) Plan(s *Snapshot) Plan { return p.core().plan(s) }
+
+func (c *phaseCore) plan(s *Snapshot) Plan {
 	if s == nil {
-		return describePlan(p.core(), nil, nil)
+		return describePlan(c, nil, nil)
 	}
-	plan := s.gen.Load().find(p.core())
+	plan := s.gen.Load().find(c)
 	if plan == nil {
-		plan = s.gen.Load().idle[p.core()]
+		plan = s.gen.Load().idle[c]
 	}
 	var disabled []string
 	if plan != nil {
 		disabled = disabledIDs(plan.all)
 	}
-	return describePlan(p.core(), plan, disabled)
+	return describePlan(c, plan, disabled)
 }
 
 func disabledIDs(all *members) []string {

@@ -1,5 +1,7 @@
 package hook
 
+import "slices"
+
 // Slow reports whether the turn waits for a subscription of the phase that may take long:
 // its handler leaves the process, has a deadline, or is a Go function with a timeout. If
 // Slow reports true, a caller can store what must not be lost before it dispatches.
@@ -10,14 +12,15 @@ func (p Phase[In, Out]) Slow(s *Snapshot, inputs ...In) bool {
 	if s == nil || p.d == nil {
 		return false
 	}
-	resolved := s.gen.Load().find(&p.d.phaseCore)
-	if resolved == nil {
-		return false
+	plan := s.gen.Load().find(p.d.core)
+	if plan == nil || !plan.slow || len(inputs) == 0 {
+		return plan != nil && plan.slow
 	}
+	return p.d.slow(plan, slices.Clone(inputs)) // the clone keeps the caller's slice on its stack
+}
+
+func (def *defined[In, Out]) slow(resolved *phasePlan, inputs []In) bool {
 	plan := resolved.typed.(*typedPlan[In, Out])
-	if !plan.slow || len(inputs) == 0 {
-		return plan.slow
-	}
 	for i := range plan.entries {
 		if e := &plan.entries[i]; e.isSlow() && e.matchesOne(inputs) {
 			return true

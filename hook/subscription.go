@@ -72,7 +72,6 @@ type Subscription struct{ s *subscription }
 type subscription struct {
 	id      string
 	phase   *phaseCore
-	any     AnyPhase
 	opts    Options
 	handler any // Handler[In, Out] of the phase
 	missing bool
@@ -81,7 +80,12 @@ type subscription struct {
 // On binds a handler to the phase. It returns no error: [Runtime.Install] reports mistakes
 // in id and options.
 func (p Phase[In, Out]) On(id string, handler Handler[In, Out], opts *Options) Subscription {
-	s := &subscription{id: id, phase: p.core(), any: p, handler: handler, missing: handler == nil}
+	return newSubscription(id, p.core(), handler, handler == nil, opts)
+}
+
+// newSubscription is On without type parameters.
+func newSubscription(id string, phase *phaseCore, handler any, missing bool, opts *Options) Subscription {
+	s := &subscription{id: id, phase: phase, handler: handler, missing: missing}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -122,7 +126,7 @@ func (s Subscription) Phase() AnyPhase {
 	if s.s == nil {
 		return nil
 	}
-	return s.s.any
+	return s.s.phase.self
 }
 
 // Options returns a copy of the options, with the defaults filled in.

@@ -147,7 +147,7 @@ func (s *subscription) matchProblems(refuse refusal) {
 		}
 	}
 	if s.opts.Match.When != nil {
-		if err := s.opts.Match.When.Check(s.any, s.phase.zeroIn()); err != nil {
+		if err := s.opts.Match.When.Check(s.phase.self, s.phase.zeroIn()); err != nil {
 			refuse("match.when", "%v", err)
 		}
 	}

@@ -19,7 +19,7 @@ func (instant) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chu
 	return func(yield func(belay.Chunk, error) bool) {
 		answer := &belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd, Usage: belay.Usage{In: 100, Out: 10}}
 		if last := req.Messages[len(req.Messages)-1]; last.Parts[0].Result == nil {
-			answer.Parts = []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "call_1", Tool: "echo", Input: json.RawMessage(`{"text":"hello"}`)}}}
+			answer.Parts = []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "call_4fJ2kQ9xZ1aB7cD3", Tool: "echo", Input: json.RawMessage(`{"text":"hello"}`)}}}
 			answer.StopReason = belay.StopToolUse
 		}
 		yield(belay.Chunk{Response: answer}, nil)
@@ -36,7 +36,7 @@ var echoTool = belay.NewTool("echo", "says it again", echo, nil)
 
 // bareTurns is the floor of a turn: a minimal loop without hooks, limits or records. It
 // checks the input of the tool with the same validator.
-func bareTurns() (func(n int), error) {
+func bareTurns(model belay.Model) (func(n int), error) {
 	var schema jsonschema.Schema
 	declaration := echoTool.Declaration()
 	if err := json.Unmarshal(declaration.InputSchema, &schema); err != nil {
@@ -46,7 +46,7 @@ func bareTurns() (func(n int), error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	model, tools := instant{}, []belay.ToolDeclaration{declaration}
+	tools := []belay.ToolDeclaration{declaration}
 	return func(n int) {
 		var history []*belay.Message
 		for range n {

@@ -19,7 +19,9 @@ import (
 func loopPromises() []promise {
 	return []promise{
 		{"turn", 3, turnRatio},
-		{"turn-allocs", 150, turnAllocs},
+		{"turn-allocs", 60, turnAllocs},
+		{"turn-warm-allocs", 50, turnWarmAllocs},
+		{"turn-k10", 4, turnTenCalls},
 		{"thousand-turns", 1.15, thousandTurns},
 		{"ten-tools-wall", 2, tenTools},
 		{"idle-session-bytes", 1024, idleSessionBytes},
@@ -82,19 +84,75 @@ func turnRatio() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	bare, err := bareTurns()
+	bare, err := bareTurns(instant{})
 	if err != nil {
 		return 0, err
 	}
 	return ratio(ours, bare), nil
 }
 
+// gates returns hooks of tool.pre that have no opinion.
+func gates(n int) []hook.Subscription {
+	var hooks []hook.Subscription
+	for i := range n {
+		hooks = append(hooks, belay.ToolPre.On("gate-"+strconv.Itoa(i), noOpinion, nil))
+	}
+	return hooks
+}
+
+// turnAllocs returns the allocations of the only turn of a session, with one call and ten
+// gates.
 func turnAllocs() (float64, error) {
-	ours, err := turns()
+	store := memstore.New(nil)
+	agent, err := belay.New(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: gates(10), Store: store})
 	if err != nil {
 		return 0, err
 	}
-	return allocs(ours), nil
+	return allocs(func(n int) {
+		for range n {
+			s := agent.Session("fresh")
+			takeTurn(s)
+			must(s.Close(ctx))
+			must(store.Forget("fresh"))
+		}
+	}), nil
+}
+
+// turnWarmAllocs is turnAllocs for a turn of a session that had turns before.
+func turnWarmAllocs() (float64, error) {
+	agent, err := belay.New(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: gates(10), Store: memstore.New(nil)})
+	if err != nil {
+		return 0, err
+	}
+	s := agent.Session("warm")
+	takeTurn(s)
+	return allocs(func(n int) {
+		for range n {
+			takeTurn(s)
+		}
+	}), nil
+}
+
+// turnTenCalls returns the time of a turn with ten calls in one message and ten gates,
+// divided by the time of the bare loop, which makes the ten calls one after the other.
+func turnTenCalls() (float64, error) {
+	store := memstore.New(nil)
+	agent, err := belay.New(manyCalls{10}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: gates(10), Store: store})
+	if err != nil {
+		return 0, err
+	}
+	bare, err := bareTurns(manyCalls{10})
+	if err != nil {
+		return 0, err
+	}
+	return ratio(func(n int) {
+		s := agent.Session("ten")
+		for range n {
+			takeTurn(s)
+		}
+		must(s.Close(ctx))
+		must(store.Forget("ten"))
+	}, bare), nil
 }
 
 // thousandTurns returns the cost of a turn late in a long session divided by the cost of an

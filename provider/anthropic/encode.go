@@ -54,7 +54,7 @@ func (e encoder) encode(m *belay.Message) (any, error) {
 		if p.Type == belay.PartMedia && p.Media != nil && m.Role == belay.RoleAssistant { // the service accepts it only from users
 			p = &belay.Part{Type: belay.PartText, Text: wire.FileNotice(p.Media)}
 		}
-		union, ok := e.blockOf(p)
+		sent, ok := e.blockOf(p)
 		if !ok {
 			continue
 		}

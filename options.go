@@ -90,8 +90,9 @@ type Options struct {
 	// with a pause from 1 s, doubling up to 30 s, minus up to half of it at random.
 	Retry hook.Retry
 	// ReleaseIdle releases each session at the end of a turn, so that another process can
-	// use it at once. The next turn reads the session from the store again. Set it if
-	// several processes serve the same sessions. Defaults to false: a session that was used
+	// use it at once, and its messages leave the memory. The next turn reads them from the
+	// store again. Set it if several processes serve the same sessions, or if there are
+	// many sessions. Defaults to false: a session that was used
 	// stays open until [Session.Close], and other processes get ErrHeld.
 	ReleaseIdle bool
 	// SpillDir is where the full text of results is kept that are too long for the model.

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -196,6 +198,46 @@ func TestReleaseIdle(t *testing.T) {
 	}
 	if !slices.Equal(said, []string{"one", "two", "three"}) {
 		t.Errorf("the answers are %q", said)
+	}
+}
+
+// With ReleaseIdle, and after a turn has parked, a session keeps no messages in memory.
+func TestReleasedSessionFreesItsMessages(t *testing.T) {
+	t.Parallel()
+	for rule, opts := range map[string]belay.Options{
+		"idle":   {ReleaseIdle: true},
+		"parked": {OnAsk: belay.AskPark, Extensions: []belay.Extension{toolbox.AskUser()}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			var sent weak.Pointer[belay.Message]
+			model := scripted.New([]scripted.Step{{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
+				sent = weak.Make(req.Messages[0])
+				if rule == "idle" {
+					return scripted.Step{Text: "done"}, nil
+				}
+				return scripted.Step{Calls: []scripted.Call{{Tool: toolbox.AskUserTool, Input: `{"question": "Why?"}`}}}, nil
+			}}}, &scripted.Options{Keep: -1})
+			opts.Store = openFile(t, filepath.Join(t.TempDir(), "belay.db"))
+			agent, err := belay.New(model, &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := agent.Session("a").Turn(t.Context(), "go"); err != nil {
+				t.Fatal(err)
+			}
+			for range 100 {
+				if runtime.GC(); sent.Value() == nil {
+					break
+				}
+			}
+			if sent.Value() != nil {
+				t.Error("the message is still in memory")
+			}
+			if err := agent.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -63,6 +63,11 @@ func (t *turn) endRecord(end EndReason) *Ending {
 
 // finish ends the turn: the end phases, the last commit, and the report.
 func (t *turn) finish(end EndReason) {
+	defer func() {
+		if !t.session.held {
+			t.session.messages = nil // the next turn reads them again
+		}
+	}()
 	t.end.begun = true
 	if t.wasHandedOver() || t.end.lost { // it has not ended: its end phases fire where it ends
 		end = EndParked

@@ -22,8 +22,9 @@
 //
 // [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked one,
 // and [Agent.Take] reads any other stream. The returned [Turn] has assertions about
-// its end, the calls and their results, denials, reminders and hooks; [Turn.Request]
-// is the request to the model. [Agent.Golden] compares a whole conversation with a
+// its end, the calls and their results, denials, reminders, prompt context and hooks;
+// [Turn.Request] is the request to the model. [Answer] runs a turn for structured
+// output. [Agent.Golden] compares a whole conversation with a
 // file.
 //
 // [NewTool] makes a tool that records its calls and answers from a list.
@@ -32,7 +33,7 @@
 // Three things are checked automatically: after each turn, that the transcript and
 // every request are well-formed, as [WellFormed] defines it, and at the end of the
 // test, that the script was played to its end and that no goroutine of a turn is
-// left.
+// left. Idle HTTP connections do not count.
 //
 // Missing options get defaults for tests: a store in memory that keeps the records of
 // hooks, a temporary directory for long results, and no pause before a failed attempt

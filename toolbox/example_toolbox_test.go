@@ -14,7 +14,7 @@ import (
 )
 
 // An agent changes a file of a project and cannot leave the project.
-func ExampleFiles() {
+func ExampleNew() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", "project"))
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -38,7 +38,7 @@ func ExampleFiles() {
 	if err != nil {
 		panic(err)
 	}
-	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root), Authorizer: floor})
+	agent, err := belay.New(model, &belay.Options{Extensions: []belay.Extension{toolbox.New(root, nil)}, Authorizer: floor})
 	// docs:end files
 	check(err)
 	defer func() { _ = agent.Close(ctx) }()
@@ -81,7 +81,7 @@ func ExampleFiles() {
 }
 
 // All tools, with the settings of the shell and a directory for long results.
-func ExampleAll() {
+func ExampleNew_options() {
 	dir := must(os.MkdirTemp("", "project"))
 	defer func() { _ = os.RemoveAll(dir) }()
 	root := must(os.OpenRoot(dir))
@@ -90,12 +90,12 @@ func ExampleAll() {
 	defer func() { _ = spill.Close() }()
 
 	// docs:begin all
-	tools := toolbox.All(root, &toolbox.Options{
+	tools := toolbox.New(root, &toolbox.Options{
 		Extra: []*os.Root{spill}, // where belay.Options.SpillDir is, so that long results can be read
 		Shell: &toolbox.ShellOptions{Keep: []string{"GITHUB_TOKEN"}},
 	})
 	// docs:end all
-	for _, tool := range tools {
+	for _, tool := range tools.Tools() {
 		fmt.Println(tool.Declaration().Name)
 	}
 	// Output:

@@ -29,7 +29,7 @@ const (
 // ShellOptions are the options of [Shell].
 type ShellOptions struct {
 	// Dir is the working directory of commands. Defaults to the working directory
-	// of the process, and in [All] to the project.
+	// of the process, and in [New] to the project.
 	Dir string
 	// Shell is the program that gets -c and the command. Defaults to bash if there
 	// is one, else to sh.

@@ -96,9 +96,10 @@ type Options struct {
 	// subtracted.
 	Retry hook.Retry
 	// ReleaseIdle releases each session at the end of a turn, so that another process can
-	// use the session at once. The next turn reads it from the store again. Set ReleaseIdle
-	// if several processes serve the same sessions. Defaults to false: a session stays held
-	// by this process until [Session.Close], and other processes get ErrHeld.
+	// use it at once, and its messages leave the memory. The next turn reads them from the
+	// store again. Set it if several processes serve the same sessions, or if there are
+	// many sessions. Defaults to false: a session that was used
+	// stays open until [Session.Close], and other processes get ErrHeld.
 	ReleaseIdle bool
 	// SpillDir is the directory for the full text of results that are too long for the
 	// model. Defaults to a directory in the system's temporary directory.

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -199,7 +201,47 @@ func TestReleaseIdle(t *testing.T) {
 	}
 }
 
-// A process that has only the store can list what parked turns wait for, with the inputs:
+// With ReleaseIdle, and after a turn has parked, a session keeps no messages in memory.
+func TestReleasedSessionFreesItsMessages(t *testing.T) {
+	t.Parallel()
+	for rule, opts := range map[string]belay.Options{
+		"idle":   {ReleaseIdle: true},
+		"parked": {OnAsk: belay.AskPark, Extensions: []belay.Extension{toolbox.AskUser()}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			var sent weak.Pointer[belay.Message]
+			model := scripted.New([]scripted.Step{{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
+				sent = weak.Make(req.Messages[0])
+				if rule == "idle" {
+					return scripted.Step{Text: "done"}, nil
+				}
+				return scripted.Step{Calls: []scripted.Call{{Tool: toolbox.AskUserTool, Input: `{"question": "Why?"}`}}}, nil
+			}}}, &scripted.Options{Keep: -1})
+			opts.Store = openFile(t, filepath.Join(t.TempDir(), "belay.db"))
+			agent, err := belay.New(model, &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := agent.Session("a").Turn(t.Context(), "go"); err != nil {
+				t.Fatal(err)
+			}
+			for range 100 {
+				if runtime.GC(); sent.Value() == nil {
+					break
+				}
+			}
+			if sent.Value() != nil {
+				t.Error("the message is still in memory")
+			}
+			if err := agent.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What parked turns wait for is listed with its inputs by a process that has only the store:
 // an approval, a question of ask_user, and a call that its tool parked.
 //
 // SPEC L-13

@@ -2,7 +2,10 @@ package belay
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -75,6 +78,13 @@ type Invocation struct {
 
 	turn     *turn
 	controls *Controls
+}
+
+// Key returns an idempotency key, such as payment services ask for: 64 characters that
+// differ for every two calls, and stay the same when the call runs again after a crash.
+func (i *Invocation) Key() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", i.Session, i.Turn, i.Step, i.ID))
+	return hex.EncodeToString(sum[:])
 }
 
 // Decode decodes the input into a struct.

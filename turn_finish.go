@@ -65,6 +65,11 @@ func (t *turn) endRecord(end EndReason) *Ending {
 // finish ends the turn: it fires the end phases, makes the last commit and reports the
 // result.
 func (t *turn) finish(end EndReason) {
+	defer func() {
+		if !t.session.held {
+			t.session.messages = nil // the next turn reads them again
+		}
+	}()
 	t.end.begun = true
 	if t.wasHandedOver() || t.end.lost { // the turn has not ended: another process continues it and fires its end phases
 		end = EndParked

@@ -32,9 +32,10 @@ type Agent struct {
 	Timeout time.Duration
 
 	t       testing.TB
-	model   *recorder
-	journal hook.ListJournal // nil: the journal cannot be read
-	tag     string           // labels the goroutines of this agent's turns
+	sent    recorder
+	script  interface{ Left() int } // nil: the model plays no script
+	journal hook.ListJournal        // nil: the journal cannot be read
+	tag     string                  // marks the goroutines of this agent's turns
 	turns   []*Turn
 }
 
@@ -55,8 +56,8 @@ func New(t testing.TB, model belay.Model, opts *belay.Options) *Agent {
 	}
 	a := &Agent{t: t, tag: newTag(), journal: journalOf(&o)}
 	if model != nil {
-		a.model = &recorder{Model: model}
-		model = a.model
+		a.script, _ = model.(interface{ Left() int })
+		model = belay.WrapModel(model, a.sent.stream)
 	}
 	agent, err := belay.New(model, &o)
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, erro
 	bound := cmp.Or(a.Timeout, defaultTimeout)
 	ctx, cancel := context.WithTimeoutCause(a.t.Context(), bound, fmt.Errorf("belaytest: the turn took longer than %s", bound))
 	defer cancel()
-	turn := &Turn{agent: a, t: a.t, began: time.Now(), from: a.model.count()}
+	turn := &Turn{agent: a, t: a.t, began: time.Now(), from: a.sent.count()}
 	done := make(chan struct{})
 	tagged(ctx, a.tag, func() { // Agent.finish waits for this goroutine
 		go func() {
@@ -134,7 +135,7 @@ func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 // read adds the requests to the model and the stored messages to the turn.
 func (a *Agent) read(turn *Turn) {
 	a.t.Helper()
-	turn.Requests = a.model.since(turn.from)
+	turn.Requests = a.sent.since(turn.from)
 	for i := range turn.Requests {
 		if err := WellFormed(turn.Requests[i].Messages); err != nil {
 			a.t.Errorf("request %d of the turn is not well-formed: %v\n%s", i+1, err, Render(turn.Requests[i].Messages))
@@ -198,41 +199,29 @@ func (a *Agent) finish() {
 	if a.t.Failed() {
 		return // further errors would only be consequences
 	}
-	if script, ok := a.model.Model.(interface{ Left() int }); ok && script.Left() > 0 {
-		a.t.Errorf("the script was not played to its end: %d of its steps are left", script.Left())
+	if a.script != nil && a.script.Left() > 0 {
+		a.t.Errorf("the script was not played to its end: %d of its steps are left", a.script.Left())
 	}
 	if left := leaked(ctx, a.tag); left != "" {
 		a.t.Errorf("goroutines of the agent's turns are left: close the component that starts them, or make it return when its context is cancelled\n%s", left)
 	}
 }
 
-// recorder is a model that records the requests.
+// recorder records the requests to a model.
 type recorder struct {
-	belay.Model
-
 	mu       sync.Mutex
 	requests []belay.Request
 }
 
-var _ belay.InfoModel = (*recorder)(nil)
-
-// Info returns the model's info, if it has one.
-func (r *recorder) Info() belay.ModelInfo {
-	if m, ok := r.Model.(belay.InfoModel); ok {
-		return m.Info()
-	}
-	return belay.ModelInfo{}
-}
-
-// Stream records each request when it is sent.
-func (r *recorder) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+// stream records each request when it is sent.
+func (r *recorder) stream(ctx context.Context, req *belay.Request, next func(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error]) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) {
 		r.mu.Lock()
 		sent := *req
 		sent.Messages, sent.Tools = slices.Clone(req.Messages), slices.Clone(req.Tools)
 		r.requests = append(r.requests, sent)
 		r.mu.Unlock()
-		r.Model.Stream(ctx, req)(yield)
+		next(ctx, req)(yield)
 	}
 }
 

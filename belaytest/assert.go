@@ -165,20 +165,49 @@ func describe(c *Call) string {
 // turn. Without texts it asserts that the model got no reminders.
 func (turn *Turn) Reminded(texts ...string) {
 	turn.t.Helper()
-	if problem := missing(turn.Reminders(), texts); problem != "" {
+	if problem := missing("reminder", turn.Reminders(), texts); problem != "" {
 		turn.failf("%s", problem)
 	}
 }
 
-// missing returns a message if a text is in no reminder, or if there are reminders but no
-// texts. Otherwise it returns "".
-func missing(got, texts []string) string {
+// HasContext asserts that the prompt context of the turn has entries with each of these
+// texts. A text can also be an attribute: id="user" or from="my-hook". Without texts it
+// asserts that there is no prompt context.
+func (turn *Turn) HasContext(texts ...string) {
+	turn.t.Helper()
+	var got []string
+	for _, m := range turn.Messages {
+		if m.Kind == belay.KindContext {
+			for i := range m.Parts {
+				got = append(got, m.Parts[i].Text)
+			}
+		}
+	}
+	if problem := missing("context entry", got, texts); problem != "" {
+		turn.failf("%s", problem)
+	}
+}
+
+// Answered asserts that the turn gave structured output, and that it is this JSON.
+func (turn *Turn) Answered(want string) {
+	turn.t.Helper()
+	switch {
+	case len(turn.Turn.Answer) == 0:
+		turn.failf("want the answer %s, but the turn %s without one", want, turn.ending())
+	case !sameJSON(turn.Turn.Answer, []byte(want)):
+		turn.failf("want the answer %s, got %s", want, turn.Turn.Answer)
+	}
+}
+
+// missing returns which texts are in no thing of a kind, or that there are unexpected
+// ones.
+func missing(kind string, got, texts []string) string {
 	if len(texts) == 0 && len(got) > 0 {
-		return fmt.Sprintf("want no reminders, got %q", got)
+		return fmt.Sprintf("want no %s, got %q", kind, got)
 	}
 	for _, text := range texts {
 		if !slices.ContainsFunc(got, func(r string) bool { return strings.Contains(r, text) }) {
-			return fmt.Sprintf("want a reminder that says %q, got %q", text, got)
+			return fmt.Sprintf("want a %s that says %q, got %q", kind, text, got)
 		}
 	}
 	return ""

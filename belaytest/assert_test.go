@@ -132,7 +132,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 			"Reminded without texts wants none",
 			func(*belaytest.Turn) {},
 			func(turn *belaytest.Turn) { turn.Reminded() },
-			[]string{`want no reminders, got ["It is Friday."]`},
+			[]string{`want no reminder, got ["It is Friday."]`},
 		},
 		{
 			"Emitted wants events in order",
@@ -197,7 +197,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 			"Reminds wants each text",
 			func(turn *belaytest.Turn) { turn.Request(1).Reminds("Friday") },
 			func(turn *belaytest.Turn) { turn.Request(1).Reminds() },
-			[]string{"request 1: want no reminders"},
+			[]string{"request 1: want no reminder"},
 		},
 		{
 			"Request wants a request",

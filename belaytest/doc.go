@@ -20,15 +20,20 @@
 //		write.Ran(t) // never
 //	}
 //
-// [Agent.Say] runs a turn and waits for its end. [Agent.Resume] resumes a parked turn.
-// [Agent.Take] reads any other stream. The returned [Turn] has assertions about its end,
-// the calls and their results, denials, reminders and hooks. [Turn.Request] returns a
-// request to the model. [Agent.Golden] compares a whole conversation with a file.
+// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked one,
+// and [Agent.Take] reads any other stream. The returned [Turn] has assertions about
+// its end, the calls and their results, denials, reminders, prompt context and hooks;
+// [Turn.Request] is the request to the model. [Answer] runs a turn for structured
+// output. [Agent.Golden] compares a whole conversation with a
+// file.
 //
 // [NewTool] makes a tool that records its calls and answers from a list. [NewApprover]
 // makes an approver that answers from a list.
 //
-// The kit checks three things automatically:
+// Three things are checked automatically: after each turn, that the transcript and
+// every request are well-formed, as [WellFormed] defines it, and at the end of the
+// test, that the script was played to its end and that no goroutine of a turn is
+// left. Idle HTTP connections do not count.
 //
 //   - after each turn: the transcript and every request are well-formed, see [WellFormed]
 //   - at the end of the test: all steps of the script were played

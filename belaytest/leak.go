@@ -54,9 +54,19 @@ func goroutines(tag string) string {
 	var left []string
 	mark := fmt.Sprintf("%q:%q", label, tag)
 	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
-		if strings.Contains(stack, mark) {
+		if strings.Contains(stack, mark) && !idleConnection(stack) {
 			left = append(left, strings.TrimSpace(stack))
 		}
 	}
 	return strings.Join(left, "\n\n")
+}
+
+// idleConnection reports whether a goroutine serves an HTTP connection that waits for the
+// next request. It belongs to the client, which keeps connections for later turns. A
+// connection whose response was not read to its end is not idle: its reader waits for
+// something else.
+func idleConnection(stack string) bool {
+	return strings.Contains(stack, "net/http.(*persistConn).writeLoop+") ||
+		strings.Contains(stack, "net/http.(*persistConn).readLoop+") && strings.Contains(stack, "bufio.(*Reader).Peek+") ||
+		strings.Contains(stack, "http2.(*clientConnReadLoop).run+") || strings.Contains(stack, "http2clientConnReadLoop).run+")
 }

@@ -78,7 +78,7 @@ func (r *Request) Reminds(texts ...string) {
 	for _, m := range r.Messages {
 		got = append(got, reminders(m)...)
 	}
-	if problem := missing(got, texts); problem != "" {
+	if problem := missing("reminder", got, texts); problem != "" {
 		r.failf("%s", problem)
 	}
 }

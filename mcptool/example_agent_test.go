@@ -3,7 +3,10 @@ package mcptool_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/mcptool"
@@ -40,7 +43,41 @@ func Example() {
 	// <nil>
 }
 
-// Agents share servers that have the same configuration.
+// A server of the official SDK in the program itself.
+func ExampleServer() {
+	ctx := context.Background()
+	model := scripted.New([]scripted.Step{
+		{Calls: []scripted.Call{{Tool: "notes__add", Input: `{"text": "buy milk"}`}}},
+		{Text: "I noted it."},
+	}, nil)
+
+	// docs:begin serve
+	type note struct {
+		Text string `json:"text"`
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "notes"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "add", Description: "Adds a note."}, func(_ context.Context, _ *mcp.CallToolRequest, in note) (*mcp.CallToolResult, any, error) {
+		fmt.Println("added:", in.Text)
+		return nil, "added", nil
+	})
+	servers := must(mcptool.New(ctx, []mcptool.Server{{
+		Name: "notes",
+		Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+			return server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+		},
+	}}, nil))
+	// docs:end serve
+
+	agent := must(belay.New(model, &belay.Options{Extensions: []belay.Extension{servers}}))
+	fmt.Println(must(agent.Session("demo").Turn(ctx, "Note that I must buy milk.")).Text)
+	fmt.Println(agent.Close(ctx))
+	// Output:
+	// added: buy milk
+	// I noted it.
+	// <nil>
+}
+
+// Agents share the servers of the same configuration.
 func ExamplePool() {
 	ctx := context.Background()
 	server := mcptool.Server{Name: "notes", Command: must(os.Executable()), Env: map[string]string{serverVariable: "full"}}

@@ -35,9 +35,10 @@ const (
 	mostRequest    = 256 << 10
 )
 
-// pipe communicates with a program over standard input and output. It owns one goroutine,
-// which runs the program and ends with it.
+// pipe communicates with a program over its standard input and output, or with a function
+// that serves in this process. It owns one goroutine, which runs the child and ends with it.
 type pipe struct {
+	serve     func(context.Context, io.ReadCloser, io.WriteCloser) error // nil for a program
 	argv, env []string
 	dir       string
 	stderr    *lines
@@ -66,7 +67,7 @@ var (
 
 func newPipe(s *spec, argv []string, stderr *lines, grace time.Duration) *pipe {
 	p := &pipe{
-		argv: argv, env: s.env, dir: s.dir, stderr: stderr, grace: grace,
+		serve: s.serve, argv: argv, env: s.env, dir: s.dir, stderr: stderr, grace: grace,
 		writing: make(chan struct{}, 1), read: make(chan jsonrpc.Message, 16),
 		over: make(chan struct{}), closed: make(chan struct{}),
 	}
@@ -91,6 +92,15 @@ func (p *pipe) Connect(context.Context) (mcp.Connection, error) { //nolint:iretu
 
 // live runs the program until it ends.
 func (p *pipe) live(stdin *os.File) {
+	defer close(p.over)
+	defer func() {
+		p.stop(nil)
+		_ = p.stdin.Close() // nobody reads it
+	}()
+	if p.serve != nil {
+		p.err = p.serveHere(stdin)
+		return
+	}
 	exit, err := proc.Run(p.life, &proc.Command{
 		Argv: p.argv, Dir: p.dir, Env: p.env, StdinFrom: stdin, Stdout: output{p}, Stderr: p.stderr, Grace: p.grace, Whole: true,
 	})
@@ -100,9 +110,6 @@ func (p *pipe) live(stdin *os.File) {
 	default:
 		p.err = p.ending(exit)
 	}
-	p.stop(nil)
-	_ = p.stdin.Close() // the program has ended and does not read it
-	close(p.over)
 }
 
 // startError explains why the program did not start.

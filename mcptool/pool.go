@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -31,8 +32,9 @@ type spec struct {
 	headers   map[string]string
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
-	known     *strings.Replacer // removes the secrets of the declaration from a text
-	transport http.RoundTripper // nil for the default transport
+	known     *strings.Replacer // removes the secrets that the server was given
+	transport http.RoundTripper // nil for the usual one
+	serve     func(context.Context, io.ReadCloser, io.WriteCloser) error
 }
 
 // resolve makes the spec of a declaration.
@@ -48,7 +50,7 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, known: redactor(slices.Concat(secrets, more, literals(s)))}
+	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, serve: s.Serve, known: redactor(slices.Concat(secrets, more, literals(s)))}
 	if s.Command != "" {
 		out.argv, out.env, out.dir = append([]string{s.Command}, s.Args...), env.of(variables), s.dir(dir)
 	}
@@ -71,8 +73,12 @@ func (s *spec) hide(text string) string {
 
 // key returns a hash that identifies a server. Secrets cannot be read from it.
 func (s *spec) key() string {
-	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers, s.apart})
-	if err != nil { // strings always have a JSON form
+	own := ""
+	if s.serve != nil { // functions cannot be compared
+		own = fmt.Sprintf("%p", s)
+	}
+	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers, s.apart, own})
+	if err != nil { // texts always have a JSON form
 		panic(err)
 	}
 	sum := sha256.Sum256(data)

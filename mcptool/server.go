@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"path"
@@ -15,7 +16,7 @@ import (
 	"unicode"
 )
 
-// Server declares a server: a program to start, or a URL.
+// Server declares a server: a program to start, a URL, or a function of this program.
 type Server struct {
 	// Name is the prefix of the server's tools.
 	Name string
@@ -35,8 +36,17 @@ type Server struct {
 	// Headers are sent with every request, by name. Values may contain variables, as in
 	// Env.
 	Headers map[string]string
-	// Tools lists the tools to use: names that the server gives them, or patterns for
-	// [path.Match]. A nil slice means all tools, an empty slice means none.
+	// Serve runs the server in this process, for tests and for servers of your own. It reads
+	// the client's messages from in, writes its own to out, one per line, and returns when
+	// in ends or ctx is cancelled. With a server of the official SDK:
+	//
+	//	server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	//
+	// Extensions do not share such a server: each calls Serve, and calls it again after it
+	// has returned.
+	Serve func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
+	// Tools lists the tools to use, by the server's names or patterns of [path.Match].
+	// An empty list means none. Defaults to all.
 	Tools []string
 	// Start is the timeout for start and handshake, and how long [New] waits for this
 	// server. The defaults are [Options].Start and [Options].Wait.
@@ -79,6 +89,10 @@ func (s *Server) sound() error {
 		refuse("name: it has characters that cannot be shown")
 	}
 	switch {
+	case s.Serve != nil:
+		if s.Command != "" || s.URL != "" || s.Args != nil || s.Dir != "" || s.Env != nil || s.Headers != nil {
+			refuse("Serve runs in this process: leave out the command, its settings, the url and the headers")
+		}
 	case s.Command == "" && s.URL == "":
 		refuse("it has neither a command nor a url: give one of them")
 	case s.Command != "" && s.URL != "":

@@ -7,9 +7,17 @@
 //
 //	root, err := os.OpenRoot("/srv/app")
 //	...
-//	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root)})
+//	agent, err := belay.New(model, &belay.Options{
+//		Extensions: []belay.Extension{toolbox.New(root, nil)}, Authorizer: floor,
+//	})
 //
-// [All] adds the shell and has options. [Shell] is the shell alone.
+// They are an extension, with text for the prompt. [Options] leave out the shell, or all
+// that changes something; [Extension.Only] has some of the tools; [Shell] is the shell
+// alone. A path is relative to the project, or absolute and inside it. Symbolic links are followed if they stay
+// inside. Nothing leads out: not "..", not a link, not a link that is created during a
+// call. A hard link to a file outside can be read. Its content outside cannot be changed,
+// because write and edit replace the file. The shell is not limited by this: hooks and the
+// floor decide what it may do, and [ShellOptions].Confine runs its commands in a sandbox.
 //
 // A path is relative to the project, or absolute and inside the project. The file tools
 // follow symbolic links that stay inside. They never leave the project: not by "..", not
@@ -39,12 +47,11 @@
 //
 // # Concurrency
 //
-// The tools are safe for concurrent use, also by many sessions. read, list, glob and grep
-// run in parallel, and may run again after a crash. write, edit and shell run one at a
-// time. They are not repeated after a crash: a turn may be resumed hours later, and then
-// repeating a call could undo a person's work. Instead, the model gets a message about
-// the interruption. Tools that come from the same call of Files or All change only one
-// file at a time.
+// The tools are safe for concurrent use, by many sessions too. read, list, glob and grep
+// run in parallel and may run again after a crash. write, edit and shell run one at a time
+// and are not repeated: a call that was interrupted by a crash may be resumed hours later,
+// when repeating it could undo a person's work. The model gets a message about the
+// interruption instead. The tools of one call of New change one file at a time.
 //
 // # Errors
 //

@@ -143,7 +143,7 @@ func TestAProjectBehindALink(t *testing.T) {
 	if err := os.Symlink(k.dir, linked); err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range toolbox.Files(openRoot(t, linked)) {
+	for _, tool := range toolbox.New(openRoot(t, linked), &toolbox.Options{NoShell: true}).Tools() {
 		k.tools[tool.Declaration().Name] = tool
 	}
 	for _, name := range []string{"f.txt", linked + "/f.txt", k.dir + "/f.txt"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// In this example, an agent changes a file of a project. It cannot leave the project.
-func ExampleFiles() {
+// An agent changes a file of a project and cannot leave the project.
+func ExampleNew() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", "project"))
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -38,7 +38,7 @@ func ExampleFiles() {
 	if err != nil {
 		panic(err)
 	}
-	agent, err := belay.New(model, &belay.Options{Tools: toolbox.Files(root), Authorizer: floor})
+	agent, err := belay.New(model, &belay.Options{Extensions: []belay.Extension{toolbox.New(root, nil)}, Authorizer: floor})
 	// docs:end files
 	check(err)
 	defer func() { _ = agent.Close(ctx) }()
@@ -80,9 +80,8 @@ func ExampleFiles() {
 	// read -> denied
 }
 
-// This example makes all tools, with settings for the shell and a directory for long
-// results.
-func ExampleAll() {
+// All tools, with the settings of the shell and a directory for long results.
+func ExampleNew_options() {
 	dir := must(os.MkdirTemp("", "project"))
 	defer func() { _ = os.RemoveAll(dir) }()
 	root := must(os.OpenRoot(dir))
@@ -91,12 +90,12 @@ func ExampleAll() {
 	defer func() { _ = spill.Close() }()
 
 	// docs:begin all
-	tools := toolbox.All(root, &toolbox.Options{
+	tools := toolbox.New(root, &toolbox.Options{
 		Extra: []*os.Root{spill}, // where belay.Options.SpillDir is, so that long results can be read
 		Shell: &toolbox.ShellOptions{Keep: []string{"GITHUB_TOKEN"}},
 	})
 	// docs:end all
-	for _, tool := range tools {
+	for _, tool := range tools.Tools() {
 		fmt.Println(tool.Declaration().Name)
 	}
 	// Output:

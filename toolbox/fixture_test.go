@@ -30,7 +30,7 @@ func newKit(t *testing.T, opts *toolbox.Options) *kit {
 	if err := os.Mkdir(k.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range toolbox.All(openRoot(t, k.dir), opts) {
+	for _, tool := range toolbox.New(openRoot(t, k.dir), opts).Tools() {
 		k.tools[tool.Declaration().Name] = tool
 	}
 	return k

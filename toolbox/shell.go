@@ -28,8 +28,8 @@ const (
 
 // ShellOptions are the settings of [Shell].
 type ShellOptions struct {
-	// Dir is the working directory of commands. Defaults to the working directory of the
-	// process. In [All], it defaults to the project.
+	// Dir is the working directory of commands. Defaults to the working directory
+	// of the process, and in [New] to the project.
 	Dir string
 	// Shell is the program that runs commands. It gets the arguments -c and the command.
 	// Defaults to bash if it is installed, or else to sh.

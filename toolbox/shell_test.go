@@ -201,7 +201,7 @@ func TestShellThatIsNotThere(t *testing.T) {
 // agentOf makes an agent with all tools for a project.
 func agentOf(t *testing.T, dir string, opts *belay.Options, steps ...scripted.Step) *belay.Agent {
 	t.Helper()
-	opts.Tools, opts.Authorizer = toolbox.All(openRoot(t, dir), nil), permit.Off()
+	opts.Tools, opts.Authorizer = toolbox.New(openRoot(t, dir), nil).Tools(), permit.Off()
 	agent, err := belay.New(scripted.New(steps, nil), opts)
 	if err != nil {
 		t.Fatal(err)

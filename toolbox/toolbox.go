@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Options are the settings of [All].
+// Options are the options of [New].
 type Options struct {
 	// ReadOnly leaves out write, edit and shell. Defaults to false.
 	ReadOnly bool
@@ -28,39 +28,7 @@ type Options struct {
 	Shell *ShellOptions
 }
 
-// Files makes the file tools of a project: read, write, edit, list, glob and grep. The
-// caller must close root when the tools are no longer used.
-func Files(root *os.Root) []belay.Tool { return All(root, &Options{NoShell: true}) }
-
-// All makes all tools of a project.
-func All(root *os.Root, opts *Options) []belay.Tool {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	f := &files{project: newPlace(root), read: newMemory(rememberedFiles)}
-	for _, extra := range o.Extra {
-		f.extra = append(f.extra, newPlace(extra))
-	}
-	tools := []belay.Tool{f.readTool(), f.listTool(), f.globTool(), f.grepTool()}
-	if o.ReadOnly {
-		return tools
-	}
-	tools = append(tools, f.writeTool(), f.editTool())
-	if o.NoShell {
-		return tools
-	}
-	var shell ShellOptions
-	if o.Shell != nil {
-		shell = *o.Shell
-	}
-	if shell.Dir == "" {
-		shell.Dir = f.project.dir
-	}
-	return append(tools, Shell(&shell))
-}
-
-// files is the state that all file tools share.
+// files is the state that the file tools share.
 type files struct {
 	project *place
 	extra   []*place

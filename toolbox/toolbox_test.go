@@ -29,9 +29,9 @@ func TestWhichTools(t *testing.T) {
 		tools []belay.Tool
 		want  string
 	}{
-		{"Files has no shell", toolbox.Files(root), "read list glob grep write edit"},
-		{"All has all", toolbox.All(root, nil), "read list glob grep write edit shell"},
-		{"what only reads changes nothing", toolbox.All(root, &toolbox.Options{ReadOnly: true}), "read list glob grep"},
+		{"NoShell leaves out the shell", toolbox.New(root, &toolbox.Options{NoShell: true}).Tools(), "read list glob grep write edit"},
+		{"all of them", toolbox.New(root, nil).Tools(), "read list glob grep write edit shell"},
+		{"what only reads changes nothing", toolbox.New(root, &toolbox.Options{ReadOnly: true}).Tools(), "read list glob grep"},
 	} {
 		if got := names(test.tools); got != test.want {
 			t.Errorf("%s: %s, want %s", test.rule, got, test.want)

@@ -29,7 +29,7 @@ func (b *stepwise) StepTools(string) []belay.Tool { return b.tools }
 // whatever way the agent gets them.
 func TestDangerousToolsNeedAnAuthorizer(t *testing.T) {
 	t.Parallel()
-	all := toolbox.All(openRoot(t, t.TempDir()), nil)
+	all := toolbox.New(openRoot(t, t.TempDir()), nil).Tools()
 	around := func(ctx context.Context, call *belay.Invocation, next func(context.Context, *belay.Invocation) (belay.Result, error)) (belay.Result, error) {
 		return next(ctx, call)
 	}

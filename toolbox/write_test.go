@@ -79,7 +79,7 @@ func TestWriteAfterARestart(t *testing.T) {
 	k.put("f.txt", "old\n")
 	k.ok("read", in{"path": "f.txt"})
 	again := &kit{t: t, dir: k.dir, tools: map[string]belay.Tool{}}
-	for _, tool := range toolbox.Files(openRoot(t, k.dir)) {
+	for _, tool := range toolbox.New(openRoot(t, k.dir), &toolbox.Options{NoShell: true}).Tools() {
 		again.tools[tool.Declaration().Name] = tool
 	}
 	again.fails(belay.ClassDenied, "write", in{"path": "f.txt", "content": "new\n"}, "Read it first")

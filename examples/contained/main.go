@@ -42,7 +42,7 @@ func contained(ctx context.Context, model belay.Model, project *os.Root) (*belay
 		return err
 	}
 	return belay.New(model, &belay.Options{
-		Tools:      toolbox.All(project, &toolbox.Options{Shell: &toolbox.ShellOptions{Dir: dir, Confine: confine}}),
+		Extensions: []belay.Extension{toolbox.New(project, &toolbox.Options{Shell: &toolbox.ShellOptions{Dir: dir, Confine: confine}})},
 		Authorizer: floor,
 	})
 }

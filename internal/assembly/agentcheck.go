@@ -53,7 +53,7 @@ func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*Agent
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the names of the tools are used
 	c := &AgentCheck{settings: s, skills: AllSkills(ctx, s)}
-	for _, tool := range toolbox.All(root, nil) {
+	for _, tool := range toolbox.New(root, nil).Tools() {
 		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
 			c.tools = append(c.tools, name)
 		}

@@ -103,7 +103,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		return err
 	}
 	w.OnClose(closeTools)
-	w.Tools, w.Skills = tools, OwnSkills(ctx, s)
+	w.Tools, w.Skills = tools.Tools(), OwnSkills(ctx, s)
 	if w.Places = a.OpenPlaces(ctx, s); w.Places.Err != nil {
 		return mistake("hooks, spaces or agents have mistakes, and one that cannot be read may be a gate:\n%w", w.Places.Err)
 	}
@@ -140,13 +140,12 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Name:           name,
 		Instructions:   text,
 		Environment:    environment(s),
-		Tools:          tools,
 		Scope:          scope,
 		Resources:      restricted,
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
-		Extensions:     slices.Concat(extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
+		Extensions:     slices.Concat([]belay.Extension{tools}, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
 		Hooks:          append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),

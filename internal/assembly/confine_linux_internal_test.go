@@ -57,7 +57,7 @@ func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
 			_ = os.RemoveAll(cache)
 		}
 	})
-	for _, tool := range tools {
+	for _, tool := range tools.Tools() {
 		if tool.Declaration().Name == "shell" {
 			r.shell = tool
 		}

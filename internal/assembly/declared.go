@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
 )
 
 // agentDirs returns the directories of declared agents. An agent in a later directory
@@ -96,7 +97,7 @@ type declaredAgents struct {
 	settings *config.Loaded
 	model    belay.Model
 	floor    *Floor
-	tools    []belay.Tool
+	tools    *toolbox.Extension
 	skills   *skill.Catalog
 	spill    string
 	places   *Places
@@ -160,9 +161,9 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 		return nil, err
 	}
 	opts := &belay.Options{
-		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
-		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
-		NoPreviews: b.settings.Hooks.NoPreviews, Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
+		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Extensions: append([]belay.Extension{tools}, own...), Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
+		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {
@@ -213,26 +214,17 @@ func toolScope(d *subagent.Declaration) []string {
 func OfServer(tool string) bool { return strings.Contains(tool, "__") }
 
 // chosenTools returns the tools that a declaration names.
-func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, error) {
+func (b *declaredAgents) chosenTools(d *subagent.Declaration) (*toolbox.Extension, error) {
 	if d.Tools == nil {
 		return b.tools, nil
 	}
-	var tools []belay.Tool
-	var names []string
-	for _, tool := range b.tools {
-		name := tool.Declaration().Name
-		names = append(names, name)
-		if slices.Contains(d.Tools, name) {
-			tools = append(tools, tool)
-		}
-	}
-	names = append(names, subagent.InvokeTool) // the extension for subagents provides this tool
+	names := append(namesOf(b.tools), subagent.InvokeTool) // another extension provides it
 	for _, wanted := range d.Tools {
 		if !slices.Contains(names, wanted) && !OfServer(wanted) {
 			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))
 		}
 	}
-	return tools, nil
+	return b.tools.Only(d.Tools...), nil
 }
 
 // resources returns the restriction to the skills that the agent's file names, or nil.

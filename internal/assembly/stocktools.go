@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// openTools makes the built-in tools that the settings name. They work in the project, and
-// may read long results in spill. The floor prepares the sandbox of commands.
-func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []belay.Tool, closeTools func() error, err error) {
+// openTools makes the stock tools that the settings name, for the project's directory. They may read long results in
+// the directory spill. The floor confines commands.
+func openTools(settings *config.Loaded, floor *Floor, spill string) (tools *toolbox.Extension, closeTools func() error, err error) {
 	var roots []*os.Root
 	closeTools = func() error {
 		var problems []error
@@ -30,22 +30,23 @@ func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []bel
 		}
 		roots = append(roots, root)
 	}
-	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
+	all := toolbox.New(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
 	if settings.Tools == nil {
 		return all, closeTools, nil
 	}
-	var names []string
-	for _, tool := range all {
-		name := tool.Declaration().Name
-		names = append(names, name)
-		if slices.Contains(settings.Tools, name) {
-			tools = append(tools, tool)
-		}
-	}
-	if err := UnknownTools(settings, names); err != nil {
+	if err := UnknownTools(settings, namesOf(all)); err != nil {
 		return nil, nil, errors.Join(err, closeTools())
 	}
-	return tools, closeTools, nil
+	return all.Only(settings.Tools...), closeTools, nil
+}
+
+// namesOf returns the names of the tools of an extension.
+func namesOf(tools *toolbox.Extension) []string {
+	var names []string
+	for _, tool := range tools.Tools() {
+		names = append(names, tool.Declaration().Name)
+	}
+	return names
 }
 
 // shellProgram returns the shell for commands: bash if it is installed, otherwise sh. The
@@ -77,7 +78,7 @@ func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the declarations are used
 	var all []belay.ToolDeclaration
-	for _, tool := range toolbox.All(root, nil) {
+	for _, tool := range toolbox.New(root, nil).Tools() {
 		all = append(all, tool.Declaration())
 	}
 	return all, nil

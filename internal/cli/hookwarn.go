@@ -38,7 +38,7 @@ func newHookCheck(s *config.Loaded) (*hookCheck, error) {
 		toolbox.AskUserTool, subagent.InvokeTool, subagent.DelegateTool, skill.ReadTool, skill.InvokeTool,
 		memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool,
 	}}
-	for _, tool := range toolbox.All(root, nil) {
+	for _, tool := range toolbox.New(root, nil).Tools() {
 		c.names = append(c.names, tool.Declaration().Name)
 	}
 	slices.Sort(c.names)

@@ -61,10 +61,10 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	for _, e := range more {
 		switch {
 		case len(entries) >= limits.ContextEntries || left <= 0 || len(e.Data) > left:
-			diagnose(codes.ContextDropped, e.From, "the limit was reached before this entry")
+			diagnose(codes.ContextDropped, e.From, "an entry was left out: the limit for prompt context was reached")
 			continue
 		case len(e.Data) > 0 && !json.Valid(e.Data):
-			diagnose(codes.ContextDropped, e.From, "the data of this entry is not JSON")
+			diagnose(codes.ContextDropped, e.From, "an entry was left out: its data is not JSON")
 			continue
 		}
 		e.Data = bytes.Clone(e.Data) // the handler may still use its own slice
@@ -151,7 +151,7 @@ func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
 	if at < 0 && len(sections) >= m.Limits.Sections {
-		m.Diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
+		m.Diagnose(codes.SectionDropped, fmt.Sprintf("a section was left out: the prompt already has %d sections, which is the limit", len(sections)))
 		return sections
 	}
 	room := m.Limits.PromptCharacters
@@ -169,7 +169,7 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 	}
 	room = min(room, m.Limits.SectionCharacters-section.size())
 	if room <= 0 {
-		m.Diagnose(codes.SectionDropped, "the sections before it use the whole limit")
+		m.Diagnose(codes.SectionDropped, "a section was left out: earlier sections have used the whole limit")
 		return sections
 	}
 	cutTitle := false

@@ -54,7 +54,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 		}
 	}
 	if t.asking().agent.opts.OnAsk == AskDeny {
-		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for approval, and nobody can be asked here)"})
+		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for approval, but no approver is available)"})
 		return
 	}
 	c.state, c.Wait = CallParked, c.approval.ID
@@ -146,7 +146,7 @@ func (t *turn) approve(b *batch) error {
 	q := &inquiry{open: make(map[*call]openQuestion, len(asking))}
 	defer q.heed(t)()
 	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
-		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking: %v", sudden)})
+		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking for approval: %v", sudden)})
 	})
 	t.gather(b)
 	return t.commit(nil, b.records(false), b.approvals())
@@ -170,11 +170,11 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	case answered != nil && (err != nil || d.By == ""): // somebody else decided, and the approver gave no answer
 		d = answered.decision
 	case expiring.Err() != nil:
-		d = Decision{By: "expiry", Reason: "nobody decided in time"}
+		d = Decision{By: "expiry", Reason: "nobody decided before the approval expired"}
 	case err != nil:
-		d = Decision{By: "belay", Reason: "the approver could not be asked: " + err.Error()}
+		d = Decision{By: "belay", Reason: "asking the approver failed: " + err.Error()}
 	case d.Approval != "" && d.Approval != c.approval.ID, d.Hash != "" && d.Hash != c.approval.Hash:
-		d = Decision{By: "belay", Reason: "the decision was about another call"}
+		d = Decision{By: "belay", Reason: "the approver's decision was for another call or input"}
 	default:
 		said = true
 	}
@@ -185,7 +185,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	}
 	stands, theirs := t.recordDecision(c, d)
 	if said && theirs && stands.Allow != d.Allow {
-		c.tooLate = fmt.Sprintf("%s said %s here, which came too late", d.By, yesOrNo(d.Allow))
+		c.tooLate = fmt.Sprintf("%s answered %s here, but somebody else had already decided", d.By, yesOrNo(d.Allow))
 	}
 	t.decided(c, stands)
 }
@@ -216,7 +216,7 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		a := answer{err: errors.New("the approver ended its goroutine")}
+		a := answer{err: errors.New("the approver called runtime.Goexit")}
 		defer func() {
 			if p := recover(); p != nil {
 				a.err = fmt.Errorf("the approver panicked: %v", p)

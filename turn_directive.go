@@ -38,7 +38,7 @@ func (t *turn) expand(said *submitted) EndReason {
 		use := &DirectiveUse{Typed: typed, Rest: strings.TrimSpace(typed[min(bound[i].End, end):end]), more: names || i < len(bound)-1}
 		if err := t.direct(said, &bound[i], use); err != nil {
 			if len(done) > 0 {
-				err = fmt.Errorf("%w (the effects of %s remain)", err, strings.Join(done, ", "))
+				err = fmt.Errorf("%w (directives that already ran: %s; their effects are not undone)", err, strings.Join(done, ", "))
 			}
 			return t.fail(err)
 		}

@@ -174,7 +174,7 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"a capability that the phase has no use for", hooks("run: exit", "capabilities: [sections]"), 5, "tool.pre does not support sections"},
 		{"a label that the phase does not have", hooks("run: exit", "match: { labels: { source: [new] } }"), 5, "inputs of tool.pre have no source"},
 		{"tools at a phase without", "hooks:\n  - id: a\n    phase: turn.stop\n    run: exit\n    match: { tools: [write] }\n", 5, "inputs of turn.stop have no tool"},
-		{"a fallback that is no answer", hooks("run: exit", "failure: { fallback: { decisio: ask } }"), 5, `there is no such property (did you mean "decision"?)`},
+		{"a fallback that is no answer", hooks("run: exit", "failure: { fallback: { decisio: ask } }"), 5, `this property does not exist (did you mean "decision"?)`},
 		{"an expression that does not parse", hooks("run: exit", "match: { when: 'args.path ==' }"), 5, "when: the expression is not complete"},
 		{"an expression over a field that is not there", hooks("run: exit", `match: { when: 'input.tol == "x"' }`), 5, "undefined field 'tol'"},
 		{"an expression of a wrong type", hooks("run: exit", `match: { when: input.tool }`), 5, "must be true or false"},

@@ -45,7 +45,7 @@ func TestReplies(t *testing.T) {
 			"all keys", "tool.pre", `{"decision": "ask", "reason": "r", "output": "o", "audit": [{"code": "c"}], "context": [{"text": "t"}], "input": {"a": null}}`,
 			`{"audit":[{"code":"c"}],"context":[{"text":"t"}],"decision":"ask","input":{"a":null},"output":"o","reason":"r"}`, "",
 		},
-		{"an unknown key", "tool.pre", `{"decisio": "ask"}`, "", `decisio: there is no such property (did you mean "decision"?)`},
+		{"an unknown key", "tool.pre", `{"decisio": "ask"}`, "", `decisio: this property does not exist (did you mean "decision"?)`},
 		{"an unknown key below", "tool.pre", `{"context": [{"text": "a", "texts": 1}]}`, "", "/context/0/texts"},
 		{"a key twice", "tool.pre", `{"reason": "a", "reason": "b"}`, "", `the key "reason" occurs twice`},
 		{"null", "tool.pre", `{"reason": null}`, "", `"reason" is null`},

@@ -127,7 +127,7 @@ func TestAskUserIsAnsweredInGo(t *testing.T) {
 		{"what is none of the options is told, and asked again", where, answers{says: []string{"the moon", "1"}}, []string{options, none}, "staging"},
 		{"but not for ever", where, answers{says: []string{"0", "3", "-1"}}, []string{options, none, none}, `denied: Denied by "ann": the user gave no valid answer`},
 		{"an empty answer is none", when, answers{says: []string{" "}}, []string{"When shall it go out?"}, `denied: Denied by "ann": the user gave no answer`},
-		{"an asker that fails is no answer", when, answers{err: errors.New("the line is dead")}, []string{"When shall it go out?"}, `denied: Denied by "belay": the approver could not be asked: no answer: the line is dead`},
+		{"an asker that fails is no answer", when, answers{err: errors.New("the line is dead")}, []string{"When shall it go out?"}, `denied: Denied by "belay": asking the approver failed: no answer: the line is dead`},
 		{"nobody is asked an empty question", `{"question": " "}`, answers{}, nil, `denied: Denied by "ask_user": the question is empty`},
 		{"nobody is asked to choose among the same", `{"question": "Sure?", "options": ["yes", "Yes "]}`, answers{}, nil, `denied: Denied by "ask_user": option 2, "Yes", occurs twice`},
 	} {
@@ -295,7 +295,7 @@ func TestAskUserTwice(t *testing.T) {
 // SPEC E-07
 func TestAskUserExpires(t *testing.T) {
 	t.Parallel()
-	const expired = `denied: Denied by "expiry": nobody decided in time`
+	const expired = `denied: Denied by "expiry": nobody decided before the approval expired`
 	synctest.Test(t, func(t *testing.T) {
 		agent := asking(t, &belay.Options{OnAsk: belay.AskPark, ApprovalExpiry: time.Hour}, asks(when))
 		session := agent.Session("s")
@@ -329,7 +329,7 @@ func TestAskUserWithNobodyThere(t *testing.T) {
 	agent := asking(t, &belay.Options{}, asks(when))
 	session := agent.Session("s")
 	ends(t, belay.EndTurn)(session.Turn(t.Context(), "go"))
-	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, and nobody can be asked here)`)
+	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, but no approver is available)`)
 }
 
 // An approval without a text is not an answer. An approval for the whole session is not

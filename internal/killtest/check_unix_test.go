@@ -35,7 +35,7 @@ var invariants = []invariant{
 }
 
 // interruption is the beginning of the result of a call whose process was killed.
-const interruption = "The process ended before this call was answered"
+const interruption = "The process ended during this call"
 
 // check reads the store with SQL and compares it with the log.
 func (l *lane) check(t *testing.T) {

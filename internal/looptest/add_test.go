@@ -183,11 +183,11 @@ func TestExtensionsAreAddedAsAWhole(t *testing.T) {
 		"renamed":   {func(e *everything) { e.build = func(c *belay.AgentConfig) error { c.Name = "x"; return nil } }, "may change only Instructions and Resources"},
 		"instructions": {func(e *everything) {
 			e.build = func(c *belay.AgentConfig) error { c.Instructions = "x"; return nil }
-		}, "New or Replace"},
+		}, "only New and Replace"},
 		"traits": {func(e *everything) { e.tools = []belay.Tool{panicky{}} }, "panicked"},
 		"resources": {func(e *everything) {
 			e.build = func(c *belay.AgentConfig) error { c.Resources["old"] = []string{"x"}; return nil }
-		}, "New or Replace"},
+		}, "only New and Replace"},
 		"register": {func(e *everything) { e.refuses = func(belay.AgentConfig) error { return no } }, "no"},
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestInterceptorsAtAnyTime(t *testing.T) {
 	if got := strings.Join(saw.all(), ", "); got != want {
 		t.Errorf("the interceptors saw\n%s\nwant\n%s", got, want)
 	}
-	if _, err := agent.Intercept(belay.Interceptor{Name: "x"}); err == nil || !strings.Contains(err.Error(), "it needs a name, and a tool") {
+	if _, err := agent.Intercept(belay.Interceptor{Name: "x"}); err == nil || !strings.Contains(err.Error(), "Name or Tool is empty") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -155,7 +155,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("the diagnostics are %+v", all.Diagnostics)
 			}
 			for _, diagnostic := range all.Diagnostics {
-				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "covers only its call") {
+				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "covers only this call") {
 					t.Errorf("the diagnostic is %+v", diagnostic)
 				}
 			}
@@ -383,8 +383,8 @@ func TestScopeThatCannotStand(t *testing.T) {
 				{"a pattern whose reading panics", true, pattern("panic"), "panicked"},
 				{"no pattern", true, belay.ApprovalScope{Kind: belay.ScopePattern}, "TOOL(BEGINNING*)"},
 				{"a kind that is none", true, belay.ApprovalScope{Kind: "for ever"}, "use once, session or pattern"},
-				{"a pattern without its kind", true, belay.ApprovalScope{Pattern: "act(o*)"}, "leave one of them out"},
-				{"a refusal for the session", false, forSession, "leave its scope out"},
+				{"a pattern without its kind", true, belay.ApprovalScope{Pattern: "act(o*)"}, "remove the pattern"},
+				{"a refusal for the session", false, forSession, "leave Scope empty"},
 				{"a pattern with a secret in it", true, pattern("act(TOKEN=hunter2 make*)"), "write * instead"},
 			} {
 				_, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: test.allow, By: "ann", Scope: test.scope})

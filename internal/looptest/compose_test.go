@@ -232,7 +232,7 @@ func TestResourcesNarrowWhatAnExtensionBrings(t *testing.T) {
 			}
 		})
 	}
-	if _, err := belay.New(belaytest.Script(), &belay.Options{Resources: map[string][]string{"mpc": {}}, Extensions: []belay.Extension{&subsystem{name: "mcp"}}}); err == nil || !strings.Contains(err.Error(), `no extension enforces "mpc" (did you mean "mcp"?): the known ones are "mcp"`) {
+	if _, err := belay.New(belaytest.Script(), &belay.Options{Resources: map[string][]string{"mpc": {}}, Extensions: []belay.Extension{&subsystem{name: "mcp"}}}); err == nil || !strings.Contains(err.Error(), `no extension enforces "mpc" (did you mean "mcp"?): known kinds are "mcp"`) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 						t.Error(err)
 					}
 					<-ctx.Done() // nobody answers this question
-					if got := context.Cause(ctx).Error(); got != "it was decided elsewhere, by bob" {
+					if got := context.Cause(ctx).Error(); got != "the approval was already decided by bob" {
 						t.Errorf("it is withdrawn for: %s", got)
 					}
 					close(second)
@@ -77,8 +77,8 @@ func TestWhoAnswersTooLateIsTold(t *testing.T) {
 		theirs, ours bool
 		want         string
 	}{
-		{"no after yes", true, false, "ann said no here, which came too late"},
-		{"yes after no", false, true, "ann said yes here, which came too late"},
+		{"no after yes", true, false, "ann said no here, but somebody else had already decided"},
+		{"yes after no", false, true, "ann said yes here, but somebody else had already decided"},
 		{"yes after yes", true, true, ""},
 		{"no after no", false, false, ""},
 	} {

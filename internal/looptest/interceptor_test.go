@@ -47,7 +47,7 @@ func TestInterceptorsNestAroundTheTool(t *testing.T) {
 func TestInterceptorBefore(t *testing.T) {
 	t.Parallel()
 	type before = func(context.Context, *belay.Invocation) (belay.Interception, error)
-	const instead = "\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."
+	const instead = "\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."
 	for _, test := range []struct {
 		rule   string
 		before before

@@ -222,7 +222,7 @@ func TestStoppedCallGoesNoFurther(t *testing.T) {
 // SPEC T-05
 func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 	t.Parallel()
-	const instead = "\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."
+	const instead = "\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."
 	for _, test := range []struct {
 		rule string
 		opts belay.Options
@@ -290,7 +290,7 @@ func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 		{
 			"without anybody to ask the question is told",
 			belay.Options{Hooks: []hook.Subscription{gateOf("ask", belay.Ask("it deletes files"))}},
-			`Denied by "belay": it deletes files (ask asks for approval, and nobody can be asked here)` + instead,
+			`Denied by "belay": it deletes files (ask asks for approval, but no approver is available)` + instead,
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

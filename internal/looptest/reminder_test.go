@@ -159,7 +159,7 @@ func TestReminderLimit(t *testing.T) {
 		"what fits is told, behind what does not too": {
 			[]hook.Subscription{tells("t", "", belay.Tell("small", long, "tiny")...)},
 			[]string{"small", "tiny"},
-			"1 reminders did not fit into 200 characters",
+			"1 reminders were not sent: all reminders of a request may have 200 characters",
 		},
 		"characters are counted and not bytes": {
 			[]hook.Subscription{tells("t", "", belay.Tell(strings.Repeat("ä", 150))...)},
@@ -169,12 +169,12 @@ func TestReminderLimit(t *testing.T) {
 		"ephemeral ones count": {
 			[]hook.Subscription{tells("t", "", belay.Reminder{Text: strings.Repeat("e", 150), Ephemeral: true}, belay.Reminder{Text: strings.Repeat("s", 100)})},
 			[]string{"e"},
-			"1 reminders did not fit into 200 characters",
+			"1 reminders were not sent: all reminders of a request may have 200 characters",
 		},
 		"what was blocked is told whatever its size": {
 			[]hook.Subscription{stop},
 			[]string{"small", "tiny", "Blocked by hook \"stopper\": the turn does not end yet: xxx"},
-			"1 reminders did not fit into 200 characters",
+			"1 reminders were not sent: all reminders of a request may have 200 characters",
 		},
 	}
 	for name, test := range tests {
@@ -362,7 +362,7 @@ func TestReminderSettings(t *testing.T) {
 		"by default everything is told": {
 			belay.ReminderSettings{},
 			[]string{"user: hello", "reminder: " + output + " | " + context0},
-			[]string{"results: result Denied by \"gate\": no\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."},
+			[]string{"results: result Denied by \"gate\": no\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."},
 		},
 		"output can be hidden": {
 			belay.ReminderSettings{HideOutput: true},

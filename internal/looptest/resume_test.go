@@ -262,7 +262,7 @@ func TestResumeInterrupted(t *testing.T) {
 	takeTurn(t, s.Resume(t.Context()), belay.EndTurn)
 	wantEqual(t, "what the second process does", second.all(), []string{"run again"})
 	results := storedResults(t, s)
-	if r := results[0]; !r.IsError || r.Class != belay.ClassAborted || !strings.Contains(r.Text, "The process ended before this call was answered") {
+	if r := results[0]; !r.IsError || r.Class != belay.ClassAborted || !strings.Contains(r.Text, "The process ended during this call") {
 		t.Errorf("of the call that may have had an effect the model is told %+v", r)
 	}
 	if r := results[1]; r.IsError || r.Text != "again ran on {}" {

@@ -108,7 +108,7 @@ func TestWhoHasATurnGoOnIsTold(t *testing.T) {
 			}
 			var want []string
 			if test.spent {
-				want = []string{"turn_stop.limit at turn.stop: hooks made the turn continue 2 times, which is the limit; turn.stop does not fire again"}
+				want = []string{"turn_stop.limit at turn.stop: hooks have made the turn continue 2 times, which is the limit: turn.stop does not fire again"}
 			}
 			wantEqual(t, "the diagnostics", spent, want)
 		})

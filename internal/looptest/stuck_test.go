@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-const circling = "You are repeating calls whose results do not change."
+const circling = "You repeat the same calls and get the same results."
 
 // warnings returns the numbers of the requests whose newest reminder warns the model about
 // repeated calls.

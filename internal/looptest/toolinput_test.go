@@ -108,11 +108,11 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 		want        []string // the beginning of each violation
 	}{
 		{"each missing property is told", `{}`, []string{"/path: it is required", "/edits: it is required"}},
-		{"an unknown property is told with what may have been meant", `{"path":"a","edits":[],"pat":1}`, []string{`/pat: there is no such property (did you mean "path"?)`}},
+		{"an unknown property is told with what may have been meant", `{"path":"a","edits":[],"pat":1}`, []string{`/pat: this property does not exist (did you mean "path"?)`}},
 		{
 			"faults at every depth are told, each with its place",
 			`{"path":1,"edits":[{"from":"x","line":1},{"from":2,"line":"3"},{"line":4,"lime":5}]}`,
-			[]string{"/path: ", "/edits/1/from: ", "/edits/1/line: ", "/edits/2/from: it is required", `/edits/2/lime: there is no such property (did you mean "line"?)`},
+			[]string{"/path: ", "/edits/1/from: ", "/edits/1/line: ", "/edits/2/from: it is required", `/edits/2/lime: this property does not exist (did you mean "line"?)`},
 		},
 		{"a pointer escapes slashes and tildes", `{"path":"a","edits":[],"a/b~c":7}`, []string{"/a~1b~0c: "}},
 	} {
@@ -366,8 +366,8 @@ func TestCallIDsAreMended(t *testing.T) {
 // SPEC T-02
 func TestInputThatIsNoObject(t *testing.T) {
 	t.Parallel()
-	const again = "The input is not a JSON object. Make the call again with one."
-	const shorter = "The input was cut off because the response reached its maximum length. Make a shorter call, or several."
+	const again = "The input is not a JSON object. Make the call again with a JSON object."
+	const shorter = "The input was cut off because the response reached its maximum length. Make the call again with a shorter input, or split it into several calls."
 	for _, test := range []struct {
 		rule  string
 		input json.RawMessage

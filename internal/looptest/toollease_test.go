@@ -105,8 +105,8 @@ func TestAddingToolsIsAllOrNothing(t *testing.T) {
 		tools []belay.Tool
 		want  []string // parts of the error
 	}{
-		{"a name that is taken", []belay.Tool{echoTool("fresh"), echoTool("old")}, []string{`tool "old": the agent has another of that name`}},
-		{"a name that is given twice", []belay.Tool{echoTool("fresh"), echoTool("fresh")}, []string{`tool "fresh": the agent has another of that name`}},
+		{"a name that is taken", []belay.Tool{echoTool("fresh"), echoTool("old")}, []string{`tool "old": the agent has a tool with the same name`}},
+		{"a name that is given twice", []belay.Tool{echoTool("fresh"), echoTool("fresh")}, []string{`tool "fresh": the agent has a tool with the same name`}},
 		{"a name that no model can call", []belay.Tool{echoTool("fresh"), echoTool("a b")}, []string{`tool "a b": name`}},
 		{"no tool", []belay.Tool{echoTool("fresh"), nil}, []string{"a tool is nil"}},
 		{"a schema that is none", []belay.Tool{belay.NewRawTool(belay.ToolDeclaration{Name: "x", InputSchema: []byte(`{"type":"array"}`)}, nil, nil)}, []string{`tool "x": input schema`}},

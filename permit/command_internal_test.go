@@ -30,7 +30,7 @@ func workshop(t testing.TB) (*Floor, func(string) string) {
 	for name, text := range map[string]string{
 		"project/main.go": "package main\n", "project/src/a.txt": "a\n", "project/src/b.txt": "b\n", "project/belay.yaml": "mode: standard\n",
 		"project/other/belay.yml": "mode: standard\n",
-		"project/.git/config": "[core]\n", "project/.git/HEAD": "ref: refs/heads/main\n", "project/script.sh": "echo x\n", "project/Makefile": "all:\n",
+		"project/.git/config":     "[core]\n", "project/.git/HEAD": "ref: refs/heads/main\n", "project/script.sh": "echo x\n", "project/Makefile": "all:\n",
 		"project/good.patch": "--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\n-a\n+b\n",
 		"project/evil.patch": "--- a/belay.yaml\n+++ b/belay.yaml\n@@ -1 +1 @@\n-a\n+b\n",
 		"project/sub/.git":   "gitdir: ../.git/modules/sub\n", "project/bare/HEAD": "ref: x\n", "project/bare/objects/x": "", "project/bare/refs/x": "",

@@ -126,7 +126,7 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 	agent.Say("/late").Said("by late")
 	agent.Say("go").Denied("guarded", "late", "says late")
 	if got := late.log(); got != "register main" {
-		t.Errorf("the extension was told %q", got)
+		t.Errorf("the extension got the calls %q", got)
 	}
 
 	if err := lease.Close(); err != nil {
@@ -137,7 +137,7 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 		t.Errorf("after it was removed the agent has\n%s", got)
 	}
 	if got := late.log(); got != "register main, unregister main" || late.over {
-		t.Errorf("the extension was told %q, and closed: %t", got, late.over)
+		t.Errorf("the extension got the calls %q, and closed is %t", got, late.over)
 	}
 }
 
@@ -172,8 +172,8 @@ func TestExtensionsAreAddedAsAWhole(t *testing.T) {
 		spoil func(*everything)
 		want  string
 	}{
-		"name":      {func(e *everything) { e.name = "old" }, `two extensions called "old"`},
-		"tool":      {func(e *everything) { e.clash = "tool" }, `tool "taken"`},
+		"name":      {func(e *everything) { e.name = "old" }, `two extensions have the name "old"`},
+		"tool":      {func(e *everything) { e.clash = "tool" }, `the name "taken"`},
 		"step tool": {func(e *everything) { e.clash = "step tool" }, `tool "taken"`},
 		"directive": {func(e *everything) { e.clash = "directive" }, `directive "taken"`},
 		"hook":      {func(e *everything) { e.clash = "hook" }, `"taken"`},

@@ -91,7 +91,7 @@ func TestApproverDecides(t *testing.T) {
 				}
 				asked, decided := all.of(belay.EventApprovalRequested), all.of(belay.EventApprovalDecided)
 				if len(asked) != 1 || len(decided) != 1 {
-					t.Fatalf("%d questions and %d decisions were told", len(asked), len(decided))
+					t.Fatalf("there were events for %d questions and %d decisions", len(asked), len(decided))
 				}
 				q := decided[0].Approval
 				if q.ID == "" || q.Session != "s" || q.Turn != all.ID || q.Call != "call_1" || q.Tool != "act" || q.Reason != "it acts" || q.By != "gate" ||
@@ -124,7 +124,7 @@ func TestAbortWhileSomebodyIsAsked(t *testing.T) {
 		t.Errorf("the turn ended %s", all.Reason)
 	}
 	if told := all.of(belay.EventApprovalDecided); len(told) != 1 || told[0].Approval.Decided == nil || told[0].Approval.Decided.By != "cancel" {
-		t.Errorf("the decision was told as %+v", told)
+		t.Errorf("the event of the decision is %+v", told)
 	}
 	if diff := cmp.Diff([]string{"deny by cancel: the turn was aborted before anybody decided"}, d.all()); diff != "" {
 		t.Errorf("what happened (-want +got):\n%s", diff)
@@ -333,7 +333,7 @@ func TestParallelApprovalsInAnyOrder(t *testing.T) {
 			told += len(all.of(belay.EventToolUseResult))
 		}
 		if told != many {
-			rt.Errorf("%d results were told, not %d", told, many)
+			rt.Errorf("%d result events were sent, want %d", told, many)
 		}
 		for i, r := range storedResults(t, agent.Session("s")) {
 			want := int64(0)

@@ -280,7 +280,7 @@ func TestGrantIsOnRecord(t *testing.T) {
 	}
 	asked, decided := all.of(belay.EventApprovalRequested), all.of(belay.EventApprovalDecided)
 	if len(asked) != 2 || len(decided) != 2 {
-		t.Fatalf("%d questions and %d decisions were told, not 2", len(asked), len(decided))
+		t.Fatalf("there were events for %d questions and %d decisions, want 2 each", len(asked), len(decided))
 	}
 	given := decided[0].Approval
 	grants, err := session.Grants(t.Context())
@@ -456,7 +456,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 		t.Errorf("the results are %q, want %q", got, want)
 	}
 	if decided := all.of(belay.EventApprovalDecided); len(decided) != 5 {
-		t.Errorf("%d decisions were told, not 5", len(decided))
+		t.Errorf("there were events for %d decisions, want 5", len(decided))
 	}
 	if grants, err := session.Grants(t.Context()); err != nil || len(grants) != 1 {
 		t.Errorf("the grants are %+v, %v", grants, err)

@@ -45,10 +45,10 @@ func TestTheEventOfAQuestionDoesNotChange(t *testing.T) {
 		}
 	}
 	if len(asked) != 1 || asked[0].Decided != nil {
-		t.Errorf("the question was told as %+v", asked)
+		t.Errorf("the event of the question has %+v", asked)
 	}
 	if len(decided) != 1 || decided[0].Decided == nil || !decided[0].Decided.Allow {
-		t.Errorf("the decision was told as %+v", decided)
+		t.Errorf("the event of the decision has %+v", decided)
 	}
 }
 

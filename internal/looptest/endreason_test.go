@@ -135,7 +135,7 @@ func endedAs(t *testing.T, fired []firedPhase, want belay.EndReason, turns int) 
 	for _, f := range fired {
 		names = append(names, f.name)
 		if f.name == "session.end" && (f.input["reason"] != string(want) || f.input["turns"] != float64(turns)) {
-			t.Errorf("session.end was told %v", f.input)
+			t.Errorf("session.end got %v", f.input)
 		}
 	}
 	tail := []string{"turn.post_turn", "session.end"}
@@ -149,7 +149,7 @@ func endedAs(t *testing.T, fired []firedPhase, want belay.EndReason, turns int) 
 		t.Errorf("the phase error fired %d times", n)
 	}
 	if last := fired[len(fired)-2]; last.input["reason"] != string(want) {
-		t.Errorf("turn.post_turn was told %v", last.input["reason"])
+		t.Errorf("turn.post_turn got %v", last.input["reason"])
 	}
 }
 

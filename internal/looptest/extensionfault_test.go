@@ -259,7 +259,7 @@ func TestClosingWaitsNoLongerThanItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := agent.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), `extension "lingering": it is still watching`) {
+		if err := agent.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), `extension "lingering": its Watch method has not returned`) {
 			t.Errorf("the error is %v", err)
 		}
 		if other.times() != 1 {

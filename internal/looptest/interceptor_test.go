@@ -150,7 +150,7 @@ func TestInterceptorAfter(t *testing.T) {
 				t.Errorf("the result (-want +got):\n%s", diff)
 			}
 			if told := all.of(belay.EventToolUseResult); len(told) != 1 || told[0].Result.Text != test.want.Text {
-				t.Errorf("%d results were told", len(told))
+				t.Errorf("%d result events were sent", len(told))
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 		told := make(map[string]*belay.Result)
 		for _, e := range all.of(belay.EventToolUseResult) {
 			if told[e.Call.ID] != nil {
-				t.Errorf("the result of %s was told twice", e.Call.ID)
+				t.Errorf("the result event of %s was sent twice", e.Call.ID)
 			}
 			told[e.Call.ID] = e.Result
 		}

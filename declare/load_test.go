@@ -154,7 +154,7 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"an anchor", hooks("run: &a exit"), 4, "anchors and aliases are not supported here"},
 		{"a bomb", "a: &a [x, x]\nb: &b [*a, *a]\nhooks: [*b, *b]\n", 1, "anchors and aliases are not supported here"},
 		{"a merge key", hooks("run: exit", "<<: {name: b}"), 5, "merge key"},
-		{"a tag", hooks("run: !!binary exit"), 4, "the tag !!binary is not read here"},
+		{"a tag", hooks("run: !!binary exit"), 4, "the tag !!binary is not supported"},
 		{"a second document", hooks("run: exit") + "\n---\nhooks: []\n", 6, "a second document"},
 		{"a colon that is not quoted", hooks("name: a: b", "run: exit"), 4, "put quotes around a value with a colon"},
 		{"what is not text", "hooks: \xff\n", 1, "UTF-8"},
@@ -166,7 +166,7 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"no phase", "hooks:\n  - id: a\n    run: exit\n", 2, "the hook has no phase"},
 		{"an unknown phase", "hooks:\n  - id: a\n    phase: tool.per\n    run: exit\n", 3, `there is no phase "tool.per" (did you mean "tool.pre"?)`},
 		{"nothing to run", hooks("name: b"), 2, "the hook runs nothing: give it one of run, command, worker, webhook, action"},
-		{"two things to run", hooks("run: exit", "action: log"), 5, "both run and action"},
+		{"two things to run", hooks("run: exit", "action: log"), 5, "run and action: remove one of them"},
 		{"the same id on the same phase", hooks("run: exit") + "\n  - id: a\n    phase: tool.pre\n    run: exit\n", 5, `the id "a" is already used on tool.pre, by the hook at `},
 		{"an unknown word", hooks("run: exit", "execution: blockin"), 5, `unknown value "blockin" (did you mean "blocking"?)`},
 		{"an unknown failure mode", hooks("run: exit", "failure: close"), 5, `unknown value "close" (did you mean "closed"?)`},
@@ -181,24 +181,24 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"an expression over types that differ", hooks("run: exit", `match: { when: input.tool == 3 }`), 5, "no matching overload"},
 		{"args where no tool is", "hooks:\n  - id: a\n    phase: turn.stop\n    run: exit\n    match: { when: 'args.path == \"a\"' }\n", 5, "turn.stop has no tool input"},
 		{"a value for the name of a variable", hooks("run: exit", "env: ['a b=c']"), 5, "is not the name of an environment variable"},
-		{"a variable that is Belay's", hooks("run: exit", "env: [BELAY_PHASE=x]"), 5, "BELAY_PHASE is set by Belay"},
-		{"variables of a webhook", hooks("webhook: https://example.com/", "env: [A]"), 5, "env is for commands and workers"},
-		{"a webhook without TLS", hooks("webhook: http://example.com/"), 4, "neither https nor http to this machine"},
+		{"a variable that is Belay's", hooks("run: exit", "env: [BELAY_PHASE=x]"), 5, "Belay itself sets the variable BELAY_PHASE"},
+		{"variables of a webhook", hooks("webhook: https://example.com/", "env: [A]"), 5, "env works only for commands and workers"},
+		{"a webhook without TLS", hooks("webhook: http://example.com/"), 4, "the URL must begin with https"},
 		{"a webhook with a password", hooks("webhook: https://u:p@example.com/"), 4, "a user or a password"},
 		{"a webhook without an address", hooks("webhook: { secret: KEY }"), 4, "the webhook has no url"},
-		{"a secret in the file", hooks("webhook: { url: 'https://example.com/', secret: 's3cr3t!' }"), 4, "put the secret into one, and its name here"},
+		{"a secret in the file", hooks("webhook: { url: 'https://example.com/', secret: 's3cr3t!' }"), 4, "write the name of that variable here"},
 		{"a value under secrets", "secrets: ['s3cr3t!']\n", 1, "secrets lists names, not values"},
 		{"an unknown action", hooks("action: aprove"), 4, `unknown value "aprove" (did you mean "approve"?)`},
-		{"two actions", hooks("action: { deny: a, remind: b }"), 4, "both deny and remind"},
+		{"two actions", hooks("action: { deny: a, remind: b }"), 4, "two actions, deny and remind"},
 		{"save_json without a file", hooks("action: save_json"), 4, "save_json has no file"},
-		{"save_json out of the directory", hooks("action: { save_json: ../a.jsonl }"), 4, "below the directory of this file"},
+		{"save_json out of the directory", hooks("action: { save_json: ../a.jsonl }"), 4, "outside the directory of the hook file"},
 		{"save_json into another sort of file", hooks("action: { save_json: .git/hooks/pre-commit }"), 4, "ends in .jsonl"},
 		{"remind without a text", hooks("action: remind"), 4, "remind has no text"},
 		{"deny where nothing can be", "hooks:\n  - id: a\n    phase: tool.post\n    action: deny\n", 4, "there is nothing to deny at tool.post"},
 		{"approve where nobody can be asked", "hooks:\n  - id: a\n    phase: turn.stop\n    action: approve\n", 4, "use phase tool.pre"},
 		{"a moment of another program", "hooks:\n  - id: a\n    phase: PreToolUse\n    run: exit\n", 3, `there is no phase "PreToolUse" (did you mean "tool.pre"?)`},
 		{"another moment of it", "hooks:\n  - id: a\n    phase: SubagentStop\n    run: exit\n", 3, `(did you mean "subagent.stop"?)`},
-		{"one hook in place of a list", "hooks:\n  id: a\n  phase: tool.pre\n  run: exit\n", 2, "hooks is one hook and not a list: put - in front"},
+		{"one hook in place of a list", "hooks:\n  id: a\n  phase: tool.pre\n  run: exit\n", 2, "hooks must be a list, but it is a single hook: write - before"},
 		{"keys of match beside it", hooks("run: exit", "tools: [write]"), 5, `unknown key "tools": it belongs to match: write match: {tools: …}`},
 		{"a key that is indented too little", hooks("run: exit\n   timeout: 5s"), 5, "begin in one column"},
 		{"a key that is indented too far", hooks("run: exit\n     timeout: 5s"), 4, "indent the keys of one hook equally"},
@@ -250,7 +250,7 @@ func TestLoadLooksAtScripts(t *testing.T) {
 		{"a script that is missing, as a command", "command: [./none.sh]", "./none.sh cannot be found"},
 		{"a script that is an argument", "command: [python3, ./none.py]", "./none.py cannot be found"},
 		{"a script of a worker", "worker: [./none]", "./none cannot be found"},
-		{"a script that is not executable", "run: ./plain.sh --now", "./plain.sh is not executable: chmod +x ./plain.sh"},
+		{"a script that is not executable", "run: ./plain.sh --now", "./plain.sh is not executable: run chmod +x ./plain.sh"},
 		{"a script with the line ends of Windows", "run: ./crlf.sh", "save it with LF line ends"},
 		{"one that a shell reads", "command: [sh, ./crlf2.sh]", "save it with LF line ends"},
 		{"a path out of the directory", "run: ../outside.sh", "is outside of"},
@@ -347,7 +347,7 @@ func TestLoadReadsBuckets(t *testing.T) {
 		t.Errorf("declared = %+v, %v", declared, err)
 	}
 	_, err = declare.Parse("a.yaml", []byte("hooks:\n  onToolCall:\n    - { id: a, phase: tool.post, action: log }\n"))
-	wantFault(t, err, 3, "the bucket is for phase tool.pre, and this hook says tool.post")
+	wantFault(t, err, 3, "the bucket is for the phase tool.pre, but the hook names the phase tool.post")
 }
 
 func FuzzParse(f *testing.F) {

@@ -213,7 +213,7 @@ func TestAChildThatFailsIsAnErrorResult(t *testing.T) {
 		{"an empty prompt", "reviewer", " \n", answers("x"), "the prompt is empty", belay.ClassInvalid, ""},
 		{"a factory that fails", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, errors.New("no key") }, "its factory failed: no key", belay.ClassFailed, "error"},
 		{"a factory that panics", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { panic("oops") }, "panicked: oops", belay.ClassFailed, "error"},
-		{"a factory that ends its goroutine", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { runtime.Goexit(); return nil, nil }, "its goroutine", belay.ClassFailed, "error"},
+		{"a factory that ends its goroutine", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { runtime.Goexit(); return nil, nil }, "runtime.Goexit", belay.ClassFailed, "error"},
 		{"a factory that returns nothing", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, nil }, "returned nothing to run", belay.ClassFailed, "error"},
 		{"a factory that returns a session that is none", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { return (*belay.Session)(nil), nil }, "returned nothing to run", belay.ClassFailed, "error"},
 		{"a run without events", "reviewer", "x", runs(func(context.Context, string) iter.Seq2[belay.Event, error] { return nil }), "no events", belay.ClassFailed, "error"},

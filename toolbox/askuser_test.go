@@ -87,7 +87,7 @@ func told(t *testing.T, session *belay.Session) []string {
 func wantTold(t *testing.T, session *belay.Session, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, told(t, session)); diff != "" {
-		t.Errorf("what the model was told (-want +got):\n%s", diff)
+		t.Errorf("what the model got (-want +got):\n%s", diff)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestAnsweringLeavesOtherCallsAlone(t *testing.T) {
 	if d, err := toolbox.Answering("ann", &answers{}, yes).Approve(t.Context(), other); err != nil || !d.Allow || d.Reason != "ap-1" {
 		t.Errorf("the other approver's decision is %+v, %v", d, err)
 	}
-	if _, err := toolbox.Answer(other, "ann", "Thursday"); err == nil || !strings.Contains(err.Error(), `"ap-1" is about a call of deploy and not a question`) {
+	if _, err := toolbox.Answer(other, "ann", "Thursday"); err == nil || !strings.Contains(err.Error(), `"ap-1" is for a call of deploy and is not a question`) {
 		t.Errorf("answering another call: %v", err)
 	}
 }

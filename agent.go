@@ -95,7 +95,7 @@ func newAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 // makeAgent makes an agent. It does not call the Register method of its extensions.
 func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	if model == nil {
-		return nil, errors.New("new agent: there is no model")
+		return nil, errors.New("new agent: the model is nil: pass a model to New")
 	}
 	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), watchers: watchers{ending: make(chan struct{})}, serial: "-" + strings.ToLower(rand.Text()[:5])}
 	if opts != nil {
@@ -212,7 +212,7 @@ func (a *Agent) forget(s *Session) {
 // parked turn. Decide returns ErrScope if the pattern of the scope is invalid.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
-		return Approval{}, errors.New("decide: By is empty: say who decided")
+		return Approval{}, errors.New("decide: Decision.By is empty: set it to the person who decided")
 	}
 	if d.Scope.Kind == ScopePattern {
 		floor, _ := a.opts.Authorizer.(PatternAuthorizer)

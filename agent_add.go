@@ -50,7 +50,7 @@ func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, e
 		return nil, err
 	}
 	if next.config.Instructions != before.config.Instructions || !maps.EqualFunc(next.config.Resources, before.config.Resources, slices.Equal) {
-		return nil, errors.New("a Build changed the instructions or the resources: that is possible only when the agent is made (New or Replace)")
+		return nil, errors.New("the Build method of an extension changed the instructions or the resources: only New and Replace allow this")
 	}
 	add := &addition{extensions: next.extensions[len(before.extensions):]}
 	brought, err := gather(add.extensions)
@@ -148,7 +148,7 @@ func (a *Agent) Intercept(interceptors ...Interceptor) (*Lease, error) {
 	added := make([]*Interceptor, 0, len(interceptors))
 	for i, in := range interceptors {
 		if in.Tool == "" || in.Name == "" {
-			return nil, fmt.Errorf("interceptor %d: it needs a name, and a tool or \"*\"", i+1)
+			return nil, fmt.Errorf("interceptor %d: Name or Tool is empty: set both (Tool is the name of a tool, or \"*\" for all tools)", i+1)
 		}
 		added = append(added, &in)
 	}

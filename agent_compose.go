@@ -111,14 +111,14 @@ func (c *composition) plus(added []*attached) (*composition, error) {
 // attach calls the extension's Name method. It fails if the name is empty or in use.
 func (c *composition) attach(i int, e Extension) (*attached, error) {
 	if e == nil {
-		return nil, fmt.Errorf("extension %d is nil: leave it out", i+1)
+		return nil, fmt.Errorf("extension %d is nil: remove it from the list", i+1)
 	}
 	x := &attached{Extension: e}
 	if err := safely(fmt.Sprintf("%d, a %T", i+1, e), func() error { x.name = e.Name(); return nil }); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(x.name) == "" {
-		return nil, fmt.Errorf("extension %d, a %T, has no name: give it one; errors and scopes use it", i+1, e)
+		return nil, fmt.Errorf("extension %d, a %T, has no name: its Name method must return one", i+1, e)
 	}
 	return x, c.checkName(x)
 }
@@ -126,7 +126,7 @@ func (c *composition) attach(i int, e Extension) (*attached, error) {
 // checkName returns an error if another extension has the same name.
 func (c *composition) checkName(x *attached) error {
 	if slices.ContainsFunc(c.extensions, func(o *attached) bool { return o.name == x.name }) {
-		return fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", x.name)
+		return fmt.Errorf("two extensions have the name %q: rename one of them, or remove it", x.name)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (c *composition) build(ctx context.Context, x *attached) error {
 			return err
 		}
 		if draft.ID != c.config.ID || draft.Name != c.config.Name || !slices.Equal(draft.Tools, c.config.Tools) {
-			return errors.New("its Build changed the id, the name or the tools of the agent: it may change only Instructions and Resources")
+			return errors.New("its Build method changed the ID, the Name or the Tools of the agent: it may change only Instructions and Resources")
 		}
 		c.config = draft.clone() // the extension may still change its own copy
 		return nil
@@ -307,7 +307,7 @@ func (a *Agent) warnOfStrays(added []*attached) {
 
 func (a *Agent) warnOfStray(where, pattern string, names []string) {
 	if !slices.ContainsFunc(names, func(name string) bool { return matches(pattern, name) }) {
-		a.opts.Logger.Warn("a name matches no tool that the agent has now", "agent", a.opts.Name, "where", where, "name", pattern, "near", near.Hint(pattern, names))
+		a.opts.Logger.Warn("a name or pattern matches none of the agent's current tools", "agent", a.opts.Name, "where", where, "name", pattern, "near", near.Hint(pattern, names))
 	}
 }
 

@@ -200,7 +200,7 @@ func (a *Agent) watchExtensions(extensions []*attached) {
 		go func() { // runs until the agent is closed or the extension is removed
 			defer a.endWatch(watch)
 			if err := safely(x.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
-				a.opts.Logger.Warn("an extension stopped watching", "error", err)
+				a.opts.Logger.Warn("the Watch method of an extension panicked", "error", err)
 			}
 		}()
 	}
@@ -239,7 +239,7 @@ func (a *Agent) stopWatching(ctx context.Context) error {
 		select {
 		case <-w.done:
 		case <-ctx.Done():
-			problems = append(problems, fmt.Errorf("extension %q: it is still watching: %w", w.of.name, context.Cause(ctx)))
+			problems = append(problems, fmt.Errorf("extension %q: its Watch method has not returned: %w", w.of.name, context.Cause(ctx)))
 		}
 	}
 	return errors.Join(problems...)
@@ -264,7 +264,7 @@ func (a *Agent) drain(ctx context.Context) error {
 		case s.slot <- struct{}{}:
 			<-s.slot
 		case <-ctx.Done():
-			return fmt.Errorf("session %q is running a turn: %w", s.id, context.Cause(ctx))
+			return fmt.Errorf("session %q is still running a turn: %w", s.id, context.Cause(ctx))
 		}
 	}
 	return nil

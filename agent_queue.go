@@ -49,7 +49,7 @@ func (a *Agent) finishJobs(ctx context.Context) error {
 	if a.queue == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.Limits.End, errors.New("background work took longer than Limits.End"))
+	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.Limits.End, errors.New("background jobs took longer than Limits.End"))
 	defer cancel()
 	return a.queue.close(ctx)
 }

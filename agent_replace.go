@@ -40,7 +40,7 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 	}
 	next.watchExtensions(next.composed.Load().extensions)
 	if err := a.Close(ctx); err != nil {
-		return next, fmt.Errorf("replace agent %q: the new agent is in use, but closing the old one failed: %w", a.opts.Name, err)
+		return next, fmt.Errorf("replace agent %q: the new agent is ready, but closing the old agent failed: %w", a.opts.Name, err)
 	}
 	return next, nil
 }
@@ -58,9 +58,9 @@ func (a *Agent) putBack(ctx context.Context) error {
 	err := a.registerAll(ctx)
 	switch {
 	case errors.Is(err, ErrClosed):
-		return errors.Join(errors.New("the old agent was closed meanwhile"), a.reclaimExtensions(ctx))
+		return errors.Join(errors.New("the old agent was closed while it was being replaced"), a.reclaimExtensions(ctx))
 	case err != nil:
-		err = fmt.Errorf("the old agent cannot be used again and is closed: %w", err)
+		err = fmt.Errorf("the old agent could not be registered again and was closed: %w", err)
 		return errors.Join(err, a.reclaimExtensions(ctx), a.Close(ctx))
 	}
 	a.leaving.Store(false)

@@ -71,7 +71,7 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 	orDefault(&b.traits.Timeout, a.opts.Limits.Tool)
 	orDefault(&b.traits.MaxResult, a.opts.Limits.ResultCharacters)
 	if !validToolName(d.Name) {
-		return nil, fmt.Errorf("tool %q: name: want 1-128 of [A-Za-z0-9_-]", d.Name)
+		return nil, fmt.Errorf("tool %q: invalid name: use 1 to 128 characters of A-Z, a-z, 0-9, _ and -", d.Name)
 	}
 	if b.traits.NeedsAuthorizer && b.inScope && a.opts.Authorizer == nil {
 		return nil, uncheckedError{d.Name}
@@ -88,7 +88,7 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 		return nil, fmt.Errorf("tool %q: input schema: %w", d.Name, err)
 	}
 	if schema.Type != "object" {
-		return nil, fmt.Errorf("tool %q: input schema: its type must be object, because providers accept no other", d.Name)
+		return nil, fmt.Errorf("tool %q: input schema: its type must be object: providers accept no other type", d.Name)
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
@@ -103,8 +103,8 @@ func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, e
 type uncheckedError []string
 
 func (e uncheckedError) Error() string {
-	return "tools that must not run unchecked: " + strings.Join(e, ", ") +
-		"; the agent has no Authorizer: set Options.Authorizer to the floor of permit.New, or to permit.Off() if every call may run"
+	return "these tools need a permission check: " + strings.Join(e, ", ") +
+		"; the agent has no Authorizer: set Options.Authorizer to the result of permit.New, or to permit.Off() to allow every call"
 }
 
 func validToolName(name string) bool {
@@ -181,7 +181,7 @@ func (a *Agent) bindAll(composed *composition, tools []ownedTool) ([]*boundTool,
 func (a *Agent) bindSafely(composed *composition, t ownedTool) (b *boundTool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("a tool of %s panicked when its declaration was read: %v", ownerText(t.owner), p)
+			err = fmt.Errorf("a tool of %s panicked in its Declaration or Traits method: %v", ownerText(t.owner), p)
 		}
 	}()
 	return a.bind(composed, t.Tool, t.owner)
@@ -194,7 +194,7 @@ func (a *Agent) withTools(added []*boundTool) (*toolset, error) {
 	var problems []error
 	for _, b := range added {
 		if other := cmp.Or(now.byName[b.name], have[b.name]); other != nil {
-			problems = append(problems, fmt.Errorf("tool %q: the agent has another of that name: one is of %s, the other of %s", b.name, ownerText(other.owner), ownerText(b.owner)))
+			problems = append(problems, fmt.Errorf("two tools have the name %q: one comes from %s, the other from %s", b.name, ownerText(other.owner), ownerText(b.owner)))
 		}
 		have[b.name] = b
 	}

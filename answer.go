@@ -16,7 +16,7 @@ import (
 const finalAnswer = "final_answer"
 
 // ErrNoAnswer says that a turn ended without structured output.
-var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was asked for")
+var ErrNoAnswer = errors.New("belay: the turn ended without structured output")
 
 // Answer runs a turn and returns its final answer as a T (structured output). Belay makes
 // the JSON Schema from T, as [NewTool] does, and validates the answer. If the answer is
@@ -51,7 +51,7 @@ func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReas
 		return value, nil, fmt.Errorf("answer: %w", err)
 	}
 	if s.agent.tools.Load().byName[finalAnswer] != nil {
-		return value, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
+		return value, nil, fmt.Errorf("answer: the agent already has a tool with the reserved name %q: rename that tool", finalAnswer)
 	}
 	turn, err := s.take(ctx, func(t *turn) EndReason {
 		t.wanted = wanted
@@ -61,7 +61,7 @@ func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReas
 		return value, turn, err
 	}
 	if len(turn.Answer) == 0 {
-		return value, turn, fmt.Errorf("%w: it ended %s", ErrNoAnswer, turn.Reason)
+		return value, turn, fmt.Errorf("%w: its end reason is %s", ErrNoAnswer, turn.Reason)
 	}
 	if value, err = decode(turn.Answer); err != nil {
 		return value, turn, fmt.Errorf("answer: %w", err)
@@ -119,7 +119,7 @@ func (t *turn) bindAnswer() {
 	}
 	check := t.wanted.check
 	tool := &functionTool{
-		declaration: ToolDeclaration{Name: finalAnswer, Description: "Gives the final answer. Call it once, when the work is done; it ends the turn.", InputSchema: t.state.Answer},
+		declaration: ToolDeclaration{Name: finalAnswer, Description: "Gives the final answer and ends the turn. Call it once, when the work is done.", InputSchema: t.state.Answer},
 		traits:      ToolTraits{Serial: true}, // the last of several answers is used
 		input:       t.wanted.input,
 		run: func(_ context.Context, call *Invocation) (Result, error) {
@@ -133,7 +133,7 @@ func (t *turn) bindAnswer() {
 	}
 	bound, err := t.agent.bind(t.agent.composed.Load(), tool, "")
 	if err != nil { // cannot happen: the schema was made from a type
-		t.agent.opts.Logger.WarnContext(t.base, "the tool for the answer cannot be used", "session", t.scope.Session, "error", err)
+		t.agent.opts.Logger.WarnContext(t.base, "the tool final_answer could not be added", "session", t.scope.Session, "error", err)
 		return
 	}
 	bound.inScope = true

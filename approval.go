@@ -54,7 +54,7 @@ type Decision struct {
 func (a *Approval) Accepts(d Decision, now time.Time) error {
 	switch {
 	case a.Decided != nil:
-		return fmt.Errorf("approval %q: %w, by %s", a.ID, ErrDecided, a.Decided.By)
+		return fmt.Errorf("approval %q: %w by %s", a.ID, ErrDecided, a.Decided.By)
 	case d.Hash != a.Hash:
 		return fmt.Errorf("approval %q: %w", a.ID, ErrWrongHash)
 	case a.expired(now):
@@ -72,8 +72,8 @@ func (a *Approval) expired(now time.Time) bool {
 
 // Errors of an invalid Decision. Use errors.Is.
 var (
-	ErrDecided   = errors.New("belay: the approval has been decided")
-	ErrWrongHash = errors.New("belay: the decision is about another input")
+	ErrDecided   = errors.New("belay: the approval was already decided")
+	ErrWrongHash = errors.New("belay: the decision does not match the input of the approval")
 	ErrExpired   = errors.New("belay: the approval has expired")
-	ErrScope     = errors.New("belay: the approval cannot have this scope")
+	ErrScope     = errors.New("belay: the scope of the decision is invalid")
 )

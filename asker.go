@@ -6,7 +6,7 @@ import (
 )
 
 // ErrNobody says that the agent has no Asker, so it cannot ask the user.
-var ErrNobody = errors.New("belay: there is nobody to ask: the agent has no Asker")
+var ErrNobody = errors.New("belay: the user cannot be asked: the agent has no Options.Asker")
 
 // Asker asks the user a question and waits for the answer.
 type Asker interface {

@@ -26,7 +26,7 @@ type Controls struct {
 }
 
 // ErrOver says that the directive, tool or extension that got the controls has returned.
-var ErrOver = errors.New("belay: these controls are no longer valid: the call they were for has returned")
+var ErrOver = errors.New("belay: these Controls are no longer valid: the tool, directive or extension that got them has returned")
 
 // Controls returns the tool's controls of the turn. They work until the tool returns. The
 // result is nil for a call outside a turn, for example in a test.

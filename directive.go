@@ -88,7 +88,7 @@ func (r *Reply) check() error {
 	case "", EndTurn, EndMaxSteps, EndBudget, EndRefused, EndBlocked, EndStuck, EndError:
 		return nil
 	default:
-		return fmt.Errorf("its reply ends the turn with %q: a turn that is answered is neither parked nor aborted", r.Reason)
+		return fmt.Errorf("the Reply has the end reason %q: a reply cannot park or abort the turn, use another Reason", r.Reason)
 	}
 }
 
@@ -161,11 +161,11 @@ func (a *Agent) Define(directives ...Directive) (*Lease, error) {
 	for _, d := range directives {
 		switch {
 		case !scan.Valid(d.Name):
-			problems = append(problems, fmt.Errorf("directive %q: nobody can type that name: want an ASCII letter, then letters, digits, _ and -", d.Name))
+			problems = append(problems, fmt.Errorf("directive %q: invalid name: use an ASCII letter, then letters, digits, _ and -", d.Name))
 		case all[d.Name] != nil:
-			problems = append(problems, fmt.Errorf("directive %q: the agent already has a directive of that name", d.Name))
+			problems = append(problems, fmt.Errorf("directive %q: the agent already has a directive with this name: rename one of them", d.Name))
 		case d.Run == nil:
-			problems = append(problems, fmt.Errorf("directive %q: it has nothing to run", d.Name))
+			problems = append(problems, fmt.Errorf("directive %q: Run is nil: set it to a function", d.Name))
 		}
 		all[d.Name] = &d
 		added = append(added, &d)

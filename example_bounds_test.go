@@ -31,5 +31,5 @@ func ExampleBudget() {
 	// docs:end bounds
 
 	// Output:
-	// budget - the turn took 2400 of 2000 tokens
+	// budget - the turn has used 2400 tokens, and its limit is 2000
 }

@@ -45,7 +45,7 @@ func Example_gate() {
 	// Output:
 	// end_turn - The notes are in /srv/drafts, for review.
 	// "denied" Denied by "no-prod": production is off limits in this session
-	// Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+	// Do not repeat this call. Reach the goal in another way, or tell the user what you need.
 	// "" written: /srv/drafts/notes.md
 }
 

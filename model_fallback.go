@@ -134,7 +134,7 @@ func (t *turn) fallBack(err error) bool {
 	if next == nil || !failed || t.ctx.Err() != nil {
 		return false
 	}
-	t.emit(Event{Kind: EventError, Text: fmt.Sprintf("%v: %s answers instead", failure, next.info.Name), Retry: true})
+	t.emit(Event{Kind: EventError, Text: fmt.Sprintf("%v: using %s instead", failure, next.info.Name), Retry: true})
 	t.model, t.request.tooFull = next, false
 	return true
 }

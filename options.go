@@ -167,13 +167,13 @@ type Budget struct {
 func (b Budget) spent(turn, session Usage) string {
 	switch {
 	case b.TurnTokens > 0 && turn.Tokens() >= b.TurnTokens:
-		return fmt.Sprintf("the turn took %d of %d tokens", turn.Tokens(), b.TurnTokens)
+		return fmt.Sprintf("the turn has used %d tokens, and its limit is %d", turn.Tokens(), b.TurnTokens)
 	case b.TurnCost > 0 && turn.Cost >= b.TurnCost:
-		return fmt.Sprintf("the turn cost $%.4f of $%.4f", turn.Cost, b.TurnCost)
+		return fmt.Sprintf("the turn has cost $%.4f, and its limit is $%.4f", turn.Cost, b.TurnCost)
 	case b.SessionTokens > 0 && session.Tokens() >= b.SessionTokens:
-		return fmt.Sprintf("the session took %d of %d tokens", session.Tokens(), b.SessionTokens)
+		return fmt.Sprintf("the session has used %d tokens, and its limit is %d", session.Tokens(), b.SessionTokens)
 	case b.SessionCost > 0 && session.Cost >= b.SessionCost:
-		return fmt.Sprintf("the session cost $%.4f of $%.4f", session.Cost, b.SessionCost)
+		return fmt.Sprintf("the session has cost $%.4f, and its limit is $%.4f", session.Cost, b.SessionCost)
 	default:
 		return ""
 	}
@@ -241,7 +241,7 @@ func (o *Options) sound() error {
 			refuse("on_ask: %q needs an Approver", AskWait)
 		}
 	default:
-		refuse("on_ask: %q is none of wait, park, deny", o.OnAsk)
+		refuse("on_ask: unknown value %q: use wait, park or deny", o.OnAsk)
 	}
 	for name, value := range map[string]int{
 		"limits.steps": o.Limits.Steps, "limits.parallel": o.Limits.Parallel, "limits.continuations": o.Limits.Continuations, "limits.depth": o.Limits.Depth,
@@ -260,7 +260,7 @@ func (o *Options) sound() error {
 		}
 	}
 	if o.Compaction.Share < 0 || o.Compaction.Window < 0 {
-		refuse("compaction: its share or its window is negative")
+		refuse("compaction: share or window is negative")
 	}
 	for _, pattern := range o.Scope {
 		if _, err := path.Match(pattern, ""); err != nil {

@@ -47,9 +47,9 @@ func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
 		bundle.From, bundle.Tools = m.From, slices.Clone(bundle.Tools) // the handler may still use its own slice
 		switch owner, tool := conflict(bundles, bundle); {
 		case slices.ContainsFunc(bundles, func(o ToolBundle) bool { return o.ID == bundle.ID }):
-			m.Diagnose(codes.BundleDuplicate, fmt.Sprintf("bundle %q exists already", bundle.ID))
+			m.Diagnose(codes.BundleDuplicate, fmt.Sprintf("another hook has already added a bundle with the id %q; this one is ignored", bundle.ID))
 		case tool != "":
-			m.Diagnose(codes.ToolConflict, fmt.Sprintf("tool %q belongs to bundle %q", tool, owner))
+			m.Diagnose(codes.ToolConflict, fmt.Sprintf("tool %q is already in bundle %q; this bundle is ignored", tool, owner))
 		default:
 			bundles = append(bundles, bundle)
 		}

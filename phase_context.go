@@ -62,10 +62,10 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	for _, e := range more {
 		switch {
 		case len(entries) >= limits.ContextEntries || left <= 0 || len(e.Data) > left:
-			diagnose(codes.ContextDropped, e.From, "the limit was reached before this entry")
+			diagnose(codes.ContextDropped, e.From, "an entry was left out: the limit for prompt context was reached")
 			continue
 		case len(e.Data) > 0 && !json.Valid(e.Data):
-			diagnose(codes.ContextDropped, e.From, "the data of this entry is not JSON")
+			diagnose(codes.ContextDropped, e.From, "an entry was left out: its data is not JSON")
 			continue
 		}
 		e.Data = bytes.Clone(e.Data) // the handler may still use its own slice
@@ -159,7 +159,7 @@ func sortSections(sections []PromptSection) {
 func addSection(limits hook.Limits, sections []PromptSection, s PromptSection, diagnose func(code codes.Code, message string)) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
 	if at < 0 && len(sections) >= limits.Sections {
-		diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
+		diagnose(codes.SectionDropped, fmt.Sprintf("a section was left out: the prompt already has %d sections, which is the limit", len(sections)))
 		return sections
 	}
 	room := limits.PromptCharacters
@@ -177,7 +177,7 @@ func addSection(limits hook.Limits, sections []PromptSection, s PromptSection, d
 	}
 	room = min(room, limits.SectionCharacters-section.size())
 	if room <= 0 {
-		diagnose(codes.SectionDropped, "the sections before it use the whole limit")
+		diagnose(codes.SectionDropped, "a section was left out: earlier sections have used the whole limit")
 		return sections
 	}
 	cutTitle := false

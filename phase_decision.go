@@ -60,7 +60,7 @@ func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answ
 	if decision == "" || slices.Contains(words, string(decision)) {
 		return ans
 	}
-	ans.Invalid = "its decision is not one of " + strings.Join(words, ", ")
+	ans.Invalid = "the decision is not one of " + strings.Join(words, ", ")
 	return ans
 }
 

@@ -128,7 +128,7 @@ func (r *rawJSON) UnmarshalJSON(data []byte) error {
 // could check one key while the tool uses another.
 func (r rawJSON) decode(into any) error {
 	if r == "" || r == "null" {
-		return errors.New("input: there is none")
+		return errors.New("the call has no input")
 	}
 	if err := strictjson.CheckKeys([]byte(r)); err != nil {
 		return fmt.Errorf("input: %w", err)

@@ -33,7 +33,7 @@ func (t TurnPolicy) Answer() *hook.Answer {
 func mergePolicy(m *hook.Merging, merged, t TurnPolicy) TurnPolicy {
 	settings, conflicts := merged.Policy.Merge(t.Policy)
 	for _, key := range conflicts {
-		m.Diagnose(codes.PolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier valid value is used", key))
+		m.Diagnose(codes.PolicyConflict, fmt.Sprintf("hooks set the policy key %q to conflicting values; the first valid value is used", key))
 	}
 	merged.Policy = settings
 	merged.Aside = mergeAside(m, merged.Aside, t.Aside)

@@ -32,7 +32,7 @@ func (p UserPrompt) Parts() int { return p.data().Parts }
 
 func (p UserPrompt) rewritten(v PromptVerdict) (UserPrompt, error) {
 	if v.Prompt == nil {
-		return p, errors.New("there is no prompt in the answer")
+		return p, errors.New("the hook's answer has no prompt")
 	}
 	d := *p.data()
 	if d.Original == nil {

@@ -209,7 +209,7 @@ func (r ToolResult) Latency() time.Duration { return r.data().Latency }
 
 func (r ToolResult) rewritten(v ToolReaction) (ToolResult, error) {
 	if v.Result == nil {
-		return r, errors.New("there is no result in the answer")
+		return r, errors.New("the hook's answer has no result")
 	}
 	d := *r.data()
 	d.Text = *v.Result

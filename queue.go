@@ -37,9 +37,9 @@ func NewQueuedTurn(session, agent, text string, parts ...Part) (QueuedTurn, erro
 	}
 	switch {
 	case session == "":
-		return s, errors.New("submit: the session has no id: give it one")
+		return s, errors.New("submit: the session id is empty: set one")
 	case agent == "":
-		return s, fmt.Errorf("submit to session %q: there is no agent: name the agent that runs the turn", session)
+		return s, fmt.Errorf("submit to session %q: the agent's name is empty: set the name of the agent that runs the turn", session)
 	}
 	if err := checkInput(text, parts); err != nil {
 		return s, fmt.Errorf("submit to session %q: %w", session, err)

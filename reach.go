@@ -93,7 +93,7 @@ func (c *composition) checkResources() error {
 	known = slices.Compact(known)
 	for _, kind := range slices.Sorted(maps.Keys(c.config.Resources)) {
 		if !slices.Contains(known, kind) {
-			return fmt.Errorf("resources: no extension enforces %q%s: the known ones are %s", kind, near.Hint(kind, known), quotedNames(known))
+			return fmt.Errorf("resources: no extension enforces the kind %q%s: known kinds are %s", kind, near.Hint(kind, known), quotedNames(known))
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (x *attached) within(reach Reach) (e Extension, err error) { //nolint:iretu
 	}
 	err = safely(x.name, func() error {
 		if e = r.For(reach); e == nil {
-			return fmt.Errorf("it is nil for agent %q", reach.Agent)
+			return fmt.Errorf("its For method returned nil for agent %q", reach.Agent)
 		}
 		return nil
 	})
@@ -160,7 +160,7 @@ func (x *attached) within(reach Reach) (e Extension, err error) { //nolint:iretu
 func (a *Agent) namesOf(x *attached, reach Reach) (NameExtension, func(name string) bool) { //nolint:ireturn // it is one of several extensions
 	e, err := x.within(reach)
 	if err != nil {
-		a.opts.Logger.Warn("the names of an extension cannot be used", "agent", a.opts.Name, "error", err)
+		a.opts.Logger.Warn("an extension failed, so users cannot type its names", "agent", a.opts.Name, "error", err)
 		return nil, nil
 	}
 	n, ok := e.(NameExtension)

@@ -59,19 +59,19 @@ func (d *Decision) reaches() error {
 	case !s.wide() && s.Pattern == "":
 		return nil
 	case !d.Allow:
-		return fmt.Errorf("%w: a denial is about one call: leave its scope out", ErrScope)
+		return fmt.Errorf("%w: a denial covers only one call: leave Scope empty", ErrScope)
 	case s.Kind == ScopePattern && strings.TrimSpace(s.Pattern) == "":
-		return fmt.Errorf("%w: it has no pattern: say which calls it covers", ErrScope)
+		return fmt.Errorf("%w: the pattern is empty: write which calls the approval covers", ErrScope)
 	case s.Kind == ScopePattern && (!utf8.ValidString(s.Pattern) || utf8.RuneCountInString(s.Pattern) > patternLength):
-		return fmt.Errorf("%w: its pattern is not text of at most %d characters: write a shorter one", ErrScope, patternLength)
+		return fmt.Errorf("%w: the pattern is not valid UTF-8 or is longer than %d characters: write a shorter pattern", ErrScope, patternLength)
 	case s.Kind == ScopePattern && redact.Text(s.Pattern) != s.Pattern: // patterns are stored, and a redacted pattern would cover other calls
-		return fmt.Errorf("%w: its pattern contains what looks like a secret, and patterns are stored: write * instead, or allow only this call", ErrScope)
+		return fmt.Errorf("%w: the pattern seems to contain a secret, and patterns are stored: write * instead of the secret, or allow only this call", ErrScope)
 	case s.Kind == ScopePattern, s.Kind == ScopeSession && s.Pattern == "":
 		return nil
 	case s.Pattern != "":
-		return fmt.Errorf("%w: only the kind %q has a pattern: leave one of them out", ErrScope, ScopePattern)
+		return fmt.Errorf("%w: only the kind %q has a pattern: remove the pattern, or change the kind", ErrScope, ScopePattern)
 	default:
-		return fmt.Errorf("%w: there is no kind %q: use once, %s or %s", ErrScope, s.Kind, ScopeSession, ScopePattern)
+		return fmt.Errorf("%w: unknown kind %q: use once, %s or %s", ErrScope, s.Kind, ScopeSession, ScopePattern)
 	}
 }
 

@@ -173,13 +173,13 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 		copied = append(copied, m)
 	}
 	if at < 1 || int64(len(copied)) < at {
-		return nil, fmt.Errorf("fork %q: %w: it has no message %d", s.id, ErrNotFound, at)
+		return nil, fmt.Errorf("fork %q: %w: the session has no message %d", s.id, ErrNotFound, at)
 	}
 	visible := Visible(copied)
 	if last := visible[len(visible)-1]; len(last.Calls()) > 0 { // a summary may come after the calls
 		results := &Message{Seq: at + 1, Turn: last.Turn, Step: last.Step, Role: RoleUser, Kind: KindResults, Time: last.Time}
 		for _, c := range last.Calls() {
-			results.Parts = append(results.Parts, resultPart(c, Failed(ClassAborted, "The session was forked before this call was answered.")))
+			results.Parts = append(results.Parts, resultPart(c, Failed(ClassAborted, "This call has no result: the session was forked before the call ended.")))
 		}
 		copied = append(copied, results)
 	}
@@ -188,7 +188,7 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 		return nil, fmt.Errorf("fork %q to %q: %w", s.id, id, err)
 	}
 	if stored.Last > 0 || !stored.State.blank() {
-		err = fmt.Errorf("there is a session %q already", id)
+		err = fmt.Errorf("session %q already exists: use another id", id)
 	} else {
 		err = s.agent.store.Commit(ctx, &Commit{
 			Session: id, Epoch: stored.Epoch, Messages: copied, State: &SessionState{ForkedFrom: &ForkPoint{s.id, at}},
@@ -248,7 +248,7 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	defer func(ctx context.Context) { err = errors.Join(err, snap.Release(ctx)) }(ctx)
 	if l := lineageOf(ctx); l != nil { // a child session: the turn of its parent is still running
 		if err := snap.Inherit(l.parent.snap); err != nil {
-			return fmt.Errorf("the parent's turn is over: %w", err)
+			return fmt.Errorf("the turn of the parent agent has ended: %w", err)
 		}
 	}
 	if !SessionEnd.Active(snap) {
@@ -307,7 +307,7 @@ func (s *Session) open(ctx context.Context) error {
 		return nil
 	}
 	if s.id == "" {
-		return errors.New("open session: the session has no id: give it one")
+		return errors.New("open session: the session id is empty: set one")
 	}
 	stored, err := s.agent.store.Open(ctx, s.id)
 	if errors.Is(err, ErrHeld) && s.epoch != 0 && s.agent.store.Release(ctx, s.id, s.epoch) == nil {

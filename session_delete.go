@@ -34,7 +34,7 @@ func (a *Agent) DeleteSession(ctx context.Context, id string) error {
 		return err
 	}
 	if left := spill.Remove(dir, id); left != nil {
-		return errors.Join(err, fmt.Errorf("delete session %q: it is removed from the store, but its files are not: %w", id, left))
+		return errors.Join(err, fmt.Errorf("delete session %q: the session was removed from the store, but its files could not be removed: %w", id, left))
 	}
 	return err
 }

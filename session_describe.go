@@ -59,7 +59,7 @@ func (u SessionUpdate) Apply(title string, labels map[string]string) (string, ma
 		title = strings.TrimSpace(*u.Title)
 		switch {
 		case !printable(title):
-			return "", nil, errors.New("the title is not printable UTF-8 on one line")
+			return "", nil, errors.New("the title is invalid: use one line of printable UTF-8")
 		case utf8.RuneCountInString(title) > maxTitle:
 			return "", nil, fmt.Errorf("the title has %d characters: at most %d are allowed", utf8.RuneCountInString(title), maxTitle)
 		}
@@ -93,7 +93,7 @@ func checkLabel(name, value string) error {
 	case len(name) > maxLabelName:
 		return fmt.Errorf("the name of label %.20q… has %d bytes: at most %d are allowed", name, len(name), maxLabelName)
 	case !printable(name) || strings.Contains(name, "="):
-		return fmt.Errorf("the name of label %q is not printable UTF-8 without an equals sign", name)
+		return fmt.Errorf("the name of label %q is invalid: use printable UTF-8 without =", name)
 	case len(value) > maxLabelValue:
 		return fmt.Errorf("the value of label %q has %d bytes: at most %d are allowed", name, len(value), maxLabelValue)
 	case !printable(value):
@@ -115,7 +115,7 @@ var errNoManageStore = errors.New("belay: the store cannot describe or delete se
 // session. The store must be a [ManageStore].
 func (s *Session) Describe(ctx context.Context, update SessionUpdate) error {
 	if s.id == "" {
-		return errors.New("describe session: the session has no id: give it one")
+		return errors.New("describe session: the session id is empty: set one")
 	}
 	store, ok := s.agent.store.(ManageStore)
 	if !ok {
@@ -146,7 +146,7 @@ func (s *Session) copyLabels(ctx context.Context, to string) error {
 
 // ErrCursor says that a cursor or a position is invalid. Use the result of
 // [SessionInfo.Cursor] or an [Event.Position].
-var ErrCursor = errors.New("belay: the cursor is invalid: use one that a listing or an event has")
+var ErrCursor = errors.New("belay: the cursor or position is invalid: use the result of SessionInfo.Cursor, or an Event.Position")
 
 // Cursor returns the position of the session in a listing, for [SessionFilter.After]. It is
 // an opaque text that needs no escaping in a URL.

@@ -63,7 +63,7 @@ func (n *namedModel) checkSettings(req *Request) error {
 		return c.CheckSettings(req)
 	}
 	if len(req.Settings.Format) > 0 {
-		return fmt.Errorf("model %s: setting format: it is not known whether the model can use it: use belay.Answer", n.info.Name)
+		return fmt.Errorf("model %s: setting format: the model cannot check whether it supports this setting: use belay.Answer instead", n.info.Name)
 	}
 	return nil
 }

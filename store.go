@@ -120,7 +120,7 @@ var (
 	// ErrFenced says that another process has taken over the hold on the session.
 	ErrFenced = errors.New("belay: another process has taken over the session")
 	// ErrConflict says that a commit does not follow the stored messages.
-	ErrConflict = errors.New("belay: the commit does not follow what is stored")
+	ErrConflict = errors.New("belay: the commit does not match the stored session")
 )
 
 // Stored is a session as it is stored.

@@ -45,11 +45,11 @@ func NewTool[In, Out any](name, description string, run func(ctx context.Context
 
 func newTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) (Tool, error) { //nolint:ireturn // see NewTool
 	if run == nil {
-		return nil, errors.New("there is no function to run")
+		return nil, errors.New("run is nil: pass a function")
 	}
 	t := reflect.TypeFor[In]()
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("its input is a %s: want a struct, whose fields become the properties", t)
+		return nil, fmt.Errorf("the input type is %s: use a struct, whose fields become the properties", t)
 	}
 	input, err := typeschema.For(t)
 	if err != nil {
@@ -127,7 +127,7 @@ func resultOf(out any) (Result, error) {
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return Result{}, errors.New("the result has no JSON form: " + err.Error())
+		return Result{}, errors.New("the result cannot be encoded as JSON: " + err.Error())
 	}
 	return Result{Text: string(data)}, nil
 }

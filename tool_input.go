@@ -14,14 +14,14 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 	}
 	var value any
 	if err := json.Unmarshal(input, &value); err != nil {
-		return []string{"(root): it is not JSON: " + err.Error()}
+		return []string{"(root): the input is not JSON: " + err.Error()}
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return []string{"(root): it must be a JSON object"}
+		return []string{"(root): the input must be a JSON object"}
 	}
 	if strictjson.Ambiguous(input, value) {
-		return []string{"(root): a key occurs twice, or in two spellings that differ only in case"}
+		return []string{"(root): an object has the same key twice, or two keys that differ only in case"}
 	}
 	if t.input != nil {
 		t.input.DropNulls(object)

@@ -54,7 +54,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 		}
 	}
 	if t.asking().agent.opts.OnAsk == AskDeny {
-		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for approval, and nobody can be asked here)"})
+		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for approval, but no approver is available)"})
 		return
 	}
 	c.state, c.Wait = CallParked, c.approval.ID
@@ -148,7 +148,7 @@ func (t *turn) approve(b *batch) error {
 		defer q.heed(t)()
 	}
 	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(t *turn, c *call, sudden any) {
-		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking: %v", sudden)})
+		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking for approval: %v", sudden)})
 	})
 	t.gather(b)
 	return t.commitAsked(b, false)
@@ -180,11 +180,11 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	case answered != nil && (err != nil || d.By == ""): // somebody else decided, and the approver gave no answer
 		d = answered.decision
 	case expiring.Err() != nil:
-		d = Decision{By: "expiry", Reason: "nobody decided in time"}
+		d = Decision{By: "expiry", Reason: "nobody decided before the approval expired"}
 	case err != nil:
-		d = Decision{By: "belay", Reason: "the approver could not be asked: " + err.Error()}
+		d = Decision{By: "belay", Reason: "asking the approver failed: " + err.Error()}
 	case d.Approval != "" && d.Approval != c.approval.ID, d.Hash != "" && d.Hash != c.approval.Hash:
-		d = Decision{By: "belay", Reason: "the decision was about another call"}
+		d = Decision{By: "belay", Reason: "the approver's decision was for another call or input"}
 	default:
 		said = true
 	}
@@ -195,7 +195,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	}
 	stands, theirs := t.recordDecision(c, d)
 	if said && theirs && stands.Allow != d.Allow {
-		c.tooLate = fmt.Sprintf("%s said %s here, which came too late", d.By, yesOrNo(d.Allow))
+		c.tooLate = fmt.Sprintf("%s answered %s here, but somebody else had already decided", d.By, yesOrNo(d.Allow))
 	}
 	t.decided(c, stands)
 }
@@ -226,7 +226,7 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		a := answer{err: errors.New("the approver ended its goroutine")}
+		a := answer{err: errors.New("the approver called runtime.Goexit")}
 		defer func() {
 			if p := recover(); p != nil {
 				a.err = fmt.Errorf("the approver panicked: %v", p)

@@ -70,7 +70,7 @@ func (t *turn) waitToRetry(attempt int, err error) error {
 	case t.ctx.Err() != nil || !errors.As(err, &failure):
 		return err
 	case failure.RetryAfter > longestWait:
-		return fmt.Errorf("the provider asks to wait %s: %w", failure.RetryAfter, err)
+		return fmt.Errorf("the provider asks for a wait of %s, which is too long: %w", failure.RetryAfter, err)
 	case failure.passes() && attempt < t.agent.opts.Retry.Attempts:
 		t.emit(Event{Kind: EventError, Text: failure.Error(), Retry: true})
 		return t.wait(max(failure.RetryAfter, t.agent.opts.Retry.Pause(attempt, rand.Float64())))

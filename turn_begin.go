@@ -12,7 +12,7 @@ import (
 )
 
 // errLeft is the cancel cause of a turn whose caller left the stream.
-var errLeft = errors.New("the stream was left")
+var errLeft = errors.New("the caller left the stream of events")
 
 // take runs a turn without a stream.
 func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, error) {
@@ -190,7 +190,7 @@ func validParts(parts []Part) error {
 		case p.Type == PartMedia && (p.Media == nil || p.Media.MIME == "" || len(p.Media.Data) == 0 && p.Media.URL == ""):
 			return fmt.Errorf("part %d: an image or a file needs a MIME type, and data or a URL", i)
 		case p.Type != PartText && p.Type != PartMedia:
-			return fmt.Errorf("part %d: a user message has text, images and files, and no %q", i, p.Type)
+			return fmt.Errorf("part %d: a user message can have only text, images and files, not %q", i, p.Type)
 		}
 	}
 	return nil

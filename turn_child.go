@@ -109,7 +109,7 @@ func (c *Controls) descend(child *Child) (*lineage, error) {
 	case child.Ends:
 		return l, nil
 	case circle:
-		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("it is already running and would wait for itself (%s): do the task yourself, or answer with what you have", way)}
+		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("this subagent is already running and would wait for itself (%s): do the task yourself, or answer with what you know", way)}
 	case l.depth > most:
 		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("the maximum depth of subagents is %d, and this one would be at depth %d (%s): do the task yourself", most, l.depth, way)}
 	}
@@ -121,7 +121,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 	if by, why := c.admit(ctx, l, child); by != "" {
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
-	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run ended its goroutine"), done: make(chan struct{})}
+	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("the subagent's run called runtime.Goexit"), done: make(chan struct{})}
 	go run.main(context.WithValue(context.WithValue(ctx, lineageKey{}, l), callKey{}, (*Invocation)(nil)), take) // if the child ignores an abort, attend stops waiting for this goroutine
 	select {
 	case <-run.done:
@@ -134,7 +134,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 	case <-run.done:
 		return run.outcome(ctx)
 	case <-grace.C:
-		return nil, &ChildError{Name: child.Name, Status: ChildAborted, Message: "it was cancelled and did not stop", err: context.Cause(ctx)}
+		return nil, &ChildError{Name: child.Name, Status: ChildAborted, Message: "the subagent was cancelled, but it has not stopped", err: context.Cause(ctx)}
 	}
 }
 
@@ -287,9 +287,9 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 	}
 	switch {
 	case r.ends && r.err == nil:
-		failed.Status, failed.Message = ChildAborted, "it was given up"
+		failed.Status, failed.Message = ChildAborted, "the parked or interrupted run was ended"
 	case ctx.Err() != nil && (r.end == nil || r.end.Reason == EndAborted):
-		failed.Status, failed.Message, failed.err = ChildAborted, "it was aborted", cmp.Or(r.err, context.Cause(ctx))
+		failed.Status, failed.Message, failed.err = ChildAborted, "the subagent was aborted", cmp.Or(r.err, context.Cause(ctx))
 	case r.stays():
 		return &Turn{Reason: EndParked}, nil
 	case r.err != nil:
@@ -299,7 +299,7 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 	case r.end.Reason == EndTurn || r.end.Reason == EndParked:
 		return r.end, nil
 	default:
-		failed.Message = fmt.Sprintf("its turn ended with %s", r.end.Reason)
+		failed.Message = fmt.Sprintf("the subagent's turn ended with %s", r.end.Reason)
 		if why := cmp.Or(r.end.Why, r.end.By); why != "" {
 			failed.Message += ": " + why
 		}
@@ -347,7 +347,7 @@ func (t *turn) inherit() error {
 	}
 	l.counted.Store(true)
 	if err := t.snap.Inherit(l.parent.snap); err != nil {
-		return fmt.Errorf("the parent's turn is over: %w", err)
+		return fmt.Errorf("the turn of the parent agent has ended: %w", err)
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	keep := t.keepFrom(trigger)
 	text := "Summary of the conversation so far:\n\n" + strings.Join(texts, "\n\n")
 	if keep == 0 && !t.quiet && t.state.Text != "" {
-		text += "\n\nThe user's request that is being worked on, word for word:\n\n" + t.state.Text
+		text += "\n\nThe user's current request, word for word:\n\n" + t.state.Text
 	}
 	return &Message{
 		Role: RoleUser, Kind: KindCompaction, IsCompaction: true, Keep: keep, Parts: []Part{Text(text)},
@@ -261,7 +261,7 @@ func (t *turn) transcriptText() string {
 				continue
 			}
 			if room -= len(line); room < 0 {
-				lines = append(lines, "[what came before is left out]")
+				lines = append(lines, "[earlier messages are left out]")
 				slices.Reverse(lines)
 				return strings.Join(lines, "\n\n")
 			}

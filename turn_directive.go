@@ -42,7 +42,7 @@ func (t *turn) expand(said *submitted) EndReason {
 		}
 		if err != nil {
 			if len(done) > 0 {
-				err = fmt.Errorf("%w (the effects of %s remain)", err, strings.Join(done, ", "))
+				err = fmt.Errorf("%w (directives that already ran: %s; their effects are not undone)", err, strings.Join(done, ", "))
 			}
 			return t.fail(err)
 		}

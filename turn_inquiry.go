@@ -29,9 +29,9 @@ type answeredError struct {
 
 func (e *answeredError) Error() string {
 	if e.elsewhere {
-		return "it was decided elsewhere, by " + e.decision.By
+		return "the approval was already decided by " + e.decision.By
 	}
-	return "the answer to another question answers this one too"
+	return "an approval of another call also covers this one"
 }
 
 // begin opens the question about a call. If a grant already answers it, begin withdraws it

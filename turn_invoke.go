@@ -30,8 +30,8 @@ func (t *turn) runBatch(b *batch) EndReason {
 	}
 	t.gather(b)
 	if t.ctx.Err() != nil {
-		b.abort("The turn was aborted before this call was answered.")
-		t.cancelled(b, "the turn was aborted before it was decided")
+		b.abort("The turn was aborted before this call ended.")
+		t.cancelled(b, "the turn was aborted before anybody decided")
 		t.gather(b)
 	}
 	t.abandonCalls(b)
@@ -280,9 +280,9 @@ func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Resu
 	case parks:
 		return Result{}, r.err
 	case ctx.Err() != nil && turn.Err() != nil:
-		return Failed(ClassAborted, "The turn was aborted while this call was running. Whether it had an effect is not known."), nil //nolint:nilerr // the result tells
+		return Failed(ClassAborted, "The turn was aborted while this call was running. The call may or may not have had an effect."), nil //nolint:nilerr // the result tells
 	case ctx.Err() != nil:
-		return Failed(ClassTimeout, fmt.Sprintf("The tool did not answer within %s and was cancelled. Whether it had an effect is not known.", bound)), nil //nolint:nilerr // likewise
+		return Failed(ClassTimeout, fmt.Sprintf("The tool did not return within %s and was cancelled. The call may or may not have had an effect.", bound)), nil //nolint:nilerr // likewise
 	default:
 		return Failed(ClassFailed, r.err.Error()), nil
 	}

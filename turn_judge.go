@@ -215,9 +215,9 @@ func unknownTool(name string, known []string) string {
 func (c *call) checkInput() bool {
 	switch faults := c.tool.validate(c.Input); {
 	case c.part.Malformed != "" && c.cutOff:
-		c.answer(Failed(ClassInvalid, "The input was cut off because the response reached its maximum length. Make a shorter call, or several."))
+		c.answer(Failed(ClassInvalid, "The input was cut off because the response reached its maximum length. Make the call again with a shorter input, or split it into several calls."))
 	case c.part.Malformed != "":
-		c.answer(Failed(ClassInvalid, "The input is not a JSON object. Make the call again with one."))
+		c.answer(Failed(ClassInvalid, "The input is not a JSON object. Make the call again with a JSON object."))
 	case len(faults) > 0:
 		c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)))
 	default:
@@ -233,7 +233,7 @@ func (c *call) checkRewritten() bool {
 		return true
 	}
 	c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)+fmt.Sprintf(
-		"\nThe input was rewritten by %s before this check, so the fault is not in your call.", strings.Join(c.rewriters, ", "))))
+		"\nYour call was valid, but %s rewrote its input to this invalid one.", strings.Join(c.rewriters, ", "))))
 	return false
 }
 
@@ -253,7 +253,7 @@ func (c *call) answer(r Result) {
 func (c *call) refuse(by, why string) {
 	c.by, c.why = by, why
 	c.answer(Failed(ClassDenied, fmt.Sprintf(
-		"Denied by %q: %s\nDo not make the same call again: reach the goal in another way, or tell the user what is needed.", by, cmp.Or(strings.TrimSpace(why), "no reason was given"))))
+		"Denied by %q: %s\nDo not repeat this call. Reach the goal in another way, or tell the user what you need.", by, cmp.Or(strings.TrimSpace(why), "no reason was given"))))
 }
 
 // fill adds the defaults of a typed tool to a valid input. So the gates, the floor and the

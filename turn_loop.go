@@ -205,7 +205,7 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	case len(b.calls) == 0:
 		if response.StopReason == StopMaxTokens {
 			t.diagnostics = append(t.diagnostics, hook.Diagnostic{
-				Code: codes.AnswerCut, Level: codes.AnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached its maximum length", t.scope.Step),
+				Code: codes.AnswerCut, Level: codes.AnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d was cut off at the maximum length of a response", t.scope.Step),
 			})
 		}
 		return t.askStop()
@@ -327,7 +327,7 @@ func (t *turn) fail(err error) EndReason {
 // checkInput returns an error for an invalid message.
 func checkInput(text string, parts []Part) error {
 	if strings.TrimSpace(text) == "" && len(parts) == 0 {
-		return errors.New("the message is empty: give it a text, an image or a file")
+		return errors.New("the message is empty: add a text, an image or a file")
 	}
 	return validParts(append([]Part{Text(text)}, parts...))
 }

@@ -59,7 +59,7 @@ func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //n
 		return nil, fmt.Errorf("model %q: %w", name, err)
 	}
 	if model == nil {
-		return nil, fmt.Errorf("model %q: there is no model of that name", name)
+		return nil, fmt.Errorf("model %q: Options.Models found no model with this name", name)
 	}
 	return model, nil
 }
@@ -107,7 +107,7 @@ func (t *turn) modelOrDefault(name string) *namedModel {
 	if err != nil {
 		t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 			Code: codes.ModelUnavailable, Level: codes.ModelUnavailable.Level(),
-			Message: "the agent's default model is used: " + err.Error(),
+			Message: "using the default model: " + err.Error(),
 		})
 		return nil
 	}

@@ -75,7 +75,7 @@ func (c *call) askAgain(floor Authorization) Authorization {
 	if toolSeverity[floor.Decision] > toolSeverity[ToolAsk] {
 		return floor
 	}
-	reason := "a path of this call now leads to another place than when it was approved"
+	reason := "a path of this call now leads to another file than when the call was approved"
 	if floor.Reason != "" {
 		reason += ": " + floor.Reason
 	}
@@ -164,7 +164,7 @@ func (t *turn) stillThere(c *call) bool {
 		t.deny(c, floor.By, floor.Reason)
 		return false
 	case c.moved():
-		t.deny(c, cmp.Or(floor.By, "floor"), "a path of this call now leads to a place that the approval does not cover")
+		t.deny(c, cmp.Or(floor.By, "floor"), "a path of this call now leads to a file that the approval does not cover")
 		return false
 	default:
 		return true

@@ -198,7 +198,7 @@ func (t *turn) bindBundles() {
 	for _, bundle := range t.state.Bundles {
 		route := t.agent.route(bundle.Route)
 		if route == nil {
-			t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "no extension runs tools for the bundle's route")
+			t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "the bundle was ignored: no extension has the name in its route")
 			continue
 		}
 		var bound []*boundTool
@@ -207,10 +207,10 @@ func (t *turn) bindBundles() {
 			b, err := t.agent.bind(t.agent.composed.Load(), &routedTool{d, route}, bundle.Route)
 			switch {
 			case err != nil:
-				t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")
+				t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "the bundle was ignored: one of its tools has an invalid name or schema")
 				sound = false
 			case t.request.tools.byName[d.Name] != nil:
-				t.diagnose(codes.ToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle belongs to the agent")
+				t.diagnose(codes.ToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "the bundle was ignored: the agent already has a tool with the same name")
 				sound = false
 			default:
 				bound = append(bound, b)

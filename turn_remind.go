@@ -92,7 +92,7 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 	if dropped > 0 {
 		d.diags = append(d.diags, hook.Diagnostic{
 			Code: codes.ReminderDropped, Level: codes.ReminderDropped.Level(),
-			Message: fmt.Sprintf("%d reminders did not fit into %d characters", dropped, limit),
+			Message: fmt.Sprintf("%d reminders were not sent: all reminders of a request may have %d characters", dropped, limit),
 		})
 	}
 	return d

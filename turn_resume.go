@@ -36,7 +36,7 @@ func (t *turn) resumeEnd(end EndReason) EndReason {
 		t.end.by, t.end.why = e.By, e.Why
 	}
 	if end == EndError {
-		t.end.err = errors.New(cmp.Or(t.end.why, "the turn failed; the reason was lost with its process"))
+		t.end.err = errors.New(cmp.Or(t.end.why, "the turn failed; the reason is unknown because its process ended"))
 	}
 	t.emit(Event{Kind: EventTurnStart, Text: t.state.Text})
 	return end
@@ -210,15 +210,15 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	case c.state != CallParked:
 		return nil, false, ""
 	case c.approval == nil && strings.HasPrefix(c.Wait, approvalPrefix):
-		return nil, false, "its approval is not on record"
+		return nil, false, "the approval of this call is missing in the store"
 	case c.approval == nil || c.Wait != c.approval.ID: // the tool has parked the call
 		return nil, false, ""
 	case !c.approval.isAbout(c.Input):
-		return nil, false, "its approval is about another input"
+		return nil, false, "the approval is for another input than this call has now"
 	case c.approval.Decided != nil:
 		return c.approval.Decided, false, ""
 	case c.approval.expired(now):
-		return &Decision{By: "expiry", Reason: "nobody decided in time"}, false, ""
+		return &Decision{By: "expiry", Reason: "nobody decided before the approval expired"}, false, ""
 	default:
 		return nil, true, ""
 	}
@@ -230,7 +230,7 @@ func (t *turn) sameQuestion(c *call, a Authorization) bool {
 	return c.approval.Floor && isAsker(c.approval.By, a.By)
 }
 
-const interrupted = "The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it."
+const interrupted = "The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it."
 
 // abandon ends a turn that is open in the store. Its open calls get aborted results.
 func (t *turn) abandon() error {
@@ -270,7 +270,7 @@ func (t *turn) answerOpen(ask bool) error {
 	}
 	b.abort("The turn was ended before this call started.")
 	if ask {
-		t.cancelled(b, "the turn was ended before it was decided")
+		t.cancelled(b, "the turn was ended before anybody decided")
 	}
 	t.abandonCalls(b)
 	t.gather(b)

@@ -26,20 +26,20 @@ func (t *turn) patterns() PatternAuthorizer { //nolint:ireturn // it is one of s
 func checkPattern(floor PatternAuthorizer, pattern string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: reading its pattern panicked: %v", ErrScope, p)
+			err = fmt.Errorf("%w: the floor panicked while checking the pattern: %v", ErrScope, p)
 		}
 	}()
 	if floor != nil {
 		if err := floor.CheckPattern(pattern); err != nil {
-			return fmt.Errorf("%w: its pattern cannot be read: %w", ErrScope, err)
+			return fmt.Errorf("%w: invalid pattern: %w", ErrScope, err)
 		}
 		return nil
 	}
 	if strings.ContainsAny(pattern, "()") {
-		return fmt.Errorf("%w: the agent has no floor that reads patterns over inputs: name tools alone, such as %q", ErrScope, "deploy_*")
+		return fmt.Errorf("%w: the agent has no floor that supports patterns for inputs: use only names of tools, such as %q", ErrScope, "deploy_*")
 	}
 	if _, err := path.Match(pattern, ""); err != nil {
-		return fmt.Errorf("%w: its pattern cannot be read: %w: write the name of a tool, with * and ? as wildcards", ErrScope, err)
+		return fmt.Errorf("%w: invalid pattern: %w: write the name of a tool, with * and ? as wildcards", ErrScope, err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 		return err.Error()
 	}
 	if !t.covers(d.Scope.Pattern, c) {
-		return "its pattern does not cover the call that was approved"
+		return "the pattern does not cover the call that was approved"
 	}
 	return ""
 }
@@ -155,9 +155,9 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 // noteNarrowed reports that a decision covers only its call, although its scope was wider.
 func (t *turn) noteNarrowed(c *call, why string) {
 	c.diagnostics = append(c.diagnostics, hook.Diagnostic{
-		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the decision of approval %s covers only its call", c.approval.ID),
+		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the scope of approval %s is invalid, so the approval covers only this call", c.approval.ID),
 	})
-	t.agent.opts.Logger.WarnContext(t.base, "a decision covers only its call", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
+	t.agent.opts.Logger.WarnContext(t.base, "the scope of a decision is invalid, so it covers only one call", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
 }
 
 // addGrant makes a grant from an approval that covers more than its call. The next commit

@@ -123,6 +123,6 @@ func (t *turn) continueTurn(by, why string) {
 func (t *turn) noteStopLimit() {
 	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 		Code: codes.StopLimit, Level: codes.StopLimit.Level(), Phase: TurnStop.Name(),
-		Message: fmt.Sprintf("hooks made the turn continue %d times, which is the limit; turn.stop does not fire again", t.state.Continuations),
+		Message: fmt.Sprintf("hooks have made the turn continue %d times, which is the limit: turn.stop does not fire again", t.state.Continuations),
 	})
 }

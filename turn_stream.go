@@ -39,7 +39,7 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 		}
 		model.Stream(&x.ctx, &x.Request)(t.request.receive)
 	} else if !x.guarded(model, t.agent.opts.Limits.Grace) {
-		t.agent.opts.Logger.WarnContext(t.base, "a model's stream did not end with its context and is abandoned", "session", t.scope.Session, "turn", t.scope.Turn, "model", model.info.Name)
+		t.agent.opts.Logger.WarnContext(t.base, "the stream of a model ignored its cancelled context; Belay no longer waits for it", "session", t.scope.Session, "turn", t.scope.Turn, "model", model.info.Name)
 	}
 	model.took(time.Since(began))
 	return x.outcome(model)
@@ -60,13 +60,13 @@ func (x *exchange) outcome(model *namedModel) (*Response, error) {
 	switch {
 	case err == nil && response != nil:
 	case errors.Is(x.ctx.cause(), errSilent):
-		err := fmt.Errorf("it sent nothing for %s", x.ctx.idle)
+		err := fmt.Errorf("the model sent nothing for %s", x.ctx.idle)
 		return response, &ModelError{Kind: ModelNetwork, Model: model.info.Name, Err: err}
 	case err != nil:
 		return response, classified(model, err)
 	}
 	if response == nil || len(response.Parts) == 0 && response.StopReason != StopRefusal {
-		return response, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
+		return response, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("the response is empty")}
 	}
 	return response, nil
 }

@@ -58,7 +58,7 @@ func (t *turn) isStuck(b *batch) bool {
 		return true
 	default:
 		t.state.Warned = true
-		t.addReminder(reminderRuntime, "belay", "You are repeating calls whose results do not change. Do something else, or say what keeps you from it. Repeating them once more ends the turn.")
+		t.addReminder(reminderRuntime, "belay", "You repeat the same calls and get the same results. Do something else, or say what stops you. If you repeat them again, the turn ends.")
 		return false
 	}
 }

@@ -88,7 +88,7 @@ type MissingModelError struct {
 }
 
 func (e *MissingModelError) Error() string {
-	return fmt.Sprintf("the model of the turn is unavailable here, and the turn is left to other workers: %v", e.Err)
+	return fmt.Sprintf("the model of the turn is unavailable in this process, so other workers must run the turn: %v", e.Err)
 }
 
 // Unwrap returns Err.
@@ -98,7 +98,7 @@ func (e *MissingModelError) Unwrap() error { return e.Err }
 // with the given model.
 func (t *turn) checkAgentAndModel(agent, model string) error {
 	if own := t.agent.opts.Name; agent != "" && agent != own {
-		return fmt.Errorf("session %q: the turn belongs to agent %q, and this is %q: it is left to other workers", t.session.id, agent, own)
+		return fmt.Errorf("session %q: the turn belongs to agent %q, but this agent is %q: other workers must run it", t.session.id, agent, own)
 	}
 	if model == "" || model == t.model.info.Name || t.agent.opts.OwnModelFirst {
 		return nil

@@ -94,7 +94,7 @@ func (a *Agent) ask(composed *composition, before *steppedTools, reach Reach) (b
 		tools, err := e.tools(reach)
 		if err != nil {
 			a.opts.Logger.Warn("the tools of an extension are missing", "agent", a.opts.Name, "error", err)
-			broke = append(broke, stepProblem{codes.Panic, e.name, "the extension panicked when it was asked for its tools", err})
+			broke = append(broke, stepProblem{codes.Panic, e.name, "the extension panicked in StepTools, so its tools are missing", err})
 		}
 		if brought == nil && before != nil && sameTools(before.brought[i], tools) {
 			continue
@@ -147,15 +147,15 @@ func (a *Agent) step(base *toolset, composed *composition, reach Reach) *stepped
 			if !ok {
 				var err error
 				if b, err = a.bind(composed, tool, from); err != nil {
-					now.refuse(codes.BundleUnrouted, from, "a tool of the extension cannot be used", err)
+					now.refuse(codes.BundleUnrouted, from, "a tool of the extension is invalid", err)
 					continue
 				}
 			}
 			switch other, taken := owner[b.name]; {
 			case base.byName[b.name] != nil:
-				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of a tool of the agent", fmt.Errorf("tool %q: the agent has another of that name: it is of %s", b.name, ownerText(base.byName[b.name].owner)))
+				now.refuse(codes.ToolConflict, from, "a tool of the extension was left out: the agent already has a tool with this name", fmt.Errorf("tool %q: the agent already has a tool with this name, from %s", b.name, ownerText(base.byName[b.name].owner)))
 			case taken:
-				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of a tool of another extension", fmt.Errorf("tool %q: extension %q has another of that name", b.name, other))
+				now.refuse(codes.ToolConflict, from, "a tool of the extension was left out: another extension has a tool with this name", fmt.Errorf("tool %q: extension %q has a tool with the same name", b.name, other))
 			default:
 				owner[b.name] = from
 				bound = append(bound, b)

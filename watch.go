@@ -33,7 +33,7 @@ type MissedError struct {
 }
 
 func (e *MissedError) Error() string {
-	return fmt.Sprintf("the watcher fell behind: %d events were dropped", e.Missed)
+	return fmt.Sprintf("the watcher was too slow: %d events were dropped", e.Missed)
 }
 
 // Watch yields the events of the agent's sessions until ctx is done or the agent is closed.

@@ -128,7 +128,7 @@ func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	select {
 	case <-done:
 	case <-timer.C:
-		a.t.Fatalf("belaytest: the turn was aborted after %s and did not end within another: a model, a tool or a hook ignores the cancellation. It is here:\n%s", bound, goroutines(a.tag))
+		a.t.Fatalf("belaytest: the turn was aborted after %s and then did not end: a model, a tool or a hook ignores the cancellation. These goroutines are still running:\n%s", bound, goroutines(a.tag))
 	}
 }
 
@@ -188,19 +188,19 @@ func (a *Agent) finish() {
 	defer cancel()
 	tagged(ctx, a.tag, func() {
 		if err := a.Close(ctx); err != nil {
-			a.t.Errorf("belaytest: the agent does not close: %v", err)
+			a.t.Errorf("belaytest: closing the agent failed: %v", err)
 		}
 	})
 	for _, turn := range a.turns {
 		if turn.Err != nil && !turn.expected {
-			turn.failf("the turn failed, and the test does not expect that: %v", turn.Err)
+			turn.failf("the turn failed, but the test does not call Failed: %v", turn.Err)
 		}
 	}
 	if a.t.Failed() {
 		return // further errors would only be consequences
 	}
 	if a.script != nil && a.script.Left() > 0 {
-		a.t.Errorf("the script was not played to its end: %d of its steps are left", a.script.Left())
+		a.t.Errorf("%d steps of the script were not played", a.script.Left())
 	}
 	if left := leaked(ctx, a.tag); left != "" {
 		a.t.Errorf("goroutines of the agent's turns are left: close the component that starts them, or make it return when its context is cancelled\n%s", left)

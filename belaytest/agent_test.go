@@ -35,7 +35,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 			func(t testing.TB) {
 				belaytest.New(t, belaytest.Script(belaytest.Says("hello"), belaytest.Says("more")), nil).Say("hello")
 			},
-			[]string{"the script was not played to its end: 1 of its steps are left"},
+			[]string{"1 steps of the script were not played"},
 		},
 		{
 			"a model that is no script has none left",
@@ -55,12 +55,12 @@ func TestChecksOfItsOwn(t *testing.T) {
 		{
 			"an agent needs a model",
 			func(t testing.TB) { belaytest.New(t, nil, nil).Say("hello") },
-			[]string{"the agent cannot be made", "there is no model"},
+			[]string{"the agent cannot be made", "the model is nil"},
 		},
 		{
 			"an error that nothing asserts fails the test",
 			func(t testing.TB) { belaytest.New(t, belaytest.Script(), nil).Say("hello") },
-			[]string{"the turn failed, and the test does not expect that", "the script ends after step 0"},
+			[]string{"the turn failed, but the test does not call Failed", "the script ends after step 0"},
 		},
 		{
 			"an error may be asserted",
@@ -99,7 +99,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 				agent := belaytest.New(t, belaytest.Script(belaytest.Says("hello")), &belay.Options{Store: plainStore{memstore.New(nil)}})
 				agent.Say("hello").HookRan("friday", hook.Completed)
 			},
-			[]string{"the records of hooks cannot be read: the agent's store has no journal"},
+			[]string{"the records of hooks cannot be read: the agent has no journal"},
 		},
 		{
 			"a transcript that is not well-formed fails the test",
@@ -109,7 +109,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 				})
 				agent.Say("hello").Ended(belay.EndTurn)
 			},
-			[]string{"the transcript is not well-formed", "it is in the place of the results of call_1", "call_1: write {}"},
+			[]string{"the transcript is not well-formed", "want the results of call_1", "call_1: write {}"},
 		},
 		{
 			"a request that is not well-formed fails the test",
@@ -203,7 +203,7 @@ func TestTurnThatHeedsNothingEndsTheTest(t *testing.T) {
 			agent.Say("hello")
 			t.Errorf("the test goes on")
 		})
-		wantFailure(t, got, "the turn was aborted after 1m0s and did not end within another", "TestTurnThatHeedsNothingEndsTheTest.func1.1.1")
+		wantFailure(t, got, "the turn was aborted after 1m0s and then did not end", "TestTurnThatHeedsNothingEndsTheTest.func1.1.1")
 		close(release)
 	})
 }

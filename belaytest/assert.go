@@ -227,7 +227,7 @@ func (turn *Turn) Emitted(kinds ...belay.EventKind) {
 		}
 	}
 	if next < len(kinds) {
-		turn.failf("want the events %v in this order, but %s is missing at its place in %v", kinds, kinds[next], slices.Compact(got))
+		turn.failf("want the events %v in this order, but %s is missing or too early in %v", kinds, kinds[next], slices.Compact(got))
 	}
 }
 

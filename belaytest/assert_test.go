@@ -140,7 +140,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 				turn.Emitted(belay.EventTurnStart, belay.EventToolUse, belay.EventToolUseResult, belay.EventTurnEnd)
 			},
 			func(turn *belaytest.Turn) { turn.Emitted(belay.EventTurnEnd, belay.EventTurnStart) },
-			[]string{"want the events [turn_end turn_start] in this order, but turn_start is missing at its place"},
+			[]string{"want the events [turn_end turn_start] in this order, but turn_start is missing or too early"},
 		},
 		{
 			"HookRan wants the state",
@@ -203,7 +203,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 			"Request wants a request",
 			func(turn *belaytest.Turn) { turn.Request(-4).UserSays("") },
 			func(turn *belaytest.Turn) { turn.Request(5) },
-			[]string{"want request 5 of the turn, but the model was sent 4"},
+			[]string{"want request 5 of the turn, but the turn has sent only 4"},
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -56,7 +56,7 @@ func Example() {
 	//   call_1: write {"path": "/srv/prod/notes.md"}
 	// results
 	//   call_1: write failed (denied): Denied by "no-prod": production is off limits
-	//     Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+	//     Do not repeat this call. Reach the goal in another way, or tell the user what you need.
 	// assistant
 	//   call_2: write {"path": "drafts/notes.md"}
 	// results

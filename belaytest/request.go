@@ -25,7 +25,7 @@ func (turn *Turn) Request(n int) *Request {
 		at = len(turn.Requests) + n
 	}
 	if at < 0 || at >= len(turn.Requests) {
-		turn.t.Fatalf("want request %d of the turn, but the model was sent %d\n%s", n, len(turn.Requests), turn)
+		turn.t.Fatalf("want request %d of the turn, but the turn has sent only %d\n%s", n, len(turn.Requests), turn)
 		return &Request{turn: turn, number: n}
 	}
 	return &Request{turn.Requests[at], turn, at + 1}

@@ -153,7 +153,7 @@ func (turn *Turn) EventsOf(kind belay.EventKind) []belay.Event {
 func (turn *Turn) Runs() []hook.Run {
 	turn.t.Helper()
 	if turn.agent.journal == nil {
-		turn.t.Fatalf("belaytest: the records of hooks cannot be read: the agent's store has no journal, or one that is not a hook.ListJournal")
+		turn.t.Fatalf("belaytest: the records of hooks cannot be read: the agent has no journal, or its journal is not a hook.ListJournal")
 		return nil
 	}
 	runs, err := turn.runs()

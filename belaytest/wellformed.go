@@ -46,7 +46,7 @@ func WellFormed(messages []*belay.Message) error {
 		case m.IsCompaction: // a summary can be made while calls wait
 		default:
 			if len(open) > 0 {
-				report("it is in the place of the results of %s", names(open))
+				report("want the results of %s here", names(open))
 			}
 			open = m.Calls()
 		}
@@ -106,7 +106,7 @@ func shape(m *belay.Message) []string {
 		}
 		if c := p.Call; c != nil {
 			if c.ID == "" || seen[c.ID] {
-				report("two calls have the id %q, or one has none", c.ID)
+				report("the id %q of a call is empty or occurs twice", c.ID)
 			}
 			seen[c.ID] = true
 			var object map[string]json.RawMessage
@@ -134,7 +134,7 @@ func answers(calls []*belay.CallPart, m *belay.Message) string {
 	if slices.Equal(got, want) {
 		return ""
 	}
-	return fmt.Sprintf("it answers %s, and the calls are %s", list(got), list(want))
+	return fmt.Sprintf("the message has the results of %s, but the calls are %s", list(got), list(want))
 }
 
 func names(calls []*belay.CallPart) string {

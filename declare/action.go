@@ -102,7 +102,7 @@ func saveable(name string) error {
 	ext := strings.ToLower(path.Ext(filepath.ToSlash(name)))
 	switch {
 	case !filepath.IsLocal(filepath.FromSlash(name)):
-		return fmt.Errorf("save_json writes only below the directory of this file, and %q is outside of it: use a relative path that stays inside", name)
+		return fmt.Errorf("save_json cannot write %q, because it is outside the directory of the hook file: use a relative path inside that directory", name)
 	case ext != ".jsonl" && ext != ".ndjson":
 		return fmt.Errorf("save_json writes JSON lines: use a file name that ends in .jsonl instead of %q", name)
 	default:

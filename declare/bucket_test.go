@@ -82,7 +82,7 @@ func TestMistakesInTheFlatForm(t *testing.T) {
 		{"a webhook without an address", "onToolCall:\n    - { action: webhook }", 3, "the webhook has no url"},
 		{"a key of another action", "onToolCall:\n    - { action: approve, url: 'https://example.com/' }", 3, `unknown key "url"`},
 		{"a file of another action", "onToolCall:\n    - { action: log, path: a.jsonl }", 3, `unknown key "path"`},
-		{"a file that may not be written", "onToolCall:\n    - { action: save_json, path: ../a.jsonl }", 3, "save_json writes only below the directory"},
+		{"a file that may not be written", "onToolCall:\n    - { action: save_json, path: ../a.jsonl }", 3, "outside the directory of the hook file"},
 		{"save_json without a file", "onComplete:\n    - action: save_json", 3, "save_json has no file"},
 		{"a level that there is not", "onError:\n    - { action: log, level: loud }", 3, `level: unknown value "loud"`},
 		{"tools beside match", "onToolCall:\n    - { action: deny, tools: [a], match: { tools: [b] } }", 3, "it belongs to match"},

@@ -78,7 +78,7 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 			if errors.Is(err, exec.ErrNotFound) { // Confine looks up the program, so the error can come from there
 				return nil, startError(run, err)
 			}
-			return nil, &hook.SafeError{Code: codes.Error, Message: "the sandbox rejected it, so it did not run", Err: err}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "the hook's program did not run, because the sandbox rejected it", Err: err}
 		}
 	}
 	if len(run.Argv) == 0 {
@@ -139,7 +139,7 @@ func startError(run *Execution, err error) error {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
 	case gone != nil:
-		what = "the directory of the file that declares it is gone"
+		what = "the directory of the hook file no longer exists"
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
 		what = "the program was not found"
 	case errors.Is(err, fs.ErrPermission):

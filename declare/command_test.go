@@ -149,7 +149,7 @@ func TestCommandWhoseDirectoryVanished(t *testing.T) {
 	set := p.set(gate("command: [./check.sh]"), nil)
 	p.removeAll()
 	trial := try(t, set, write)
-	if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Diagnostics[0].Message, "is gone") {
+	if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Diagnostics[0].Message, "no longer exists") {
 		t.Errorf("%v, want a denial that says that the directory is gone", trial)
 	}
 }

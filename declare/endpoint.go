@@ -32,7 +32,7 @@ func (h *hookReading) webhook(v frontmatter.Value) {
 		"secret": func(v frontmatter.Value) {
 			w.Secret = h.text(v, "secret")
 			if w.Secret != "" && !variable.MatchString(w.Secret) {
-				h.faultf(v.Line, "secret is not the name of an environment variable: put the secret into one, and its name here")
+				h.faultf(v.Line, "secret must be the name of an environment variable: put the secret into a variable, and write the name of that variable here")
 			}
 		},
 	})
@@ -48,15 +48,15 @@ func endpoint(text string) (*url.URL, error) {
 	case err != nil:
 		return nil, errors.New("it is not a URL: write https://host/path")
 	case u.User != nil:
-		return nil, errors.New("it has a user or a password in it: sign the call with a secret instead")
+		return nil, errors.New("the URL contains a user or a password: remove them, and use secret to sign the calls")
 	case u.Hostname() == "" || u.Opaque != "":
 		return nil, errors.New("it has no host: write https://host/path")
 	case u.Fragment != "":
-		return nil, errors.New("it has a fragment, which is never sent to a server: remove # and the text after it")
+		return nil, errors.New("the URL has a fragment, which is never sent to a server: remove # and the text after it")
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return u, nil
 	default:
-		return nil, errors.New("it is neither https nor http to this machine: use https")
+		return nil, errors.New("the URL must begin with https (http is only allowed to this machine): use https")
 	}
 }
 
@@ -90,7 +90,7 @@ func (h *hookReading) action(v frontmatter.Value) {
 		for _, name := range actions {
 			form[name] = func(v frontmatter.Value) {
 				if a.Name != "" {
-					h.faultf(v.Line, "the action is both %s and %s: leave one", a.Name, name)
+					h.faultf(v.Line, "the hook has two actions, %s and %s: remove one of them", a.Name, name)
 				}
 				a.Name = name
 				if name == "log" && v.Kind == frontmatter.Map {
@@ -142,7 +142,7 @@ func (h *hookReading) actionFits(a *Action, line int) {
 		}
 	case "remind":
 		if !can.Has(hook.CanAddContext) {
-			h.faultf(line, "remind needs a phase that can send text to the model, and %s cannot: use another phase", h.d.Phase)
+			h.faultf(line, "the action remind cannot be used at %s, because this phase cannot send text to the model: use another phase", h.d.Phase)
 		}
 		if a.Text == "" {
 			h.faultf(line, "remind has no text: write action: {remind: the text}")

@@ -49,7 +49,7 @@ func (r *reading) list(v frontmatter.Value) {
 		}
 	case frontmatter.Map:
 		if slices.ContainsFunc(v.Map, func(f frontmatter.Field) bool { return f.Key == "id" || f.Key == "phase" }) {
-			r.faultf(v.Line, "hooks is one hook and not a list: put - in front of its first key, and indent the others like that key")
+			r.faultf(v.Line, "hooks must be a list, but it is a single hook: write - before its first key, and indent the other keys in the same way")
 			return
 		}
 		r.buckets(v)
@@ -128,7 +128,7 @@ func (h *hookReading) phase(v frontmatter.Value, bucket string) {
 		return
 	}
 	if bucket != "" && name != bucket {
-		h.faultf(v.Line, "the bucket is for phase %s, and this hook says %s: remove one", bucket, name)
+		h.faultf(v.Line, "the bucket is for the phase %s, but the hook names the phase %s: remove the key phase, or move the hook to another bucket", bucket, name)
 		return
 	}
 	h.wire = h.reading.wire(name, v.Line)
@@ -230,9 +230,9 @@ func (h *hookReading) env(v frontmatter.Value) {
 		switch {
 		case entry == "":
 		case !variable.MatchString(name):
-			h.faultf(v.List[i].Line, "%q is not the name of an environment variable: write NAME, to pass it on, or NAME=value", name)
+			h.faultf(v.List[i].Line, "%q is not the name of an environment variable: write NAME to pass a variable to the hook, or NAME=value to set one", name)
 		case slices.Contains(own, name):
-			h.faultf(v.List[i].Line, "%s is set by Belay: leave it out", name)
+			h.faultf(v.List[i].Line, "Belay itself sets the variable %s: remove it from env", name)
 		}
 	}
 }
@@ -360,7 +360,7 @@ func (h *hookReading) whole(v frontmatter.Value) {
 	}
 	switch {
 	case len(h.kinds) > 1:
-		h.faultf(h.at[h.kinds[1]], "the hook has both %s: leave one", strings.Join(h.kinds, " and "))
+		h.faultf(h.at[h.kinds[1]], "the hook has two keys that say what runs, %s: remove one of them", strings.Join(h.kinds, " and "))
 	case len(h.kinds) == 0:
 		form, typo := h.form(), false
 		for key := range h.at {
@@ -372,7 +372,7 @@ func (h *hookReading) whole(v frontmatter.Value) {
 		}
 	}
 	if line, ok := h.at["env"]; ok && d.Kind != hook.HandlerCommand && d.Kind != hook.HandlerWorker && len(h.kinds) == 1 {
-		h.faultf(line, "env is for commands and workers: leave it out")
+		h.faultf(line, "env works only for commands and workers: remove it")
 	}
 	if d.ID == "" || d.Phase == "" {
 		return

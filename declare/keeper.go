@@ -131,7 +131,7 @@ func (k *keeper) take(ctx context.Context) (*process, time.Duration, error) {
 		return k.current, 0, nil
 	}
 	if wait := time.Until(k.rest); wait > patience {
-		return nil, 0, fmt.Errorf("the worker is not started again before %s: %w", k.rest.Format(time.TimeOnly), cmp.Or(k.last, errEnded))
+		return nil, 0, fmt.Errorf("the worker failed, and Belay does not start it again before %s: %w", k.rest.Format(time.TimeOnly), cmp.Or(k.last, errEnded))
 	} else if wait > 0 {
 		return nil, wait, nil
 	}

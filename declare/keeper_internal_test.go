@@ -24,7 +24,7 @@ func TestPausesOfAWorker(t *testing.T) {
 		}
 		// If the pause is too long to wait for, a call fails at once with the reason.
 		begun := time.Now()
-		if _, err := k.running(t.Context()); !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "not started again before") || time.Since(begun) != 0 {
+		if _, err := k.running(t.Context()); !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "does not start it again before") || time.Since(begun) != 0 {
 			t.Errorf("a call in the pause returns %v after %s", err, time.Since(begun))
 		}
 		k.succeeded()

@@ -258,7 +258,7 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 }
 
 // errDeaf means that a worker does not read its input.
-var errDeaf = &hook.SafeError{Code: codes.Error, Message: "the worker does not read its standard input and was stopped"}
+var errDeaf = &hook.SafeError{Code: codes.Error, Message: "Belay stopped the worker because it does not read its standard input"}
 
 func (p *process) forget(id uint64) {
 	p.mu.Lock()
@@ -411,7 +411,7 @@ func (p *process) answered(line []byte) error {
 func garbage(what string, line []byte) error {
 	return &hook.SafeError{
 		Code:    codes.OutputInvalid,
-		Message: "the worker was stopped: it printed a line that is not a response; print messages for people to standard error",
+		Message: "Belay stopped the worker because it printed a line that is not a response: print messages for people to standard error",
 		Err:     fmt.Errorf("%q, %s", firstBytes(line, 80), what),
 	}
 }

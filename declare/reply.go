@@ -310,7 +310,7 @@ func (c *codec) object(object []byte) (map[string]any, error) {
 		err = c.check(answer, all)
 	}
 	if err != nil {
-		return nil, invalid("the answer does not fit the phase", err)
+		return nil, invalid("the answer is not valid for this phase", err)
 	}
 	return answer, nil
 }
@@ -350,14 +350,14 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 	for _, m := range all {
 		key := m.key
 		if _, other := synonyms[key]; other && c.isStop() {
-			return nil, fmt.Errorf("%q is not read at turn.stop: say \"decision\": \"continue\"", key)
+			return nil, fmt.Errorf("the key %q is not allowed at turn.stop: write \"decision\": \"continue\"", key)
 		}
 		if seen[key] {
 			return nil, fmt.Errorf("the key %q occurs twice", key)
 		}
 		seen[key] = true
 		if bytes.Equal(m.value, []byte("null")) {
-			return nil, fmt.Errorf("%q is null: leave it out", key)
+			return nil, fmt.Errorf("the value of %q is null: remove the key", key)
 		}
 		var err error
 		switch key {
@@ -508,14 +508,14 @@ func (c *codec) decide(answer map[string]any, said decisions, reason string) (ma
 		}
 		return answer, nil
 	case word == "allow":
-		return nil, fmt.Errorf(`"decision" is "allow", which is for approval.request: at %s say "pass"`, phase)
+		return nil, fmt.Errorf(`the decision "allow" works only at approval.request: at %s write "pass"`, phase)
 	case word == "continue":
-		return nil, fmt.Errorf(`"decision" is "continue", which is for turn.stop: at %s say "pass"`, phase)
+		return nil, fmt.Errorf(`the decision "continue" works only at turn.stop: at %s write "pass"`, phase)
 	case word == "ask" && c.words != nil, word == "halt" && c.isStop():
-		return nil, fmt.Errorf(`"decision" is %q, and %s accepts %s`, word, phase, strings.Join(c.words, ", "))
+		return nil, fmt.Errorf(`the decision %q is not allowed at %s: write one of %s`, word, phase, strings.Join(c.words, ", "))
 	case word == "ask" || refuses:
 		return c.blocking(word, reason, answer), nil
 	default:
-		return nil, fmt.Errorf(`"decision" is %q, which is none of pass, ask, deny, halt`, word)
+		return nil, fmt.Errorf(`the decision %q is unknown: write pass, ask, deny or halt`, word)
 	}
 }

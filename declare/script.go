@@ -80,7 +80,7 @@ func (r *reading) checkScript(base, dir, word string, program bool, line int) (s
 		r.faultf(line, "%s is not a file: name a program", word)
 		return "", false
 	case program && !executable(info.Mode()):
-		r.faultf(line, "%s is not executable: chmod +x %s", word, word)
+		r.faultf(line, "%s is not executable: run chmod +x %s", word, word)
 		return "", false
 	case !info.Mode().IsRegular():
 		return "", false

@@ -250,7 +250,7 @@ func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.R
 }
 
 // ErrClosed means that the set of the hook was closed.
-var ErrClosed = errors.New("declare: the hooks were unloaded")
+var ErrClosed = errors.New("declare: the hook cannot run, because its hooks were unloaded")
 
 // handle runs the hook. It is what the runtime calls.
 func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMessage, error) {

@@ -204,7 +204,7 @@ func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (
 	if name := h.d.Webhook.Secret; name != "" {
 		secret := h.set.env.host[name]
 		if secret == "" {
-			return nil, &hook.SafeError{Code: codes.Error, Message: "the variable with the webhook's secret is not set: set it, because calls are not sent unsigned"}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "the webhook was not called, because the variable with its secret is not set: set the variable"}
 		}
 		now := strconv.FormatInt(time.Now().Unix(), 10)
 		request.Header.Set(TimestampHeader, now)
@@ -237,7 +237,7 @@ func responded(ctx context.Context, status int, out *output, err error) error {
 	case err != nil:
 		return &hook.SafeError{Code: codes.Error, Message: "the webhook's answer is incomplete", Err: err}
 	case status >= 300 && status < 400:
-		return &hook.SafeError{Code: codes.Error, Message: "the webhook redirects, and redirects are not followed: use the final URL"}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook answered with a redirect, which Belay does not follow: use the final URL"}
 	case status < 200 || status >= 300:
 		return &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("the webhook answered with status %d", status)}
 	default:

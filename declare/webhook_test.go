@@ -60,7 +60,7 @@ func TestWebhookIsPostedTheEnvelope(t *testing.T) {
 		t.Errorf("%v, want the server's answer", trial)
 	}
 	opts.Environ = []string{}
-	if trial := try(t, newPlace(t).set(gate("webhook: { url: '"+address+"', secret: KEY }"), opts), write); !strings.Contains(trial.Output.Reason, "calls are not sent unsigned") {
+	if trial := try(t, newPlace(t).set(gate("webhook: { url: '"+address+"', secret: KEY }"), opts), write); !strings.Contains(trial.Output.Reason, "the webhook was not called") {
 		t.Errorf("%v, want nothing sent without the secret", trial)
 	}
 }
@@ -110,7 +110,7 @@ func TestWebhookIsNotRedirected(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		address, host := server(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, status) })
 		trial := try(t, newPlace(t).set(gate("webhook: "+address), &declare.Options{Allowlist: []string{host}}), write)
-		if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, "redirects are not followed") || reached.Load() {
+		if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, "which Belay does not follow") || reached.Load() {
 			t.Errorf("%d: %v, want the redirect not followed", status, trial)
 		}
 	}

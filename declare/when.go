@@ -94,7 +94,7 @@ func compile(env *cel.Env, phase *phasejson.Phase, text string) (*condition, err
 		return nil, fmt.Errorf("%s (in %s)", message, text)
 	}
 	if t := ast.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
-		return nil, fmt.Errorf("it is %s, and must be true or false (in %s)", t, text)
+		return nil, fmt.Errorf("the result has the type %s, but it must be true or false (in %s)", t, text)
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit))
 	if err != nil {

@@ -180,7 +180,7 @@ func TestChildrenOfAWorkerEndWithIt(t *testing.T) {
 func TestWorkerThatKeepsDyingIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	set := newPlace(t).set(workerGate(t, "broken"), &declare.Options{Backoff: time.Hour})
-	for _, want := range []string{"cannot open the database", "not started again before"} {
+	for _, want := range []string{"cannot open the database", "does not start it again before"} {
 		begun := time.Now()
 		trial := try(t, set, call("deny", ""))
 		if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, want) || time.Since(begun) > 20*time.Second {
@@ -264,7 +264,7 @@ func TestWorkerThatStopsReadingIsEnded(t *testing.T) {
 		t.Errorf("%v, want a denial with hook.timeout", trial)
 	}
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		if _, ok := log.attr("worker ended", "error", "the worker does not read its standard input"); ok {
+		if _, ok := log.attr("worker ended", "error", "Belay stopped the worker because it does not read its standard input"); ok {
 			return
 		}
 		if time.Now().After(deadline) {

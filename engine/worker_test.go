@@ -149,7 +149,7 @@ func TestHandOver(t *testing.T) {
 	}{
 		"at the end of the step": {0, false, []string{"user: call send, look", "call: send", "result: send is done", "call: look", "result: look is done", "assistant: done: call send, look"}},
 		"in the midst of a call": {1, true, []string{
-			"user: call send, look", "call: send", "result: The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it.",
+			"user: call send, look", "call: send", "result: The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it.",
 			"call: look", "result: look is done", "assistant: done: call send, look",
 		}},
 	} {

@@ -103,12 +103,12 @@ func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code codes.Code, message
 // declaring says where to declare capabilities: in Go, or in the subscription's file.
 func declaring(c Capability, o Origin) string {
 	if o.File == "" {
-		return "name it in Capabilities"
+		return "add it to Options.Capabilities"
 	}
 	names := strings.Join(c.Names(), ", ")
 	how := fmt.Sprintf("write capabilities: [%s] in its file", names)
 	if o.Kind == OriginProject || o.Kind == OriginSpace {
-		how += fmt.Sprintf(", and have it granted: belay trust --grant %s", strings.ReplaceAll(names, " ", ""))
+		how += fmt.Sprintf(", and grant it: belay trust --grant %s", strings.ReplaceAll(names, " ", ""))
 	}
 	return how
 }
@@ -221,7 +221,7 @@ func invalidAnswer(ans *Answer) Problem {
 func (d *dispatch[In, Out]) rewrite(e *entry[In, Out], out Out) (in In, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("rewriting for %s panicked: %v", e.sub.id, r)
+			err = fmt.Errorf("the phase's Rewrite function panicked for %s: %v", e.sub.id, r)
 		}
 	}()
 	return d.def.Rewrite(d.in, out)

@@ -48,7 +48,7 @@ func TestDependencyErrors(t *testing.T) {
 			"a dependency in another phase",
 			[]node{{id: "a", after: []string{elsewhere}}},
 			&hook.DependencyError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: elsewhere, Kind: "other_phase"},
-			[]string{`"a"`, "after", "is on test.gate"},
+			[]string{`"a"`, "after", "is only on test.gate"},
 		},
 		{
 			"a dependency on itself",

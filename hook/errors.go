@@ -93,7 +93,7 @@ func (e *CycleError) Error() string {
 	if len(e.Members) == 0 {
 		return fmt.Sprintf("cycle on %s", e.Phase)
 	}
-	return fmt.Sprintf("cycle on %s: %s, each before the next: drop one of these dependencies",
+	return fmt.Sprintf("cycle on %s: %s (each must run before the next): remove one of these dependencies",
 		e.Phase, strings.Join(append(slices.Clone(e.Members), e.Members[0]), " -> "))
 }
 
@@ -116,7 +116,7 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("subscription %q on %s is needed by %s: close those too, with CloseAll",
+	return fmt.Sprintf("subscription %q on %s cannot be removed alone, because it is a dependency of %s: close the leases together with CloseAll",
 		e.Subscription, e.Phase, strings.Join(e.Dependents, ", "))
 }
 

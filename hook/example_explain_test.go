@@ -39,7 +39,7 @@ func Example_explain() {
 
 	// Output:
 	// upload.before: quota won
-	//   1.  no-video    not asked  it matches kind in [video/*], this is "image/png"
+	//   1.  no-video    not asked  it matches only kind in [video/*], but this input has "image/png"
 	//   2.  reputation  failed     no connection (hook.error)
 	//   3.  size        completed  no opinion
 	//   4.  quota       completed  deny  <- won

@@ -29,6 +29,6 @@ func Example_lease() {
 	// docs:end lease
 
 	// Output:
-	// close: subscription "size" on upload.before is needed by quota: close those too, with CloseAll
+	// close: subscription "size" on upload.before cannot be removed alone, because it is a dependency of quota: close the leases together with CloseAll
 	// this turn: true the next: false
 }

@@ -38,5 +38,5 @@ func Example_order() {
 	//   2.  audit       stage 1  inline       closed  everything  priority 99, then id
 	//   3.  size        stage 1  inline       closed  everything  after audit; priority 0, then id
 	//   4.  virus-scan  stage 2  overlapping  closed  everything  after size; priority 0, then id
-	// install: cycle on upload.before: first -> last -> first, each before the next: drop one of these dependencies
+	// install: cycle on upload.before: first -> last -> first (each must run before the next): remove one of these dependencies
 }

@@ -82,7 +82,7 @@ func (def *defined[In, Out]) explain(ctx context.Context, s *Snapshot, in In) (E
 	for _, e := range plan.Entries {
 		said, ok := tr.said[e.ID]
 		if !ok {
-			said = Explained{Why: "it was not reached"}
+			said = Explained{Why: "the dispatch ended before it was called"}
 		}
 		said.Position, said.ID, said.Shadow, said.Won = e.Position, e.ID, e.Shadow, e.ID == out.By
 		x.Entries = append(x.Entries, said)
@@ -139,7 +139,7 @@ func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
 		r, ok := byID[e.ID]
 		if !ok {
 			x.Entries = append(x.Entries, Explained{
-				Position: e.Position, ID: e.ID, Why: "it has no record: it did not match, or was not installed then",
+				Position: e.Position, ID: e.ID, Why: "no record: it did not match, or was not installed at that time",
 			})
 			continue
 		}
@@ -217,7 +217,7 @@ func (x Explanation) String() string {
 			if e.Why != "" {
 				what = e.Why
 				if len(e.Contributed) > 0 {
-					what += "; in its place: " + strings.Join(e.Contributed, ", ")
+					what += "; used instead: " + strings.Join(e.Contributed, ", ")
 				}
 			}
 		}
@@ -246,13 +246,13 @@ type trace struct{ said map[string]Explained }
 
 func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, value string) {
 	if d.trace != nil {
-		d.trace.said[e.sub.id] = Explained{Why: fmt.Sprintf("it matches %s, this is %q", set, value)}
+		d.trace.said[e.sub.id] = Explained{Why: fmt.Sprintf("it matches only %s, but this input has %q", set, value)}
 	}
 }
 
 func (d *dispatch[In, Out]) traceWhen(e *entry[In, Out]) {
 	if d.trace != nil {
-		d.trace.said[e.sub.id] = Explained{Why: "its condition does not hold: " + e.match.when.String()}
+		d.trace.said[e.sub.id] = Explained{Why: "its condition is false: " + e.match.when.String()}
 	}
 }
 
@@ -271,7 +271,7 @@ func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
 
 // traceStarted notes that a dispatch would start or queue the handler without waiting.
 func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
-	why := "it would be started and not waited for"
+	why := "it would start, and the turn would not wait for it"
 	if e.sub.opts.Execution == Background {
 		why = "it would be queued"
 	}

@@ -34,8 +34,8 @@ const explainedText = `test.gate: g-guard won
   2.  b-context  completed  context
   3.  c-broken   failed     the handler is broken (hook.error)
   4.  d-trial    completed  halt [shadow]
-  5.  e-reader   not asked  it matches tool in [read*], this is "write"
-  6.  f-when     not asked  its condition does not hold: text is empty
+  5.  e-reader   not asked  it matches only tool in [read*], but this input has "write"
+  6.  f-when     not asked  its condition is false: text is empty
   7.  g-guard    completed  deny  <- won
   8.  h-never    not asked  g-guard had stopped the phase (hook.skipped)
   -   off        not asked  it is disabled
@@ -63,8 +63,8 @@ func TestExplain(t *testing.T) {
 			{Position: 2, ID: "b-context", Asked: true, State: hook.Completed, Contributed: []string{"context"}, Said: json.RawMessage(`{"context":["mind the step"]}`)},
 			{Position: 3, ID: "c-broken", Asked: true, State: hook.Failed, Code: codes.Error, Why: "the handler is broken"},
 			{Position: 4, ID: "d-trial", Asked: true, State: hook.Completed, Contributed: []string{"halt"}, Said: json.RawMessage(`{"severity":"halt","reason":"never"}`), Shadow: true},
-			{Position: 5, ID: "e-reader", Why: `it matches tool in [read*], this is "write"`},
-			{Position: 6, ID: "f-when", Why: "its condition does not hold: text is empty"},
+			{Position: 5, ID: "e-reader", Why: `it matches only tool in [read*], but this input has "write"`},
+			{Position: 6, ID: "f-when", Why: "its condition is false: text is empty"},
 			{Position: 7, ID: "g-guard", Asked: true, State: hook.Completed, Contributed: []string{"deny"}, Said: json.RawMessage(`{"severity":"deny","reason":"production is off limits"}`), Won: true},
 			{Position: 8, ID: "h-never", State: hook.Skipped, Code: codes.Skipped, Why: "g-guard had stopped the phase"},
 			{ID: "off", Why: "it is disabled"},
@@ -157,7 +157,7 @@ func TestExplainWorkThatIsNotWaitedFor(t *testing.T) {
 			equal(t, "asked "+e.ID, e.Asked, false)
 		}
 		same(t, "entries", got, []string{
-			"fired: it would be started and not waited for", "queued: it would be queued", "queued-trial: it would be queued",
+			"fired: it would start, and the turn would not wait for it", "queued: it would be queued", "queued-trial: it would be queued",
 		})
 		stats, err := queue.Stats(t.Context())
 		if err != nil || stats.Waiting > 0 {

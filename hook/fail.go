@@ -74,7 +74,7 @@ func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Pr
 	if ans.uses()&rewriting != 0 {
 		in, err := d.rewrite(e, out)
 		if err != nil {
-			p.Code, p.Err = codes.OutputInvalid, fmt.Errorf("the answer in its place cannot be applied: %w", err)
+			p.Code, p.Err = codes.OutputInvalid, fmt.Errorf("the answer that replaces the failed one cannot be applied: %w", err)
 			d.end(e, p)
 			return
 		}

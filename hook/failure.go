@@ -84,16 +84,16 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 		return errors.New("fallback has no value: make it with Phase.Fallback")
 	}
 	if _, ok := value.out.(Out); value.phase != def.name || (!ok && value.out != nil) {
-		return fmt.Errorf("fallback belongs to phase %q", value.phase)
+		return fmt.Errorf("the fallback belongs to phase %q: make it with the Fallback method of this phase", value.phase)
 	}
 	if value.answer.Invalid != "" {
 		return fmt.Errorf("the fallback is invalid: %s", value.answer.Invalid)
 	}
 	if uses := value.answer.uses(); !granted.Has(uses) {
-		return fmt.Errorf("fallback contributes %s, which the subscription is not allowed to: declare it under capabilities", uses&^granted)
+		return fmt.Errorf("the fallback contributes %s, which the subscription is not allowed to contribute: declare it in capabilities", uses&^granted)
 	}
 	if len(value.answer.Jobs) > 0 {
-		return errors.New("fallback schedules a job: a fallback must not start work")
+		return errors.New("the fallback schedules a job: remove the job, because a fallback must not start work")
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	if d.rt.firing.Add(1) > int64(d.rt.opts.InFlight) {
 		d.rt.firing.Add(-1)
 		d.fail(e, start, 0, Problem{
-			Code: codes.Overloaded, Err: fmt.Errorf("%d fire_and_record runs are in progress", d.rt.opts.InFlight),
+			Code: codes.Overloaded, Err: fmt.Errorf("%d fire_and_record runs are already in progress, which is the limit (RuntimeOptions.InFlight)", d.rt.opts.InFlight),
 		})
 		return
 	}
@@ -102,7 +102,7 @@ func (e *installed) detachedProblem(ans *Answer) *Problem {
 	}
 	if extra := ans.uses() &^ (e.caps & (CanAudit | CanSchedule)); extra != 0 || ans.Severity != SeverityPass {
 		return &Problem{Code: codes.CapabilityMissing, Err: fmt.Errorf(
-			"%s work may contribute only audit and jobs, not %s", e.sub.opts.Execution, extra)}
+			"%s hooks may contribute only audit notes and jobs, not %s", e.sub.opts.Execution, extra)}
 	}
 	return nil
 }

@@ -161,21 +161,21 @@ func (rt *Runtime) InstallJobs(handlers ...JobHandler) (*Lease, error) {
 			problems = append(problems, fmt.Errorf("job handler %q: %s: %s", h.Name, field, reason))
 		}
 		if !validID(h.Name) {
-			refuse("name", "want 1-128 of [A-Za-z0-9._:/-]")
+			refuse("name", "use 1 to 128 characters of [A-Za-z0-9._:/-]")
 		}
 		if rt.jobs[h.Name] != nil || names[h.Name] {
-			refuse("name", "another job handler has it")
+			refuse("name", "another job handler already has this name")
 		}
 		if h.Run == nil {
-			refuse("run", "there is none")
+			refuse("run", "the handler has no Run function")
 		}
 		if h.Timeout < 0 {
-			refuse("timeout", "it is negative")
+			refuse("timeout", "the timeout is negative")
 		}
 		switch {
 		case h.Retry == (Retry{}):
 		case !h.Idempotent:
-			refuse("retry", "only idempotent work is retried")
+			refuse("retry", "only idempotent work is retried: set Idempotent if running it twice does no harm")
 		case !h.Retry.sound():
 			refuse("retry", unsoundRetry)
 		}
@@ -217,11 +217,11 @@ func (rt *Runtime) schedule(ctx context.Context, asked Run, jobs []Job) error {
 	queued := make([]Job, len(jobs))
 	for i, job := range jobs {
 		if !validRef(job.Key) || (job.Reference != "" && !validRef(job.Reference)) {
-			return &SafeError{Code: codes.JobInvalid, Message: "a job needs a key, and a reference if any, of 1-256 of [A-Za-z0-9._:/-]"}
+			return &SafeError{Code: codes.JobInvalid, Message: "the job's key, and its reference if it has one, must have 1 to 256 characters of [A-Za-z0-9._:/-]"}
 		}
 		h := rt.jobHandler(job.Handler)
 		if h == nil {
-			return &SafeError{Code: codes.JobUnknown, Message: "no job handler has the name that the job gives"}
+			return &SafeError{Code: codes.JobUnknown, Message: "the job names a handler that is not installed"}
 		}
 		queued[i] = Job{
 			Handler: job.Handler, Reference: job.Reference, Key: job.Key, At: job.At,
@@ -258,7 +258,7 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	}
 	job.Key = jobKey(job)
 	if !validRef(job.Reference) {
-		d.fail(e, start, 0, jobProblem(&SafeError{Code: codes.JobInvalid, Message: "the phase's reference is not 1-256 of [A-Za-z0-9._:/-]"}))
+		d.fail(e, start, 0, jobProblem(&SafeError{Code: codes.JobInvalid, Message: "the reference of the phase's input must have 1 to 256 characters of [A-Za-z0-9._:/-]"}))
 		return
 	}
 	if d.trace != nil {
@@ -287,7 +287,7 @@ func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 	if keeps, ok := queue.(InputQueue); ok && d.def.Decode != nil {
 		input, err := json.Marshal(d.in)
 		if err != nil {
-			return &SafeError{Code: codes.JobInvalid, Message: "the phase's input does not encode", Err: err}
+			return &SafeError{Code: codes.JobInvalid, Message: "the phase's input cannot be encoded as JSON", Err: err}
 		}
 		return keeps.EnqueueInput(ctx, asked, job, input)
 	}

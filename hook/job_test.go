@@ -179,7 +179,7 @@ func TestInstallJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for field, h := range map[string]hook.JobHandler{
-		"name: want":    {Name: "no mail", Run: doNothing},
+		"name: use":     {Name: "no mail", Run: doNothing},
 		"name: another": {Name: "mail", Run: doNothing},
 		"run":           {Name: "post"},
 		"timeout":       {Name: "post", Run: doNothing, Timeout: -1},

@@ -35,7 +35,7 @@ func CloseAll(leases ...*Lease) error {
 			continue
 		}
 		if rt != nil && l.rt != rt {
-			return errors.New("close: the leases belong to different runtimes")
+			return errors.New("close: the leases belong to different runtimes: close the leases of each runtime separately")
 		}
 		rt = l.rt
 	}

@@ -59,7 +59,7 @@ func (c goCondition[In]) Check(_ AnyPhase, zero any) error {
 	}
 	if _, ok := zero.(In); !ok {
 		var want In
-		return fmt.Errorf("the condition takes %T, the phase's input is %T", want, zero)
+		return fmt.Errorf("the condition takes a %T, but the phase's input is a %T", want, zero)
 	}
 	return nil
 }

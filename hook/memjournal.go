@@ -67,7 +67,7 @@ func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
 // runs of the same Append.
 func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	if _, ok := stateNames[run.State]; !ok || run.ID == "" {
-		return fmt.Errorf("append: run %q: it needs an id and a state", run.ID)
+		return fmt.Errorf("append: run %q has no id or no valid state", run.ID)
 	}
 	stored := latest[run.ID]
 	if known, ok := j.byID[run.ID]; ok && stored == 0 {
@@ -75,7 +75,7 @@ func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	}
 	if stored.Final() {
 		if run.State.Final() && stored != run.State {
-			return fmt.Errorf("append: run %s is %s, not %s: %w", run.ID, stored, run.State, ErrSettled)
+			return fmt.Errorf("append: run %s has already ended as %s, not as %s: %w", run.ID, stored, run.State, ErrSettled)
 		}
 		return nil
 	}

@@ -225,14 +225,14 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 	other := g.all.find(id)
 	switch {
 	case other == e:
-		report("self", "it names itself")
+		report("self", "the subscription names itself: remove the dependency")
 	case other != nil && other.disabled:
 		report("disabled", "%q is disabled: enable it or drop the dependency", id)
 	case other != nil:
 		return other
 	default:
 		if phases := elsewhere(id); len(phases) > 0 {
-			report("other_phase", "%q is on %s: only subscriptions on one phase have an order", id, strings.Join(phases, ", "))
+			report("other_phase", "%q is only on %s: a dependency must be on the same phase", id, strings.Join(phases, ", "))
 			break
 		}
 		suggestion := ""
@@ -255,7 +255,7 @@ func (g *graph) reportOrder(first, then *installed, field string, said *installe
 	default:
 		g.problems = append(g.problems, &OptionError{
 			Subscription: said.sub.id, Phase: g.core.name, Origin: said.sub.opts.Origin, Field: field,
-			Reason: then.sub.opts.Execution.String() + " work cannot come after background work (" + first.sub.id + "), which runs later",
+			Reason: then.sub.opts.Execution.String() + " hooks cannot be ordered after a background hook (" + first.sub.id + "), which runs later",
 		})
 	}
 }

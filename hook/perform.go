@@ -96,7 +96,7 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	case e == nil || e.sub.opts.Disabled:
 		return nil, &Problem{Code: codes.HandlerGone, Err: fmt.Errorf("subscription %q is not installed", job.Subscription)}
 	case e.sub.opts.Version != job.Version || e.sub.opts.Execution != Background:
-		return nil, &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("subscription %q was recorded as version %q", job.Subscription, job.Version)}
+		return nil, &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("subscription %q has changed: the job is for version %q", job.Subscription, job.Version)}
 	default:
 		return e, nil
 	}
@@ -116,7 +116,7 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	case kept:
 		input, err = keeps.Input(ctx, job)
 	default:
-		err = fmt.Errorf("another process had the input, and the runtime has no Recall: %w", ErrNotFound)
+		err = fmt.Errorf("the input was only in the memory of another process, and the runtime has no Recall to find it: %w", ErrNotFound)
 	}
 	switch {
 	case err == nil:
@@ -137,7 +137,7 @@ func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input
 	if !ok {
 		var err error
 		if in, err = def.decode(job.Scope, input); err != nil {
-			return nil, &SafeError{Code: codes.InputGone, Message: "the recorded input does not decode", Err: err}
+			return nil, &SafeError{Code: codes.InputGone, Message: "the recorded input cannot be decoded", Err: err}
 		}
 	}
 	end := bounded(ctx, begin(ctx, e.sub.handler.(Handler[In, Out]), in), e.abandoned, func() {})
@@ -153,7 +153,7 @@ func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Pr
 	case h == nil:
 		return &Problem{Code: codes.HandlerGone, Err: fmt.Errorf("job handler %q is not installed", job.Handler)}
 	case h.Version != job.Version:
-		return &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("job handler %q was recorded as version %q", job.Handler, job.Version)}
+		return &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("job handler %q has changed: the job is for version %q", job.Handler, job.Version)}
 	case h.abandoned.Load() >= int32(rt.opts.Abandoned):
 		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", h.abandoned.Load())}
 	}
@@ -199,7 +199,7 @@ func (rt *Runtime) Work(ctx context.Context) error {
 	}
 	queue, ok := rt.opts.Queue.(ClaimQueue)
 	if !ok {
-		return fmt.Errorf("work: jobs cannot be claimed from the queue %T", rt.opts.Queue)
+		return fmt.Errorf("work: the queue %T is neither a WorkQueue nor a ClaimQueue", rt.opts.Queue)
 	}
 	for {
 		job, err := queue.Claim(ctx)

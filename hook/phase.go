@@ -200,19 +200,19 @@ func (def *defined[In, Out]) faults() []string {
 			faults = append(faults, fmt.Sprintf(format, args...))
 		}
 	}
-	fault(!validID(def.Definition.Name), "name %q: want 1-128 of [A-Za-z0-9._:/-]", def.Definition.Name)
+	fault(!validID(def.Definition.Name), "name %q: use 1 to 128 characters of [A-Za-z0-9._:/-]", def.Definition.Name)
 	_, known := kindNames[def.Definition.Kind]
 	fault(!known, "kind: want Gate, Collect or Observe")
-	fault(def.Merge == nil && def.Definition.Kind != Observe, "merge: a phase needs one merge rule")
-	fault(def.Definition.Kind == Gate && def.Closed == nil, "closed: a gate must be able to deny when a handler fails")
-	fault(def.Definition.Capabilities&rewriting != 0 && def.Rewrite == nil, "rewrite: required by %s", def.Definition.Capabilities&rewriting)
+	fault(def.Merge == nil && def.Definition.Kind != Observe, "merge: the phase needs a merge rule")
+	fault(def.Definition.Kind == Gate && def.Closed == nil, "closed: a gate needs a Closed function, which denies when a handler fails")
+	fault(def.Definition.Capabilities&rewriting != 0 && def.Rewrite == nil, "rewrite: the capabilities %s need a Rewrite function", def.Definition.Capabilities&rewriting)
 	fault(def.Definition.Failure.mode == fallback, "failure: a phase cannot default to a fallback")
 	fault(def.Definition.Kind == Observe && def.Definition.Failure == Closed, "failure: an observe phase cannot fail closed")
 	for name, get := range def.Labels {
-		fault(get == nil, "label %q: there is no function", name)
+		fault(get == nil, "label %q has no function", name)
 	}
 	if def.Definition.Kind == Gate && def.Closed != nil {
-		fault(!def.deniesWhenClosed(), "closed: its answer must deny")
+		fault(!def.deniesWhenClosed(), "closed: the answer of the Closed function must deny")
 	}
 	fault(def.Overlap < 1, "overlap %d: want at least 1", def.Overlap)
 	return faults

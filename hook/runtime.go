@@ -251,7 +251,7 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 		if other := all.find(e.sub.id); other != nil {
 			problems = append(problems, &OptionError{
 				Subscription: e.sub.id, Phase: e.sub.phase.name, Origin: e.sub.opts.Origin, Field: "id",
-				Reason: fmt.Sprintf("another subscription on this phase has it, from %s", other.sub.opts.Origin),
+				Reason: fmt.Sprintf("another subscription on this phase already has this id: its origin is %s", other.sub.opts.Origin),
 			})
 			continue
 		}

@@ -19,14 +19,14 @@ func (s *subscription) problems(rt *Runtime) []error {
 	}
 	o := &s.opts
 	if !validID(s.id) {
-		refuse("id", "want 1-128 of [A-Za-z0-9._:/-], got %d characters", len([]rune(s.id)))
+		refuse("id", "use 1 to 128 characters of [A-Za-z0-9._:/-], got %d characters", len([]rune(s.id)))
 	}
 	if !rt.knows(s.phase) {
 		refuse("phase", "the runtime does not have the phase %q%s", s.phase.name, near.Hint(s.phase.name, rt.phaseNames()))
 		return found
 	}
 	if s.missing {
-		refuse("handler", "there is none")
+		refuse("handler", "the subscription has no handler: pass one to Phase.On")
 	}
 	if !slices.Contains(handlerKinds, o.Kind) {
 		refuse("kind", "unknown handler kind %q", o.Kind)
@@ -56,25 +56,25 @@ func (s *subscription) executionProblems(rt *Runtime, refuse refusal) {
 		refuse("timeout", "%s is negative", o.Timeout)
 	}
 	if o.Execution == Deadline && o.Timeout == 0 {
-		refuse("timeout", "a deadline needs a timeout")
+		refuse("timeout", "deadline execution needs a timeout")
 	}
 	if s.phase.kind == Gate && !o.Execution.waits() {
 		refuse("execution", "a gate waits for its handlers: want blocking or deadline, got %s", o.Execution)
 	}
 	if o.Concurrent && o.Execution != Blocking {
-		refuse("concurrent", "it is for blocking execution; %s handlers run in parallel anyway", o.Execution)
+		refuse("concurrent", "concurrent is only for blocking execution: %s handlers run in parallel without it", o.Execution)
 	}
 	if o.Concurrent && s.rewrites() {
 		refuse("concurrent", "handlers that rewrite run one at a time")
 	}
 	if s.rewrites() && !o.Execution.waits() {
-		refuse("execution", "a handler that rewrites must be waited for, got %s", o.Execution)
+		refuse("execution", "a handler that rewrites needs blocking or deadline execution, got %s", o.Execution)
 	}
 	if o.Execution == Background && rt.opts.Queue == nil {
 		refuse("execution", "background work needs a queue, and the runtime has none")
 	}
 	if o.Execution == Background && !s.phase.canReference {
-		refuse("execution", "inputs of this phase cannot be found again by reference, so it takes no background work")
+		refuse("execution", "this phase cannot have background hooks, because its inputs cannot be found again later")
 	}
 	if o.Retry != (Retry{}) {
 		switch {
@@ -101,11 +101,11 @@ func (s *subscription) failureProblems(rt *Runtime, refuse refusal) {
 		if s.phase.kind == Observe {
 			refuse("failure", "an observe phase cannot fail closed: there is nothing left to stop")
 		} else if o.Execution == FireAndRecord {
-			refuse("failure", "fire_and_record is not waited for, so it cannot fail closed")
+			refuse("failure", "the turn does not wait for a fire_and_record hook, so the hook cannot fail closed")
 		}
 	case fallback:
 		if !o.Execution.waits() {
-			refuse("failure", "a fallback needs an answer that is waited for, got %s", o.Execution)
+			refuse("failure", "a fallback needs blocking or deadline execution, got %s", o.Execution)
 		}
 		if err := s.phase.checkFallback(s, s.effective(rt)); err != nil {
 			refuse("failure", "%v", err)
@@ -129,10 +129,10 @@ func (s *subscription) capabilityProblems(rt *Runtime, refuse refusal) {
 		refuse("capabilities", "the phase cannot use %s (it can use %s)", extra, s.phase.caps)
 	}
 	if extra := declared &^ rt.opts.Grants(s.opts.Origin); extra != 0 {
-		refuse("capabilities", "origin %s has no grant for %s; the operator gives grants by name", s.opts.Origin, extra)
+		refuse("capabilities", "origin %s has no grant for %s: the operator must grant each capability by name", s.opts.Origin, extra)
 	}
 	if extra := declared &^ (CanAudit | CanSchedule); extra != 0 && !s.opts.Execution.waits() {
-		refuse("capabilities", "%s work may contribute only audit and jobs, not %s", s.opts.Execution, extra)
+		refuse("capabilities", "%s hooks may contribute only audit notes and jobs, not %s", s.opts.Execution, extra)
 	}
 }
 

@@ -154,7 +154,7 @@ func (h *Host) settings() (*config.Loaded, error) {
 func (h *Host) Store() belay.Store { return h.store } //nolint:ireturn // which one it is, the program or the settings say
 
 // errClosed is the error of a host that is closed.
-var errClosed = errors.New("host: it is closed")
+var errClosed = errors.New("host: the host is closed")
 
 // Agent returns the agent with the given name: [Main], or an agent that is declared in a
 // file. The first call makes the agent. Host.Close closes it.

@@ -155,10 +155,10 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 		least, most int // how many tools the agent gets
 		left        string
 	}{
-		"huge":      {1, 1, "its input schema: it is longer than 64 KiB"},
+		"huge":      {1, 1, "its input schema is longer than 64 KiB"},
 		"many":      {1, 39, "more than 512 KiB in total"},
-		"countless": {512, 512, "it lists more than 512 tools"},
-		"repeats":   {1, 1, "it lists more than 512 tools"},
+		"countless": {512, 512, "the server lists more than 512 tools"},
+		"repeats":   {1, 1, "the server lists more than 512 tools"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

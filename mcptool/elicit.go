@@ -85,7 +85,7 @@ func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 		return &mcp.ElicitResult{Action: action}, nil
 	}
 	if r.Params.Mode == "url" { // Belay does not announce support for this mode
-		return refuse(declined, errors.New("it asks the user to open a URL, which Belay does not support"))
+		return refuse(declined, errors.New("the server asks the user to open a URL, and Belay does not support such questions"))
 	}
 	c, err := l.asker(ctx)
 	if err != nil {
@@ -253,7 +253,7 @@ func (f *form) question(one *field) string {
 		}
 	}
 	if !one.required {
-		b.WriteString("\n(optional: an empty answer skips it)")
+		b.WriteString("\n(optional: an empty answer skips this field)")
 	}
 	for i, o := range one.options {
 		fmt.Fprintf(&b, "\n  %d. %s", i+1, printable(o.words))
@@ -271,7 +271,7 @@ func (one *field) read(said string) (any, error) {
 	case "integer", "number":
 		number, err := strconv.ParseFloat(said, 64)
 		if err != nil {
-			return nil, errors.New("it must be a number")
+			return nil, errors.New("the answer must be a number")
 		}
 		value = number
 	case "array":

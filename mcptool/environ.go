@@ -89,7 +89,7 @@ func expand(text string, lookup func(string) (string, bool)) (string, error) {
 		}
 		name, fallback, has := strings.Cut(inside, ":-")
 		if !isVariable(name) {
-			return "", fmt.Errorf("${%s} names no variable: write ${NAME}, with letters, digits and _", inside)
+			return "", fmt.Errorf("${%s} is not a valid variable: write ${NAME}, where NAME has only letters, digits and _", inside)
 		}
 		value, ok := lookup(name)
 		switch {

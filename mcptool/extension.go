@@ -198,7 +198,7 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 			continue
 		}
 		if other := owners[s.Name]; other != nil {
-			problems = append(problems, fmt.Errorf("mcp server %q: there are two of that name, from %s and from %s: rename one of them", s.Name, other.where(), s.where()))
+			problems = append(problems, fmt.Errorf("mcp server %q: two servers have this name, declared in %s and in %s: rename one of them", s.Name, other.where(), s.where()))
 			continue
 		}
 		owners[s.Name] = &s
@@ -320,7 +320,7 @@ func (e *Extension) gather() {
 		m.gather(e)
 		for _, t := range m.tools {
 			if other := box.byName[t.declaration.Name]; other != nil {
-				err := fmt.Errorf("mcp: tool %s: servers %q and %q both have one of that name: the second is left out", t.declaration.Name, other.server, t.server)
+				err := fmt.Errorf("mcp: tool %s: servers %q and %q both have a tool with this name: agents get only the tool of the first server", t.declaration.Name, other.server, t.server)
 				box.taken = append(box.taken, err)
 				continue
 			}
@@ -437,7 +437,7 @@ func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVer
 	case destroys:
 		return belay.Ask(fmt.Sprintf("MCP server %q says that %s may destroy something", server, call.Tool())), nil
 	case full && (t == nil || t.destructive):
-		return belay.Ask("MCP servers had so many destructive tools that this one may have been one of them"), nil
+		return belay.Ask("this tool may be destructive: MCP servers marked more tools as destructive than Belay remembers"), nil
 	default:
 		return belay.Pass, nil
 	}

@@ -196,7 +196,7 @@ func TestTwoOwnersOfAName(t *testing.T) {
 		t.Parallel()
 		e := open(t, quick(mcptool.Options{}), child(t, "test", "full", nil))
 		_, err := belay.New(belaytest.Script(), &belay.Options{Extensions: []belay.Extension{e}, Tools: []belay.Tool{belaytest.NewTool("test__echo")}})
-		if err == nil || !strings.Contains(err.Error(), `extension "mcp": tool "test__echo": the agent has another`) {
+		if err == nil || !strings.Contains(err.Error(), `extension "mcp": tool "test__echo": the agent already has`) {
 			t.Errorf("err = %v, want both owners named", err)
 		}
 	})
@@ -278,7 +278,7 @@ func TestAnOddServer(t *testing.T) {
 	for _, err := range e.Servers()[0].Left {
 		left = append(left, err.Error())
 	}
-	for i, want := range []string{`tool "good": it is listed twice`, `tool "list": its input schema: its type must be object`, `tool "remote": its input schema`, `tool "worse": its input schema`, "it has no name"} {
+	for i, want := range []string{`tool "good": it is listed twice`, `tool "list": its input schema must have the type object`, `tool "remote": its input schema`, `tool "worse": its input schema`, "it has no name"} {
 		if i >= len(left) || !strings.Contains(left[i], want) {
 			t.Errorf("left out: %q, want %q", left, want)
 		}

@@ -48,7 +48,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 			return nil, false, err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, errors.New("it did not answer the handshake in time"))
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, errors.New("the server did not answer the handshake in time"))
 	defer cancel()
 	var transport mcp.Transport
 	answers := &headed{headers: l.spec.headers, base: cmp.Or[http.RoundTripper](l.spec.transport, guarded()), announced: l.announce}

@@ -21,7 +21,7 @@ func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 		HTTPClient: &http.Client{
 			Transport: through,
 			CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-				return fmt.Errorf("it redirects to %s, and headers are sent only to the declared server: use that URL instead", r.URL.Redacted())
+				return fmt.Errorf("the server redirects to %s, and Belay does not follow redirects because your headers may contain credentials: declare that URL if you trust it", r.URL.Redacted())
 			},
 		},
 	}
@@ -93,7 +93,7 @@ func httpReason(err error) error {
 	}
 	for _, status := range []string{"Unauthorized", "Forbidden"} {
 		if strings.HasSuffix(text, ": "+status) {
-			return fmt.Errorf("it answers %q: add the credentials under headers, such as Authorization", status)
+			return fmt.Errorf("the server answers %q: add your credentials under headers, for example an Authorization header", status)
 		}
 	}
 	return err

@@ -139,7 +139,7 @@ func TestHTTPFaults(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	e := open(t, quick(mcptool.Options{Environ: []string{"WEB_TOKEN=tok-en"}, Backoff: time.Hour}), unknown, led,
 		mcptool.Server{Name: "plain", URL: plain.URL}, mcptool.Server{Name: "endless", URL: endless.URL}, mcptool.Server{Name: "nobody", URL: "http://127.0.0.1:1/mcp"})
 	want := map[string]string{
-		"unknown": "add the credentials under headers", "led": "headers are sent only to the declared server", "plain": "Not Found",
+		"unknown": "add your credentials under headers", "led": "Belay does not follow redirects", "plain": "Not Found",
 		"endless": "more than 16 MiB", "nobody": "refused",
 	}
 	for _, s := range e.Servers() {

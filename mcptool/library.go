@@ -165,7 +165,7 @@ func (e *entries) add(id, name, about string) bool {
 	case len(*e) > mostEntries:
 		return false
 	case len(*e) == mostEntries:
-		*e = append(*e, fmt.Sprintf("There are more than %d; the rest is not listed.", mostEntries))
+		*e = append(*e, fmt.Sprintf("There are more than %d entries. The other entries are not listed.", mostEntries))
 		return false
 	}
 	if id == "" {

@@ -17,7 +17,7 @@ import (
 
 // list requests the tools of a server and publishes them.
 func (l *link) list(f *life, within time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(f.ctx, within, errors.New("it did not list its tools in time"))
+	ctx, cancel := context.WithTimeoutCause(f.ctx, within, errors.New("the server did not list its tools in time"))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	announced := l.announced.Load()
@@ -36,7 +36,7 @@ func (l *link) list(f *life, within time.Duration) error {
 			return fmt.Errorf("it does not list its tools: %w", err)
 		}
 		if entries++; entries > mostTools { // also stops a server that lists the same tool for ever
-			v.left = append(v.left, fmt.Errorf("it lists more than %d tools: the rest are left out", mostTools))
+			v.left = append(v.left, fmt.Errorf("the server lists more than %d tools: agents get only the first ones", mostTools))
 			break
 		}
 		if seen[tool.Name] {
@@ -60,7 +60,7 @@ func (l *link) list(f *life, within time.Duration) error {
 	}
 	for _, own := range library(caps) {
 		if seen[own.name] {
-			v.left = append(v.left, fmt.Errorf("tool %q of Belay: the server has a tool of the same name", own.name))
+			v.left = append(v.left, fmt.Errorf("Belay does not add its tool %q: the server has a tool of the same name", own.name))
 			continue
 		}
 		v.tools = append(v.tools, own)
@@ -111,7 +111,7 @@ func offer(t *mcp.Tool) (*offered, error) {
 		return nil, fmt.Errorf("its input schema: %w", err)
 	}
 	if len(data) > mostSchema {
-		return nil, fmt.Errorf("its input schema: it is longer than %d KiB, and every request would contain it", mostSchema>>10)
+		return nil, fmt.Errorf("its input schema is longer than %d KiB, which is too long to send with every model request", mostSchema>>10)
 	}
 	o.schema = data
 	var schema jsonschema.Schema
@@ -119,7 +119,7 @@ func offer(t *mcp.Tool) (*offered, error) {
 		return nil, fmt.Errorf("its input schema: %w", err)
 	}
 	if schema.Type != "object" {
-		return nil, errors.New("its input schema: its type must be object")
+		return nil, errors.New("its input schema must have the type object")
 	}
 	if _, err := schema.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("its input schema: %w", err)

@@ -145,7 +145,7 @@ func (r *reading) server(f frontmatter.Field) {
 	before := len(r.faults)
 	of := fmt.Sprintf("server %q: ", f.Key)
 	if f.Value.Kind != frontmatter.Map {
-		r.faultf(f.Line, "%sit is %s: it must be a mapping with command or url", of, f.Value.Kind)
+		r.faultf(f.Line, "%sthe value is %s: it must be an object with command or url", of, f.Value.Kind)
 		return
 	}
 	s := Server{Name: f.Key, File: r.file, Line: f.Line}
@@ -182,9 +182,9 @@ func (r *reading) server(f frontmatter.Field) {
 	r.literal(&s)
 	switch {
 	case kind == "stdio" && s.URL != "" && s.Command == "":
-		r.faultf(f.Line, "%sits type is stdio, and it has a url: leave the type out, or write http", of)
+		r.faultf(f.Line, "%sthe type is stdio, but the server has a url: remove the type, or write http", of)
 	case kind == "http" && s.Command != "" && s.URL == "":
-		r.faultf(f.Line, "%sits type is http, and it has a command: leave the type out, or write stdio", of)
+		r.faultf(f.Line, "%sthe type is http, but the server has a command: remove the type, or write stdio", of)
 	}
 	r.places(&s)
 	if len(r.faults) > before {
@@ -214,7 +214,7 @@ func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 || v.Kind != frontmatter.Int && v.Kind != frontmatter.Float && v.Kind != frontmatter.String {
-		r.faultf(v.Line, `%s: it must be more than 0: a number of seconds, or a text such as "90s" or "2m"`, what)
+		r.faultf(v.Line, `%s: the value must be greater than 0: write a number of seconds, or a text such as "90s" or "2m"`, what)
 	}
 	return d
 }
@@ -227,7 +227,7 @@ func (r *reading) kind(f frontmatter.Field, what string) string {
 	case "streamable-http", "streamableHttp", "streamable_http":
 		return "http"
 	case "sse":
-		r.faultf(f.Line, "%s: the protocol has dropped sse, and Belay does not support it: most of these servers also have a URL for http", what)
+		r.faultf(f.Line, "%s: Belay does not support the type sse, which the protocol has removed: use the server's URL for streamable HTTP with the type http", what)
 	default:
 		known := []string{"stdio", "http"}
 		r.faultf(f.Line, "%s: unknown type %q%s: use stdio or http", what, f.Value.Text, near.Hint(f.Value.Text, known))
@@ -282,7 +282,7 @@ func (r *reading) texts(v frontmatter.Value, what string) []string {
 	texts := make([]string, 0, len(v.List))
 	for _, item := range v.List {
 		if item.Kind != frontmatter.String {
-			r.faultf(item.Line, "%s has %s in it: it must be a list of texts", what, item.Kind)
+			r.faultf(item.Line, "%s contains %s: every element must be a text", what, item.Kind)
 		}
 		texts = append(texts, item.Text)
 	}

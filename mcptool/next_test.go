@@ -276,7 +276,7 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 		want         string
 		asked        []string // the beginning of each question
 	}{
-		{"each field is asked for, those that are required first", pizza, []string{"large", "2", "yes"}, false, `accept {"count":2,"extra":true,"size":"l"}`, []string{"MCP server pizza asks: Which pizza? [2J\nsize\n  1. Small\n  2. Large", "MCP server pizza asks: Which pizza? [2J\ncount: how many\n(optional: an empty answer skips it)", "MCP server pizza asks: Which pizza? [2J\nextra\n(optional: an empty answer skips it)\n  1. yes\n  2. no"}},
+		{"each field is asked for, those that are required first", pizza, []string{"large", "2", "yes"}, false, `accept {"count":2,"extra":true,"size":"l"}`, []string{"MCP server pizza asks: Which pizza? [2J\nsize\n  1. Small\n  2. Large", "MCP server pizza asks: Which pizza? [2J\ncount: how many\n(optional: an empty answer skips this field)", "MCP server pizza asks: Which pizza? [2J\nextra\n(optional: an empty answer skips this field)\n  1. yes\n  2. no"}},
 		{"an option can be chosen by its number or its value", pizza, []string{"1", "", "no"}, false, `accept {"extra":false,"size":"s"}`, nil},
 		{"an answer that does not fit is asked for again", pizza, []string{"huge", "S", "12", "3", ""}, false, `accept {"count":3,"size":"s"}`, []string{"MCP", `The answer "huge" is not valid: choose one of the options`, "MCP", `The answer "12" is not valid: `, "MCP"}},
 		{"what is required and not answered is declined", pizza, []string{""}, false, `decline null`, nil},

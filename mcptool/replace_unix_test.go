@@ -40,7 +40,7 @@ func TestReplace(t *testing.T) {
 	}()
 	said.next()
 
-	if _, err := e.Replace(t.Context(), old, child(t, "one", "full", nil), child(t, "other", "full", nil)); err == nil || !strings.Contains(err.Error(), `"other": there are two of that name`) {
+	if _, err := e.Replace(t.Context(), old, child(t, "one", "full", nil), child(t, "other", "full", nil)); err == nil || !strings.Contains(err.Error(), `"other": two servers have this name`) {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	if got := serverNames(e); !slices.Equal(got, []string{"other", "one"}) {

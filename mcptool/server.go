@@ -94,18 +94,18 @@ func (s *Server) sound() error {
 			refuse("Serve runs in this process: leave out the command, its settings, the url and the headers")
 		}
 	case s.Command == "" && s.URL == "":
-		refuse("it has neither a command nor a url: give one of them")
+		refuse("the server has neither a command nor a url: add one of them")
 	case s.Command != "" && s.URL != "":
-		refuse("it has a command and a url: leave one of them")
+		refuse("the server has a command and a url: remove one of them")
 	case s.URL != "":
 		if s.Args != nil || s.Dir != "" || s.Env != nil {
-			refuse("args, cwd and env are for a command, and it has a url: leave them out")
+			refuse("args, cwd and env are only for servers with a command, and this server has a url: remove them")
 		}
 		if err := checkURL(s.URL); err != nil {
 			refuse("url: %w", err)
 		}
 	case s.Headers != nil:
-		refuse("headers are for a url, and it has a command: leave them out")
+		refuse("headers are only for servers with a url, and this server has a command: remove them")
 	}
 	if s.Start < 0 {
 		refuse("start: it is negative")
@@ -132,11 +132,11 @@ func checkURL(text string) error {
 	case u.Host == "":
 		return errors.New("it is not a complete URL: write https://host/path")
 	case u.User != nil:
-		return errors.New("it contains a user: use a header instead, such as Authorization, with ${NAME} for the secret")
+		return errors.New("the URL contains a user name: use a header instead, such as Authorization, and write the secret as ${NAME}")
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return nil
 	case u.Scheme == "http":
-		return errors.New("it is http to another machine, so others can read and change the messages: use https")
+		return errors.New("the URL uses http to another machine, so others can read and change the messages: use https")
 	default:
 		return fmt.Errorf("%s is not supported: use https, or http to this machine", u.Scheme)
 	}

@@ -345,7 +345,7 @@ func TestListsOfResourcesAreBounded(t *testing.T) { //nolint:paralleltest // see
 	e := open(t, quick(mcptool.Options{}), serveSDK(t, "shelf", s))
 	for _, tool := range []string{"shelf__read_resource", "shelf__get_prompt"} {
 		lines := strings.Split(call(t, e, tool, `{}`).Text, "\n")
-		if len(lines) != 201 || lines[200] != "There are more than 200; the rest is not listed." {
+		if len(lines) != 201 || lines[200] != "There are more than 200 entries. The other entries are not listed." {
 			t.Errorf("%s: there are %d lines, the last is %q", tool, len(lines), lines[len(lines)-1])
 		}
 		for _, line := range lines {
@@ -388,7 +388,7 @@ func TestCallsThatRunOutOfTime(t *testing.T) { //nolint:paralleltest // see Test
 			opts := belay.Options{Limits: belay.Limits{Tool: 50 * time.Millisecond}, Asker: new(person)}
 			asked := requests(t, e, opts, scripted.Call{Tool: test.tool, Input: test.input})
 			r := asked[1].Messages[len(asked[1].Messages)-1].Parts[0].Result
-			if r.Class != belay.ClassTimeout || !r.IsError || !strings.Contains(r.Text, "did not answer within 50ms") {
+			if r.Class != belay.ClassTimeout || !r.IsError || !strings.Contains(r.Text, "did not return within 50ms") {
 				t.Errorf("the result is %+v, want class timeout", r)
 			}
 		})

@@ -70,13 +70,13 @@ var special = []network{
 	block("168.63.129.16/32", netMetadata, "the platform service of a cloud"),
 	block("192.0.0.192/32", netMetadata, "the metadata service of a cloud"),
 	block("100.100.100.200/32", netMetadata, "the metadata service of a cloud"),
-	block("169.254.0.0/16", netMetadata, "link-local, where clouds have their metadata services"),
+	block("169.254.0.0/16", netMetadata, "a link-local address: clouds have their metadata services there"),
 	block("127.0.0.0/8", netLoopback, "this machine"),
 	block("0.0.0.0/8", netLoopback, "this machine"),
 	block("10.0.0.0/8", netPrivate, "a private network"),
 	block("172.16.0.0/12", netPrivate, "a private network"),
 	block("192.168.0.0/16", netPrivate, "a private network"),
-	block("100.64.0.0/10", netPrivate, "a carrier's or an overlay's private network"),
+	block("100.64.0.0/10", netPrivate, "a private network of a provider or a VPN"),
 	block("192.0.0.0/24", netPrivate, "reserved"),
 	block("192.0.2.0/24", netPrivate, "reserved for documentation"),
 	block("192.88.99.0/24", netPrivate, "reserved"),
@@ -88,7 +88,7 @@ var special = []network{
 
 	block("fd00:ec2::/32", netMetadata, "the metadata service of a cloud"),
 	block("fd20:ce::254/128", netMetadata, "the metadata service of a cloud"),
-	block("fe80::/10", netMetadata, "link-local, where clouds have their metadata services"),
+	block("fe80::/10", netMetadata, "a link-local address: clouds have their metadata services there"),
 	block("::/128", netLoopback, "this machine"),
 	block("::1/128", netLoopback, "this machine"),
 	block("fc00::/7", netPrivate, "a private network"),
@@ -112,7 +112,7 @@ func judgeAddr(addr netip.Addr) reach {
 	if addr.Is6() {
 		for _, v4 := range embeddedIn(addr) {
 			if inner := judgeAddr(v4); inner.zone > ZoneNetwork {
-				inner.host, inner.why = addr.String(), fmt.Sprintf("%s carries %s", addr, inner.why)
+				inner.host, inner.why = addr.String(), fmt.Sprintf("%s contains an IPv4 address: %s", addr, inner.why)
 				r = r.worse(inner)
 			}
 		}

@@ -17,7 +17,7 @@ func (a *analysis) compute(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		if !a.counts(x) || !a.plainIndex(x) {
-			a.doubt(a.written(x), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
+			a.doubt(a.written(x), "the shell evaluates this as arithmetic, which can run commands if it is not a number")
 		}
 	case *syntax.BinaryArithm:
 		if word, ok := x.X.(*syntax.Word); x.Op != syntax.Assgn || !ok || !isName(word.Lit()) {

@@ -54,8 +54,8 @@ type declaration struct {
 // option.
 func (d *declaration) option(w arg) bool {
 	if !w.known || w.pattern {
-		d.doubt(w.text, "cannot determine what is declared")
-		d.lose("cannot determine what is declared")
+		d.doubt(w.text, "cannot determine which variable this declares")
+		d.lose("an earlier command declares an unknown variable")
 		return true
 	}
 	if len(w.text) < 2 || w.text[0] != '-' && w.text[0] != '+' {
@@ -66,14 +66,14 @@ func (d *declaration) option(w arg) bool {
 		understood = "afnpA"
 	}
 	if w.text != "--" && strings.Trim(w.text[1:], understood) != "" || d.variant == "nameref" {
-		d.doubt(d.variant+" "+w.text, "from here on a variable may refer to another one")
-		d.lose("a variable may refer to another one")
+		d.doubt(d.variant+" "+w.text, "after this, setting one variable may change another")
+		d.lose("after an earlier declaration, setting one variable may change another")
 	}
 	if w.text[0] == '-' {
 		d.flags += w.text[1:]
 	}
 	if strings.Contains(d.flags, "f") && (d.variant == "export" || strings.Contains(d.flags, "x")) {
-		d.doubt(d.variant+" "+w.text, "later shells inherit this function")
+		d.doubt(d.variant+" "+w.text, "shells that start later inherit this function")
 	}
 	return true
 }
@@ -81,8 +81,8 @@ func (d *declaration) option(w arg) bool {
 // attribute records the attributes that the declaration gives to a variable.
 func (d *declaration) attribute(name string) {
 	if d.variant == "nameref" {
-		d.doubt("nameref "+name, "from here on a variable may refer to another one")
-		d.lose("a variable may refer to another one")
+		d.doubt("nameref "+name, "after this, setting one variable may change another")
+		d.lose("after an earlier declaration, setting one variable may change another")
 	}
 	if strings.Contains(d.flags, "i") || d.variant == "integer" {
 		d.integers = d.integers.with(name, true)
@@ -111,7 +111,7 @@ func (d *declaration) list(name string, value arg) {
 		return
 	}
 	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.anyAlias || isOwn(name) {
-		d.doubt(d.variant+" "+name+"="+value.text, "bash expands the text to make an array, which may run commands")
+		d.doubt(d.variant+" "+name+"="+value.text, "bash expands this text into an array, which may run commands")
 	}
 }
 
@@ -124,7 +124,7 @@ func (d *declaration) text(w arg) {
 	d.attribute(name)
 	switch {
 	case indexed && !d.expression(strings.TrimSuffix(index, "]")), given && d.integers.has(name) && !d.expression(value):
-		d.doubt(w.text, "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
+		d.doubt(w.text, "the shell evaluates this as arithmetic, which can run commands if it is not a number")
 	case given:
 		d.list(name, literal(value))
 		d.hazard(name, literal(value))
@@ -203,7 +203,7 @@ func (a *analysis) assignArray(as *syntax.Assign) {
 		}
 	}
 	if a.integers.has(name) && !counts {
-		a.doubt(a.written(as), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
+		a.doubt(a.written(as), "the shell evaluates this as arithmetic, which can run commands if it is not a number")
 	}
 	a.hazard(name, arg{text: a.written(as)})
 	a.arrays = a.arrays.with(name, true)
@@ -219,7 +219,7 @@ func (a *analysis) set(name string, v arg) {
 	number := known && isInteger(v.text)
 	if a.integers.has(name) {
 		if !known || !a.expression(v.text) {
-			a.doubt(name+"="+v.text, "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
+			a.doubt(name+"="+v.text, "the shell evaluates this as arithmetic, which can run commands if it is not a number")
 		}
 		a.count(name)
 		return

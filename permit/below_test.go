@@ -125,7 +125,7 @@ func TestRulesSeeWhatIsBelowADirectory(t *testing.T) {
 	floor := w.floor(t, permit.Options{Sandboxed: true, Rules: rules(t, "deny *(path:secrets/**)")})
 	e := floor.Explain(t.Context(), "grep", input(t, map[string]any{"pattern": "x"}))
 	expect(t, e, belay.ToolDeny, "rule")
-	if !strings.Contains(e.Reason, ". contains secrets, and the rule says deny") {
+	if !strings.Contains(e.Reason, ". contains secrets, and the rule for that path says deny") {
 		t.Errorf("the reason does not say what is reached: %s", e.Reason)
 	}
 	expect(t, file(t, floor, "grep", "."), belay.ToolDeny, "rule")

@@ -55,7 +55,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	name := argv[0]
 	if !name.isText() {
 		a.doubt(joined(argv), "cannot determine which command this is")
-		a.lose("an unknown command was run")
+		a.lose("an earlier command is unknown")
 		return
 	}
 	switch name.text {
@@ -93,7 +93,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	case judged == nil && f.Zone == 0:
 		c.unknown("an unknown program")
 	case a.exported != "" && !builtins[name.text] && !shellsOwn[name.text]:
-		c.zone(ZoneBuild, "its environment has "+a.exported+", which may make it run something else")
+		c.zone(ZoneBuild, "its environment has "+a.exported+", which may make it run other code")
 	}
 	owner, tracked := a.owner, a.tracked
 	a.owner, a.tracked = c.finding+1, false
@@ -121,7 +121,7 @@ func (c *invoked) unjudgedPatterns() {
 	}
 	for _, a := range c.args {
 		if a.taken != nil && !*a.taken && (!strings.HasPrefix(a.text, "-") || c.mayBeOption(a.text)) {
-			c.unknown(shown(a.text) + " expands to file names, and it is unknown what the command does with them")
+			c.unknown(shown(a.text) + " expands to file names, and Belay does not know how the command uses them")
 			return
 		}
 	}

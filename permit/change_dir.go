@@ -28,7 +28,7 @@ func changeDirectory(c *invoked) {
 	}
 	if !to.known || to.pattern || to.pipe || to.text == "-" || c.lost != "" {
 		if to.text != "-" || !to.known {
-			c.zone(ZoneMachine, "cannot determine which directory this leads to")
+			c.zone(ZoneMachine, "cannot determine which directory it changes to")
 		}
 		c.dirs = nil
 		return

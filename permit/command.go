@@ -220,7 +220,7 @@ func (c *invoked) writeAll(args []arg) {
 func (c *invoked) touchAll(args []arg) {
 	for i, a := range args {
 		if i > mostFindings {
-			c.unknown("it does too much to check")
+			c.unknown("it has too many parts to check")
 			return
 		}
 		if a.known && strings.HasPrefix(a.text, "-") {
@@ -382,7 +382,7 @@ func (c *invoked) leads(a arg) {
 				return
 			}
 			if !s.inside && !s.extra && isHarmlessSystem(s.path) {
-				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "it is outside the project, and the link makes it writable", Protection: shellOutside})
+				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "the target is outside the project, and the link makes it writable", Protection: shellOutside})
 			}
 		}
 	}
@@ -394,7 +394,7 @@ func (c *invoked) leads(a arg) {
 func (c *invoked) known(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.pipe {
-			c.unknown("cannot determine what " + shown(a.text) + " stands for")
+			c.unknown("cannot determine the value of " + shown(a.text))
 			return
 		}
 	}
@@ -433,10 +433,10 @@ func (c *invoked) options(args []arg, list string) *options {
 		c.known(o.rest[:len(o.rest)-(len(args)-len(mine))])
 	}
 	if o.strange != "" {
-		c.unknown("it is not known what " + shown(o.strange) + " does")
+		c.unknown("Belay does not know what " + shown(o.strange) + " does")
 	}
 	if o.wild != "" && strings.ContainsAny(list, ">$!%") && c.mayBeOption(o.wild) {
-		c.zone(ZoneBuild, "a file name that begins with - would be taken for an option: write "+shown("./"+o.wild))
+		c.zone(ZoneBuild, "the command would take a file name that begins with - as an option: write "+shown("./"+o.wild))
 	}
 	for i := range o.given {
 		g := &o.given[i]

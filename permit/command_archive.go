@@ -81,7 +81,7 @@ func zipCommand(c *invoked) {
 		a.follows = a.follows || !o.has("y", "symlinks") // without -y, zip follows links
 		c.readTree(a)
 		if o.may("m", "move") {
-			c.protect(destroyFiles, "removes what it packs")
+			c.protect(destroyFiles, "removes the files after packing them")
 			c.remove(a)
 		}
 	}
@@ -101,7 +101,7 @@ func unzipCommand(c *invoked) {
 		dir = literal(".")
 	}
 	if o.has(":") {
-		c.unknown("it may write outside the directory it unpacks to")
+		c.unknown("it may write outside the directory that it unpacks to")
 	}
 	c.unpacks(dir)
 }
@@ -113,7 +113,7 @@ func sevenCommand(c *invoked) {
 	dir := literal(".")
 	for _, a := range c.args {
 		if strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "@") {
-			c.unknown("a file lists the files that it reads: name them in the command")
+			c.unknown("it reads file names from a list file: name the files in the command")
 		}
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
@@ -121,7 +121,7 @@ func sevenCommand(c *invoked) {
 		case strings.HasPrefix(a.text, "-o"):
 			dir = literal(a.text[2:])
 		case strings.HasPrefix(a.text, "-w"), strings.HasPrefix(a.text, "-sfx"), strings.HasPrefix(a.text, "-i@"), strings.HasPrefix(a.text, "-sdel"), strings.HasPrefix(a.text, "-spf"):
-			c.unknown("it is not known what " + shown(a.text) + " does")
+			c.unknown("Belay does not know what " + shown(a.text) + " does")
 		}
 	}
 	if len(words) < 2 {
@@ -143,7 +143,7 @@ func sevenCommand(c *invoked) {
 		c.write(words[1])
 		c.readFollowing(words[2:], !slices.ContainsFunc(c.args, func(a arg) bool { return a.text == "-snl" }))
 	default:
-		c.unknown("it is not known what it does")
+		c.unknown("Belay does not know what this command does")
 	}
 }
 
@@ -186,7 +186,7 @@ func arCommand(c *invoked) {
 	}
 	switch {
 	case strings.HasPrefix(letters, "-"), strings.ContainsAny(letters, "ML"):
-		c.unknown("it is not known what it does")
+		c.unknown("Belay does not know what this command does")
 	case strings.ContainsAny(letters, "tp"):
 		c.readAll(files)
 	default:

@@ -24,7 +24,7 @@ func awkCommand(c *invoked) {
 	}
 	for _, w := range o.values("W") { // -W is another way to write long options
 		if w.text != "version" && w.text != "posix" && w.text != "lint" {
-			c.unknown("it is not known what -W " + shown(w.text) + " does")
+			c.unknown("Belay does not know what -W " + shown(w.text) + " does")
 		}
 	}
 	inplace := false
@@ -64,7 +64,7 @@ func isName(text string) bool {
 // awkProgram records what an awk program does besides printing.
 func (c *invoked) awkProgram(p arg) {
 	if !p.known {
-		c.unknown("cannot determine what the program does")
+		c.unknown("cannot determine what the awk program does")
 		return
 	}
 	r := awkReader{text: p.text}
@@ -103,7 +103,7 @@ func (r *awkReader) program() {
 		r.token()
 	}
 	if r.unsure && (strings.ContainsAny(r.text, "|>@") || strings.Contains(r.text, "system") || strings.Contains(r.text, "getline")) {
-		r.fail("cannot determine what the program does")
+		r.fail("cannot determine what the awk program does")
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *awkReader) str() (text string, plain bool) {
 			plain = false
 			r.at++
 		case '\n':
-			r.fail("cannot determine what the program does")
+			r.fail("cannot determine what the awk program does")
 		case '"':
 			r.at++
 			return r.text[from : r.at-1], plain
@@ -191,7 +191,7 @@ func (r *awkReader) slash() {
 			r.last = "x"
 			return
 		case '\n':
-			r.fail("cannot determine what the program does")
+			r.fail("cannot determine what the awk program does")
 		}
 	}
 }
@@ -203,12 +203,12 @@ func (r *awkReader) word() {
 	}
 	switch name := r.text[from:r.at]; name {
 	case "system":
-		r.fail("the program runs commands")
+		r.fail("the awk program runs commands")
 		r.command(r.at)
 	case "getline":
 		r.getline()
 	case "ARGV", "ARGC", "ARGIND":
-		r.fail("the program reads files that it names itself")
+		r.fail("the awk program chooses itself which files it reads")
 	case "print", "printf":
 		r.prints, r.depth, r.last = true, 0, name
 	case "return", "else", "do", "in", "case", "BEGIN", "END", "delete", "exit", "while", "if", "for", "switch":
@@ -227,7 +227,7 @@ func (r *awkReader) getline() {
 	r.last = "x"
 	inner := awkReader{text: r.text, at: r.at}
 	if !inner.target() {
-		r.fail("cannot determine which file the program reads with getline: write getline x < \"file\"")
+		r.fail("cannot determine which file the awk program reads with getline: write getline x < \"file\"")
 		return
 	}
 	rest := inner.text[inner.at:]
@@ -241,9 +241,9 @@ func (r *awkReader) getline() {
 				return
 			}
 		}
-		r.fail("cannot determine which file the program reads with getline: write getline x < \"file\"")
+		r.fail("cannot determine which file the awk program reads with getline: write getline x < \"file\"")
 	case !inner.endsWith(");}>\n#&|,]?:=!"):
-		r.fail("cannot determine which file the program reads with getline: write getline x < \"file\"")
+		r.fail("cannot determine which file the awk program reads with getline: write getline x < \"file\"")
 	}
 }
 
@@ -327,7 +327,7 @@ func (r *awkReader) operator(c byte) {
 		r.at += 2
 		return
 	case c == '|':
-		r.fail("the program runs commands")
+		r.fail("the awk program runs commands")
 		at := r.at + 1
 		for at < len(r.text) && strings.IndexByte("& \t", r.text[at]) >= 0 {
 			at++
@@ -337,7 +337,7 @@ func (r *awkReader) operator(c byte) {
 		r.redirect()
 		return
 	case c == '@':
-		r.fail("the program loads or calls others")
+		r.fail("the awk program loads other files, or calls a function by a computed name")
 	case c == '\n' && oneOf(r.last, ", && || ? :"): // the statement continues on the next line
 	case c == ';' || c == '}' || c == '\n' || c == '{':
 		r.prints = false
@@ -365,7 +365,7 @@ func (r *awkReader) redirect() {
 			return
 		}
 	}
-	r.fail("the program writes to files that it names itself")
+	r.fail("cannot determine which files the awk program writes")
 }
 
 // ends reports whether the string before is the whole file name, without a concatenation.

@@ -40,7 +40,7 @@ func xargsCommand(c *invoked) {
 			if a.known && a.text == mark {
 				words[i] = whatXargsReads
 			} else if strings.Contains(a.text, mark) { // the known words of the command are judged below
-				c.unknown("what xargs reads becomes part of a command")
+				c.unknown("xargs inserts unknown input into a command")
 			}
 		}
 		c.feed(words, arg{}, false)
@@ -50,7 +50,7 @@ func xargsCommand(c *invoked) {
 }
 
 // whatXargsReads stands for the unknown input of xargs.
-var whatXargsReads = arg{text: "(what xargs reads)"}
+var whatXargsReads = arg{text: "(input of xargs)"}
 
 // onNames judges the command of xargs with files that a search in the project has found.
 // It returns false if the command could run on other files: xargs splits a name at a
@@ -153,7 +153,7 @@ func parallelCommand(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	c.unknown("it builds a command and runs it in a shell")
+	c.unknown("it builds a command from its input and runs it in a shell")
 	o := parseOptions(c.args, "+*j= jobs= a= arg-file= C= colsep= N= n= I= d= delimiter= S= sshlogin= timeout= results= joblog= retries= halt= memfree= load= wd= tmpdir=")
 	var command, inputs []arg
 	for i, a := range o.rest {

@@ -11,7 +11,7 @@ func compileCommands(t table) {
 	t.add("gcc cc g++ c++ clang clang++ tcc icc gfortran ld ld.lld ld.gold lld mold as gas nasm yasm objcopy strip", func(c *invoked) {
 		for _, a := range c.args {
 			if runsFromFlags(a.text) {
-				c.unknown("the compiler runs, or reads options from, what " + shown(a.text) + " names")
+				c.unknown("the compiler may run another program or read more options because of " + shown(a.text))
 			}
 			if file, ok := strings.CutPrefix(a.text, "-o"); ok && file != "" && a.known {
 				c.write(literal(file))
@@ -20,7 +20,7 @@ func compileCommands(t table) {
 		compile(c)
 	})
 	t.add("ldd", func(c *invoked) {
-		c.zone(ZoneBuild, "may run the program it looks at")
+		c.zone(ZoneBuild, "may run the program that it inspects")
 		for _, a := range c.options(c.args, "*").rest {
 			if c.isSystemFile(a) {
 				c.read(a)
@@ -45,7 +45,7 @@ func compileCommands(t table) {
 		"publish upload": at(ZoneExternal, "publishes"),
 		"fetch package":  at(ZoneNetwork, "fetches from the network"),
 		"version help":   harmless,
-		"repl":           opaque("runs its input"),
+		"repl":           opaque("runs its input as code"),
 	}))
 	t.add("protoc buf flatc thrift capnp", func(c *invoked) {
 		builder("generates code", "* plugin=! o=> out=>")(c)
@@ -133,7 +133,7 @@ func (c *invoked) hasWords() bool { return len(c.args) > 0 && !asksOnly(c) }
 func lintCommand(c *invoked) {
 	o := c.options(c.args, "* w write fix write-changes c=< config=< f= format= s= shell= i=? e= x rcfile=< d= in-place dump-config=>")
 	if c.name == "shellcheck" && o.may("x", "external-sources") && o.may("a", "check-sourced") {
-		c.unknown("it shows lines of any file that a script names: leave -a out")
+		c.unknown("it shows lines of any file that a script includes: remove -a")
 	}
 	formats := c.name == "taplo" && oneOf(word(o.rest, 0), "fmt format") && !o.has("check") || c.name == "jsonlint" && o.may("i", "in-place")
 	if formats || o.has("w", "write", "fix", "write-changes") {
@@ -180,7 +180,7 @@ func makeCommand(c *invoked) {
 	judge := func() {
 		for _, f := range o.values("f", "file", "makefile") {
 			if f.known && f.text == "-" || isStdin(f) {
-				c.unknown("cannot determine which recipes are run")
+				c.unknown("cannot determine which recipes it runs")
 				continue
 			}
 			c.code(f)
@@ -218,7 +218,7 @@ func (c *invoked) makeVariable(name, value string) {
 		c.child(literal(value))
 		return
 	case strings.ContainsAny(value, "`$;|&<>()"):
-		c.unknown("recipes run what " + shown(name) + " says")
+		c.unknown("recipes run the value of " + shown(name))
 		c.child(literal(value))
 		return
 	}
@@ -284,7 +284,7 @@ func railsCommand(c *invoked) {
 	c.zone(ZoneBuild, "runs code of the project")
 	switch verb := word(o.rest, 0); {
 	case oneOf(verb, "runner r console c dbconsole db credentials:edit encrypted:edit"):
-		c.unknown("runs its arguments, or its input")
+		c.unknown("runs its arguments or its input as code")
 	case verb == "new" || verb == "plugin":
 		c.installs()
 	case strings.HasPrefix(verb, "db:") && oneOf(verb, "db:drop db:drop:all db:reset db:purge db:purge:all db:schema:load db:setup db:migrate:reset db:truncate_all db:seed:replant"):
@@ -292,7 +292,7 @@ func railsCommand(c *invoked) {
 	}
 	for _, e := range o.values("e", "environment") {
 		if !e.known || e.text == "production" {
-			c.unknown("works on a database in use")
+			c.unknown("may use the production database")
 		}
 	}
 }

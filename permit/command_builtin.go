@@ -56,14 +56,14 @@ func builtinCommands(t table) {
 	})
 	t.add("hash rehash", func(c *invoked) {
 		if o := c.options(c.args, "* p= r d t l"); o.has("p") {
-			c.unknown("from here on a command runs another program")
-			c.lost = "a command was given another meaning"
+			c.unknown("after this, a command name runs another program")
+			c.lost = "an earlier command changed what a command name runs"
 		}
 	})
 	t.add("enable", func(c *invoked) {
 		if o := c.options(c.args, "* f=! a d n p s"); len(o.rest) > 0 || o.has("f") {
-			c.unknown("from here on commands may run other programs")
-			c.lost = "a command was given another meaning"
+			c.unknown("after this, command names may run other programs")
+			c.lost = "an earlier command changed what a command name runs"
 		}
 	})
 	t.add("compgen", func(c *invoked) { c.readAll(c.options(c.args, "* C=$ F=! W=! A= G=< P= S= X= o=").rest) })
@@ -74,7 +74,7 @@ func builtinCommands(t table) {
 	})
 	t.add("history", func(c *invoked) {
 		if o := c.options(c.args, "* c d= a=? n=? r=? w=? p s"); o.has("c", "d", "a", "n", "r", "w", "s") {
-			c.zone(ZoneMachine, "changes the user's history of commands")
+			c.zone(ZoneMachine, "changes the user's command history")
 		}
 	})
 }
@@ -154,8 +154,8 @@ func (c *invoked) shellOption(a arg) {
 	case oneOf(a.text, "-B +a +f +k +H +P +t -p") || strings.HasPrefix(a.text, "+o ") && oneOf(name, "allexport noglob keyword histexpand history physical onecmd posix"):
 		return // this is already the default
 	}
-	c.unknown("the shell reads the line differently with the option " + shown(a.text))
-	c.lose("an option of the shell was changed")
+	c.unknown("this option changes how the shell reads the line: " + shown(a.text))
+	c.lose("an earlier command changed a shell option")
 }
 
 // shoptCommand judges shopt. An option that is not in plainShopts or plainSetNames may
@@ -171,8 +171,8 @@ func shoptCommand(c *invoked) {
 		if !switches || a.known && (oneOf(a.text, plainShopts) || oneOf(a.text, plainSetNames) || strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "_")) {
 			continue
 		}
-		c.unknown("from here on the shell reads the line differently")
-		c.lose("an option of the shell was changed")
+		c.unknown("after this, the shell may read the line differently")
+		c.lose("an earlier command changed a shell option")
 	}
 }
 
@@ -180,7 +180,7 @@ func unsetCommand(c *invoked) {
 	o := c.options(c.args, "f v n")
 	for _, a := range o.rest {
 		if !a.known || !c.isVariable(a.text) && !c.isFunction(a.text) {
-			c.unknown("the shell evaluates the index of a variable")
+			c.unknown("the shell evaluates the index of a variable, which may run commands")
 		}
 		if c.isFunction(a.text) || !a.known {
 			c.unknown("removes a function")

@@ -13,7 +13,7 @@ func cloudCommands(t table) {
 		o := c.options(c.args, "* project= zone= region= account= format= filter= subscription= g= resource-group= n= name= configuration= flags-file=! impersonate-service-account=!")
 		if oneOf(word(o.rest, 0), "auth config init login logout account components feedback interactive") {
 			if !oneOf(word(o.rest, 1), "list show describe") {
-				c.zone(ZoneMachine, "uses, or changes, the user's access to the cloud")
+				c.zone(ZoneMachine, "uses or changes the user's cloud credentials")
 				return
 			}
 		}
@@ -31,10 +31,10 @@ func cloudCommands(t table) {
 		o := c.options(c.args, "* C= cwd= s= stack=")
 		switch word(o.rest, 0) {
 		case "destroy":
-			c.zone(ZoneExternal, "changes something elsewhere")
+			c.zone(ZoneExternal, "changes resources in the cloud")
 			c.protect(destroyData, "destroys resources")
 		case "preview", "logs", "about", "whoami", "version":
-			c.zone(ZoneNetwork, "runs the project, and queries the cloud")
+			c.zone(ZoneNetwork, "runs code of the project and queries the cloud")
 		default:
 			c.platformWords(o.rest)
 		}
@@ -44,7 +44,7 @@ func cloudCommands(t table) {
 			return
 		}
 		c.known(c.args)
-		c.zone(ZoneMachine, "changes machines, this one among them")
+		c.zone(ZoneMachine, "changes machines, including this one")
 		o := parseOptions(c.args, "* a= args= m= module-name= i= e=")
 		if oneOf(word(o.values("m", "module-name"), 0), "shell command raw script") || !o.has("m", "module-name") {
 			for _, text := range o.values("a", "args") {
@@ -92,11 +92,11 @@ func awsCommand(c *invoked) {
 	}
 	switch service, operation := word(o.rest, 0), word(o.rest, 1); {
 	case service == "configure" || service == "sso" || service == "login":
-		c.zone(ZoneMachine, "uses, or changes, the user's access to the cloud")
+		c.zone(ZoneMachine, "uses or changes the user's cloud credentials")
 	case service == "s3":
 		c.buckets(o.from(1))
 		if operation != "ls" && operation != "presign" && (o.has("delete") || operation == "rm" || operation == "rb") {
-			c.protect(destroyData, "deletes objects")
+			c.protect(destroyData, "deletes objects in the cloud")
 		}
 	case service == "ssm" && operation == "start-session", operation == "execute-command":
 		c.zone(ZoneExternal, "runs a command on another machine")
@@ -117,11 +117,11 @@ func (c *invoked) buckets(words []arg) {
 		for i, a := range places {
 			switch last := i == len(places)-1; {
 			case isStore(a) && last:
-				c.zone(ZoneExternal, "changes objects")
+				c.zone(ZoneExternal, "changes objects in the cloud")
 			case isStore(a):
-				c.zone(ZoneNetwork, "fetches objects")
+				c.zone(ZoneNetwork, "fetches objects from the cloud")
 				if verb == "mv" {
-					c.zone(ZoneExternal, "changes objects")
+					c.zone(ZoneExternal, "changes objects in the cloud")
 				}
 			case last && a.text != "-":
 				c.arrives(places[0], a)
@@ -133,9 +133,9 @@ func (c *invoked) buckets(words []arg) {
 			}
 		}
 	default:
-		c.zone(ZoneExternal, "changes objects")
+		c.zone(ZoneExternal, "changes objects in the cloud")
 		if oneOf(verb, destroyingVerbs) {
-			c.protect(destroyData, "deletes objects")
+			c.protect(destroyData, "deletes objects in the cloud")
 		}
 	}
 }
@@ -147,7 +147,7 @@ func bucketCommand(c *invoked) {
 	o := c.options(c.args, "* o= h= u= c=< config=< recursive r m d")
 	c.buckets(o.rest)
 	if word(o.rest, 0) == "rsync" && o.has("d") {
-		c.protect(destroyData, "deletes objects")
+		c.protect(destroyData, "deletes objects in the cloud")
 	}
 }
 
@@ -173,7 +173,7 @@ func (c *invoked) terraform(o *options) {
 			c.writeAll(o.from(1))
 		}
 	case "validate", "graph", "metadata":
-		c.zone(ZoneBuild, "runs the project's providers")
+		c.zone(ZoneBuild, "runs the providers of the project")
 	case "init", "get", "plan", "show", "output", "providers", "test":
 		c.zone(ZoneNetwork, "fetches from the network")
 	case "state":
@@ -181,14 +181,14 @@ func (c *invoked) terraform(o *options) {
 	case "workspace":
 		c.zone(ZoneNetwork, "queries the cloud")
 		if word(o.rest, 1) == "delete" {
-			c.zone(ZoneExternal, "changes something elsewhere")
+			c.zone(ZoneExternal, "changes resources in the cloud")
 			c.protect(destroyData, "deletes a workspace")
 		}
 	case "destroy":
-		c.zone(ZoneExternal, "changes something elsewhere")
+		c.zone(ZoneExternal, "changes resources in the cloud")
 		c.protect(destroyData, "destroys resources")
 	case "apply", "import", "taint", "untaint", "force-unlock", "refresh", "run-all", "run":
-		c.zone(ZoneExternal, "changes something elsewhere")
+		c.zone(ZoneExternal, "changes resources in the cloud")
 		destroys := o.has("destroy")
 		for _, a := range o.rest {
 			destroys = destroys || a.text == "destroy"
@@ -197,7 +197,7 @@ func (c *invoked) terraform(o *options) {
 			c.protect(destroyData, "destroys resources")
 		}
 	default: // console, login, …
-		c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
+		c.zone(ZoneMachine, "it may change the machine, or Belay does not know what it does")
 	}
 }
 
@@ -206,7 +206,7 @@ func (c *invoked) terraformState(verb string) {
 		c.zone(ZoneNetwork, "queries the cloud")
 		return
 	}
-	c.zone(ZoneExternal, "changes something elsewhere")
+	c.zone(ZoneExternal, "changes resources in the cloud")
 	if verb == "rm" || verb == "push" {
 		c.protect(destroyData, "removes resources from the state")
 	}

@@ -14,7 +14,7 @@ func containerCommands(t table) {
 	t.add("buildah skopeo kaniko crane ctr crictl lxc incus systemd-nspawn machinectl toolbox distrobox apptainer singularity runc crun", func(c *invoked) {
 		if !asksOnly(c) {
 			c.known(c.args)
-			c.zone(ZoneMachine, "works on containers of the machine")
+			c.zone(ZoneMachine, "uses or changes containers on this machine")
 		}
 	})
 }
@@ -44,12 +44,12 @@ func dockerCommand(c *invoked) {
 	case "volume", "system", "image", "container", "network", "builder", "buildx", "context", "manifest", "pod", "machine", "secret", "stack", "service", "swarm", "node", "plugin":
 		c.dockerObject(verb, words)
 	case "rm", "rmi":
-		c.zone(ZoneMachine, "changes containers of the machine")
+		c.zone(ZoneMachine, "changes containers on this machine")
 		if p := parseOptions(words, "*"); p.has("v", "volumes", "f", "force", "a", "all") {
-			c.protect(destroyData, "removes containers or images, whether used or not")
+			c.protect(destroyData, "removes containers or images, even if they are in use")
 		}
 	default: // run, exec, build, cp, start, stop, kill, …
-		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
+		c.zone(ZoneMachine, "runs or changes containers on this machine")
 		c.denyMetadataHosts(words)
 	}
 }
@@ -65,7 +65,7 @@ func (c *invoked) dockerObject(object string, words []arg) {
 		c.zone(ZoneExternal, "publishes")
 		c.denyMetadataHosts(o.from(1))
 	default:
-		c.zone(ZoneMachine, "changes containers of the machine")
+		c.zone(ZoneMachine, "changes containers on this machine")
 		if verb == "prune" || oneOf(verb, "rm remove reset") && (object == "volume" || object == "machine" || object == "stack") {
 			c.protect(destroyData, "removes volumes, images or containers")
 		}
@@ -79,14 +79,14 @@ func (c *invoked) compose(words []arg) {
 	case "", "ps", "logs", "ls", "images", "top", "port", "version", "events", "stats":
 	case "config", "convert":
 		if !rest.has("q", "quiet", "services", "volumes", "images", "profiles") {
-			c.zone(ZoneMachine, "it shows the contents of files that the settings name: with --quiet it only checks the settings")
+			c.zone(ZoneMachine, "it shows files that the compose file refers to: use --quiet to only check the compose file")
 		}
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
 	case "push":
 		c.zone(ZoneExternal, "publishes")
 	default:
-		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
+		c.zone(ZoneMachine, "runs or changes containers on this machine")
 		if verb == "down" && rest.has("v", "volumes", "rmi") || verb == "rm" && rest.has("v") {
 			c.protect(destroyData, "removes volumes")
 		}
@@ -105,7 +105,7 @@ func clusterCommands(t table) {
 		case oneOf(verb, "get status list ls version"):
 			c.zone(ZoneNetwork, "queries the cluster")
 		default:
-			c.zone(ZoneMachine, "changes clusters, or the machine")
+			c.zone(ZoneMachine, "changes clusters or this machine")
 			if oneOf(verb, "delete reset destroy") {
 				c.protect(destroyData, "deletes a cluster")
 			}
@@ -138,18 +138,18 @@ func kubectlCommand(c *invoked) {
 		c.zone(ZoneNetwork, "queries the cluster")
 	case "config":
 		if o.may("raw") {
-			c.zone(ZoneMachine, "shows the user's keys of clusters")
+			c.zone(ZoneMachine, "shows the user's cluster credentials")
 		}
 		if !oneOf(word(o.rest, 1), "view get-contexts current-context get-clusters get-users") {
-			c.zone(ZoneMachine, "changes the user's settings of clusters")
+			c.zone(ZoneMachine, "changes the user's kubectl settings")
 		}
 	case "delete", "drain":
 		c.zone(ZoneExternal, "changes the cluster")
-		c.protect(destroyData, "deletes things of the cluster")
+		c.protect(destroyData, "deletes resources of the cluster")
 	case "replace":
 		c.zone(ZoneExternal, "changes the cluster")
 		if o.has("force") {
-			c.protect(destroyData, "deletes things of the cluster")
+			c.protect(destroyData, "deletes resources of the cluster")
 		}
 	case "rollout":
 		if oneOf(word(o.rest, 1), "status history") {
@@ -161,10 +161,10 @@ func kubectlCommand(c *invoked) {
 		"certificate":
 		c.zone(ZoneExternal, "changes the cluster")
 		if verb == "apply" && o.has("prune") {
-			c.protect(destroyData, "deletes things of the cluster")
+			c.protect(destroyData, "deletes resources of the cluster")
 		}
 	default:
-		c.unknown("it is not known what kubectl " + shown(verb) + " does")
+		c.unknown("Belay does not know what kubectl " + shown(verb) + " does")
 	}
 }
 
@@ -178,7 +178,7 @@ func helmCommand(c *invoked) {
 	case "list", "ls", "status", "get", "history", "show", "inspect", "search", "diff":
 		c.zone(ZoneNetwork, "queries the cluster")
 	case "lint", "template", "env", "version":
-		c.zone(ZoneBuild, "fills templates of the project")
+		c.zone(ZoneBuild, "renders templates of the project")
 	case "create", "package":
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(o.from(1))
@@ -186,9 +186,9 @@ func helmCommand(c *invoked) {
 		c.zone(ZoneNetwork, "fetches from the network")
 	case "uninstall", "delete", "del", "un", "destroy":
 		c.zone(ZoneExternal, "changes the cluster")
-		c.protect(destroyData, "deletes things of the cluster")
+		c.protect(destroyData, "deletes resources of the cluster")
 	case "repo", "registry", "plugin":
-		c.zone(ZoneMachine, "changes the user's settings of helm")
+		c.zone(ZoneMachine, "changes the user's helm settings")
 	default: // install, upgrade, rollback, test, push
 		c.zone(ZoneExternal, "changes the cluster")
 	}

@@ -278,7 +278,7 @@ func rsyncCommand(c *invoked) {
 	}
 	for _, shell := range o.values("e", "rsh") {
 		if !plainRemoteShell(shell) {
-			c.unknown("it runs a program to connect")
+			c.unknown("it runs a program to connect to another machine")
 			c.child(shell)
 		}
 	}

@@ -32,16 +32,16 @@ func opensslCommand(c *invoked) {
 		}
 	}
 	if verb := word(o.rest, 0); len(o.rest) > 0 && !oneOf(verb, opensslVerbs) && !opensslCiphers.MatchString(verb) {
-		c.unknown("it is not known what openssl " + shown(verb) + " does")
+		c.unknown("Belay does not know what openssl " + shown(verb) + " does")
 	}
 	switch verb := word(o.rest, 0); verb {
 	case "s_client", "ocsp", "s_time":
-		c.zone(ZoneMachine, "opens connections of any kind")
+		c.zone(ZoneMachine, "opens network connections of any kind")
 		for _, h := range o.values("connect", "host") {
 			c.send(h)
 		}
 	case "s_server", "ca", "engine":
-		c.zone(ZoneMachine, "starts a server, or loads code")
+		c.zone(ZoneMachine, "starts a server or loads code")
 	case "":
 	default:
 		for _, p := range o.values("passin", "passout", "pass") {
@@ -79,6 +79,6 @@ func gpgCommand(c *invoked) {
 	case o.has("recv-keys", "receive-keys", "search-keys", "refresh-keys", "send-keys", "keyserver"):
 		c.zone(ZoneMachine, "changes the user's keys over the network")
 	default:
-		c.zone(ZoneMachine, "uses, or changes, the user's keys")
+		c.zone(ZoneMachine, "uses or changes the user's keys")
 	}
 }

@@ -35,7 +35,7 @@ func curlCommand(c *invoked) {
 	}
 	zone, why := ZoneNetwork, "fetches from the network"
 	if c.curlSends(o) {
-		zone, why = ZoneExternal, "sends to the network"
+		zone, why = ZoneExternal, "sends data over the network"
 	}
 	c.zone(zone, why)
 	for _, u := range urls {
@@ -67,7 +67,7 @@ func curlCommand(c *invoked) {
 	for _, format := range o.values("w", "write-out") {
 		if file, ok := strings.CutPrefix(format.text, "@"); ok {
 			c.read(literal(file))
-			c.unknown("what is written depends on a file")
+			c.unknown("cannot determine what it writes: --write-out reads its format from a file")
 		}
 		if strings.Contains(format.text, "%output") {
 			c.unknown("--write-out writes to files")
@@ -146,7 +146,7 @@ func (c *invoked) curlURL(u arg, least Zone, o *options) {
 	}
 	text := u.text
 	if !o.has("g", "globoff") && variesHost(text) {
-		c.unknown("cannot determine which hosts are reached")
+		c.unknown("cannot determine which hosts it connects to")
 	}
 	scheme, _, ok := strings.Cut(strings.ToLower(text), "://")
 	switch {
@@ -205,7 +205,7 @@ func (c *invoked) curlRoute(o *options) {
 // through records that the command names a registry, proxy or remote to use instead of
 // the usual one. That machine learns what is requested.
 func (c *invoked) through(a arg) {
-	c.zone(ZoneExternal, "names another registry, proxy or remote")
+	c.zone(ZoneExternal, "uses a registry, proxy or remote that the command names")
 	c.send(a)
 }
 

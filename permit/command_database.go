@@ -17,7 +17,7 @@ func databaseCommands(t table) {
 	t.add("redis-cli valkey-cli", redisCommand)
 	t.add("mongosh mongo", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("runs code that is written for the database")
+			c.unknown("runs code in the database that Belay does not check")
 			for _, a := range c.args {
 				if destroysData(a.text) {
 					c.protect(destroyData, "removes data")
@@ -51,7 +51,7 @@ func databaseCommands(t table) {
 		}
 		c.zone(ZoneExternal, "changes a database")
 		if o.has("c", "clean") {
-			c.protect(destroyData, "removes what is in the database")
+			c.protect(destroyData, "removes data from the database")
 		}
 	})
 	t.add("alembic flyway liquibase goose migrate dbmate prisma sequelize knex typeorm atlas", func(c *invoked) {
@@ -62,7 +62,7 @@ func databaseCommands(t table) {
 		c.zone(ZoneExternal, "changes a database")
 		for _, a := range o.rest {
 			if oneOf(strings.ToLower(a.text), "down downgrade reset clean drop drop-all dropall rollback undo") || strings.Contains(a.text, "drop") || strings.Contains(a.text, ":undo") {
-				c.protect(destroyData, "removes what is in the database")
+				c.protect(destroyData, "removes data from the database")
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func sqlCommand(list, names string) judge {
 			return
 		}
 		o := c.options(c.args, list)
-		c.zone(ZoneExternal, "works on a database")
+		c.zone(ZoneExternal, "may change a database")
 		for _, h := range o.values("h", "host") {
 			if !path.IsAbs(h.text) {
 				c.send(h)
@@ -91,7 +91,7 @@ func sqlCommand(list, names string) judge {
 		texts := o.values(given...)
 		for _, f := range o.values("f", "file") {
 			c.read(f)
-			c.unknown("cannot determine which statements are run")
+			c.unknown("cannot determine which statements it runs")
 		}
 		if len(texts) == 0 && !o.has("f", "file", "l", "list") {
 			texts = []arg{c.stdin}
@@ -99,9 +99,9 @@ func sqlCommand(list, names string) judge {
 		for _, t := range texts {
 			switch {
 			case !t.known:
-				c.unknown("cannot determine which statements are run")
+				c.unknown("cannot determine which statements it runs")
 			case strings.Contains(t.text, `\`) || strings.Contains(strings.ToLower(t.text), "program") || strings.Contains(strings.ToLower(t.text), "system "):
-				c.unknown("the client runs programs, or reaches files")
+				c.unknown("the statements may run programs or use files")
 			}
 			if destroysData(t.text) {
 				c.protect(destroyData, "removes data")
@@ -116,14 +116,14 @@ func redisCommand(c *invoked) {
 	}
 	o := c.options(c.args, "+h= p= s= a= user= pass= u= r= i= n= x d= D= eval=! t= cacert=< cert=< key=< pipe! rdb=> functions-rdb=> cluster=! memkeys bigkeys hotkeys scan pattern= stat latency c raw no-raw csv json tls "+
 		"no-auth-warning askpass 2 3 e X= sni= insecure count= quoted-pattern= verbose lru-test=! show-pushes=")
-	c.zone(ZoneExternal, "works on a database")
+	c.zone(ZoneExternal, "may change a database")
 	c.known(o.rest)
 	for _, h := range o.values("h", "u") {
 		c.send(h)
 	}
 	if len(o.rest) == 0 && !o.has("stat", "latency", "bigkeys", "memkeys", "hotkeys", "scan") {
 		if !c.stdin.known {
-			c.unknown("cannot determine which commands are run")
+			c.unknown("cannot determine which commands it runs")
 		}
 	}
 	verbs := strings.ToLower(word(o.rest, 0) + " " + c.stdin.text)

@@ -40,9 +40,9 @@ func hazardOf(name string, value arg) hazard {
 	number := value.known && !value.pattern && value.text != "" && isInteger(value.text)
 	switch {
 	case isOwn(name) && !idleNames.has(name) && (!number || !countingNames.has(name)):
-		return hazard{ZoneMachine, "the shell itself reads it, and may run what it says", true}
+		return hazard{ZoneMachine, "the shell itself uses this variable, and may run its value", true}
 	case rewordingNames.has(name):
-		return hazard{ZoneMachine, "it changes what the words of the line mean", oneOf(name, "PATH IFS CDPATH GLOBIGNORE EXECIGNORE POSIXLY_CORRECT HOME TMPDIR")}
+		return hazard{ZoneMachine, "this variable changes how the shell reads the line", oneOf(name, "PATH IFS CDPATH GLOBIGNORE EXECIGNORE POSIXLY_CORRECT HOME TMPDIR")}
 	}
 	why, bad := hazardousVariable(name, value)
 	switch {
@@ -60,39 +60,39 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 	plain := value.known && value.text == ""
 	switch {
 	case strings.HasPrefix(name, "BELAY_"):
-		return "it controls Belay", true
+		return "this variable controls Belay", true
 	case name == "PAGER" || strings.HasSuffix(name, "_PAGER") || name == "MANPAGER":
-		return "programs run it to show their output", !value.known || !isPlainPager(value.text)
+		return "programs run this value to show their output", !value.known || !isPlainPager(value.text)
 	case name == "EDITOR" || name == "VISUAL" || strings.HasSuffix(name, "_EDITOR"):
-		return "programs run it to edit texts", !value.known || !isPlainEditor(value.text)
+		return "programs run this value to edit text", !value.known || !isPlainEditor(value.text)
 	case name == "LESS":
-		return "less runs, or writes to, what it names", !value.known || strings.Trim(value.text, "- RFXSiIMNEeqQrsJgGwW") != "" || strings.Contains(value.text, "--")
+		return "this value can make less run a program or write a file", !value.known || strings.Trim(value.text, "- RFXSiIMNEeqQrsJgGwW") != "" || strings.Contains(value.text, "--")
 	case isProxy(name):
-		return "it sends what programs fetch through another machine", !plain
+		return "this proxy setting sends network traffic through another machine", !plain
 	case name == "NODE_OPTIONS":
-		return "node runs what it names", !plainFlags(value, "--max-old-space-size --max-semi-space-size --stack-size --openssl-legacy-provider --no-warnings --no-deprecation --trace-warnings "+
+		return "this value can make node run other code", !plainFlags(value, "--max-old-space-size --max-semi-space-size --stack-size --openssl-legacy-provider --no-warnings --no-deprecation --trace-warnings "+
 			"--trace-deprecation --trace-uncaught --enable-source-maps --unhandled-rejections --experimental-vm-modules --no-experimental-fetch --dns-result-order")
 	case name == "JAVA_TOOL_OPTIONS" || name == "MAVEN_OPTS" || name == "GRADLE_OPTS" || name == "JAVA_OPTS":
-		return "java loads what it names", !value.known || strings.ContainsAny(value.text, "@;|&$`") || strings.Contains(value.text, "agent") || strings.Contains(value.text, "OnError") ||
+		return "this value can make java load other code", !value.known || strings.ContainsAny(value.text, "@;|&$`") || strings.Contains(value.text, "agent") || strings.Contains(value.text, "OnError") ||
 			strings.Contains(value.text, "OnOutOfMemory") || strings.Contains(value.text, "VMOptionsFile") || strings.Contains(value.text, "XX:Flags")
 	case flagNames.has(name):
-		return "the compiler runs what it names", !value.known || runsFromFlags(value.text)
+		return "this value can make the compiler run another program", !value.known || runsFromFlags(value.text)
 	case compilerNames.has(name):
-		return "builds run it", !isCompiler(value)
+		return "builds run this value as a program", !isCompiler(value)
 	case registryNames.has(name):
-		return "it names another registry, or trusts one more than others", !value.known || !oneOf(value.text, "off direct https://proxy.golang.org https://proxy.golang.org,direct sum.golang.org")
+		return "this value selects another package registry, or turns off its checks", !value.known || !oneOf(value.text, "off direct https://proxy.golang.org https://proxy.golang.org,direct sum.golang.org")
 	case strings.HasPrefix(name, "GIT_TRACE"):
-		return "git writes to the file that it names", !value.known || strings.Contains(value.text, "/")
+		return "git writes to the file that this variable names", !value.known || strings.Contains(value.text, "/")
 	case oneOf(name, "GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM") && value.known && oneOf(value.text, "/dev/null 1 0 true false"):
 		return "", false
 	case strings.HasPrefix(name, "CARGO_TARGET_") && name != "CARGO_TARGET_DIR":
-		return "cargo runs what it names", true
+		return "cargo runs the program that this variable names", true
 	case loadingNames.has(name):
-		return "programs load code from where it says", true
+		return "programs load code from the paths in this variable", true
 	case gitNamesOfVariables.has(name):
-		return "it changes what git does, or runs", true
+		return "this variable changes which files git uses or which programs it runs", true
 	case steeringNames.has(name):
-		return "programs run, or do, what it says", true
+		return "this variable can make programs run other programs or use other settings", true
 	default:
 		return "", false
 	}

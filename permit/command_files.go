@@ -36,14 +36,14 @@ func removeCommand(c *invoked) {
 		}
 	}
 	if o.has("no-preserve-root") {
-		c.unknown("the root may be removed")
+		c.unknown("it may remove the root directory /")
 	}
 }
 
 func shredCommand(c *invoked) {
 	o := c.options(c.args, "* n= s= iterations= size= random-source=<")
 	c.zone(ZoneWorkspace, "")
-	c.protect(destroyFiles, "removes files for good")
+	c.protect(destroyFiles, "removes files permanently")
 	for _, a := range o.rest {
 		c.remove(a)
 	}
@@ -122,7 +122,7 @@ func renameCommand(c *invoked) {
 	o := c.options(c.args, "* e=! E=!")
 	c.zone(ZoneWorkspace, "")
 	if first := word(o.rest, 0); strings.Trim(first, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- ") != "" {
-		c.unknown("Perl code makes the new names")
+		c.unknown("Perl code computes the new names")
 	}
 	for _, a := range o.from(1) {
 		c.remove(a)

@@ -95,7 +95,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 		return f.run(rest)
 	case "-delete":
 		f.zone(ZoneWorkspace, "")
-		f.protect(destroyFiles, "removes what a search finds")
+		f.protect(destroyFiles, "removes the files that a search finds")
 		for _, start := range f.starts {
 			if f.named && !f.nested {
 				start = under(start, literal("{}"))

@@ -39,7 +39,7 @@ func gitCommand(c *invoked, verbs map[string]func(*git)) {
 	o := c.options(c.args, "+C= c= exec-path=? html-path man-path info-path p paginate P no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice "+
 		"bare git-dir= work-tree= namespace= config-env=! super-prefix=! literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source= list-cmds= v version h help")
 	if p, ok := o.value("exec-path"); ok && p != (arg{}) {
-		c.unknown("--exec-path has git run other programs")
+		c.unknown("--exec-path makes git run other programs")
 	}
 	for _, setting := range o.values("c") {
 		c.gitSetting(setting)
@@ -145,13 +145,13 @@ func looksBare(dir string) bool {
 
 func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	if !words[0].known {
-		c.unknown("cannot determine which command of git this is")
+		c.unknown("cannot determine which git command this is")
 		return
 	}
 	verb := words[0].text
 	judge, ok := verbs[verb]
 	if !ok {
-		c.unknown("it is not known what git " + shown(verb) + " does")
+		c.unknown("Belay does not know what git " + shown(verb) + " does")
 		c.touchAll(words[1:])
 		return
 	}
@@ -161,7 +161,7 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	g := &git{invoked: c, verb: verb, args: words[1:]}
 	judge(g)
 	if c.piped && g.opensEditor() {
-		c.unknown("git starts an editor, and what the editor reads from the pipe can be commands: give the text with -m, or use --no-edit")
+		c.unknown("git starts an editor, which may run commands from the pipe: pass the text with -m, or use --no-edit")
 	}
 	if g.bringsFiles() {
 		g.bringsLinksTo("git "+verb, g.makesTree())
@@ -315,7 +315,7 @@ func gitRead(g *git, list string) {
 		return
 	}
 	if g.verb == "refs" && word(o.rest, 0) != "list" && word(o.rest, 0) != "verify" && word(o.rest, 0) != "exists" {
-		g.unknown("it is not known what it does")
+		g.unknown("Belay does not know what this command does")
 	}
 }
 
@@ -328,7 +328,7 @@ func isOutward(a arg) bool {
 func gitGrep(g *git) {
 	o := g.options(g.args, "* O=?$ open-files-in-pager=?$ f=< e= A= B= C= m= max-depth= max-count= threads= no-index")
 	if o.has("O", "open-files-in-pager") {
-		g.unknown("it opens files in a program")
+		g.unknown("it opens files in another program")
 	}
 	words := o.from(1)
 	if o.has("e", "f") {

@@ -52,10 +52,10 @@ func gitConfig(g *git) {
 	}
 	g.zone(ZoneWorkspace, "")
 	if o.has("global", "system") {
-		g.zone(ZoneMachine, "changes the user's settings of git")
+		g.zone(ZoneMachine, "changes the user's git settings")
 	}
 	g.writeAll(files)
-	g.protect(selfGit, "changes the settings of git, which can have it run programs")
+	g.protect(selfGit, "changes git settings, which can make git run programs")
 }
 
 // plainSettings are git settings that are harmless with any value. A name that ends with
@@ -80,7 +80,7 @@ const fileSettings = "blame.ignorerevsfile core.excludesfile diff.orderfile mail
 // git run a program, or read or write a file.
 func (c *invoked) gitSetting(setting arg) {
 	if !setting.known {
-		c.unknown("cannot determine which setting is made")
+		c.unknown("cannot determine which git setting it changes")
 		return
 	}
 	name, value, _ := strings.Cut(setting.text, "=")
@@ -99,9 +99,9 @@ func (c *invoked) gitSetting(setting arg) {
 			return
 		}
 	}
-	c.unknown("the setting " + shown(name) + " may have git run a program, or read or write a file")
+	c.unknown("the setting " + shown(name) + " may make git run a program, or read or write a file")
 	if name == "core.hookspath" {
-		c.protect(selfGit, "git would run hooks from elsewhere")
+		c.protect(selfGit, "git would run hooks from another directory")
 	}
 	if command, ok := strings.CutPrefix(value, "!"); ok {
 		c.child(literal(command))

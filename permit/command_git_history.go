@@ -46,7 +46,7 @@ func gitRebase(g *git) {
 	g.zone(ZoneWorkspace, "")
 	for _, s := range o.values("s", "strategy") {
 		if !s.known || !oneOf(s.text, mergeStrategies) {
-			g.unknown("an unknown merge strategy is a program that git runs")
+			g.unknown("git runs an unknown merge strategy as a program")
 		}
 	}
 	for _, command := range o.values("x", "exec") {
@@ -76,7 +76,7 @@ func gitBranch(g *git) {
 		g.zone(ZoneWorkspace, "")
 	}
 	if o.has("D", "M", "C", "f", "force") {
-		g.protect(destroyGit, "deletes or moves a branch, whether merged or not")
+		g.protect(destroyGit, "deletes or moves a branch, even if it is not merged")
 	}
 }
 
@@ -96,7 +96,7 @@ func gitReflog(g *git) {
 	switch word(g.options(g.args, "*").rest, 0) {
 	case "expire", "delete", "drop", "write":
 		g.zone(ZoneWorkspace, "")
-		g.protect(destroyGit, "removes reflog entries, the way back to old commits")
+		g.protect(destroyGit, "removes reflog entries, which are needed to find old commits")
 	}
 }
 
@@ -105,10 +105,10 @@ func gitGarbage(g *git) {
 	g.zone(ZoneWorkspace, "")
 	switch {
 	case g.verb == "maintenance" && word(o.rest, 0) != "run":
-		g.zone(ZoneMachine, "makes the machine run git later")
+		g.zone(ZoneMachine, "schedules git to run later")
 	case o.has("n", "dry-run"):
 	case g.verb == "prune", o.has("prune"):
-		g.protect(destroyGit, "removes commits that no reference leads to")
+		g.protect(destroyGit, "removes commits that no branch or tag contains")
 	}
 }
 

@@ -27,7 +27,7 @@ func gitRemotes(add func(string, func(*git))) {
 	})
 	add("request-pull", func(g *git) { g.reach("*") })
 	add("daemon http-backend http-push http-fetch send-pack receive-pack upload-pack upload-archive shell instaweb remote-http remote-https remote-ext remote-fd", func(g *git) {
-		g.unknown("it serves or pushes without git's own checks")
+		g.unknown("it serves or changes a repository without the usual checks of git")
 	})
 }
 
@@ -40,7 +40,7 @@ func (g *git) reach(list string) *options {
 		least := ZoneNetwork
 		if oneOf(g.verb, "fetch pull fetch-pack request-pull") && (strings.Contains(o.rest[0].text, "://") || isRemote(o.rest[0])) {
 			least = ZoneExternal // the server learns which commits exist on this machine
-			g.zone(least, "names another registry, proxy or remote")
+			g.zone(least, "uses a registry, proxy or remote that the command names")
 		}
 		g.remote(o.rest[0], least)
 	}
@@ -49,7 +49,7 @@ func (g *git) reach(list string) *options {
 	}
 	for _, s := range o.values("s", "strategy") {
 		if g.verb == "pull" && (!s.known || !oneOf(s.text, mergeStrategies)) {
-			g.unknown("an unknown merge strategy is a program that git runs")
+			g.unknown("git runs an unknown merge strategy as a program")
 		}
 	}
 	return o
@@ -115,7 +115,7 @@ func gitPush(g *git) {
 		destroys = destroys || strings.HasPrefix(ref.text, "+") || strings.HasPrefix(ref.text, ":") && ref.text != ":"
 	}
 	if destroys {
-		g.protect(destroyPush, "rewrites or deletes what is in another repository")
+		g.protect(destroyPush, "rewrites or deletes commits or branches of another repository")
 	}
 }
 
@@ -174,7 +174,7 @@ func gitSubmodule(g *git) {
 		g.zone(ZoneWorkspace, "")
 		g.protect(selfGit, "changes where git fetches from")
 	default:
-		g.unknown("it is not known what it does")
+		g.unknown("Belay does not know what this command does")
 	}
 }
 
@@ -219,6 +219,6 @@ func gitLargeFiles(g *git) {
 		g.zone(ZoneWorkspace, "")
 		g.protect(destroyFiles, "removes old versions of files")
 	default:
-		g.unknown("it is not known what it does")
+		g.unknown("Belay does not know what this command does")
 	}
 }

@@ -24,7 +24,7 @@ func gitWorking(add func(string, func(*git))) {
 	})
 	add("sparse-checkout", func(g *git) {
 		if o := g.options(g.args, "*"); word(o.rest, 0) != "list" {
-			g.unknown("it takes files out of the working tree, or puts them back")
+			g.unknown("it removes files from the working tree or restores them")
 		}
 	})
 	add("read-tree", func(g *git) {
@@ -121,7 +121,7 @@ func gitMerge(g *git) {
 	o := g.changes("* s= strategy= X= strategy-option= m= message= F=< file=< S=? gpg-sign=? into-name= cleanup= mainline= log=? abort quit continue skip")
 	for _, s := range o.values("s", "strategy") {
 		if !s.known || !oneOf(s.text, mergeStrategies) {
-			g.unknown("an unknown merge strategy is a program that git runs")
+			g.unknown("git runs an unknown merge strategy as a program")
 		}
 	}
 }
@@ -224,7 +224,7 @@ func gitStash(g *git) {
 			g.writeAll(o.from(1))
 		}
 	default:
-		g.unknown("it is not known what it does")
+		g.unknown("Belay does not know what this command does")
 	}
 }
 
@@ -240,7 +240,7 @@ func gitCheckout(g *git) {
 	case o.has("f", "force"):
 		g.protect(destroyReset, "discards uncommitted changes")
 	case o.has("B"):
-		g.protect(destroyGit, "moves a branch that may exist")
+		g.protect(destroyGit, "may move an existing branch")
 	case o.has("b", "orphan", "t", "track", "d", "detach", "p", "patch") && !dashes:
 	case dashes && !endsWithDashes(g.args), o.has("pathspec-from-file", "ours", "theirs"), len(o.rest) > 1, len(o.rest) == 1 && looksLikePath(g, o.rest[0]):
 		g.protect(destroyReset, "discards uncommitted changes")
@@ -264,7 +264,7 @@ func gitSwitch(g *git) {
 		g.protect(destroyReset, "discards uncommitted changes")
 	}
 	if o.has("C", "force-create") {
-		g.protect(destroyGit, "moves a branch that may exist")
+		g.protect(destroyGit, "may move an existing branch")
 	}
 }
 
@@ -290,7 +290,7 @@ func gitClean(g *git) {
 	}
 	g.zone(ZoneWorkspace, "")
 	if o.has("f", "force", "i", "interactive") {
-		g.protect(destroyFiles, "removes all files that git does not know")
+		g.protect(destroyFiles, "removes all files that git does not track")
 	}
 	for _, a := range o.rest {
 		g.remove(a)
@@ -308,7 +308,7 @@ func gitWorktree(g *git) {
 			g.fillsHolder(o.rest[1])
 		}
 		if o.has("B") {
-			g.protect(destroyGit, "moves a branch that may exist")
+			g.protect(destroyGit, "may move an existing branch")
 		}
 	case "remove":
 		g.zone(ZoneWorkspace, "")
@@ -343,6 +343,6 @@ func (g *git) gitTemplate(o *options) {
 		g.protect(selfGit, "git's settings would be in an unprotected directory")
 	}
 	if t, ok := o.value("template"); ok && (!t.known || t.text != "") {
-		g.protect(selfGit, "a template can bring hooks")
+		g.protect(selfGit, "a template can add git hooks")
 	}
 }

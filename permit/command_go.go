@@ -12,7 +12,7 @@ func goCommands(t table) {
 	t.add("golangci-lint staticcheck gopls revive errcheck gosec ginkgo stringer mockgen wire sqlc ent protoc-gen-go godoc benchstat gocov", func(c *invoked) {
 		if !asksOnly(c) {
 			o := c.options(c.args, "* c=< config=< o=> out=> destination=>")
-			c.zone(ZoneBuild, "runs over the code of the project")
+			c.zone(ZoneBuild, "processes the code of the project")
 			c.touchAll(o.rest)
 		}
 	})
@@ -47,7 +47,7 @@ func goVerbs() map[string]judge {
 	add("list", goList)
 	add("env", func(c *invoked) {
 		if o := c.options(c.args, "- json w u changed"); o.has("w", "u") {
-			c.zone(ZoneMachine, "changes the user's settings of Go")
+			c.zone(ZoneMachine, "changes the user's Go settings")
 		}
 	})
 	add("fmt", func(c *invoked) {
@@ -102,7 +102,7 @@ func goCommand(c *invoked, verbs map[string]judge) {
 	}
 	judge := verbs[word(args, 0)]
 	if judge == nil {
-		c.unknown("it is not known what go " + shown(args[0].text) + " does")
+		c.unknown("Belay does not know what go " + shown(args[0].text) + " does")
 		return
 	}
 	sub := *c
@@ -128,7 +128,7 @@ func (c *invoked) goFlags(o *options) {
 			c.exec(words)
 			continue
 		}
-		c.unknown("cannot determine which program is run")
+		c.unknown("cannot determine which program it runs")
 	}
 	for _, f := range o.values("ldflags", "gcflags", "gccgoflags") {
 		if runsFromFlags(f.text) {
@@ -173,7 +173,7 @@ func goRun(c *invoked) {
 	first := o.rest[0]
 	switch {
 	case !first.known:
-		c.unknown("cannot determine what is run")
+		c.unknown("cannot determine what it runs")
 	case strings.Contains(first.text, "@"):
 		c.unknown("fetches a program and runs it")
 		c.denyMetadataHosts(o.rest[:1])
@@ -247,7 +247,7 @@ func goInstall(c *invoked) {
 			return
 		}
 	}
-	c.zone(ZoneMachine, "puts a program where the shell finds it")
+	c.zone(ZoneMachine, "installs a program that other commands can run by name")
 }
 
 func goModule(c *invoked) {
@@ -263,10 +263,10 @@ func goModule(c *invoked) {
 	case "init":
 		c.zone(ZoneWorkspace, "")
 	case "graph", "why", "verify":
-		c.zone(ZoneBuild, "looks at the modules of the project")
+		c.zone(ZoneBuild, "reads the modules of the project")
 	case "", "help":
 	default:
-		c.unknown("it is not known what it does")
+		c.unknown("Belay does not know what this command does")
 	}
 }
 

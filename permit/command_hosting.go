@@ -27,50 +27,50 @@ func hostingCommand(c *invoked) {
 	case subject == "api":
 		method, given := o.value("X", "method")
 		if given && !oneOf(strings.ToUpper(method.text), "GET HEAD") || !given && o.has("f", "raw-field", "F", "field", "input") {
-			c.zone(ZoneExternal, "changes something on the host")
+			c.zone(ZoneExternal, "changes something on the code hosting service")
 			if strings.EqualFold(method.text, "DELETE") {
-				c.protect(destroyData, "deletes something on the host")
+				c.protect(destroyData, "deletes something on the code hosting service")
 			}
 			return
 		}
-		c.zone(ZoneNetwork, "queries the host")
+		c.zone(ZoneNetwork, "queries the code hosting service")
 		if strings.Contains(verb, "://") {
 			c.fetch(o.rest[1])
 		}
 		if verb == "graphql" {
-			c.zone(ZoneExternal, "a query may change something on the host")
+			c.zone(ZoneExternal, "a GraphQL query may change something on the code hosting service")
 		}
 	case subject == "auth" && verb == "status", subject == "status", subject == "search":
-		c.zone(ZoneNetwork, "queries the host")
+		c.zone(ZoneNetwork, "queries the code hosting service")
 	case oneOf(subject, "auth config alias extension extensions ext codespace cs browse ssh-key gpg-key completion preview copilot secret variable"):
 		if oneOf(verb, "list ls view get") && !oneOf(subject, "auth config") {
-			c.zone(ZoneNetwork, "queries the host")
+			c.zone(ZoneNetwork, "queries the code hosting service")
 			return
 		}
-		c.zone(ZoneMachine, "uses, or changes, the user's access to the host")
+		c.zone(ZoneMachine, "uses or changes the user's credentials for the code hosting service")
 	case oneOf(subject, "pr mr issue repo project release run workflow gist label cache ruleset org ci pipeline job milestone attestation snippet incident"):
 		c.hostingVerb(subject, verb)
 	default:
-		c.unknown("it is not known what it does")
+		c.unknown("Belay does not know what this command does")
 	}
 }
 
 func (c *invoked) hostingVerb(subject, verb string) {
 	switch {
 	case oneOf(verb, "view list ls status diff checks watch show get trace check verify"):
-		c.zone(ZoneNetwork, "queries the host")
+		c.zone(ZoneNetwork, "queries the code hosting service")
 	case oneOf(verb, "clone checkout co download"):
-		c.zone(ZoneNetwork, "fetches from the host")
+		c.zone(ZoneNetwork, "fetches from the code hosting service")
 		if verb == "download" {
 			c.unpacks(literal("."))
 		}
 	case oneOf(verb, "set-default rename") && subject == "repo":
-		c.zone(ZoneExternal, "changes something on the host")
+		c.zone(ZoneExternal, "changes something on the code hosting service")
 		c.protect(selfGit, "changes .git/config")
 	default:
-		c.zone(ZoneExternal, "changes something on the host")
+		c.zone(ZoneExternal, "changes something on the code hosting service")
 		if oneOf(verb, "delete delete-asset archive") {
-			c.protect(destroyData, "deletes something on the host")
+			c.protect(destroyData, "deletes something on the code hosting service")
 		}
 	}
 }
@@ -96,7 +96,7 @@ func platformCommand(c *invoked) {
 // apps:destroy the verb is destroy, and in delete-stack it is delete.
 func (c *invoked) platformWords(words []arg) {
 	if oneOf(word(words, 0), "login logout auth configure config ssh run exec shell console tunnel proxy dev local") {
-		c.zone(ZoneMachine, "uses, or changes, the user's access to the platform")
+		c.zone(ZoneMachine, "uses or changes the user's credentials for the platform")
 		return
 	}
 	for i, w := range words {
@@ -105,16 +105,16 @@ func (c *invoked) platformWords(words []arg) {
 		switch {
 		case i > 4 || !w.known:
 		case oneOf(verb, destroyingVerbs):
-			c.zone(ZoneExternal, "changes something elsewhere")
-			c.protect(destroyData, "deletes something elsewhere")
+			c.zone(ZoneExternal, "changes something on the platform")
+			c.protect(destroyData, "deletes something on the platform")
 			return
 		case oneOf(verb, changingVerbs):
-			c.zone(ZoneExternal, "changes something elsewhere")
+			c.zone(ZoneExternal, "changes something on the platform")
 			return
 		case oneOf(verb, askingVerbs):
 			c.zone(ZoneNetwork, "queries the platform")
 			return
 		}
 	}
-	c.zone(ZoneExternal, "changes something elsewhere")
+	c.zone(ZoneExternal, "changes something on the platform")
 }

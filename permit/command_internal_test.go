@@ -164,7 +164,7 @@ func TestUnknownWordsAreZoneFive(t *testing.T) {
 			a := &analysis{floor: f, state: state{dirs: []string{f.project.path}}}
 			a.call(append([]arg{literal(command)}, words...), arg{}, false)
 			if zone, _ := verdict(a.found); zone < ZoneMachine {
-				t.Errorf("%s is zone %d, want 5: cannot determine what $x stands for", joined(append([]arg{literal(command)}, words...)), zone)
+				t.Errorf("%s is zone %d, want 5: the value of $x is unknown", joined(append([]arg{literal(command)}, words...)), zone)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func interpreterCommands(t table) {
 		})
 	t.add("tmux screen zellij byobu dtach abduco", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("another shell runs the command")
+			c.unknown("runs the command in another shell, which Belay does not check")
 		}
 	})
 }

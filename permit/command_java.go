@@ -27,7 +27,7 @@ func javaCommand(c *invoked) {
 	for _, a := range c.args {
 		if strings.HasPrefix(a.text, "-javaagent") || strings.HasPrefix(a.text, "-agent") || strings.HasPrefix(a.text, "-XX:On") || strings.HasPrefix(a.text, "-XX:VMOptionsFile") ||
 			strings.HasPrefix(a.text, "-XX:Flags") || strings.HasPrefix(a.text, "@") {
-			c.unknown("java loads or runs what " + shown(a.text) + " names")
+			c.unknown("java may load or run other code because of " + shown(a.text))
 		}
 	}
 	if o.has("version", "showversion", "help") && len(o.rest) == 0 {

@@ -14,13 +14,13 @@ func knownOptionCommands(t table) {
 	t.add("rpmquery", reader(rpmOptions))
 	t.add("apt-cache", func(c *invoked) {
 		if o := c.options(c.args, "* o=! option=! c=! config-file=! p=! pkg-cache=! s=! src-cache=!"); word(o.rest, 0) == "gencaches" {
-			c.zone(ZoneMachine, "changes the programs of the machine")
+			c.zone(ZoneMachine, "changes the installed programs of the machine")
 		}
 		c.usesAll()
 	})
 	t.add("unar", func(c *invoked) {
 		c.readAll(c.options(c.args, "* o=> output-directory=> p= password= e= encoding= k= forks=").rest)
-		c.unknown("the archive says which files it writes: use tar or unzip with a directory of its own")
+		c.unknown("the archive determines which files it writes: use tar or unzip with a new directory")
 	})
 	t.add("lspci", func(c *invoked) {
 		o := c.options(c.args, "* A= O=! H= F=< p=< i=< s= d=")
@@ -82,17 +82,17 @@ func pandocCommand(c *invoked) {
 	inputs := o.values("f", "from", "r", "read")
 	for _, f := range append(o.values("t", "to", "w", "write"), inputs...) {
 		if name, _, _ := strings.Cut(strings.ReplaceAll(f.text, "-", "+"), "+"); !f.known || !oneOf(name, plainFormats) {
-			c.unknown("it is not known what the format " + shown(f.text) + " does")
+			c.unknown("Belay does not know the format " + shown(f.text))
 		}
 	}
 	for _, f := range inputs {
 		if name, _, _ := strings.Cut(f.text, "+"); oneOf(name, "latex beamer rst org typst docbook docbook5 man asciidoc context texinfo") {
-			c.unknown("a text of the format " + shown(name) + " can include any file")
+			c.unknown("a document in the format " + shown(name) + " can include any file")
 		}
 	}
 	for _, a := range o.rest {
 		if len(inputs) == 0 && oneOf(strings.ToLower(path.Ext(a.text)), ".tex .latex .ltx .rst .org .typ .lua .dbk .xml .t2t .muse .wiki .adoc") {
-			c.unknown("a text of this format can include any file")
+			c.unknown("a document in this format can include any file")
 		}
 		c.readOrFetch(a)
 	}
@@ -117,7 +117,7 @@ func rpmCommand(c *invoked) {
 		return
 	}
 	c.known(c.args)
-	c.zone(ZoneMachine, "changes the programs of the machine, or runs macros")
+	c.zone(ZoneMachine, "changes the installed programs of the machine, or runs macros")
 }
 
 // nameServiceCommand judges getent. It queries databases of users, hosts and services.
@@ -126,7 +126,7 @@ func nameServiceCommand(c *invoked) {
 	switch base := word(o.rest, 0); {
 	case len(o.rest) == 0, oneOf(base, "passwd group services protocols"):
 	case strings.Contains(base, "shadow"):
-		c.zone(ZoneMachine, "shows the passwords of users")
+		c.zone(ZoneMachine, "shows the password hashes of users")
 	default:
 		c.zone(ZoneNetwork, "may look up names on the network")
 	}
@@ -156,7 +156,7 @@ func manCommand(c *invoked) {
 	for _, a := range o.rest {
 		if strings.Contains(a.text, "/") {
 			c.read(a)
-			c.unknown("a page of the project can include any file: read it with cat")
+			c.unknown("a manual page of the project can include any file: read the page with cat")
 		}
 	}
 }

@@ -14,11 +14,11 @@ func machineCommands(t table) {
 		"debugfs hdparm smartctl eject partprobe growpart", storageCommand)
 	t.add("crontab", func(c *invoked) {
 		if o := c.options(c.args, "* u= l e r i s x="); !o.has("l") || o.has("r", "e") {
-			c.zone(ZoneMachine, "makes the machine run commands later")
+			c.zone(ZoneMachine, "schedules commands to run later")
 		}
 	})
 	t.add("at batch atrm anacron", func(c *invoked) {
-		c.zone(ZoneMachine, "makes the machine run commands later")
+		c.zone(ZoneMachine, "schedules commands to run later")
 		if c.stdin.known {
 			c.child(c.stdin)
 		}
@@ -31,7 +31,7 @@ func machineCommands(t table) {
 			set = set || strings.Contains(a.text, "=")
 		}
 		if set {
-			c.zone(ZoneMachine, "changes the kernel")
+			c.zone(ZoneMachine, "changes settings of the kernel")
 		}
 	})
 	t.add("hostname", func(c *invoked) {
@@ -57,7 +57,7 @@ func serviceCommand(c *invoked) {
 		verb = word(o.rest, 1)
 	}
 	if !oneOf(verb, "status is-active is-enabled is-failed list-units list-unit-files list-timers list-dependencies cat show list print blame") && (len(o.rest) > 0 || o.strange != "") {
-		c.zone(ZoneMachine, "changes what the machine runs")
+		c.zone(ZoneMachine, "changes the services of the machine")
 	}
 }
 
@@ -194,7 +194,7 @@ func mediaCommand(c *invoked) {
 				c.mayTouch(literal(a.text[strings.IndexByte(a.text, '=')+1:]))
 			}
 		case strings.Contains(a.text, ":") || strings.HasPrefix(a.text, "|") || strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "%"):
-			c.unknown("it is not known what " + shown(a.text) + " names")
+			c.unknown("cannot determine which file or program " + shown(a.text) + " means")
 		default:
 			c.mayTouch(a)
 		}
@@ -206,12 +206,12 @@ func ruinCommands(t table) {
 	t.add("mkfs mke2fs mkswap mkdosfs newfs newfs_apfs newfs_hfs newfs_msdos blkdiscard mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.msdos mkfs.ntfs mkfs.f2fs "+
 		"mkfs.minix mkfs.cramfs mkfs.bfs mkfs.exfat mkfs.reiserfs mkfs.jfs mkfs.udf mkfs.nilfs2 mkfs.zfs mkfs.erofs", func(c *invoked) {
 		if !asksOnly(c) {
-			c.never("it makes a new file system where one may be")
+			c.never("it may overwrite an existing file system")
 		}
 	})
 	t.add("wipefs", func(c *invoked) {
 		o := c.options(c.args, "* o= offset= t= types= n no-act")
-		c.zone(ZoneMachine, "looks at disks")
+		c.zone(ZoneMachine, "reads information about disks")
 		if o.may("a", "all", "o", "offset", "f", "force") && !o.has("n", "no-act") {
 			c.never("it erases a disk")
 		}
@@ -221,7 +221,7 @@ func ruinCommands(t table) {
 			return
 		}
 		o := c.options(c.args, "*")
-		c.zone(ZoneMachine, "looks at disks")
+		c.zone(ZoneMachine, "reads information about disks")
 		if o.has("l", "list", "p", "print", "d", "dump", "J", "json", "s") && !o.has("delete", "Z", "z", "zap", "zap-all", "o", "clear", "n", "t") && !partedWrites(o.rest) {
 			return
 		}
@@ -237,7 +237,7 @@ func ruinCommands(t table) {
 		}
 	})
 	t.add("nvme", func(c *invoked) {
-		c.zone(ZoneMachine, "looks at disks")
+		c.zone(ZoneMachine, "reads information about disks")
 		if oneOf(word(c.args, 0), "format sanitize write write-zeroes write-uncor dsm delete-ns security-send") {
 			c.never("it erases a disk")
 		}

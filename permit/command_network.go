@@ -10,7 +10,7 @@ func networkCommands(t table) {
 		if asksOnly(c) {
 			return
 		}
-		c.zone(ZoneMachine, "opens connections of any kind")
+		c.zone(ZoneMachine, "opens network connections of any kind")
 		for _, a := range c.args {
 			if kind, rest, ok := strings.Cut(a.text, ":"); ok && a.known && c.name == "socat" {
 				c.socket(strings.ToUpper(kind), rest)
@@ -30,7 +30,7 @@ func networkCommands(t table) {
 	})
 	t.add("wscat websocat grpcurl", func(c *invoked) {
 		o := c.options(c.args, "* d= H= proto=< import-path=< protoset=< c= x=!")
-		c.zone(ZoneExternal, "talks to another machine")
+		c.zone(ZoneExternal, "exchanges data with another machine")
 		if len(o.rest) > 0 {
 			c.send(o.rest[0])
 		}
@@ -73,7 +73,7 @@ func (c *invoked) denyMetadata(words []arg) {
 // lookupCommand judges programs that query the network about hosts.
 func lookupCommand(c *invoked) {
 	o := c.options(c.args, "* c= i= w= W= s= t= I= m= q= p= h= M= f= z= l= timeout= a n N=")
-	c.zone(ZoneNetwork, "reaches the network")
+	c.zone(ZoneNetwork, "uses the network")
 	for _, a := range o.rest {
 		if c.name == "ping" || c.name == "ping6" || c.name == "fping" || c.name == "traceroute" || c.name == "mtr" {
 			c.fetch(a)
@@ -108,7 +108,7 @@ func remoteCommands(t table) {
 	})
 	t.add("ssh-copy-id ssh-add ssh-keyscan mosh sshfs rclone restic borg unison rsh rlogin", func(c *invoked) {
 		c.known(c.args)
-		c.zone(ZoneMachine, "uses, or changes, the user's access to other machines")
+		c.zone(ZoneMachine, "uses or changes the user's credentials for other machines")
 	})
 	t.add("ssh-keygen", func(c *invoked) {
 		o := c.options(c.args, "* f= t= b= C= N= P= m= a= O= D=! w=! s= I= n= V= z= R= F=")
@@ -150,7 +150,7 @@ func (c *invoked) sshSettings(o *options) {
 		if !s.known || !oneOf(name, "batchmode connecttimeout stricthostkeychecking serveraliveinterval serveralivecountmax loglevel port user hostname identitiesonly compression addressfamily "+
 			"requesttty passwordauthentication pubkeyauthentication preferredauthentications numberofpasswordprompts connectionattempts controlpersist checkhostip visualhostkey userknownhostsfile "+
 			"tcpkeepalive forwardagent kexalgorithms ciphers macs hostkeyalgorithms updatehostkeys") {
-			c.unknown("the setting " + shown(s.text) + " may have ssh run programs")
+			c.unknown("the setting " + shown(s.text) + " may make ssh run programs")
 			if _, command, ok := strings.Cut(s.text, "="); ok && strings.Contains(name, "command") {
 				c.child(arg{text: command, known: s.known})
 			}

@@ -31,7 +31,7 @@ func nodeCommands(t table) {
 		if asksOnly(c) {
 			return
 		}
-		c.zone(ZoneBuild, "runs over the code of the project")
+		c.zone(ZoneBuild, "processes the code of the project")
 		c.touchAll(o.rest)
 		switch c.name {
 		case "rimraf":
@@ -47,7 +47,7 @@ func nodeCommands(t table) {
 	})
 	t.add("nvm fnm volta n asdf mise rtx corepack pyenv rbenv nodenv goenv jenv", func(c *invoked) {
 		o := c.options(c.args, "+*")
-		c.zone(ZoneMachine, "changes which programs are installed or used")
+		c.zone(ZoneMachine, "changes which versions of programs are installed or used")
 		if oneOf(word(o.rest, 0), "exec x run") {
 			c.exec(parseOptions(o.rest[1:], "+*").rest)
 		}
@@ -177,10 +177,10 @@ func npmCommand(c *invoked) {
 		c.packages(words)
 	case "ls", "list", "la", "ll", "root", "bin", "explain", "why", "query", "completion", "sbom":
 	case "help", "help-search":
-		c.zone(ZoneBuild, "the project says which program shows the help")
+		c.zone(ZoneBuild, "the project chooses the program that shows the help")
 	case "config", "c", "get", "set":
 		if verb == "set" || verb != "get" && !oneOf(word(words, 0), "get list ls") {
-			c.zone(ZoneMachine, "changes the user's settings of npm")
+			c.zone(ZoneMachine, "changes the user's npm settings")
 		}
 	case "pkg", "init", "create", "innit", "cache":
 		c.zone(ZoneWorkspace, "")
@@ -190,12 +190,12 @@ func npmCommand(c *invoked) {
 	case "exec", "x":
 		c.runPackage(o, words, o.has("no", "no-install", "offline"))
 	case "publish", "unpublish", "deprecate", "undeprecate", "owner", "author", "team", "access", "dist-tag", "dist-tags", "star", "unstar", "hook", "org", "profile":
-		c.publishes("changes what is published")
+		c.publishes("changes published packages")
 		if verb == "unpublish" {
-			c.protect(destroyData, "removes what is published")
+			c.protect(destroyData, "removes a published package")
 		}
 	default: // link, login, token, edit, explore, docs, repo, …
-		c.zone(ZoneMachine, "it is not known what npm "+shown(verb)+" does, or it changes the machine")
+		c.zone(ZoneMachine, "npm "+shown(verb)+" may change the machine, or Belay does not know it")
 	}
 }
 
@@ -282,7 +282,7 @@ func (c *invoked) isInstalled(words []arg) bool {
 }
 
 func pnpmCommand(c *invoked) {
-	c.zone(ZoneBuild, "runs .pnpmfile.cjs of the project, or the pnpm that it names")
+	c.zone(ZoneBuild, "runs .pnpmfile.cjs of the project, or the version of pnpm that the project selects")
 	if isQuestion(c) {
 		return
 	}
@@ -299,17 +299,17 @@ func pnpmCommand(c *invoked) {
 		c.installs()
 		c.packages(words)
 	case "publish", "owner", "deprecate", "dist-tag":
-		c.publishes("changes what is published")
+		c.publishes("changes published packages")
 	case "list", "ls", "la", "ll", "why", "root", "bin", "licenses":
 	case "config", "c", "set", "setup", "env", "link", "ln", "store", "login", "logout", "server", "self-update", "token":
-		c.zone(ZoneMachine, "changes the machine, or the user's settings")
+		c.zone(ZoneMachine, "changes the machine or the user's settings")
 	default: // a script
 		c.zone(ZoneBuild, "runs scripts of the project")
 	}
 }
 
 func yarnCommand(c *invoked) {
-	c.zone(ZoneBuild, "runs the yarn that .yarnrc.yml of the project names")
+	c.zone(ZoneBuild, "runs the yarn program that .yarnrc.yml of the project selects")
 	if isQuestion(c) {
 		return
 	}
@@ -324,15 +324,15 @@ func yarnCommand(c *invoked) {
 	case "dlx", "create":
 		c.runPackage(o, words, false)
 	case "publish", "owner", "tag", "team":
-		c.publishes("changes what is published")
+		c.publishes("changes published packages")
 	case "npm":
-		c.publishes("changes what is published")
+		c.publishes("changes published packages")
 	case "list", "why", "bin", "licenses", "versions", "workspaces", "help":
 		if verb == "workspaces" {
 			c.zone(ZoneBuild, "runs scripts of the project")
 		}
 	case "config", "global", "link", "unlink", "login", "logout", "set", "self-update", "policies", "plugin", "cache":
-		c.zone(ZoneMachine, "changes the machine, or the user's settings")
+		c.zone(ZoneMachine, "changes the machine or the user's settings")
 	default: // a script
 		c.zone(ZoneBuild, "runs scripts of the project")
 	}
@@ -362,11 +362,11 @@ func bunCommand(c *invoked) {
 		c.zone(ZoneBuild, "runs a script")
 		c.child(spaced(words))
 	case "publish":
-		c.publishes("changes what is published")
+		c.publishes("changes published packages")
 	case "upgrade", "link", "unlink":
 		c.zone(ZoneMachine, "changes the machine")
 	case "repl":
-		c.unknown("runs its input")
+		c.unknown("runs its input as code")
 	case "pm", "remove", "rm", "init", "test", "run", "build", "patch":
 		c.zone(ZoneBuild, "builds or runs the project")
 	default: // a file or a script
@@ -394,7 +394,7 @@ func denoCommand(c *invoked) {
 		c.writeAll(words)
 	case "lint", "doc", "info", "types", "completions":
 		if verb == "lint" {
-			c.zone(ZoneBuild, "runs the plugins that the project names")
+			c.zone(ZoneBuild, "runs plugins of the project")
 		}
 		c.packages(words)
 		c.readAll(words)

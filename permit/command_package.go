@@ -12,7 +12,7 @@ func packageCommands(t table) {
 	machine := at(ZoneMachine, "installs or removes programs")
 	other := func(c *invoked) {
 		if c.hasWords() {
-			c.unknown("it is not known what it does, or it changes the machine")
+			c.unknown("it may change the machine, or Belay does not know what it does")
 		}
 	}
 	t.add("gem", byVerb("", other, map[string]judge{
@@ -30,7 +30,7 @@ func packageCommands(t table) {
 	t.add("pod", byVerb("", other, map[string]judge{"install update repo outdated search": fetches, "trunk": publishes, "lib spec list env help": builds}))
 	t.add("mix", byVerb("", builds, map[string]judge{"deps.get deps.update local.hex archive.install hex.outdated": fetches, "hex.publish": publishes, "help": builds}))
 	t.add("rebar3 lein sbt stack cabal opam flutter dart", byVerb("", builds, map[string]judge{
-		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs its input"), "exec": wrapper("+*", 0),
+		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs its input as code"), "exec": wrapper("+*", 0),
 	}))
 	t.add("nuget", byVerb("", other, map[string]judge{"restore install list search": fetches, "push delete": publishes, "help": harmless}))
 	t.add("dotnet", byVerb("", builds, map[string]judge{
@@ -43,7 +43,7 @@ func packageCommands(t table) {
 		if asksOnly(c) {
 			return
 		}
-		c.unknown("builds or runs what a Nix expression says")
+		c.unknown("builds or runs code from a Nix expression")
 		o := parseOptions(c.args, "* run= command= c= p=")
 		for _, text := range o.values("run", "command", "c") {
 			c.child(text)
@@ -83,5 +83,5 @@ func systemPackages(c *invoked) {
 			return
 		}
 	}
-	c.zone(ZoneMachine, "changes the programs of the machine")
+	c.zone(ZoneMachine, "changes the installed programs of the machine")
 }

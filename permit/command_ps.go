@@ -15,7 +15,7 @@ func processesCommand(c *invoked) {
 	}
 	switch {
 	case p.environment:
-		c.zone(ZoneMachine, "it shows the environment of other processes, where secrets may be")
+		c.zone(ZoneMachine, "it shows the environment of other processes, which may contain secrets")
 	case p.unsure:
 		c.unknown("cannot determine whether it shows the environment of other processes")
 	}

@@ -13,7 +13,7 @@ func pythonCommands(t table) {
 	t.add("pip pip3 pip2", pipCommand)
 	t.add("ipython ipython3 jupyter bpython ptpython", func(c *invoked) {
 		if !asksOnly(c) {
-			c.unknown("runs its input")
+			c.unknown("runs its input as code")
 		}
 	})
 	t.add("pytest py.test mypy pyright pylint flake8 pyflakes pycodestyle pydocstyle bandit vulture coverage sphinx-build mkdocs behave stubgen cython hypothesis pyre pytype nosetests trial", pythonTool)
@@ -63,16 +63,16 @@ func pythonCommand(c *invoked) {
 
 func (c *invoked) pythonModule(module arg, words []arg) {
 	if !module.known {
-		c.unknown("cannot determine which module is run")
+		c.unknown("cannot determine which module it runs")
 		return
 	}
 	switch name := module.text; {
 	case oneOf(name, "pip pytest mypy black ruff isort flake8 pylint coverage autopep8 yapf twine virtualenv pipx poetry pipenv hatch pdm uv bandit pyflakes pycodestyle sphinx-build"):
 		c.exec(append([]arg{literal(name)}, words...))
 	case oneOf(name, "http.server SimpleHTTPServer smtpd pydoc wsgiref.simple_server xmlrpc.server aiosmtpd uvicorn flask gunicorn"):
-		c.zone(ZoneMachine, "serves to the network")
+		c.zone(ZoneMachine, "starts a server on the network")
 	case oneOf(name, "timeit code asyncio IPython idlelib pdb trace cProfile profile runpy webbrowser antigravity ensurepip sqlite3 telnetlib ftplib smtplib pty turtledemo ptpython bpython"):
-		c.unknown("the module runs code or commands that it is given")
+		c.unknown("the module runs code or commands from its arguments")
 	case name == "json.tool":
 		c.readAll(words[:min(1, len(words))])
 		c.writeAll(parseOptions(words, "*").from(1))
@@ -112,7 +112,7 @@ func pipCommand(c *invoked) {
 		}
 	case "config", "cache":
 		if !oneOf(word(words, 0), "list get debug dir info") {
-			c.zone(ZoneMachine, "changes the user's settings of pip, or its cache")
+			c.zone(ZoneMachine, "changes the user's pip settings or cache")
 		}
 	case "install", "download", "wheel", "index", "search", "lock":
 		c.installs()
@@ -124,7 +124,7 @@ func pipCommand(c *invoked) {
 		c.zone(ZoneMachine, "installs or removes programs")
 	case "":
 	default:
-		c.unknown("it is not known what pip " + shown(verb) + " does")
+		c.unknown("Belay does not know what pip " + shown(verb) + " does")
 	}
 }
 
@@ -164,7 +164,7 @@ func pythonFormatter(c *invoked) {
 }
 
 func projectCommand(c *invoked) {
-	c.zone(ZoneBuild, "loads plugins that the project names")
+	c.zone(ZoneBuild, "loads plugins of the project")
 	o := c.options(c.args, "+*C= directory= P= project= p=")
 	for _, dir := range o.values("C", "directory", "P", "project", "p") {
 		c.code(dir)
@@ -192,9 +192,9 @@ func projectCommand(c *invoked) {
 	case "publish":
 		c.publishes("publishes")
 	case "shell":
-		c.unknown("a shell runs its input")
+		c.unknown("starts a shell that runs its input")
 	default:
-		c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
+		c.zone(ZoneMachine, "it may change the machine, or Belay does not know what it does")
 	}
 }
 
@@ -212,7 +212,7 @@ func uvCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "", "version", "help":
 	case "tree":
-		c.zone(ZoneBuild, "builds packages to know what they depend on")
+		c.zone(ZoneBuild, "builds packages to find their dependencies")
 	case "run":
 		r := c.options(words, "+*with= with-editable= with-requirements= p= python= env-file=< extra= group= package= directory= project= m module s script")
 		if r.has("with", "with-editable", "with-requirements") {

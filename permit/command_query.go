@@ -85,7 +85,7 @@ func (j *jqCall) option(a arg, behind []arg) int {
 	case text == "--from-file":
 		return j.filterIn(value(0))
 	case !oneOf(text, jqPlain):
-		j.unknown("it is not known what " + shown(text) + " does")
+		j.unknown("Belay does not know what " + shown(text) + " does")
 	}
 	return 0
 }
@@ -105,7 +105,7 @@ func (j *jqCall) letters(letters string, next arg, behind int) int {
 			j.filterIn(next)
 		default:
 			if strings.IndexByte("nrjasScCMeRbhV", letters[i]) < 0 {
-				j.unknown("it is not known what -" + letters[i:i+1] + " does")
+				j.unknown("Belay does not know what -" + letters[i:i+1] + " does")
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (c *invoked) jqFilter(filter arg, libraries []arg) {
 			dirs = []arg{literal(m[2])}
 		}
 		if len(dirs) == 0 {
-			c.unknown("the filter reads a module from outside the project: name its directory with -L")
+			c.unknown("the filter reads a module from outside the project: pass the directory of the module with -L")
 		}
 		c.zone(ZoneBuild, "runs a module of the project")
 		for _, dir := range dirs {
@@ -186,7 +186,7 @@ func (c *invoked) jqQuoted(filter string) bool {
 func (c *invoked) jqFile(file arg) {
 	text, ok := c.contents(file)
 	if !ok || jqImports.MatchString(text) {
-		c.zone(ZoneBuild, "the filter in the file may read others")
+		c.zone(ZoneBuild, "the filter file may read other files")
 	}
 }
 
@@ -196,7 +196,7 @@ func yqCommand(c *invoked) {
 		"expression= f=< front-matter= xml-attribute-prefix= lua-prefix= arg= security-enable-system-operator!")
 	for _, a := range o.values("expression") {
 		if !a.known || strings.Contains(a.text, "load") || strings.Contains(a.text, "system") {
-			c.unknown("the expression reads other files, or runs a program")
+			c.unknown("the expression may read other files or run a program")
 		}
 	}
 	rest := o.rest
@@ -207,7 +207,7 @@ func yqCommand(c *invoked) {
 	for i, a := range rest {
 		if i == 0 && !o.has("expression") {
 			if strings.Contains(a.text, "load") || strings.Contains(a.text, "system") {
-				c.unknown("the expression reads other files, or runs a program")
+				c.unknown("the expression may read other files or run a program")
 			}
 			c.jqFilter(a, nil)
 			if len(rest) > 1 {

@@ -7,7 +7,7 @@ func rustCommands(t table) {
 	t.add("rustc rustdoc", func(c *invoked) {
 		for _, a := range c.args {
 			if runsFromFlags(a.text) {
-				c.unknown("the compiler runs what " + shown(a.text) + " names")
+				c.unknown("the compiler may run another program because of " + shown(a.text))
 			}
 		}
 		builder("compiles the project", "* o=> out-dir=> C= L= l= crate-name= crate-type= edition= cfg= emit= extern= test-args= persist-doctests=> runtool=$ test-runtool=$")(c)
@@ -31,7 +31,7 @@ func rustCommands(t table) {
 
 // loadsToolchain is why every Rust command counts as a build: rust-toolchain.toml can
 // make rustup run programs from a directory of the project.
-const loadsToolchain = "the project says which compiler is run"
+const loadsToolchain = "the project chooses which compiler runs"
 
 // cargoCommand judges cargo. Its words are a verb and arguments.
 func cargoCommand(c *invoked) {
@@ -60,7 +60,7 @@ func cargoCommand(c *invoked) {
 			}
 		}
 	case "metadata", "tree", "read-manifest", "locate-project", "pkgid", "verify-project", "version", "help":
-		c.zone(ZoneBuild, "looks at the packages of the project")
+		c.zone(ZoneBuild, "reads the packages of the project")
 	case "fmt", "new", "init", "remove", "rm", "generate-lockfile", "sort":
 		c.zone(ZoneWorkspace, "")
 		if verb == "new" || verb == "init" {
@@ -74,8 +74,8 @@ func cargoCommand(c *invoked) {
 	case "publish", "yank", "owner", "release":
 		c.publishes("publishes")
 	case "login", "logout", "uninstall":
-		c.zone(ZoneMachine, "changes the user's settings of cargo")
+		c.zone(ZoneMachine, "changes the user's cargo settings")
 	default:
-		c.unknown("it is not known what cargo " + shown(verb) + " does")
+		c.unknown("Belay does not know what cargo " + shown(verb) + " does")
 	}
 }

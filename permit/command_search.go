@@ -108,7 +108,7 @@ func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 				c.readFollowing([]arg{start}, true)
 			}
 			if part {
-				c.unknown("the names of files become part of a command")
+				c.unknown("file names become part of a command")
 			}
 		}
 		if !given && c.name != "find" && c.name != "gfind" {
@@ -117,7 +117,7 @@ func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 		from := len(c.found)
 		c.feed(words, arg{}, false)
 		if slices.ContainsFunc(c.found[min(from, len(c.found)):], removesFiles) {
-			c.protect(destroyFiles, "removes what a search finds")
+			c.protect(destroyFiles, "removes the files that a search finds")
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		if !p.known {
-			c.unknown("cannot determine what the script does")
+			c.unknown("cannot determine what the sed script does")
 			return
 		}
 		texts[i] = p.text
@@ -57,13 +57,13 @@ func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 		c.write(literal(f))
 	}
 	if s.runs {
-		c.unknown("the script runs commands")
+		c.unknown("the sed script runs commands")
 		if s.command != "" {
 			c.child(literal(s.command))
 		}
 	}
 	if s.lost {
-		c.unknown("cannot determine what the script does")
+		c.unknown("cannot determine what the sed script does")
 	}
 }
 

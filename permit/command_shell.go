@@ -61,9 +61,9 @@ func shellCommand(c *invoked) {
 		case c.stdin.known:
 			c.childWith(c.stdin, nil, plain)
 		case c.piped:
-			c.unknown("a shell runs an unknown input")
+			c.unknown("a shell runs unknown input")
 		default:
-			c.unknown("a shell runs its input")
+			c.unknown("starts a shell that runs its input")
 		}
 	case checks:
 		c.read(words[0])
@@ -89,7 +89,7 @@ func (c *invoked) shellOptions(words int) {
 				case 'O':
 					c.deepGlobs = c.deepGlobs || value == "globstar"
 					if !oneOf(value, plainShopts) {
-						c.unknown("the shell reads the line differently with the option " + shown(value))
+						c.unknown("this option changes how the shell reads the line: " + shown(value))
 					}
 				default:
 					c.shellOption(literal(text[:1] + string(letter)))
@@ -108,7 +108,7 @@ func isStdin(a arg) bool {
 func foreignShellCommand(c *invoked) {
 	o := c.options(c.args, "+*c= command= Command= C= init-command=! e= File=< n no-execute")
 	for _, text := range o.values("c", "command", "C", "Command") {
-		c.unknown("it runs a script in the language of another shell")
+		c.unknown("it runs a script in a shell language that Belay does not understand")
 		c.child(text)
 	}
 	switch {
@@ -161,7 +161,7 @@ func trapCommand(c *invoked) {
 	})
 	c.trapped = true
 	if len(args) != 2 || !oneOf(word(args, 1), "EXIT 0") {
-		c.lose("a trap may run at any time")
+		c.lose("a trap from an earlier command may run at any time")
 	}
 }
 
@@ -173,8 +173,8 @@ func aliasCommand(c *invoked) {
 		if !ok && a.known {
 			continue
 		}
-		c.unknown("from here on " + shown(name) + " may mean something else")
+		c.unknown("after this, " + shown(name) + " may run something else")
 		c.apart(func() { c.text(arg{text: text, known: a.known}) })
-		c.lost = "an alias was made"
+		c.lost = "an earlier command made an alias"
 	}
 }

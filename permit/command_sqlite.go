@@ -21,7 +21,7 @@ func sqliteCommand(c *invoked) {
 		return
 	}
 	if strings.HasPrefix(o.rest[0].text, "file:") {
-		c.unknown("a URI names the database and how to open it")
+		c.unknown("the database is a URI, whose options Belay does not check")
 	}
 	if only || o.has("readonly") {
 		c.read(o.rest[0])
@@ -37,7 +37,7 @@ const sqliteCommands = "tables schema indexes indices databases mode headers hea
 // sqliteText judges SQL statements. It reports whether they only read.
 func (c *invoked) sqliteText(t arg) bool {
 	if !t.known {
-		c.unknown("cannot determine which statements are run")
+		c.unknown("cannot determine which statements it runs")
 		return false
 	}
 	var statements strings.Builder
@@ -49,7 +49,7 @@ func (c *invoked) sqliteText(t arg) bool {
 		}
 		name, _, _ := strings.Cut(command, " ")
 		if !oneOf(name, sqliteCommands) {
-			c.unknown("the command ." + shown(name) + " may reach files or programs")
+			c.unknown("the command ." + shown(name) + " may use files or run programs")
 		}
 	}
 	if destroysData(t.text) {
@@ -116,7 +116,7 @@ func (r *sqlReader) statements() {
 		case oneOf(t.text, "fsdir zipfile"): // these tables are files
 			r.fail("the statements read files")
 		case !last.name && last.text == "pragma" && !oneOf(t.text, sqlPragmas):
-			r.fail("it is not known what the pragma " + shown(t.text) + " does")
+			r.fail("Belay does not know what the pragma " + shown(t.text) + " does")
 		case !last.name && last.text == "vacuum" && t.text != ";", !before.name && before.text == "vacuum" && t.text == "into":
 			r.fail("the statements write another file")
 		case t.text == "=" && before.text == "pragma":
@@ -134,7 +134,7 @@ func (r *sqlReader) begins(t sqlToken) {
 	case !t.name && oneOf(t.text, sqlChanges):
 		r.writes = true
 	default:
-		r.fail("it is not known what " + shown(t.text) + " does")
+		r.fail("Belay does not know what " + shown(t.text) + " does")
 	}
 }
 
@@ -149,11 +149,11 @@ func (r *sqlReader) calls(before, last sqlToken) {
 	case isPragma && oneOf(pragma, sqlPragmas), !last.name && oneOf(name, sqlPragmas) && before.text == "pragma":
 	case !before.name && before.text == "using":
 		if !oneOf(name, sqlModules) {
-			r.fail("it is not known what a table of the kind " + shown(name) + " reads")
+			r.fail("Belay does not know what a table of the kind " + shown(name) + " reads")
 		}
 	case !before.name && oneOf(before.text, "table into on references index view with recursive exists"):
 	default:
-		r.fail("it is not known what the function " + shown(name) + " does")
+		r.fail("Belay does not know what the function " + shown(name) + " does")
 	}
 }
 

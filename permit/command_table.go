@@ -57,7 +57,7 @@ const mostOfMany = 64
 // few returns the first mostOfMany words. If there are more, the command is unknown.
 func (c *invoked) few(words []arg) []arg {
 	if len(words) > mostOfMany {
-		c.unknown("it does too much to check")
+		c.unknown("it has too many parts to check")
 		return words[:mostOfMany]
 	}
 	return words

@@ -22,7 +22,7 @@ func tarCommand(c *invoked) {
 	}
 	for _, list := range o.values("T", "files-from") {
 		c.read(list) // lines of the list may be options, too
-		c.unknown("cannot determine which files are meant")
+		c.unknown("cannot determine which files it uses")
 	}
 	dirs := o.values("C", "directory")
 	switch {
@@ -45,7 +45,7 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 		return
 	}
 	if o.may("P", "absolute-names", "absolute-paths", "recursive-unlink", "U", "unlink-first", "keep-directory-symlink") {
-		c.unknown("it may write outside the directory it unpacks to")
+		c.unknown("it may write outside the directory that it unpacks to")
 	}
 	c.zone(ZoneWorkspace, "")
 	for _, top := range o.values("one-top-level") { // without a value, tar names the directory after the archive
@@ -71,7 +71,7 @@ func (c *invoked) pack(o *options, dirs []arg) {
 		c.in(dir, func() { c.readFollowing(o.rest, follows) })
 	}
 	if o.may("remove-files") {
-		c.protect(destroyFiles, "removes what it packs")
+		c.protect(destroyFiles, "removes the files after packing them")
 		for _, a := range o.rest {
 			c.remove(a)
 			for _, dir := range dirs[:min(len(dirs), mostDirectories)] {

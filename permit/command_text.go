@@ -13,7 +13,7 @@ func plainCommands(t table) {
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
 		if o := c.options(c.args, "* K! kill! D=> diag=> F=< filter=< f= A= N="); o.has("K", "kill") {
-			c.zone(ZoneMachine, "closes connections of others")
+			c.zone(ZoneMachine, "closes connections of other programs")
 		}
 	})
 	t.add("nvidia-smi", func(c *invoked) {
@@ -49,13 +49,13 @@ func testCommand(c *invoked) {
 	c.usesAll()
 	for i, a := range c.args {
 		if !a.known && !a.single {
-			c.zone(ZoneBuild, "the word "+shown(a.text)+" may become several, and -v among them runs code: put it in double quotes")
+			c.zone(ZoneBuild, "the word "+shown(a.text)+" may become several words, and a -v among them can run code: put the word in double quotes")
 		}
 		if i > 0 && !c.args[i-1].isText() && (!a.known && !c.args[i-1].pattern || strings.Contains(a.text, "[") && strings.ContainsAny(a.text, "$`")) {
-			c.unknown("the word " + shown(c.args[i-1].text) + " may be -v, which evaluates the index of a variable: write the test out")
+			c.unknown("the word " + shown(c.args[i-1].text) + " may be -v, which can run commands in the index of a variable: write the operator literally")
 		}
 		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || !c.isVariable(a.text) && strings.ContainsAny(a.text, "[$`")) {
-			c.unknown("the shell evaluates the index of a variable")
+			c.unknown("the shell evaluates the index of a variable, which may run commands")
 		}
 	}
 }
@@ -76,7 +76,7 @@ func printfCommand(c *invoked) {
 	}
 	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
 		c.unknown("%n sets a variable")
-		c.lose("an unknown variable was set")
+		c.lose("an earlier command set an unknown variable")
 	}
 }
 
@@ -92,12 +92,12 @@ func (c *invoked) fills(names []arg) {
 func (c *invoked) sets(names []arg) {
 	for _, n := range names {
 		if _, index, ok := strings.Cut(n.text, "["); !n.known || n.pattern || strings.ContainsAny(n.text, "$`") || ok && !c.expression(strings.TrimSuffix(index, "]")) {
-			c.unknown("cannot determine which variable is set")
+			c.unknown("cannot determine which variable it sets")
 		}
 		name, _, _ := strings.Cut(n.text, "[")
 		if h := hazardOf(name, arg{}); h.zone > ZoneSafe && n.known {
 			c.unknown(h.why)
-			c.lost = "what " + name + " says was changed"
+			c.lost = "an earlier command changed " + name
 		}
 	}
 	c.forget(names...)
@@ -134,7 +134,7 @@ func (c *invoked) optionFiles() {
 		}
 		if ok {
 			c.read(arg{text: file, known: a.known, pattern: a.pattern})
-			c.unknown("it takes options from the file " + shown(file))
+			c.unknown("it reads options from the file " + shown(file))
 		}
 	}
 }
@@ -145,16 +145,16 @@ func pagerCommand(c *invoked) {
 	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=! lesskey-file=! lesskey-src=! lesskey-content=! cmd=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
 	for _, a := range c.args {
 		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // less ignores the case of this option
-			c.unknown("its keys run commands")
+			c.unknown("its key bindings can run commands")
 		}
 		if !slices.Contains(o.rest, a) && (strings.Contains(a.text, "$") || strings.Contains(a.text, " -") || strings.Contains(a.text, "\t-")) {
-			c.unknown("in " + shown(a.text) + " a second option may follow: give each option as a word of its own")
+			c.unknown(shown(a.text) + " may contain a second option: write each option as a separate word")
 		}
 	}
 	for _, a := range o.rest {
 		if to, ok := strings.CutPrefix(a.text, "+"); ok {
 			if to != "F" && to != "G" && to != "g" && !isNumber(to) && (!strings.HasPrefix(to, "/") || strings.ContainsAny(to, "\n\r!|")) {
-				c.unknown("it is not known what " + shown(a.text) + " does")
+				c.unknown("Belay does not know what " + shown(a.text) + " does")
 			}
 			continue
 		}

@@ -55,12 +55,12 @@ func wgetCommand(c *invoked) {
 	}
 	method, given := o.value("method")
 	if o.has("post-data", "post-file", "body-data", "body-file", "load-cookies") || given && !oneOf(strings.ToUpper(method.text), "GET HEAD OPTIONS") {
-		zone, why = ZoneExternal, "sends to the network"
+		zone, why = ZoneExternal, "sends data over the network"
 	}
 	c.zone(zone, why)
 	if list, ok := o.value("i", "input-file"); ok {
 		c.read(list)
-		c.unknown("cannot determine which addresses are reached")
+		c.unknown("cannot determine which addresses it connects to")
 	}
 	for _, u := range o.rest {
 		c.address(u, zone)
@@ -89,7 +89,7 @@ func (c *invoked) wgetFiles(o *options) {
 		case placed:
 			c.overwrite(dir)
 		case flat || o.may("nH", "no-host-directories", "nd", "no-directories"):
-			c.unknown("the server chooses which files it writes: name a directory for them with -P")
+			c.unknown("the server chooses which files it writes: pass a directory for them with -P")
 		}
 	}
 	for _, u := range o.rest {
@@ -129,7 +129,7 @@ func httpieCommand(c *invoked) {
 	if o.has("raw") || c.piped {
 		zone = ZoneExternal
 	}
-	c.zone(zone, "reaches the network")
+	c.zone(zone, "uses the network")
 	url := words[0]
 	if strings.HasPrefix(url.text, ":") { // :3000/x is this machine
 		url.text = "localhost" + url.text

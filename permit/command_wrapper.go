@@ -28,12 +28,12 @@ func wrapperCommands(t table) {
 	t.add("busybox toybox", busyboxCommand)
 	t.add("sudo doas pkexec", sudoCommand)
 	t.add("sudoedit", func(c *invoked) {
-		c.zone(ZoneMachine, "acts as another user")
+		c.zone(ZoneMachine, "runs as another user")
 		c.writeAll(c.options(c.args, "* u= g=").rest)
 	})
 	t.add("su runuser", suCommand)
 	t.add("bwrap firejail proot cgexec daemonize start-stop-daemon chpst ssh-agent aws-vault", func(c *invoked) {
-		c.zone(ZoneMachine, "runs a program in an environment of its own")
+		c.zone(ZoneMachine, "runs a program in a separate environment")
 		c.known(c.args)
 		for i := range c.args { // the command follows options that the analysis does not know
 			if a := c.args[i]; a.known && c.floor.commands.judges[base(a.text)] != nil {
@@ -58,7 +58,7 @@ func wrapper(list string, words int) judge {
 func machineWrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)
-		c.zone(ZoneMachine, "runs a program with other rights, or elsewhere")
+		c.zone(ZoneMachine, "runs a program with other rights or in another environment")
 		c.exec(o.from(words))
 	}
 }
@@ -185,7 +185,7 @@ func perfCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 		c.exec(o.rest)
 	default:
-		c.unknown("it is not known what it does")
+		c.unknown("Belay does not know what this command does")
 	}
 }
 
@@ -200,7 +200,7 @@ func busyboxCommand(c *invoked) {
 }
 
 func sudoCommand(c *invoked) {
-	c.zone(ZoneMachine, "acts as another user")
+	c.zone(ZoneMachine, "runs as another user")
 	o := c.options(c.args, "+A b B C= D= E e g= H h=? i K k l n N P p= R= r= S s T= t= U= u= V v a= c= L user= group= login shell chdir= preserve-env=? non-interactive stdin edit list "+
 		"remove-timestamp reset-timestamp validate background prompt= host= close-from= role= type= chroot= command-timeout= other-user= disable-internal-agent keep-cwd")
 	words := o.rest
@@ -217,7 +217,7 @@ func sudoCommand(c *invoked) {
 }
 
 func suCommand(c *invoked) {
-	c.zone(ZoneMachine, "acts as another user")
+	c.zone(ZoneMachine, "runs as another user")
 	o := c.options(c.args, "* c= command= session-command= s= shell= g= G= u= user= group= supp-group= w= whitelist-environment= l login m p preserve-environment f fast P pty")
 	for _, text := range o.values("c", "command", "session-command") {
 		c.child(text)

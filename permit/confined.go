@@ -11,7 +11,7 @@ func (c *invoked) unpacks(dir arg) {
 	c.bringsLinks(c.name)
 	top := dir.known && slices.ContainsFunc(c.spots(dir, reads), func(s spot) bool { return s.inside && s.rel == "." })
 	if top || c.holdsSteering(dir) {
-		c.confinedOr("it may contain files that control Belay, git or an editor: unpack it into a new directory")
+		c.confinedOr("the new files may control Belay, git or an editor: use a new directory")
 	}
 }
 
@@ -31,7 +31,7 @@ func (c *invoked) confinedOr(why string) {
 // unknown.
 func (c *invoked) snippet() {
 	if c.confined {
-		c.zone(ZoneBuild, "runs code that it is given")
+		c.zone(ZoneBuild, "runs code from its arguments or its input")
 		return
 	}
 	c.unknown("runs code that is not in a file of the project")

@@ -81,7 +81,7 @@ func (f *Floor) protect(e *Explanation, found *Finding) {
 	if found.Zone >= ZoneNever {
 		e.say(Opinion{
 			By: "zone 6", Decision: belay.ToolDeny, About: found.Subject,
-			Reason: fmt.Sprintf("%s: %s; this never runs, even with approval", shown(found.Subject), found.Why),
+			Reason: fmt.Sprintf("%s: %s; Belay never runs this, even with approval", shown(found.Subject), found.Why),
 		})
 		return
 	}
@@ -126,7 +126,7 @@ func (f *Floor) byMode(e *Explanation, allowed *coverage) {
 		o.Decision = belay.ToolDeny
 		o.Reason += fmt.Sprintf(", and %s mode allows nothing above zone %d", f.mode.Name, f.mode.Ask)
 	} else {
-		o.Reason += fmt.Sprintf(", and %s mode runs up to zone %d by itself", f.mode.Name, f.mode.Auto)
+		o.Reason += fmt.Sprintf(", and %s mode asks above zone %d", f.mode.Name, f.mode.Auto)
 	}
 	e.say(o)
 }

@@ -15,17 +15,17 @@ import (
 // "" for nearly all texts. Before each check there is a cheap search of the text.
 func disagreement(script string, file *syntax.File) string {
 	if strings.Contains(script, "\r") {
-		return "it has a carriage return in it, which shells read in different ways: end lines with a newline alone"
+		return "the command has a carriage return, which shells read in different ways: end lines with a newline only"
 	}
 	continued := strings.Contains(script, "\\\n")
 	if continued && strings.Contains(script, "#") && commentContinues(script, file) {
 		return "a line with a comment ends in a backslash, which shells read in different ways: remove the backslash"
 	}
 	if strings.Contains(script, "<<") && unclearHeredoc(script, file) {
-		return "it is not clear where a here-document ends: quote its end word, as in <<'EOF', and use that word nowhere else"
+		return "shells disagree about where a here-document ends: quote its end word, as in <<'EOF', and use that word nowhere else"
 	}
 	if strings.Contains(script, "${") && strings.Contains(script, "'") && quotedDefault(file) {
-		return "single quotes inside ${...} do not protect what is in them: use a variable"
+		return "single quotes inside ${...} do not protect their contents: use a variable"
 	}
 	if strings.Contains(script, "]}") && strings.ContainsAny(script, "<>") && indexedDescriptor(script, file) {
 		return "the shell evaluates the index of a variable in a redirection, which may run commands: use a plain name"

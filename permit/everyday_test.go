@@ -141,11 +141,11 @@ func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
 	t.Parallel()
 	s := everydayProject(t)
 	for command, want := range map[string]string{
-		"cat /etc/hosts":   "to stop asking, add the directory to permit.roots",
-		"rm -rf src":       "to stop asking, relax this protection in your settings: destructive.files",
-		"git fetch":        "to stop asking, add a rule that allows it",
-		`cat "$UNKNOWN"`:   "a command without unknown parts would not ask",
-		"git reset --hard": "to stop asking, relax this protection in your settings: destructive.reset",
+		"cat /etc/hosts":   "to avoid this question, add the directory to permit.roots",
+		"rm -rf src":       "to avoid this question, relax this protection in your settings: destructive.files",
+		"git fetch":        "to avoid this question, add a rule that allows this call",
+		`cat "$UNKNOWN"`:   "to avoid this question, write the command without unknown parts",
+		"git reset --hard": "to avoid this question, relax this protection in your settings: destructive.reset",
 	} {
 		e := decided(t, s, true, command)
 		if got := e.Asks(); e.Decision != belay.ToolAsk || !strings.HasPrefix(got, e.Reason) || !strings.HasSuffix(got, "; "+want) {

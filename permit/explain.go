@@ -100,22 +100,22 @@ func (e *Explanation) way() string {
 		switch {
 		case o.Decision != belay.ToolAsk || !ok:
 		case id == shellOutside:
-			return "to stop asking, add the directory to permit.roots"
+			return "to avoid this question, add the directory to permit.roots"
 		default:
-			return "to stop asking, relax this protection in your settings: " + id
+			return "to avoid this question, relax this protection in your settings: " + id
 		}
 	}
 	for _, o := range e.Opinions {
 		if o.Decision == belay.ToolAsk && strings.HasPrefix(o.By, "rule ") {
-			return "to stop asking, remove this rule"
+			return "to avoid this question, remove the rule"
 		}
 	}
 	for i := range e.Findings {
 		if f := &e.Findings[i]; f.Zone == ZoneMachine && (f.opaque || f.Kind == KindUnknown) {
-			return "a command without unknown parts would not ask"
+			return "to avoid this question, write the command without unknown parts"
 		}
 	}
-	return "to stop asking, add a rule that allows it"
+	return "to avoid this question, add a rule that allows this call"
 }
 
 // Network reports whether the call uses the network, or may use it because a part of the

@@ -122,7 +122,7 @@ func New(project string, opts *Options) (*Floor, error) {
 	}
 	for _, id := range o.Relax {
 		if !slices.Contains(ids, id) {
-			problems = append(problems, fmt.Errorf("permit: there is no protection %q to relax%s", id, near.Hint(id, ids)))
+			problems = append(problems, fmt.Errorf("permit: unknown protection %q in relax%s", id, near.Hint(id, ids)))
 		}
 		f.relaxed[id] = true
 	}

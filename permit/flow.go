@@ -125,8 +125,8 @@ func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool)
 		}
 		switch {
 		case round == mostRounds:
-			a.doubt("a loop", "it does too much to check")
-			a.lose("a loop does too much to check")
+			a.doubt("a loop", "it has too many parts to check")
+			a.lose("an earlier loop is too complex to check")
 			return
 		case round > 1 && changed(&before, &a.state):
 			a.dirs = nil

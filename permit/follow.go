@@ -10,7 +10,7 @@ import (
 )
 
 // errLooks says that a directory was not searched for links.
-var errLooks = errors.New("there are too many files below to look for links")
+var errLooks = errors.New("the directory has too many files to look for links")
 
 // readFollowing records that the command reads everything below some directories and
 // follows links there, as grep -R, tar -h and cp -rL do.
@@ -168,7 +168,7 @@ func (a *analysis) mayBeReplaced(w arg, s *spot, do effect) bool {
 	}
 	a.add(Finding{
 		Kind: kind, Subject: s.rel, Zone: ZoneMachine, does: do, opaque: true,
-		Why: a.moved + " may have replaced it with a link: run them as two commands",
+		Why: a.moved + " may have replaced this path with a link: run the commands separately",
 	})
 	return true
 }

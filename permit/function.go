@@ -116,7 +116,7 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 		return
 	}
 	if a.exported == everything {
-		a.doubt(c.Name.Value, "later shells inherit this function")
+		a.doubt(c.Name.Value, "shells that start later inherit this function")
 	}
 	if oneOf(c.Name.Value, "command_not_found_handle command_not_found_handler") {
 		a.doubt(c.Name.Value, "the shell runs this function for every command that it does not find: give it another name")
@@ -124,8 +124,8 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	a.disturbTrap()
 	a.funcs = cloned(a.funcs)
 	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {
-		a.doubt(c.Name.Value, "there are too many functions to check")
-		a.lose("there are too many functions to check")
+		a.doubt(c.Name.Value, "the line has too many functions to check")
+		a.lose("the line has too many functions to check")
 		a.funcs = nil
 	}
 	a.maybe = a.maybe.without(c.Name.Value)
@@ -146,7 +146,7 @@ func (a *analysis) isFunction(name string) bool {
 func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, piped bool) {
 	if slices.Contains(a.calls, name) {
 		if a.forks {
-			a.add(Finding{Kind: KindCommand, Subject: name, Zone: ZoneNever, Why: "a function that starts itself again and again: a fork bomb"})
+			a.add(Finding{Kind: KindCommand, Subject: name, Zone: ZoneNever, Why: "this function starts itself again and again (a fork bomb)"})
 			return
 		}
 		a.doubt(name, "the function calls itself")

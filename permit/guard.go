@@ -58,9 +58,9 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 		}
 		guards[i] = guard{Guard: g}
 		if g.ID == "" {
-			bad("it has no id: messages need one")
+			bad("it has no id: give it one")
 		} else if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
-			bad("there are two with this id")
+			bad("another guard has the same id: change one of them")
 		}
 		for _, tool := range g.Tools {
 			if _, err := path.Match(tool, ""); err != nil {
@@ -71,12 +71,12 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 		}
 		for _, command := range g.Commands {
 			if command == "" || strings.ContainsAny(command, " \t\n/|;&") {
-				bad("commands: %q is not the name of a command: write git, and use a rule for what it is given", command)
+				bad("commands: %q is not the name of a command: write only a name, such as git, and use a rule for the arguments", command)
 			}
 		}
 		for _, p := range g.Paths {
 			if !doublestar.ValidatePattern(p) {
-				bad("%q is not a pattern of paths", p)
+				bad("%q is not a valid path pattern", p)
 			}
 		}
 		var err error
@@ -84,7 +84,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 			bad("deny: %w", err)
 		}
 		if g.Deny == "" && g.Commands == nil && g.Paths == nil && g.Check == nil {
-			bad("it guards nothing: set deny, commands or paths")
+			bad("it checks nothing: set deny, commands or paths")
 		}
 	}
 	return guards, errors.Join(problems...)
@@ -117,7 +117,7 @@ func (g *guard) judge(ctx context.Context, floor *Floor, e *Explanation, input j
 		case err != nil:
 			return "the guard failed: " + err.Error()
 		case hit:
-			return "the call matches " + g.Deny
+			return "the call matches the pattern " + g.Deny
 		}
 	}
 	for i := range e.Findings {
@@ -167,7 +167,7 @@ func (g *guard) restricts(floor *Floor, f *Finding) string {
 		}
 	case KindUnknown:
 		if g.Commands != nil || g.Paths != nil {
-			return fmt.Sprintf("%s cannot be determined: %s", shown(f.Subject), f.Why)
+			return fmt.Sprintf("cannot check %s: %s", shown(f.Subject), f.Why)
 		}
 	case KindTool, KindURL:
 	}

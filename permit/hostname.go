@@ -54,11 +54,11 @@ func judgeName(name string) reach {
 	case isBelow(name, localSuffixes):
 		return held(netPrivate, "is a name of a private network").worse(judgeCarried(name, false))
 	case !strings.Contains(name, "."):
-		return held(netPrivate, "is a name without a domain, which only a private network or a configuration knows")
+		return held(netPrivate, "is a name without a domain, which exists only in a private network or a local configuration")
 	case isBelow(name, wildcardNames) && !slices.Contains(wildcardNames, name):
-		return unclear("leads to whatever address it carries").worse(judgeCarried(name, true))
+		return unclear("leads to any address that the name contains").worse(judgeCarried(name, true))
 	default:
-		public := reach{zone: ZoneNetwork, host: name, why: shown(name) + " is on the public net"}
+		public := reach{zone: ZoneNetwork, host: name, why: shown(name) + " is a public name"}
 		return public.worse(judgeCarried(name, false))
 	}
 }
@@ -84,7 +84,7 @@ func nameFault(name string) string {
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 {
-			return "is no host name: each part between dots has 1 to 63 characters"
+			return "is not a host name: each part between dots must have 1 to 63 characters"
 		}
 	}
 	for _, r := range name {
@@ -92,7 +92,7 @@ func nameFault(name string) string {
 		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '-', r == '_', r == '.':
 		case r >= 0x80 && isPlainLetter(r):
 		default:
-			return fmt.Sprintf("is no host name: it has %q", r)
+			return fmt.Sprintf("is not a host name: it contains %q", r)
 		}
 	}
 	last := labels[len(labels)-1]
@@ -119,7 +119,7 @@ func judgeCarried(name string, wildcard bool) reach {
 	var r reach
 	note := func(addr netip.Addr) {
 		if inner := judgeAddr(addr); inner.zone > ZoneNetwork {
-			inner.host, inner.why = name, fmt.Sprintf("%s carries an address: %s", shown(name), inner.why)
+			inner.host, inner.why = name, fmt.Sprintf("%s contains an address: %s", shown(name), inner.why)
 			r = r.worse(inner)
 		}
 	}

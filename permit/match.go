@@ -37,10 +37,10 @@ func newRules(given []Rule, tools *profiles) (*rules, error) {
 			c, err = compile(one, tools)
 		}
 		if err == nil && one.Decision == RuleAllow && !one.Granted && (one.Origin == hook.OriginProject || one.Origin == hook.OriginSpace) {
-			err = errors.New("a project's rules may ask and deny; to allow, it needs the operator's grant")
+			err = errors.New("a rule of a project may only ask or deny: to allow, it needs the operator's grant")
 		}
 		if err == nil && !slices.Contains([]RuleDecision{RuleAllow, RuleAsk, RuleDeny}, one.Decision) {
-			err = fmt.Errorf("%q is none of allow, ask, deny", one.Decision)
+			err = fmt.Errorf("unknown decision %q: write allow, ask or deny", one.Decision)
 		}
 		if err != nil {
 			where := ""
@@ -279,7 +279,7 @@ func (e *Explanation) addOpinion(r *rule, subject, below string) {
 	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
 		o.Reason = fmt.Sprintf("%s: the rule says %s", shown(subject), r.Decision)
 		if below != "" {
-			o.Reason = fmt.Sprintf("%s contains %s, and the rule says %s about that; name only the paths that you need", shown(subject), shown(below), r.Decision)
+			o.Reason = fmt.Sprintf("%s contains %s, and the rule for that path says %s; name only the paths that you need", shown(subject), shown(below), r.Decision)
 		}
 		if r.Where != "" {
 			o.Reason += " (" + r.Where + ")"
@@ -429,7 +429,7 @@ func parseURLPattern(text string) (urlPattern, error) {
 		p.path = "/" + after
 	}
 	if p.host == "" || strings.ContainsAny(p.host, " @#?[\\") && !strings.HasPrefix(p.host, "[") {
-		return p, fmt.Errorf("%q is not a pattern of addresses: write https://*.example.com/*", text)
+		return p, fmt.Errorf("%q is not a valid address pattern: write https://*.example.com/*", text)
 	}
 	return p, nil
 }

@@ -28,7 +28,7 @@ func members(input json.RawMessage) ([]member, error) {
 	}
 	if !s.take('{') {
 		if !json.Valid(input) {
-			return nil, errors.New("the input is not JSON")
+			return nil, errors.New("the input is not valid JSON")
 		}
 		return nil, nil // no object: no fields
 	}
@@ -41,20 +41,20 @@ func members(input json.RawMessage) ([]member, error) {
 		s.space()
 		name, ok := unquote(s.value())
 		if !ok {
-			return nil, errors.New("the input is not JSON")
+			return nil, errors.New("the input is not valid JSON")
 		}
 		s.space()
 		if !s.take(':') {
-			return nil, errors.New("the input is not JSON")
+			return nil, errors.New("the input is not valid JSON")
 		}
 		s.space()
 		value := s.value()
 		if value == nil {
-			return nil, errors.New("the input is not JSON")
+			return nil, errors.New("the input is not valid JSON")
 		}
 		for i := range all {
 			if strings.EqualFold(all[i].name, name) {
-				return nil, fmt.Errorf("the field %q is there twice", name)
+				return nil, fmt.Errorf("the input has the field %q twice", name)
 			}
 		}
 		all = append(all, member{name, value})
@@ -63,7 +63,7 @@ func members(input json.RawMessage) ([]member, error) {
 			return all, s.end()
 		}
 		if !s.take(',') {
-			return nil, errors.New("the input is not JSON")
+			return nil, errors.New("the input is not valid JSON")
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (s *scanner) take(c byte) bool {
 func (s *scanner) end() error {
 	s.space()
 	if s.at != len(s.data) {
-		return errors.New("the input has something behind its object")
+		return errors.New("the input has text after its JSON object")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestStockToolsAreNotForSettingsToDescribe(t *testing.T) {
 	for _, tool := range []string{"read", "list", "glob", "grep", "write", "edit", "shell"} {
 		for _, p := range []permit.Profile{{}, {Zone: permit.ZoneMachine}, {Command: "command"}} {
 			_, err := permit.New(w.project, &permit.Options{Tools: map[string]permit.Profile{tool: p}})
-			if err == nil || !strings.Contains(err.Error(), `tool "`+tool+`" comes with Belay`) {
+			if err == nil || !strings.Contains(err.Error(), `tool "`+tool+`" is part of Belay`) {
 				t.Errorf("%s: error %v does not refuse it", tool, err)
 			}
 		}
@@ -39,22 +39,22 @@ func TestWhatCanNeverHoldIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"deny shell(git commit:*)":           "write git commit *",
 		"deny shell(git:* push)":             "write git *",
-		"deny shell(git commit && git push)": "a rule for each",
-		"deny shell(git|hg commit)":          "a rule for each",
-		"deny shell(git add; git push)":      "a rule for each",
-		"deny shell(make &)":                 "a rule for each",
+		"deny shell(git commit && git push)": "one rule for each",
+		"deny shell(git|hg commit)":          "one rule for each",
+		"deny shell(git add; git push)":      "one rule for each",
+		"deny shell(make &)":                 "one rule for each",
 		"deny shell(echo x > y)":             "about the path",
 		"deny shell(make 2>log)":             "about the path",
 		"deny shell(sh <x)":                  "about the path",
-		`deny shell("git push")`:             "without their quotes",
+		`deny shell("git push")`:             "without quotes",
 		"deny *(command:git push:*)":         "write git push *",
 		"deny Shell":                         `did you mean "shell"?`,
 		"deny shel":                          `did you mean "shell"?`,
 		"deny shlel(ls)":                     `did you mean "shell"?`,
 		"allow writee":                       `did you mean "write"?`,
 		"ask deplooy(to=prod)":               `did you mean "deploy"?`,
-		"allow fetch(https://example.com/*)": "describe it under permit.tools",
-		"allow fetch(url:example.com)":       "describe it under permit.tools",
+		"allow fetch(https://example.com/*)": "describe the tool under permit.tools",
+		"allow fetch(url:example.com)":       "describe the tool under permit.tools",
 		"deny fetch(https://example.com/*)":  "",
 		"deny shell(https://example.com/*)":  "",
 		"deny Read":                          "",
@@ -98,7 +98,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}{
 		{permit.Options{Roots: []string{"nope"}}, `the root "nope" is not the absolute path of a directory`},
 		{permit.Options{Mode: permit.Mode{Auto: 5}}, "the mode has no name"},
-		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5}}, "the first must not be above the second"},
+		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5}}, "Auto must not be above Ask"},
 		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5, Ask: 6}}, "zone 6 never runs"},
 		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: -1, Ask: 5}}, "zones 0 to 5"},
 	} {
@@ -144,7 +144,7 @@ func TestReasonsWithoutASandbox(t *testing.T) {
 		"go test ./...":          {"go test ./... is zone 2 build (builds or runs the project), one higher because commands run without a sandbox", "zone 2 build: runs code"},
 		"echo a > hello.txt":     {"writes hello.txt: zone 1 workspace, one higher because commands run without a sandbox", "zone 1 workspace: changes files"},
 		"curl https://a.example": {"is zone 3 network (fetches from the network), one higher", "zone 3 network: fetches"},
-		"nosuchprogram":          {"is zone 5 machine (an unknown program), and standard mode", "zone 5 machine: reaches"},
+		"nosuchprogram":          {"is zone 5 machine (an unknown program), and standard mode", "zone 5 machine: uses or changes"},
 	} {
 		e := shell(t, floor, command)
 		expect(t, e, belay.ToolAsk, "zone")

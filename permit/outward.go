@@ -48,7 +48,7 @@ func (c *invoked) leadsOut(option string, value arg) arg {
 func (c *invoked) mayReach() {
 	for i, a := range c.args {
 		if i > mostFindings {
-			c.unknown("it does too much to check")
+			c.unknown("it has too many parts to check")
 			return
 		}
 		if !a.known || a.pipe || a.tree || a.below {

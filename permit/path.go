@@ -25,7 +25,7 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	}
 	targets := a.fields(r.Word)
 	if len(targets) != 1 {
-		a.doubt(a.written(r.Word), "cannot determine where this leads")
+		a.doubt(a.written(r.Word), "cannot determine which file this redirection uses")
 		return arg{}, r.Op == syntax.RdrIn
 	}
 	target := targets[0]
@@ -69,7 +69,7 @@ func (a *analysis) path(w arg, do effect) {
 	case w.text == "":
 		return
 	case w.joined && do != reads:
-		a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine which file this becomes: the names of other files are part of it", opaque: true, does: do})
+		a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine which file this is: its name contains the names of other files", opaque: true, does: do})
 		return
 	}
 	if w.pattern && do >= rewrites {
@@ -86,7 +86,7 @@ func (a *analysis) path(w arg, do effect) {
 		spots = a.entries(w)
 	}
 	if spots == nil {
-		a.doubt(w.text, "cannot determine in which directory this is")
+		a.doubt(w.text, "cannot determine the directory of this path")
 		return
 	}
 	if w.follows && do != removes {
@@ -226,7 +226,7 @@ func (f *Floor) locateFrom(dir, path string) spot {
 // matches, only those above ZoneWorkspace are recorded.
 const mostMatches = 256
 
-var errMatches = errors.New("there are too many files to look at")
+var errMatches = errors.New("there are too many files to check")
 
 // matches returns the files that match a pattern now. If there are none, it returns an
 // unknown file in the directory before the first wildcard.

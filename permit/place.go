@@ -114,7 +114,7 @@ const mostLinks = 40
 
 var (
 	errLinks = errors.New("it leads through too many symbolic links")
-	errMagic = errors.New("it leads through a virtual path of the kernel")
+	errMagic = errors.New("it leads through a virtual path of the kernel, such as /proc")
 )
 
 // follow follows the symbolic links of an absolute path as far as it exists. It does not
@@ -251,11 +251,11 @@ func (f *Floor) ruinous(s *spot, do effect) string {
 	above := func(r root) bool { _, ok := (root{s.path}).holds(r.path); return ok && r.path != "" }
 	switch {
 	case s.path == "/" || filepath.Dir(s.path) == s.path:
-		return "it " + verb + " everything"
+		return "it " + verb + " the whole file system"
 	case above(f.home):
 		return "it " + verb + " the home directory"
 	case above(f.project) && s.path != f.project.path:
-		return "it " + verb + " the directory that the project is in"
+		return "it " + verb + " the directory that contains the project"
 	case !s.inside && !s.extra && strings.Count(s.path, "/") == 1 && !s.temp && s.path != f.temp.path:
 		return "it " + verb + " a directory at the root of the file system"
 	default:
@@ -455,7 +455,7 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:go
 	case !strict && do == reads && isHarmlessSystem(s.path):
 	case !strict && s.temp:
 		if found.Zone < ZoneWorkspace {
-			found.Zone, found.Why = ZoneWorkspace, "temporary"
+			found.Zone, found.Why = ZoneWorkspace, "it is a temporary file"
 		}
 	default:
 		if do != reads && isSystem(s.path) {
@@ -475,7 +475,7 @@ func steers(id string) string {
 	if id == selfTasks {
 		return "other programs run it automatically"
 	}
-	return "it controls Belay, or what git runs"
+	return "it controls Belay or the programs that git runs"
 }
 
 // never returns why a command must never change a path like this, or an empty text.

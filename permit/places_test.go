@@ -133,7 +133,7 @@ func (s *mover) expectNotes(t *testing.T, c *change, result string) {
 
 // asks records a question.
 func (s *mover) asks(q *belay.Question) {
-	if strings.Contains(q.Reason, "leads to another place than when it was approved") {
+	if strings.Contains(q.Reason, "leads to another file than when the call was approved") {
 		s.notef("asked again")
 	} else {
 		s.notef("asked")

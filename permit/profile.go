@@ -67,14 +67,14 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		profile := given[name]
 		if profile.Zone < ZoneSafe || profile.Zone > ZoneNever {
-			problems = append(problems, fmt.Errorf("permit: tool %q: %d is no zone: zones are 0 to 6", name, profile.Zone))
+			problems = append(problems, fmt.Errorf("permit: tool %q: %d is not a zone: use 0 to 6", name, profile.Zone))
 		}
 		if _, err := path.Match(name, ""); err != nil || name == "" {
-			problems = append(problems, fmt.Errorf("permit: tool %q: the name is no pattern", name))
+			problems = append(problems, fmt.Errorf("permit: tool %q: the name is not a valid pattern", name))
 		}
 		if _, ok := stock[name]; ok {
-			problems = append(problems, fmt.Errorf("permit: tool %q comes with Belay, and settings cannot describe it: "+
-				"use rules and guards for it, or give a tool of your own another name", name))
+			problems = append(problems, fmt.Errorf("permit: tool %q is part of Belay, so settings cannot describe it: "+
+				"use rules and guards for it, or rename your own tool", name))
 			continue
 		}
 		if !strings.ContainsAny(name, `*?[\`) {
@@ -97,7 +97,7 @@ func (p *profiles) misspelt(tool string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.exact)) {
 		if nearlyEqual(strings.ToLower(tool), strings.ToLower(name)) {
-			return fmt.Errorf("there is no tool %q: did you mean %q? A tool of your own that is called so is described under permit.tools (Options.Tools)", tool, name)
+			return fmt.Errorf("there is no tool %q: did you mean %q? If you have a tool with this name, describe it under permit.tools (Options.Tools)", tool, name)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Zone > ZoneSafe || p.unknown {
 		why := ""
 		if p.unknown {
-			why = "the tool is not described under permit.tools"
+			why = "the tool has no description under permit.tools"
 		}
 		found = append(found, Finding{Kind: KindTool, Subject: tool, Zone: p.Zone, Why: why, opaque: p.unknown})
 	}
@@ -172,7 +172,7 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 		name := fields[i].name
 		switch {
 		case (among(p.Reads, name) || among(p.Writes, name) || among(p.URLs, name)) && !shaped(&fields[i]):
-			found = append(found, Finding{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q is neither a text nor a list of texts", name), Protection: inputReadings})
+			found = append(found, Finding{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q must be a string or a list of strings", name), Protection: inputReadings})
 		case among(p.Reads, name):
 			before := len(found)
 			found = f.pathFindings(found, &fields[i], reads)
@@ -230,7 +230,7 @@ func (f *Floor) commandFindings(tool string, p *Profile, fields []member) []Find
 			return found
 		}
 	}
-	return []Finding{{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q holds no command", p.Command)}}
+	return []Finding{{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q has no command", p.Command)}}
 }
 
 // shaped reports whether the value of a field is a text, a list of texts, or null.
@@ -290,11 +290,11 @@ func (f *Floor) pathFindings(found []Finding, m *member, do effect) []Finding {
 // fileFinding judges a path that a file tool uses.
 func (f *Floor) fileFinding(text string, do effect) Finding {
 	if strings.ContainsRune(text, 0) {
-		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "the path has a zero byte in it", Protection: filesOutside}
+		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "the path contains a zero byte", Protection: filesOutside}
 	}
 	native, known := f.expanded(text)
 	if !known {
-		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "~ may be a home directory: write ./ before the name of a file", Protection: filesOutside}
+		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "~ may mean a home directory: if it is a file name, write ./ before it", Protection: filesOutside}
 	}
 	var s spot
 	if filepath.IsAbs(native) {
@@ -338,7 +338,7 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 		}
 		found = append(found, f.fileFinding(place, reads))
 		if strings.Contains(text[len(fixed):], "..") {
-			found = append(found, Finding{Kind: KindRead, Subject: text, Zone: ZoneMachine, Why: "cannot determine where this leads", Protection: filesOutside})
+			found = append(found, Finding{Kind: KindRead, Subject: text, Zone: ZoneMachine, Why: "cannot determine which directory this pattern leads to", Protection: filesOutside})
 		}
 	}
 	return found

@@ -58,7 +58,7 @@ func ParseRule(text string) (Rule, error) {
 	decision := RuleDecision(word)
 	words := []string{string(RuleAllow), string(RuleAsk), string(RuleDeny)}
 	if !slices.Contains(words, word) {
-		return Rule{}, fmt.Errorf("permit: rule %q: it begins with %q: write allow, ask or deny, then a tool%s", text, word, near.Hint(word, words))
+		return Rule{}, fmt.Errorf("permit: rule %q: the first word is %q: write allow, ask or deny, then a tool%s", text, word, near.Hint(word, words))
 	}
 	tool, pattern, err := parsePattern(rest)
 	if err != nil {
@@ -74,9 +74,9 @@ func parsePattern(text string) (tool, pattern string, err error) {
 	tool = strings.TrimSpace(tool)
 	switch {
 	case tool == "":
-		return "", "", errors.New("there is no tool in it: write shell(git push *), or * for all tools")
+		return "", "", errors.New("the rule names no tool: write shell(git push *), or * for all tools")
 	case strings.ContainsAny(tool, " \t)"):
-		return "", "", fmt.Errorf("%q is not the name of a tool: put what it is called with in parentheses, such as shell(%s)", tool, strings.TrimSpace(strings.TrimPrefix(tool, "shell")))
+		return "", "", fmt.Errorf("%q is not the name of a tool: put the command or the pattern in parentheses, such as shell(%s)", tool, strings.TrimSpace(strings.TrimPrefix(tool, "shell")))
 	case !paren:
 		_, err := path.Match(tool, "")
 		if err != nil {
@@ -91,7 +91,7 @@ func parsePattern(text string) (tool, pattern string, err error) {
 	}
 	pattern = strings.TrimSpace(strings.TrimSuffix(pattern, ")"))
 	if pattern == "" {
-		return "", "", fmt.Errorf("the parentheses are empty: write %s alone for all its calls", tool)
+		return "", "", fmt.Errorf("the parentheses are empty: to match all calls, write only %s", tool)
 	}
 	return tool, pattern, nil
 }
@@ -146,17 +146,17 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	case aboutPath:
 		c.path = strings.TrimPrefix(rest, "./")
 		if !doublestar.ValidatePattern(c.path) || c.path == "" {
-			err = fmt.Errorf("%q is not a pattern of paths", rest)
+			err = fmt.Errorf("%q is not a valid path pattern", rest)
 		}
 	case aboutURL:
 		c.url, err = parseURLPattern(rest)
 		if err == nil && c.strict() && tools.of(r.Tool) == nothingKnown {
-			err = fmt.Errorf("%s is not described, so an address alone allows nothing: describe it under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
+			err = fmt.Errorf("the tool %s has no description, so a rule about an address cannot allow it: describe the tool under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
 		}
 	case aboutFields:
 		c.fields, err = parseFields(rest)
 	default:
-		err = fmt.Errorf("cannot determine what %q is about: write %s(path:…), (url:…), (command:…) or (FIELD=…)", r.Pattern, r.Tool)
+		err = fmt.Errorf("cannot determine whether %q is a path, a URL, a command or a field: write %s(path:…), (url:…), (command:…) or (FIELD=…)", r.Pattern, r.Tool)
 	}
 	return c, err
 }
@@ -165,7 +165,7 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 // matches would give false security.
 func checkWords(words []string) error {
 	if len(words) == 0 {
-		return errors.New("there is no command in it")
+		return errors.New("the rule has no command")
 	}
 	for i, w := range words {
 		_, bad := path.Match(w, "")
@@ -174,14 +174,14 @@ func checkWords(words []string) error {
 		case bad != nil:
 			return fmt.Errorf("%q: %w", w, bad)
 		case colon:
-			return fmt.Errorf("%q is not how the words of a command are written: write %s *", w, strings.Join(append(slices.Clone(words[:i]), cut), " "))
+			return fmt.Errorf("%q is not a valid pattern for the words of a command: write %s *", w, strings.Join(append(slices.Clone(words[:i]), cut), " "))
 		case strings.Contains(w, "&&"), strings.ContainsAny(w, "|;"), w == "&":
-			return fmt.Errorf("%q: a rule is about one command, and every command of a line is compared by itself: write a rule for each; "+
-				"for the character itself write ?", w)
+			return fmt.Errorf("%q: a rule matches a single command: write one rule for each command of the line; "+
+				"to match the character itself, write ?", w)
 		case strings.HasPrefix(strings.TrimLeft(w, "0123456789"), ">"), strings.HasPrefix(w, "<"):
-			return fmt.Errorf("%q: a redirection is no word of a command: write a rule about the path, such as (path:docs/**)", w)
+			return fmt.Errorf("%q: a rule about a command cannot match a redirection: write a rule about the path, such as (path:docs/**)", w)
 		case w[0] == '"' || w[0] == '\'':
-			return fmt.Errorf("%q: words are compared without their quotes: leave them out, and write ? for a blank in a word", w)
+			return fmt.Errorf("%q: rules compare words without quotes: remove the quotes, and write ? for a blank inside a word", w)
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func parseFields(text string) (map[string]string, error) {
 		name, glob, ok := strings.Cut(part, "=")
 		name, glob = strings.TrimSpace(name), strings.TrimSpace(glob)
 		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not FIELD=PATTERN", strings.TrimSpace(part))
+			return nil, fmt.Errorf("%q is not a field pattern: write FIELD=PATTERN", strings.TrimSpace(part))
 		}
 		if _, err := path.Match(glob, ""); err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)

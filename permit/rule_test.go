@@ -109,17 +109,17 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "allow, ask or deny",
 		"alow shell":                "did you mean",
-		"allow":                     "there is no tool",
-		"allow (ls)":                "there is no tool",
+		"allow":                     "names no tool",
+		"allow (ls)":                "names no tool",
 		"allow shell git push":      "in parentheses",
 		"allow shell(git push":      "not closed",
 		"allow shell()":             "empty",
 		"deny [(x)":                 "syntax error",
 		"deny shell([)":             "syntax error",
-		"deny read([)":              "not a pattern of paths",
+		"deny read([)":              "not a valid path pattern",
 		"deny custom(what)":         "FIELD",
-		"deny custom(a=b, c)":       "not FIELD=PATTERN",
-		"deny custom(url:http://@)": "not a pattern of addresses",
+		"deny custom(a=b, c)":       "write FIELD=PATTERN",
+		"deny custom(url:http://@)": "not a valid address pattern",
 	} {
 		r, err := permit.ParseRule(text)
 		if err == nil {
@@ -130,7 +130,7 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 		}
 	}
 	_, err := permit.New(t.TempDir(), &permit.Options{Rules: []permit.Rule{{Decision: "maybe", Tool: "x"}}, Guards: []permit.Guard{{}}, Relax: []string{"x"}})
-	for _, want := range []string{"maybe", "guards nothing", "no protection"} {
+	for _, want := range []string{"maybe", "checks nothing", "unknown protection"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
 		}

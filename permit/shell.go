@@ -69,7 +69,7 @@ func (f *Floor) analyseIn(command string, confined bool) []Finding {
 	a.reachesOwn()
 	a.keepApart()
 	if len(a.found) > mostFindings {
-		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to check"})
+		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command has too many parts to check"})
 	}
 	return a.found
 }
@@ -97,7 +97,7 @@ func (a *analysis) reachesOwn() {
 	}
 	for i := range a.found {
 		if f := &a.found[i]; f.Kind == KindURL || own[i] && f.Zone <= ZoneExternal {
-			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only a server that this line has started"
+			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it connects only to a server that this line has started"
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (a *analysis) keepApart() {
 	}
 	for i := range a.found {
 		if f := &a.found[i]; fetches && f.code && f.Zone == ZoneBuild && !slices.Contains(wraps, i) {
-			f.Zone, f.Why = ZoneMachine, "the rest of the line uses the network, and this code would have it too: run them as two commands"
+			f.Zone, f.Why = ZoneMachine, "another part of the line uses the network, so this code could use it, too: run them as two commands"
 		}
 	}
 }
@@ -144,8 +144,8 @@ func (a *analysis) doubt(subject, why string) {
 // text analyses a text that a shell runs.
 func (a *analysis) text(script arg) {
 	if !script.isText() {
-		a.doubt(script.text, "a shell runs a text that cannot be determined here")
-		a.lose("an unknown text was run")
+		a.doubt(script.text, "a shell runs a text that Belay cannot determine")
+		a.lose("an earlier part of the line runs an unknown text")
 		return
 	}
 	a.deeper(script.text, func() { a.parse(script.text) })
@@ -180,24 +180,24 @@ func parseBash(script string) (*syntax.File, error) {
 func (a *analysis) parse(script string) {
 	if why := unreadable(script); why != "" {
 		a.doubt(script, why)
-		a.lose("an unknown text was run")
+		a.lose("an earlier part of the line runs an unknown text")
 		return
 	}
 	file, err := parseBash(script)
 	if err != nil {
-		a.doubt(script, "it cannot be parsed: "+strings.TrimPrefix(err.Error(), ":"))
-		a.lose("a text was run that cannot be parsed")
+		a.doubt(script, "Belay cannot parse this: "+strings.TrimPrefix(err.Error(), ":"))
+		a.lose("an earlier part of the line cannot be parsed")
 		return
 	}
 	a.src = script
 	if why := disagreement(script, file); why != "" {
 		a.doubt(script, why)
-		defer a.lose("an unknown text was run")
+		defer a.lose("an earlier part of the line runs an unknown text")
 	}
 	if a.posix && bashOnly(file) {
 		plain, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")
 		if err != nil {
-			a.doubt(script, "it is unknown how sh reads this: use bash")
+			a.doubt(script, "Belay does not know how sh reads this: use bash")
 		} else {
 			a.apart(func() { a.statements(plain.Stmts) })
 		}
@@ -216,7 +216,7 @@ func unreadable(script string) string {
 		case '(', '{', '[', '`':
 			brackets++
 		case 0:
-			return "it has a zero byte in it"
+			return "it contains a zero byte"
 		}
 	}
 	if brackets > mostBrackets {
@@ -240,7 +240,7 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.line = s.Pos().Line()
 	if a.steps++; a.steps > mostSteps {
 		if a.steps == mostSteps+1 {
-			a.doubt("the rest", "the command does too much to check")
+			a.doubt("the rest", "the command has too many parts to check")
 		}
 		return
 	}
@@ -330,7 +330,7 @@ func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	a.apart(func() { a.statement(c.Stmt, arg{}, true) })
 	a.forks = forks
 	if !name.known {
-		a.lose("cannot determine which variable was set")
+		a.lose("an earlier command sets an unknown variable")
 	}
 	a.hazard(name.text, arg{text: "descriptors"})
 	a.hazard(name.text+"_PID", arg{text: "a number"})

@@ -98,7 +98,7 @@ func (a *analysis) compares(t *syntax.BinaryTest) {
 	}
 	for _, x := range []syntax.TestExpr{t.X, t.Y} {
 		if w, ok := x.(*syntax.Word); !ok || !a.counts(w) {
-			a.doubt(a.written(x), "the shell evaluates it as arithmetic, and it may not be a number: that can run commands")
+			a.doubt(a.written(x), "the shell evaluates this as arithmetic, which can run commands if it is not a number")
 		}
 	}
 }

@@ -25,9 +25,9 @@ var (
 	// hostless are schemes that name no host on a network, with what they stand for.
 	hostless = map[string]string{
 		"javascript": "code", "vbscript": "code", "about": "a page of the program itself", "chrome": "a page of the program itself",
-		"mailto": "a mail", "tel": "a call", "sms": "a message", "unix": "a socket of this machine", "http+unix": "a socket of this machine",
+		"mailto": "an email", "tel": "a phone call", "sms": "a message", "unix": "a socket of this machine", "http+unix": "a socket of this machine",
 		"https+unix": "a socket of this machine", "unix+http": "a socket of this machine", "npipe": "a socket of this machine", "fd": "an open file of this process",
-		"ext": "a command that git runs", "fish": "a shell elsewhere",
+		"ext": "a command that git runs", "fish": "a shell on another machine",
 	}
 )
 
@@ -48,14 +48,14 @@ func judgeNested(raw string, depth int) reach {
 	var r reach
 	switch {
 	case ok && scheme == "data":
-		return reach{zone: ZoneSafe, why: "a data: URL carries its content with it"}
+		return reach{zone: ZoneSafe, why: "a data: URL contains its own content"}
 	case ok && scheme == "file":
 		return reach{zone: ZoneMachine, file: filePath(raw), why: "a file: URL names a file of this machine"}
 	case ok && len(scheme) == 1, isPath(head):
 		return reach{zone: ZoneMachine, file: raw, why: shown(head) + " is a path of this machine, not an address"}
 	case ok && nested[scheme] && depth < 3:
 		inner, _, _ := strings.Cut(rest, "!")
-		r = judgeNested(inner, depth+1).unclear(scheme + ": URLs are taken apart by the program that reads them")
+		r = judgeNested(inner, depth+1).unclear(scheme + ": URLs contain another URL, which programs read in different ways")
 	case ok && hostless[scheme] != "":
 		r = reach{zone: ZoneMachine, why: fmt.Sprintf("%s: means %s", scheme, hostless[scheme])}
 	case ok:
@@ -63,7 +63,7 @@ func judgeNested(raw string, depth int) reach {
 		r = judgeAuthority(region, whole, false)
 		odd = odd || slashes != "//"
 		if !lenient[scheme] && !strict[scheme] {
-			r = r.unclear(fmt.Sprintf("it is not known what %s: leads to", shown(scheme)))
+			r = r.unclear(fmt.Sprintf("Belay does not know where %s: URLs lead", shown(scheme)))
 		}
 	default:
 		return judgeBare(head, odd, whole)
@@ -100,7 +100,7 @@ func judgeBare(head string, odd, whole bool) reach {
 // unless raises the zone of an odd address, so that it does not count as public.
 func (r reach) unless(odd bool) reach {
 	if odd {
-		return r.unclear("the address is written so that programs read it differently")
+		return r.unclear("programs read this unusual address in different ways")
 	}
 	return r
 }
@@ -199,7 +199,7 @@ func judgeAuthority(s string, whole, scp bool) reach {
 	}
 	hidden := strings.Count(text, "@") > strings.Count(region, "@") || strings.Count(text, ":") > strings.Count(region, ":") || strings.Contains(text, "/")
 	if hidden || strings.ContainsFunc(text, confuses) || strings.Count(authority, "@") > 1 || strings.Contains(behind, "@") {
-		return judgePieces(text).unclear("programs disagree about where the host of " + shown(text) + " is")
+		return judgePieces(text).unclear("programs disagree about which part of " + shown(text) + " is the host")
 	}
 	if _, host, ok := strings.Cut(authority, "@"); ok {
 		authority = host
@@ -207,7 +207,7 @@ func judgeAuthority(s string, whole, scp bool) reach {
 	r := judgeHostPort(authority, scp)
 	if !sure && r.zone < ZoneMachine {
 		r.host = region // the text as written, so that no rule matches it
-		r = r.unclear("programs disagree about what " + shown(region) + " stands for")
+		r = r.unclear("programs read " + shown(region) + " in different ways")
 	}
 	return r
 }
@@ -246,7 +246,7 @@ func judgeHostPort(s string, scp bool) reach {
 	host, _, found := strings.Cut(s, ":")
 	r := judgeSpelled(host)
 	if found && !isPort(s[len(host):], scp) {
-		r = r.unclear(shown(s) + " is neither a host nor a host and a port")
+		r = r.unclear(shown(s) + " is not a valid host or host:port")
 	}
 	return r
 }
@@ -266,7 +266,7 @@ func judgeSpelled(host string) reach {
 	if strings.Contains(name, ":") {
 		addr, err := netip.ParseAddr(name)
 		if err != nil {
-			return reach{zone: ZoneMachine, host: name, why: shown(name) + " is no address"}
+			return reach{zone: ZoneMachine, host: name, why: shown(name) + " is not an address"}
 		}
 		return judgeAddr(addr)
 	}
@@ -282,13 +282,13 @@ func judgeSpelled(host string) reach {
 			}
 		}
 		if !sure || reading != name || len(host)-len(name) > 1 {
-			r = r.unclear(shown(host) + " is an address that programs read differently, or none")
+			r = r.unclear(shown(host) + " is an address that programs read in different ways, or not an address")
 		}
 		return r
 	}
 	r := judgeName(name)
 	if len(host)-len(name) > 1 {
-		r = r.unclear(shown(host) + " is no host name")
+		r = r.unclear(shown(host) + " is not a host name")
 	}
 	return r
 }

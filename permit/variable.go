@@ -75,7 +75,7 @@ func (a *analysis) hazard(name string, value arg) {
 	}
 	a.add(f)
 	if h.rewords {
-		a.lost = "what " + name + " says was changed"
+		a.lost = "an earlier command changed " + name
 	}
 }
 

@@ -291,7 +291,7 @@ func (k *known) Each(func(string, expand.Variable) bool) {}
 // address records that a command connects to an address.
 func (a *analysis) address(w arg, least Zone) {
 	if !w.known {
-		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine where this leads", opaque: true})
+		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine this address", opaque: true})
 		return
 	}
 	if r := judgeURL(w.text); r.file != "" {

@@ -48,19 +48,19 @@ func (z Zone) Means() string {
 	case ZoneSafe:
 		return "reads inside the project and changes nothing"
 	case ZoneWorkspace:
-		return "changes files of the project or temporary ones"
+		return "changes files of the project, or temporary files"
 	case ZoneBuild:
 		return "runs code of the project: compilers, tests, scripts"
 	case ZoneNetwork:
 		return "fetches from the network"
 	case ZoneExternal:
-		return "changes something elsewhere: pushes, publishes, posts"
+		return "changes something outside this machine: pushes, publishes, posts"
 	case ZoneMachine:
-		return "reaches the machine beyond the project, or is unknown"
+		return "uses or changes the machine outside the project, or has unknown effects"
 	case ZoneNever:
-		return "is ruinous and never runs, even with approval"
+		return "would cause damage beyond repair, and never runs, even with approval"
 	default:
-		return "is no zone"
+		return "is not a zone"
 	}
 }
 
@@ -84,11 +84,11 @@ type Mode struct {
 func (m Mode) check() error {
 	switch {
 	case m.Name == "":
-		return errors.New("permit: the mode has no name: messages need one")
+		return errors.New("permit: the mode has no name: set Mode.Name")
 	case m.Auto < ZoneSafe, m.Ask > ZoneMachine:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: both must be zones 0 to 5, because zone 6 never runs", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: Auto is zone %d and Ask is zone %d: use zones 0 to 5, because zone 6 never runs", m.Name, m.Auto, m.Ask)
 	case m.Auto > m.Ask:
-		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: the first must not be above the second", m.Name, m.Auto, m.Ask)
+		return fmt.Errorf("permit: mode %s: Auto is zone %d and Ask is zone %d: Auto must not be above Ask", m.Name, m.Auto, m.Ask)
 	default:
 		return nil
 	}
@@ -116,7 +116,7 @@ func ModeOf(name string) (Mode, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return Mode{}, fmt.Errorf("permit: there is no mode %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
+	return Mode{}, fmt.Errorf("permit: unknown mode %q%s: use one of %s", name, near.Hint(name, names), strings.Join(names, ", "))
 }
 
 // Tighter returns a mode that allows only calls that both modes allow.
@@ -135,7 +135,7 @@ func (m Mode) Tighter(other Mode) Mode {
 func (m Mode) Means() string {
 	switch {
 	case m.Ask == ZoneSafe:
-		return "reads, and nothing else"
+		return "only reads, and denies everything else"
 	case m.Auto == m.Ask:
 		return fmt.Sprintf("runs up to zone %d (%s) and denies the rest", m.Auto, m.Auto)
 	case m.Auto == ZoneSafe:

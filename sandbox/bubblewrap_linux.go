@@ -35,7 +35,7 @@ func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]st
 	for _, h := range list {
 		switch {
 		case h.link:
-			return nil, fmt.Errorf("sandbox: protect %s: it is a symbolic link in a writable directory, and bubblewrap cannot hold one", h.name)
+			return nil, fmt.Errorf("sandbox: cannot protect %s with bubblewrap: it is a symbolic link in a writable directory", h.name)
 		case h.absent: // no placeholder: no process would remove it
 		case h.sealed:
 			args = append(args, "--ro-bind", h.name, h.name)

@@ -40,7 +40,7 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 			return s, err
 		}
 		if version < abiRefer { // bubblewrap has no such problem
-			return nil, fmt.Errorf("the kernel has Landlock ABI %d, which cannot move files between directories: ABI %d needs Linux 5.19", version, abiRefer)
+			return nil, fmt.Errorf("the kernel has Landlock ABI %d, which does not allow moving files between directories: for ABI %d, use Linux 5.19 or later", version, abiRefer)
 		}
 		return namespaces(ctx, s)
 	case Bubblewrap:

@@ -74,9 +74,9 @@ func (l Limit) Text() string {
 	case Hiding:
 		return "hidden files, such as those that hold keys, cannot be read"
 	case Network:
-		return "without network nothing can be reached over one"
+		return "without network access, the program cannot reach other machines or processes over a network"
 	case Loopback:
-		return "without network the loopback interface still works inside"
+		return "without network access, the program can still use its own loopback interface"
 	case Sockets:
 		return "Unix sockets of processes outside cannot be reached"
 	case AbstractSockets:

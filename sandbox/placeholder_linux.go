@@ -95,7 +95,7 @@ func occupy(h hold) (*placeholder, error) {
 			return p, err
 		}
 	}
-	return nil, errors.New("it keeps appearing and disappearing")
+	return nil, errors.New("another program creates and removes it again and again")
 }
 
 // isPlaceholder reports whether a directory is an empty placeholder.

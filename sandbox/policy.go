@@ -101,7 +101,7 @@ func hidden(names, write []string) ([]string, error) {
 			return nil, fmt.Errorf("sandbox: Hide: %s is the whole file system: name directories inside it", name)
 		}
 		if i := slices.IndexFunc(write, func(dir string) bool { return within(path, dir) }); i >= 0 {
-			return nil, fmt.Errorf("sandbox: Hide: %s would hide %s, which Write names: hide files inside it, or remove it from Write", name, write[i])
+			return nil, fmt.Errorf("sandbox: Hide: %s contains the writable directory %s, so it cannot be hidden: hide files inside it, or remove the directory from Write", name, write[i])
 		}
 		paths = append(paths, path)
 	}

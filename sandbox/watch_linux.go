@@ -384,7 +384,7 @@ func (w *watcher) detach() error {
 	reap(int(child))
 	var f [12]byte
 	if n, _ := report.Read(f[:]); n > 0 { // the pipe closes without data when the watcher runs
-		return errors.New("start the resource watcher: it could not be started")
+		return errors.New("cannot start the process that watches resource use")
 	}
 	return nil
 }

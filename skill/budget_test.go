@@ -112,7 +112,7 @@ func TestTheUserIsInformedOnceThatTheListIsShort(t *testing.T) {
 			told = append(told, message)
 		}
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "of 181 skills without a description: the list may take 2000 tokens. To change that, set limits.listing_tokens") {
+	if len(told) != 1 || !strings.Contains(told[0], "of 181 skills without a description: the list may have at most 2000 tokens. To change this, set limits.listing_tokens") {
 		t.Errorf("the user is told %q, want it once", told)
 	}
 	small, err := belay.New(windowed(0, belaytest.Says("1")), &belay.Options{Extensions: []belay.Extension{extensionOf(t, collection(t, 3), nil)}})

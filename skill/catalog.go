@@ -96,7 +96,7 @@ func (c *Catalog) Add(skills ...Skill) (*belay.Lease, error) {
 		for _, s := range other.entries {
 			for _, key := range []string{"name " + s.Name, "id " + s.ID} {
 				if have[key] {
-					faults = append(faults, fmt.Errorf("skill %q: another was added with the %s", s.Name, key))
+					faults = append(faults, fmt.Errorf("skill %q: an added skill already has the %s", s.Name, key))
 				}
 				have[key] = true
 			}
@@ -266,7 +266,7 @@ func (o *owned) read(ctx context.Context, section string) (r Reading, err error)
 			whole, _ = o.source.Read(ctx, o.skill.ID, "")
 		}
 		if len(whole.Sections) == 0 {
-			return r, fmt.Errorf("skill %q has no section %q: %w. It has none: read it without one", o.skill.Name, section, ErrNotFound)
+			return r, fmt.Errorf("skill %q has no section %q: %w. The skill has no sections: read it without a section", o.skill.Name, section, ErrNotFound)
 		}
 		return r, fmt.Errorf("skill %q has no section %q: %w. It has: %s", o.skill.Name, section, ErrNotFound, strings.Join(whole.Sections, ", "))
 	}

@@ -43,10 +43,10 @@ func TestLaterSourcesStandInFront(t *testing.T) {
 	}
 	slices.Sort(shadowed)
 	wants(t, "shadowed", shadowed, []string{
-		`USER/b/SKILL.md: the skill is not used: the one from PROJECT/b/SKILL.md has the same name "b"`,
-		`USER/c/SKILL.md: the skill is not used: the one from PROJECT/e/SKILL.md has the same id "shared"`,
-		`USER/d2/SKILL.md: the skill is not used: the one from USER/d1/SKILL.md has the same name "d"`,
-		`values in Go: the skill is not used: the one from PROJECT/b/SKILL.md has the same name "b"`,
+		`USER/b/SKILL.md: the skill is not used, because the skill from PROJECT/b/SKILL.md has the same name "b"`,
+		`USER/c/SKILL.md: the skill is not used, because the skill from PROJECT/e/SKILL.md has the same id "shared"`,
+		`USER/d2/SKILL.md: the skill is not used, because the skill from USER/d1/SKILL.md has the same name "d"`,
+		`values in Go: the skill is not used, because the skill from PROJECT/b/SKILL.md has the same name "b"`,
 	})
 	if r, err := catalog.Read(t.Context(), "d", ""); err != nil || r.Text != "The body." {
 		t.Errorf("read = %+v, %v", r, err)
@@ -150,11 +150,11 @@ func TestAddAndRemove(t *testing.T) {
 		t.Errorf("what was added matches %q", got)
 	}
 	for rule, s := range map[string]skill.Skill{
-		`add skills: skill "b": another was added with the name b`: {Name: "b", ID: "other"},
-		`add skills: skill "c": another was added with the id a`:   {Name: "c", ID: "a"},
-		"add skills: added: skill \"\": it has no name":            {},
-		"add skills: added: skill \"c\": a trigger has no pattern": {Name: "c", Triggers: []skill.Trigger{{}}},
-		"add skills: added: skill \"c\": its body is not UTF-8":    {Name: "c", Body: "\xff"},
+		`add skills: skill "b": an added skill already has the name b`: {Name: "b", ID: "other"},
+		`add skills: skill "c": an added skill already has the id a`:   {Name: "c", ID: "a"},
+		"add skills: added: skill \"\": it has no name":                {},
+		"add skills: added: skill \"c\": a trigger has no pattern":     {Name: "c", Triggers: []skill.Trigger{{}}},
+		"add skills: added: skill \"c\": its body is not UTF-8":        {Name: "c", Body: "\xff"},
 	} {
 		if _, err := catalog.Add(skill.Skill{Name: "z", ID: "z"}, s); err == nil || !strings.HasPrefix(err.Error(), rule) {
 			t.Errorf("Add(%+v) = %v, want %s", s, err, rule)

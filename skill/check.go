@@ -206,7 +206,7 @@ func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
 	v := doc.Field("name")
 	switch {
 	case v == nil:
-		c.addf(rel, 1, "the field name is missing: it is the name of the directory, %q", dir)
+		c.addf(rel, 1, "the field name is missing: write the name of the directory, %q", dir)
 	case v.Kind != frontmatter.String:
 		c.addf(rel, v.Line, "name is %s: write a text, with quotes around it if necessary", v.Kind)
 	case v.Text == "" || utf8.RuneCountInString(v.Text) > specName:
@@ -215,7 +215,7 @@ func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
 		c.addf(rel, v.Line, "the name %q may contain only lower-case letters, digits and single hyphens between them", v.Text)
 	}
 	if v != nil && v.Text != dir {
-		c.addf(rel, v.Line, "the name %q must be that of the directory, %q", v.Text, dir)
+		c.addf(rel, v.Line, "the name %q must be the same as the name of the directory, %q", v.Text, dir)
 	}
 }
 
@@ -270,7 +270,7 @@ func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) 
 		switch {
 		case slices.Contains(known, f.Key):
 		case slices.Contains(ourFields, f.Key):
-			c.addf(rel, f.Line, "the field %q is not part of the specification, although Belay reads it", f.Key)
+			c.addf(rel, f.Line, "the field %q is an addition of Belay and not part of the specification", f.Key)
 		default:
 			c.addf(rel, f.Line, "the field %q is not part of the specification%s: put it below metadata", f.Key, near.Hint(f.Key, known))
 		}

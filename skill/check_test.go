@@ -36,10 +36,10 @@ func TestCheck(t *testing.T) {
 		same("two hyphens", "a--b", md("name: a--b", "description: x"), "2: the name \"a--b\" may contain only"),
 		same("an underscore", "a_b", md("name: a_b", "description: x"), "2: the name \"a_b\" may contain only"),
 		same("a letter beyond ASCII", "ä", md("name: ä", "description: x"), "2: the name \"ä\" may contain only"),
-		same("a name unlike the directory", "a", md("description: x", "name: b"), "3: the name \"b\" must be that of the directory, \"a\""),
+		same("a name unlike the directory", "a", md("description: x", "name: b"), "3: the name \"b\" must be the same as the name of the directory, \"a\""),
 		same("a name that is a number", "1", md("name: 1", "description: x"), "2: name is a number"),
 		same("no name", "a", md("description: x"), "1: the field name is missing"),
-		same("an empty name", "a", md("name: ''", "description: x"), "2: the name \"\" must be that of the directory", "2: the name has 0 characters"),
+		same("an empty name", "a", md("name: ''", "description: x"), "2: the name \"\" must be the same as the name of the directory", "2: the name has 0 characters"),
 		same("no description", "a", md("name: a"), "1: the field description is missing"),
 		same("an empty description", "a", md("name: a", "description: ' '"), "3: description is empty"),
 		same("a description of 1025 characters", "a", md("name: a", "description: "+strings.Repeat("x", 1025)), "3: description has 1025 characters"),
@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 			"our own fields",
 			map[string]string{"a/SKILL.md": md("name: a", "description: x", "id: b", "priority: 1", "hidden: true", "tags: [x]", "agents: [main]", "triggers: [x]")},
 			[]string{
-				"a/SKILL.md:4: the field \"id\" is not part", "a/SKILL.md:5: the field \"priority\"", "a/SKILL.md:6: the field \"hidden\"", "a/SKILL.md:7: the field \"tags\"", "a/SKILL.md:8: the field \"agents\"", "a/SKILL.md:9: the field \"triggers\"",
+				"a/SKILL.md:4: the field \"id\" is an addition", "a/SKILL.md:5: the field \"priority\"", "a/SKILL.md:6: the field \"hidden\"", "a/SKILL.md:7: the field \"tags\"", "a/SKILL.md:8: the field \"agents\"", "a/SKILL.md:9: the field \"triggers\"",
 			},
 			nil,
 		},
@@ -137,7 +137,7 @@ func TestCheckOneSkill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "problems", told(dir, problems), []string{"one/SKILL.md:2: the name \"two\" must be that of the directory, \"one\""})
+	wants(t, "problems", told(dir, problems), []string{"one/SKILL.md:2: the name \"two\" must be the same as the name of the directory, \"one\""})
 	if _, err := skill.Check(filepath.Join(dir, "none"), true); !os.IsNotExist(underlying(err)) {
 		t.Errorf("error = %v, want that it does not exist", err)
 	}

@@ -115,7 +115,7 @@ func TestLoad(t *testing.T) {
 	if _, err := catalog.Read(t.Context(), "pdf", "assets/form.pdf"); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
 		t.Errorf("a resource that is no text: error = %v", err)
 	}
-	if _, err := catalog.Read(t.Context(), "flat", "x"); !errors.Is(err, skill.ErrNotFound) || !strings.Contains(err.Error(), "It has none") {
+	if _, err := catalog.Read(t.Context(), "flat", "x"); !errors.Is(err, skill.ErrNotFound) || !strings.Contains(err.Error(), "has no sections") {
 		t.Errorf("a section of a flat file: error = %v", err)
 	}
 }
@@ -171,19 +171,19 @@ func TestLoadTellsWhatItToleratesAndWhatItDoesNot(t *testing.T) {
 	}
 	wants(t, "not loaded", told(dir, loaded), []string{
 		"agents/SKILL.md:4: agents is a mapping: write a list of texts",
-		"ahead/SKILL.md:6: the expression \"a(?=b)\" cannot be read: invalid or unsupported Perl syntax: (?= (RE2 has no look-ahead",
+		"ahead/SKILL.md:6: the expression \"a(?=b)\" cannot be read: invalid or unsupported Perl syntax: (?= (RE2 does not support look-ahead",
 		"badflat.md:1: the frontmatter that begins here is never closed",
 		"bomb/SKILL.md:2: anchors and aliases",
 		"bytes/SKILL.md:3: the file is not UTF-8",
 		"control/SKILL.md: skill \"a\\nb\": its name \"a\\nb\" has unprintable characters",
 		"dir/SKILL.md:1: it is a directory",
 		"field/SKILL.md:5: a trigger has no field \"patern\": it has type and pattern (did you mean \"pattern\"?)",
-		"huge/SKILL.md:2: the frontmatter is",
-		"list/SKILL.md:2: it is a list",
+		"huge/SKILL.md:2: the YAML has",
+		"list/SKILL.md:2: the YAML is a list",
 		"nobody.yaml:1: there is no body",
 		"regex/SKILL.md:7: the expression \"(a\" cannot be read: missing closing )",
 		"secret/SKILL.md:4: hidden is neither true nor false",
-		"tabs/SKILL.md:4: YAML takes no tabs",
+		"tabs/SKILL.md:4: YAML does not allow tabs",
 		"toolong/SKILL.md:1: it is longer than 1048576 bytes",
 		"tools/SKILL.md:4: allowed-tools has a parenthesis that is never closed: Bash(git",
 		"twice/SKILL.md:4: the key \"name\" occurs twice",
@@ -199,7 +199,7 @@ func TestLoadTellsWhatItToleratesAndWhatItDoesNot(t *testing.T) {
 		"kinds/SKILL.md:4: priority is not a whole number",
 		"kinds/SKILL.md:5: tags is a mapping",
 		"kinds/SKILL.md:6: metadata.a is a number and not a text",
-		"kinds/SKILL.md:6: metadata.b is a list and not a text: it is not read",
+		"kinds/SKILL.md:6: metadata.b is a list and not a text, so Belay ignores it",
 		"long/SKILL.md:2: the name \"llll",
 		"long/SKILL.md:2: the name has 65 characters: the specification allows 64",
 		"long/SKILL.md:3: the description has 1025 characters",
@@ -208,9 +208,9 @@ func TestLoadTellsWhatItToleratesAndWhatItDoesNot(t *testing.T) {
 		"other/SKILL.md:2: the name \"another\" differs from its directory \"other\"",
 		"spoken name/SKILL.md: users cannot type the name \"Spoken Name\"",
 		"spoken name/SKILL.md:2: the name \"Spoken Name\" differs from its directory",
-		"vendor/SKILL.md:4: the field \"version\" is not read",
-		"vendor/SKILL.md:5: the field \"discription\" is not read (did you mean \"description\"?)",
-		"vendor/SKILL.md:6: the field \"model\" is not read",
+		"vendor/SKILL.md:4: Belay ignores the unknown field \"version\"",
+		"vendor/SKILL.md:5: Belay ignores the unknown field \"discription\" (did you mean \"description\"?)",
+		"vendor/SKILL.md:6: Belay ignores the unknown field \"model\"",
 	})
 	if s, _ := catalog.Lookup("colon"); s == nil || s.Description != "Use when: always" {
 		t.Errorf("what was tolerated is read: %+v", s)
@@ -245,7 +245,7 @@ func TestLinksOutOfTheDirectoryAreRefused(t *testing.T) {
 	wants(t, "problems", told(dir, catalog.Problems()), []string{
 		"dangling.md:1:", "dirlink/SKILL.md:1: the link leads out of the directory", "file/SKILL.md:1: the link leads out of the directory", "flatlink.md:1: the link leads out of the directory",
 		"inside/SKILL.md:2: the name \"real\" differs from its directory \"inside\"",
-		"loop/SKILL.md:1: the link leads out of the directory", "real/SKILL.md: the skill is not used: the one from inside/SKILL.md has the same name",
+		"loop/SKILL.md:1: the link leads out of the directory", "real/SKILL.md: the skill is not used, because the skill from inside/SKILL.md has the same name",
 		"section/away.md:1: the link leads out of the directory",
 	})
 	if got, want := names(catalog.List()), []string{"real", "section"}; !slices.Equal(got, want) {

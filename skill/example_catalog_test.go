@@ -33,8 +33,8 @@ func ExampleCatalog() {
 
 	// Output:
 	// review: How this team reviews.
-	// not_loaded user/broken/SKILL.md:5: the expression "fix(?=es)" cannot be read: invalid or unsupported Perl syntax: (?= (RE2 has no look-ahead: match what surrounds it too, mark the edge of a word with \b, or write two triggers)
-	// shadowed user/review.md: the skill is not used: the one from project/review.md has the same name "review"
+	// not_loaded user/broken/SKILL.md:5: the expression "fix(?=es)" cannot be read: invalid or unsupported Perl syntax: (?= (RE2 does not support look-ahead: match the surrounding text too, use \b for the edge of a word, or write two triggers)
+	// shadowed user/review.md: the skill is not used, because the skill from project/review.md has the same name "review"
 	// there is no skill "reviews" (did you mean "review"?): not found. Available skills: concise, review
 	// <nil> 1
 }

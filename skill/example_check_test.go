@@ -29,9 +29,9 @@ func ExampleCheck() {
 	// Output:
 	// strict: true
 	// pdf/SKILL.md:2: the name "PDF" may contain only lower-case letters, digits and single hyphens between them
-	// pdf/SKILL.md:2: the name "PDF" must be that of the directory, "pdf"
-	// pdf/SKILL.md:4: the field "priority" is not part of the specification, although Belay reads it
+	// pdf/SKILL.md:2: the name "PDF" must be the same as the name of the directory, "pdf"
+	// pdf/SKILL.md:4: the field "priority" is an addition of Belay and not part of the specification
 	// strict: false
 	// pdf/SKILL.md:2: the name "PDF" may contain only lower-case letters, digits and single hyphens between them
-	// pdf/SKILL.md:2: the name "PDF" must be that of the directory, "pdf"
+	// pdf/SKILL.md:2: the name "PDF" must be the same as the name of the directory, "pdf"
 }

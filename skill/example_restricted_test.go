@@ -34,5 +34,5 @@ func Example_restricted() {
 	// Output:
 	// /deploy
 	// /review-api
-	// new agent: resources: no extension enforces "skill" (did you mean "skills"?): the known ones are "skills"
+	// new agent: resources: no extension enforces the kind "skill" (did you mean "skills"?): known kinds are "skills"
 }

@@ -77,7 +77,7 @@ func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.I
 	}
 	x.size += t.size + (len(t.pieces)-1)*len(arguments)
 	if x.size > mostInjected {
-		return belay.Injection{}, fmt.Errorf("the skills in the message add more than %d MiB of text: name them less often", mostInjected>>20)
+		return belay.Injection{}, fmt.Errorf("the skills in the message add more than %d MiB of text: name fewer skills", mostInjected>>20)
 	}
 	r := t.reading
 	r.Text = strings.Join(t.pieces, arguments)

@@ -133,7 +133,7 @@ func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err 
 	}
 	for _, p := range parts {
 		if p.Type != belay.PartText && p.Type != belay.PartMedia {
-			return nil, fmt.Errorf("skill %q: its handler answered a part of type %q: a skill has text, images and files", o.skill.Name, p.Type)
+			return nil, fmt.Errorf("skill %q: its handler returned a part of type %q: return only text, images or files", o.skill.Name, p.Type)
 		}
 	}
 	return parts, nil

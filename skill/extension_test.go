@@ -210,7 +210,7 @@ func TestInvokeSkill(t *testing.T) {
 		{"", `{"skill":"weather","content":"Sunny\nand warm."}`},
 		{belay.ClassFailed, `skill "fails": no sky`},
 		{belay.ClassFailed, `skill "panics": its handler panicked: oops`},
-		{belay.ClassFailed, `skill "strange": its handler answered a part of type "tool_call"`},
+		{belay.ClassFailed, `skill "strange": its handler returned a part of type "tool_call"`},
 		{belay.ClassNotFound, `there is no skill "private": ` + known},
 		{belay.ClassNotFound, `there is no skill "nothing": ` + known},
 	} {

@@ -95,7 +95,7 @@ func (r *reader) judge(doc *frontmatter.Document) {
 		r.notef(line("description"), "there is no description: the model sees only the name")
 	}
 	if s.UserOnly && s.ModelOnly && len(s.Triggers) == 0 {
-		r.notef(line("user-invocable"), "neither the model nor users can use the skill: leave disable-model-invocation or user-invocable out")
+		r.notef(line("user-invocable"), "neither the model nor users can use the skill: remove disable-model-invocation or user-invocable")
 	}
 	if n := utf8.RuneCountInString(s.Description); n > specDescription {
 		r.notef(line("description"), "the description has %d characters: the specification allows %d", n, specDescription)
@@ -151,7 +151,7 @@ func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 		}
 		fallthrough
 	default:
-		r.notef(f.Line, "the field %q is not read%s", f.Key, near.Hint(f.Key, slices.Concat(specFields, ourFields)))
+		r.notef(f.Line, "Belay ignores the unknown field %q%s", f.Key, near.Hint(f.Key, slices.Concat(specFields, ourFields)))
 	}
 	return err
 }
@@ -164,7 +164,7 @@ func (r *reader) text(key string, v *frontmatter.Value) (string, bool) {
 	case frontmatter.Null:
 		return "", true
 	case frontmatter.List, frontmatter.Map:
-		r.notef(v.Line, "%s is %s and not a text: it is not read", key, v.Kind)
+		r.notef(v.Line, "%s is %s and not a text, so Belay ignores it", key, v.Kind)
 		return "", false
 	default:
 		r.notef(v.Line, "%s is %s and not a text: put quotes around it", key, v.Kind)
@@ -258,7 +258,7 @@ func (r *reader) metadata(v *frontmatter.Value) {
 		return
 	}
 	if v.Kind != frontmatter.Map {
-		r.notef(v.Line, "metadata is %s and not a mapping: it is not read", v.Kind)
+		r.notef(v.Line, "metadata is %s and not a mapping, so Belay ignores it", v.Kind)
 		return
 	}
 	r.skill.Metadata = make(map[string]string, len(v.Map))

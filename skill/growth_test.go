@@ -120,7 +120,7 @@ func TestWhatSkillsPutInFrontIsBounded(t *testing.T) {
 	t.Parallel()
 	agent := agentWith(t, extensionOf(t, catalogOf(t, skill.Skill{Name: "fix", Description: "x", Body: "Fix $ARGUMENTS."}), nil), scripted.Step{Text: "done"})
 	_, err := agent.Session("long").Turn(t.Context(), strings.Repeat("/fix ", 8_000))
-	if err == nil || !strings.Contains(err.Error(), "/fix: the skills in the message add more than 64 MiB of text: name them less often") {
+	if err == nil || !strings.Contains(err.Error(), "/fix: the skills in the message add more than 64 MiB of text: name fewer skills") {
 		t.Errorf("error = %v, want one that names the bound", err)
 	}
 	for m, err := range agent.Session("long").Messages(t.Context()) {

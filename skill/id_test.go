@@ -63,7 +63,7 @@ func TestANameIsFoundBeforeAnID(t *testing.T) {
 	if s, ok := catalog.Lookup("two"); !ok || s.Name != "two" {
 		t.Errorf("Lookup = %+v, want the skill of that name", s)
 	}
-	wants(t, "problems", told("", catalog.Problems()), []string{`values in Go: the id "two" is the name of another skill`})
+	wants(t, "problems", told("", catalog.Problems()), []string{`values in Go: the id "two" is also the name of another skill`})
 	if got := ids(catalog.Match("skill:two", "main")); !slices.Equal(got, []string{"two"}) {
 		t.Errorf("skill:ID activates %q, want what has that id", got)
 	}
@@ -137,7 +137,7 @@ func TestAnIDIsTypedAsANameIs(t *testing.T) {
 		typed[n.Name] = n.Aliases
 	}
 	if len(typed) != 4 || !slices.Equal(typed["plain"], []string{"id-plain"}) || typed["id-token"] != nil {
-		t.Errorf("users are told that they can type %v", typed)
+		t.Errorf("the typed names are %v", typed)
 	}
 }
 

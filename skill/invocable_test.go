@@ -33,7 +33,7 @@ func TestWhoMayUseASkill(t *testing.T) {
 	request := &turn.Requests[0]
 	listing, _ := declared(request, "read_skill")
 	if strings.Contains(listing, "deploy") || !strings.Contains(listing, "style") || !strings.Contains(listing, "both") {
-		t.Errorf("the model is told of %s", listing)
+		t.Errorf("the model sees %s", listing)
 	}
 	sent := wire(t, request)
 	if !strings.Contains(sent, "invoked_extension__skill_deploy") || !strings.Contains(sent, "/style") {

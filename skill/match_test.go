@@ -197,9 +197,9 @@ func TestTriggersThatCannotBeRead(t *testing.T) {
 		want    string
 	}{
 		{"an expression that does not compile", skill.Trigger{Type: skill.Regex, Pattern: "(a"}, "missing closing )"},
-		{"look-ahead", skill.Trigger{Type: skill.Regex, Pattern: "a(?=b)"}, "RE2 has no look-ahead"},
-		{"negative look-ahead", skill.Trigger{Type: skill.Regex, Pattern: "a(?!b)"}, "RE2 has no negative look-ahead"},
-		{"look-behind", skill.Trigger{Type: skill.Regex, Pattern: "(?<=a)b"}, "RE2 has no look-behind"},
+		{"look-ahead", skill.Trigger{Type: skill.Regex, Pattern: "a(?=b)"}, "RE2 does not support look-ahead"},
+		{"negative look-ahead", skill.Trigger{Type: skill.Regex, Pattern: "a(?!b)"}, "RE2 does not support negative look-ahead"},
+		{"look-behind", skill.Trigger{Type: skill.Regex, Pattern: "(?<=a)b"}, "RE2 does not support look-behind"},
 		{"a back-reference", skill.Trigger{Type: skill.Regex, Pattern: `(a)\1`}, "RE2 has no back-references"},
 		{"an expression that would be too large", skill.Trigger{Type: skill.Regex, Pattern: "((a{100}){100}){100}"}, "cannot be read"},
 		{"no pattern", skill.Trigger{}, "would match every task"},

@@ -54,7 +54,7 @@ func newSet(sources, added []*listed) *set {
 		if other := s.byName[skill.ID]; other != nil && other.skill != skill {
 			s.problems = append(s.problems, Problem{
 				Kind: Tolerated, Path: s.byID[skill.ID].from, Skill: skill.Name,
-				Message: fmt.Sprintf("the id %q is the name of another skill, from %s: /%s and lookups find that one. Choose another id", skill.ID, other.from, skill.ID),
+				Message: fmt.Sprintf("the id %q is also the name of another skill, from %s: /%s means that other skill. Choose another id", skill.ID, other.from, skill.ID),
 			})
 		}
 	}
@@ -81,7 +81,7 @@ func (o *owned) shadowedBy(byName, byID *owned) Problem {
 	}
 	return Problem{
 		Kind: Shadowed, Path: o.from, Skill: o.skill.Name,
-		Message: fmt.Sprintf("the skill is not used: the one from %s has the same %s", front.from, what),
+		Message: fmt.Sprintf("the skill is not used, because the skill from %s has the same %s", front.from, what),
 	}
 }
 

@@ -107,7 +107,7 @@ func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo,
 	case info.IsDir():
 		return "", info, buffer, errors.New("it is a directory: make it a file")
 	case !info.Mode().IsRegular():
-		return "", info, buffer, errors.New("it is not a regular file: make it one")
+		return "", info, buffer, errors.New("it is not a regular file: replace it by a regular file")
 	}
 	if need := int(min(info.Size(), mostBytes)) + 1; cap(buffer) < need {
 		buffer = make([]byte, max(need, 8<<10))

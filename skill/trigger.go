@@ -59,7 +59,7 @@ func (t *Trigger) compile() (*condition, error) {
 	}
 	switch {
 	case strings.TrimSpace(t.Pattern) == "":
-		return nil, errors.New("a trigger has no pattern and would match every task: give it one")
+		return nil, errors.New("a trigger has no pattern, so it would match every task: add a pattern")
 	case len(t.Pattern) > patternLength:
 		return nil, fmt.Errorf("the pattern of a trigger has %d bytes: at most %d are allowed", len(t.Pattern), patternLength)
 	case !utf8.ValidString(t.Pattern):
@@ -103,7 +103,7 @@ func regexError(err error) error {
 func instead(pattern string) string {
 	for _, look := range []struct{ sign, name string }{{"(?=", "look-ahead"}, {"(?!", "negative look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "negative look-behind"}} {
 		if strings.Contains(pattern, look.sign) {
-			return fmt.Sprintf(" (RE2 has no %s: match what surrounds it too, mark the edge of a word with \\b, or write two triggers)", look.name)
+			return fmt.Sprintf(" (RE2 does not support %s: match the surrounding text too, use \\b for the edge of a word, or write two triggers)", look.name)
 		}
 	}
 	for i := range len(pattern) - 1 {

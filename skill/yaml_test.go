@@ -27,7 +27,7 @@ func TestAYAMLFileMayHaveFrontMatterAndABody(t *testing.T) {
 		"a mapping with the key body":                    {"a.yaml", "description: x\nbody: Do it.\n", "Do it.", nil},
 		"a mapping behind the mark of a document":        {"a.yaml", "---\ndescription: x\nbody: Do it.\n", "Do it.", nil},
 		"the key body, and nothing behind the last line": {"a.yaml", "---\ndescription: x\nbody: Do it.\n---\n", "Do it.", nil},
-		"the key body and a body: the key is not read":   {"a.yaml", "---\ndescription: x\nbody: Not this.\n---\nDo it.\n", "Do it.", []string{`a.yaml:3: the field "body" is not read`}},
+		"the key body and a body: the key is not read":   {"a.yaml", "---\ndescription: x\nbody: Not this.\n---\nDo it.\n", "Do it.", []string{`a.yaml:3: Belay ignores the unknown field "body"`}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func TestABadYAMLFileIsReportedAndHidesNoOther(t *testing.T) {
 		t.Errorf("skills = %q, want good", got)
 	}
 	wants(t, "problems", told(dir, catalog.Problems()), []string{
-		"empty.yaml:1: there is no body", "list.yaml:2: it is a list", `twice.yaml:3: the key "description" occurs twice`, "two.yaml:4: a second document",
+		"empty.yaml:1: there is no body", "list.yaml:2: the YAML is a list", `twice.yaml:3: the key "description" occurs twice`, "two.yaml:4: a second document",
 	})
 }
 

@@ -48,7 +48,7 @@ func Parse(file string, text []byte) (*Declaration, []Problem) {
 	}
 	if body := strings.TrimSpace(doc.Body); body != "" {
 		if doc.Field("prompt") != nil {
-			r.wrongf(doc.Field("prompt").Line, "there is a prompt here and another below the frontmatter: remove one")
+			r.wrongf(doc.Field("prompt").Line, "there is a prompt here and another one after the frontmatter: remove one of them")
 		}
 		r.d.Prompt = body
 	}
@@ -199,7 +199,7 @@ func (r *reading) hookList(v frontmatter.Value, bucket string) {
 		case hook.Kind != frontmatter.Map:
 			r.wrongf(hook.Line, "hooks: it is %s: write a mapping", hook.Kind)
 		case bucket != "" && slices.ContainsFunc(hook.Map, func(f frontmatter.Field) bool { return f.Key == "phase" }):
-			r.wrongf(hook.Line, "hooks: the hook has a phase and is below %s: remove one", bucket)
+			r.wrongf(hook.Line, "hooks: the hook has the key phase, but it is already in the list of %s: remove the key", bucket)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (r *reading) budget(f *frontmatter.Field) {
 			known := []string{"turn_tokens", "turn_cost", "session_tokens", "session_cost"}
 			r.wrongf(bound.Line, "budget: unknown key %q%s: valid keys are %s", bound.Key, near.Hint(bound.Key, known), strings.Join(known, ", "))
 		case !number || err != nil || !(n > 0) || math.IsInf(n, 0):
-			r.wrongf(bound.Line, "budget: %s: write a number above 0, or leave the key out for no bound", bound.Key)
+			r.wrongf(bound.Line, "budget: %s: write a number above 0, or remove the key for no limit", bound.Key)
 		case isDollars:
 			*cost = n
 		case n != math.Trunc(n) || n > math.MaxInt32:

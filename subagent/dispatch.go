@@ -48,7 +48,7 @@ func (s *scoped) ask(ctx context.Context, call *belay.Invocation, name, prompt s
 	case strings.TrimSpace(prompt) == "":
 		return failed(name, belay.ClassInvalid, "the prompt is empty: a subagent sees nothing of this conversation, so include everything it needs")
 	case controls == nil:
-		return failed(name, belay.ClassFailed, "subagents work below a turn, and this call is outside of one")
+		return failed(name, belay.ClassFailed, "subagents can only be called in a turn, and this call is outside a turn")
 	}
 	d := &dispatch{s.Extension, one, call, s.newTask(call, one, prompt, nth)}
 	if bound := one.timeout(); bound > 0 {
@@ -126,7 +126,7 @@ func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool)
 			d.tell(belay.Event{Kind: belay.EventTurnEnd, End: ended(stored)}, yield)
 			return nil
 		case !d.task.Resumed && open != nil && d.extension.waiting.in(d.task.Session, d.call.Turn):
-			return errors.New("an earlier task of it waits for a person: call it again when that task is done")
+			return errors.New("an earlier task of this subagent waits for a person: call the subagent again when that task is done")
 		}
 		stale = open != nil && open.Parked
 	}
@@ -187,13 +187,13 @@ func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.S
 	if d.task.Resumed {
 		r, ok := runner.(ResumeRunner)
 		if !ok {
-			return nil, errors.New("it was parked and cannot be resumed: its runner has no Resume method")
+			return nil, errors.New("the task was parked and cannot be resumed, because its runner has no Resume method")
 		}
 		return r.Resume(ctx), nil
 	}
 	if a, ok := runner.(AbandonRunner); ok && stale {
 		if _, err := a.Abandon(ctx); err != nil {
-			return nil, fmt.Errorf("an earlier task of it was parked and cannot be ended: %w", err)
+			return nil, fmt.Errorf("an earlier task of this subagent is parked and cannot be ended: %w", err)
 		}
 	}
 	return runner.Run(ctx, d.task.Prompt), nil

@@ -202,7 +202,7 @@ type canned func(ctx context.Context, prompt string) (string, error)
 func (c canned) Run(ctx context.Context, text string, parts ...belay.Part) iter.Seq2[belay.Event, error] {
 	return func(yield func(belay.Event, error) bool) {
 		if len(parts) > 0 {
-			yield(belay.Event{}, fmt.Errorf("a canned responder accepts only text, and got %d other parts", len(parts)))
+			yield(belay.Event{}, fmt.Errorf("this subagent accepts only text, but the task has %d other parts", len(parts)))
 			return
 		}
 		said, err := c(ctx, text)

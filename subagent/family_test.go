@@ -283,7 +283,7 @@ func TestCostsRollUpAndTheParentsBudgetEndsAChild(t *testing.T) {
 			t.Errorf("brackets = %s, want %s", h.brackets(), want)
 		}
 		h.ended(t, belay.EndBudget) // the parent's budget is used up too
-		if r := h.results()[0]; !r.IsError || !strings.Contains(r.Text, "its turn ended with budget: agent main, with its subagents") {
+		if r := h.results()[0]; !r.IsError || !strings.Contains(r.Text, "the subagent's turn ended with budget: agent main, with its subagents") {
 			t.Errorf("the result is %+v", r)
 		}
 		if u := h.end.Usage; u.In != 810 || u.Out != 201 {

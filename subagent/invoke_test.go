@@ -213,7 +213,7 @@ func TestAChildThatFailsIsAnErrorResult(t *testing.T) {
 		{"an empty prompt", "reviewer", " \n", answers("x"), "the prompt is empty", belay.ClassInvalid, ""},
 		{"a factory that fails", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, errors.New("no key") }, "its factory failed: no key", belay.ClassFailed, "error"},
 		{"a factory that panics", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { panic("oops") }, "panicked: oops", belay.ClassFailed, "error"},
-		{"a factory that ends its goroutine", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { runtime.Goexit(); return nil, nil }, "its goroutine", belay.ClassFailed, "error"},
+		{"a factory that ends its goroutine", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { runtime.Goexit(); return nil, nil }, "runtime.Goexit", belay.ClassFailed, "error"},
 		{"a factory that returns nothing", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { return nil, nil }, "returned nothing to run", belay.ClassFailed, "error"},
 		{"a factory that returns a session that is none", "reviewer", "x", func(context.Context, *subagent.Task) (subagent.Runner, error) { return (*belay.Session)(nil), nil }, "returned nothing to run", belay.ClassFailed, "error"},
 		{"a run without events", "reviewer", "x", runs(func(context.Context, string) iter.Seq2[belay.Event, error] { return nil }), "no events", belay.ClassFailed, "error"},
@@ -225,20 +225,20 @@ func TestAChildThatFailsIsAnErrorResult(t *testing.T) {
 		}), "the line was cut\n\nIts last message:\nhalf of", belay.ClassFailed, "error"},
 		{"a function that fails", "reviewer", "x", subagent.Canned(func(context.Context, string) (string, error) { return "", errors.New("closed") }), "closed", belay.ClassFailed, "error"},
 		{"function is nil", "reviewer", "x", subagent.Canned(nil), "function is nil", belay.ClassFailed, "error"},
-		{"no model", "reviewer", "x", subagent.Agent(nil, nil), "there is no model", belay.ClassFailed, "error"},
+		{"no model", "reviewer", "x", subagent.Agent(nil, nil), "the model is nil", belay.ClassFailed, "error"},
 		{"no agent", "reviewer", "x", subagent.Built(func(context.Context, *subagent.Task) (*belay.Agent, error) { return nil, nil }), "neither an agent nor an error", belay.ClassFailed, "error"},
 		{"a builder that fails", "reviewer", "x", subagent.Built(func(context.Context, *subagent.Task) (*belay.Agent, error) { return nil, errors.New("no such model") }), "no such model", belay.ClassFailed, "error"},
 		{
 			"a turn of too many steps", "reviewer", "x",
 			subagent.Agent(script(scripted.Step{Text: "on my way", Calls: []scripted.Call{call("none", nil)}}), &belay.Options{Limits: belay.Limits{Steps: 1}}),
-			"its turn ended with max_steps\n\nIts last message:\non my way", belay.ClassFailed, "error",
+			"the subagent's turn ended with max_steps\n\nIts last message:\non my way", belay.ClassFailed, "error",
 		},
 		{
 			"a turn that costs too much", "reviewer", "x",
 			subagent.Agent(script(scripted.Step{Text: "expensive", Calls: []scripted.Call{call("none", nil)}, Usage: belay.Usage{In: 100}}), &belay.Options{Budget: belay.Budget{TurnTokens: 10}}),
-			"its turn ended with budget: the turn took 100 of 10 tokens\n\nIts last message:\nexpensive", belay.ClassFailed, "error",
+			"the subagent's turn ended with budget: the turn has used 100 tokens, and its limit is 10\n\nIts last message:\nexpensive", belay.ClassFailed, "error",
 		},
-		{"a model that refuses", "reviewer", "x", subagent.Agent(script(scripted.Step{Text: "I will not", Stop: belay.StopRefusal}), nil), "its turn ended with refused\n\nIts last message:\nI will not", belay.ClassFailed, "error"},
+		{"a model that refuses", "reviewer", "x", subagent.Agent(script(scripted.Step{Text: "I will not", Stop: belay.StopRefusal}), nil), "the subagent's turn ended with refused\n\nIts last message:\nI will not", belay.ClassFailed, "error"},
 		{"a model that fails", "reviewer", "x", subagent.Agent(script(), nil), "the script ends after step 0", belay.ClassFailed, "error"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

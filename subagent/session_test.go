@@ -333,7 +333,7 @@ func TestADurableChildThatWaitsIsNotDisturbed(t *testing.T) {
 		allow(t, agent, h)
 		h = take(t, agent.Session("s").Resume(t.Context()))
 		h.ended(t, belay.EndTurn)
-		if d.ran.Load() != 1 || !strings.Contains(h.end.Text, "deployed 1") || !strings.Contains(h.end.Text, "an earlier task of it waits for a person") {
+		if d.ran.Load() != 1 || !strings.Contains(h.end.Text, "deployed 1") || !strings.Contains(h.end.Text, "an earlier task of this subagent waits for a person") {
 			t.Errorf("the tool ran %d times, and the main agent heard %s", d.ran.Load(), h.end.Text)
 		}
 	})

@@ -216,7 +216,7 @@ func (q UserQuestion) resolve(said string) (string, error) {
 	case said == "":
 		return "", fmt.Errorf("%w: it is empty", ErrAnswer)
 	case !utf8.ValidString(said), utf8.RuneCountInString(said) > LongestAnswer:
-		return "", fmt.Errorf("%w: it must be text of at most %d characters: put a longer text into a file, and name the file", ErrAnswer, LongestAnswer)
+		return "", fmt.Errorf("%w: it must be text of at most %d characters: write a longer text to a file, and answer with the name of the file", ErrAnswer, LongestAnswer)
 	case len(q.Options) == 0:
 		return said, nil
 	}
@@ -238,7 +238,7 @@ func (q UserQuestion) resolve(said string) (string, error) {
 func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	question, ok := ReadQuestion(asked)
 	if !ok {
-		return belay.Decision{}, fmt.Errorf("approval %q is about a call of %s and not a question: approve or deny it", asked.ID, cmp.Or(asked.Tool, "nothing"))
+		return belay.Decision{}, fmt.Errorf("approval %q is for a call of %s and is not a question: approve or deny the call", asked.ID, cmp.Or(asked.Tool, "nothing"))
 	}
 	answer, err := question.resolve(said)
 	if err != nil {

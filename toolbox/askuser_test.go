@@ -87,7 +87,7 @@ func told(t *testing.T, session *belay.Session) []string {
 func wantTold(t *testing.T, session *belay.Session, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, told(t, session)); diff != "" {
-		t.Errorf("what the model was told (-want +got):\n%s", diff)
+		t.Errorf("what the model got (-want +got):\n%s", diff)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestAskUserIsAnsweredInGo(t *testing.T) {
 		{"what is none of the options is told, and asked again", where, answers{says: []string{"the moon", "1"}}, []string{options, none}, "staging"},
 		{"but not for ever", where, answers{says: []string{"0", "3", "-1"}}, []string{options, none, none}, `denied: Denied by "ann": the user gave no valid answer`},
 		{"an empty answer is none", when, answers{says: []string{" "}}, []string{"When shall it go out?"}, `denied: Denied by "ann": the user gave no answer`},
-		{"an asker that fails is no answer", when, answers{err: errors.New("the line is dead")}, []string{"When shall it go out?"}, `denied: Denied by "belay": the approver could not be asked: no answer: the line is dead`},
+		{"an asker that fails is no answer", when, answers{err: errors.New("the line is dead")}, []string{"When shall it go out?"}, `denied: Denied by "belay": asking the approver failed: no answer: the line is dead`},
 		{"nobody is asked an empty question", `{"question": " "}`, answers{}, nil, `denied: Denied by "ask_user": the question is empty`},
 		{"nobody is asked to choose among the same", `{"question": "Sure?", "options": ["yes", "Yes "]}`, answers{}, nil, `denied: Denied by "ask_user": option 2, "Yes", occurs twice`},
 	} {
@@ -155,7 +155,7 @@ func TestAnsweringLeavesOtherCallsAlone(t *testing.T) {
 	if d, err := toolbox.Answering("ann", &answers{}, yes).Approve(t.Context(), other); err != nil || !d.Allow || d.Reason != "ap-1" {
 		t.Errorf("the other approver's decision is %+v, %v", d, err)
 	}
-	if _, err := toolbox.Answer(other, "ann", "Thursday"); err == nil || !strings.Contains(err.Error(), `"ap-1" is about a call of deploy and not a question`) {
+	if _, err := toolbox.Answer(other, "ann", "Thursday"); err == nil || !strings.Contains(err.Error(), `"ap-1" is for a call of deploy and is not a question`) {
 		t.Errorf("answering another call: %v", err)
 	}
 }
@@ -295,7 +295,7 @@ func TestAskUserTwice(t *testing.T) {
 // SPEC E-07
 func TestAskUserExpires(t *testing.T) {
 	t.Parallel()
-	const expired = `denied: Denied by "expiry": nobody decided in time`
+	const expired = `denied: Denied by "expiry": nobody decided before the approval expired`
 	synctest.Test(t, func(t *testing.T) {
 		agent := asking(t, &belay.Options{OnAsk: belay.AskPark, ApprovalExpiry: time.Hour}, asks(when))
 		session := agent.Session("s")
@@ -329,7 +329,7 @@ func TestAskUserWithNobodyThere(t *testing.T) {
 	agent := asking(t, &belay.Options{}, asks(when))
 	session := agent.Session("s")
 	ends(t, belay.EndTurn)(session.Turn(t.Context(), "go"))
-	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, and nobody can be asked here)`)
+	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, but no approver is available)`)
 }
 
 // An approval without a text is not an answer. An approval for the whole session is not

@@ -110,7 +110,7 @@ func parseGlob(pattern string) (*glob, error) {
 		return nil, failf(belay.ClassInvalid, "The pattern is empty.")
 	}
 	if slices.Contains(strings.Split(pattern, "/"), "..") {
-		return nil, failf(belay.ClassInvalid, "The pattern %q has \"..\" in it: say in path where to look.", pattern)
+		return nil, failf(belay.ClassInvalid, "The pattern %q contains \"..\": set path to the directory to search in.", pattern)
 	}
 	g := &glob{base: !strings.Contains(pattern, "/")}
 	pattern = strings.TrimPrefix(pattern, "/")

@@ -20,7 +20,7 @@ var numbered = regexp.MustCompile(`^ *\d+\t`)
 func nearest(text, old string) string {
 	want := strings.Split(strings.TrimSuffix(old, "\n"), "\n")
 	if numbered.MatchString(want[0]) {
-		return " It begins with a line number, as read shows it: remove the numbers and the tabs after them."
+		return " old_string begins with a line number, as in the output of read: remove the line numbers and the tabs after them."
 	}
 	key, at := "", 0 // compare the longest line, because it is the most specific
 	for i, line := range want {
@@ -29,7 +29,7 @@ func nearest(text, old string) string {
 		}
 	}
 	if key == "" {
-		return " It is only white space."
+		return " old_string contains only white space."
 	}
 	lines := strings.SplitN(text, "\n", maxCompared+1)
 	lines = lines[:min(len(lines), maxCompared)]

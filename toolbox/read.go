@@ -246,7 +246,7 @@ func (x *excerpt) result(at spot, info fs.FileInfo, whole bool) (belay.Result, e
 		notes = append(notes, fmt.Sprintf("lines %d-%d of a file of %s; continue with offset %d, or search it with grep", x.from, x.to, size(info.Size()), x.to+1))
 	}
 	if x.crlf {
-		notes = append(notes, "lines end in CRLF; edit keeps that")
+		notes = append(notes, "the lines end in CRLF, and edit keeps CRLF")
 	}
 	if x.unclear {
 		notes = append(notes, "bytes that are not UTF-8 are shown as \ufffd")

@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 		{"an empty line is a line", "\n\n", nil, "     1\t\n     2\t\n"},
 		{"a part says what it is part of", "a\nb\nc\nd\n", in{"offset": 2, "limit": 2}, "     2\tb\n     3\tc\n[lines 2-3 of 4; continue with offset 4]"},
 		{"the last part has nothing to go on with", "a\nb\nc\n", in{"offset": 3}, "     3\tc\n[lines 3-3 of 3]"},
-		{"line ends of two characters are told", "a\r\nb\r\n", nil, "     1\ta\n     2\tb\n[lines end in CRLF; edit keeps that]"},
+		{"line ends of two characters are told", "a\r\nb\r\n", nil, "     1\ta\n     2\tb\n[the lines end in CRLF, and edit keeps CRLF]"},
 		{"a byte order mark is not shown", "\ufeffa\n", nil, "     1\ta\n"},
 		{"what is not UTF-8 is told", "a\xff\xfeb\n", nil, "     1\ta\ufffdb\n[bytes that are not UTF-8 are shown as \ufffd]"},
 		{"a long line is cut between characters", long + "\nb\n", nil, "     1\t" + long[:2000] + " [... the line continues]\n     2\tb\n"},

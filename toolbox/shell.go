@@ -195,10 +195,10 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	switch {
 	case errors.Is(r.exit.Stopped, errTimeIsUp):
 		class, r.view.TimedOut = belay.ClassTimeout, true
-		notes = append(notes, fmt.Sprintf("it was killed after its timeout of %s; its effects until then remain", r.timeout))
+		notes = append(notes, fmt.Sprintf("the command was killed after its timeout of %s; what it did before is not undone", r.timeout))
 	case r.exit.Stopped != nil:
 		class, r.view.Aborted = belay.ClassAborted, true
-		notes = append(notes, "it was killed because the turn was aborted; its effects until then remain")
+		notes = append(notes, "the command was killed because the turn was aborted; what it did before is not undone")
 	case r.exit.Signal != nil:
 		class = belay.ClassFailed
 		notes = append(notes, "it was killed by a signal: "+r.view.Signal)

@@ -60,7 +60,7 @@ func TestShellTimesOut(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{Timeout: 100 * time.Millisecond}})
 	r := k.call("shell", in{"command": "echo begun; sleep 3600; echo never"})
-	if r.Class != belay.ClassTimeout || !strings.HasPrefix(r.Text, "begun\n[it was killed after its timeout of 100ms") {
+	if r.Class != belay.ClassTimeout || !strings.HasPrefix(r.Text, "begun\n[the command was killed after its timeout of 100ms") {
 		t.Errorf("result = %s %q", r.Class, r.Text)
 	}
 	if v := view[toolbox.ShellView](t, r); !v.TimedOut || v.Aborted {
@@ -244,7 +244,7 @@ func TestShellIsEndedWhenTheTurnIsAborted(t *testing.T) {
 			}
 		}
 	}
-	if result == nil || result.Class != belay.ClassAborted || !strings.HasPrefix(result.Text, "begun\n[it was killed because the turn was aborted") {
+	if result == nil || result.Class != belay.ClassAborted || !strings.HasPrefix(result.Text, "begun\n[the command was killed because the turn was aborted") {
 		t.Errorf("result = %+v, want what it had written, and that it was aborted", result)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "pid"))

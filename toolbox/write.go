@@ -90,7 +90,7 @@ func (c *current) namesake() string {
 		return ""
 	}
 	if n := otherNames(c.info); n > 0 {
-		return fmt.Sprintf(" It had %s by hard links, which still have the old content.", plural(n, "other name", "other names"))
+		return fmt.Sprintf(" The file had %s (hard links), which still have the old content.", plural(n, "other name", "other names"))
 	}
 	return ""
 }
@@ -188,7 +188,7 @@ func (s spot) fill(file *os.File, old *current, content []byte) (remark string, 
 		mode := old.info.Mode().Perm()
 		group, err := keepOwner(file, old.info)
 		if errors.Is(err, errOtherOwner) {
-			return "", failf(belay.ClassDenied, "%q belongs to another user, and replacing it would change its owner, so nothing was changed. The shell can write it in place.", s.shown)
+			return "", failf(belay.ClassDenied, "%q belongs to another user. Nothing was changed, because this tool would change the owner of the file. Use the shell to write to the file.", s.shown)
 		}
 		if err != nil {
 			return "", fmt.Errorf("keep the owner: %w", err)

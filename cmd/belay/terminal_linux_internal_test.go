@@ -112,7 +112,7 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
-		"? shell needs your approval: writes made.txt: zone ", ", and strict mode runs up to zone 0 by itself; to stop asking, add a rule that allows it\n  asked by zone 1 · zone ", "\n    $ echo hello > made.txt\n",
+		"? shell needs your approval: writes made.txt: zone ", ", and strict mode asks above zone 0; to avoid this question, add a rule that allows this call\n  asked by zone 1 · zone ", "\n    $ echo hello > made.txt\n",
 		"  allow? [y] once, [s] for this session, ", "[n] no, or say why not:",
 		"    other.txt\n    + one\n    + two\n", "allowed by ada (belay)", "refused by ada (belay): rather not", "Done.\n",
 	} {

@@ -20,7 +20,7 @@ func Example() {
 	// > What has Ann ordered? Then deploy.
 	//   orders: 2 orders of ann at acme, paid with card [REDACTED]
 	//   deploy: Denied by "hours": deploy can be called from 09:00 to 17:00, and it is 18:30
-	// Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+	// Do not repeat this call. Reach the goal in another way, or tell the user what you need.
 	// end_turn: It has to wait until tomorrow.
 	// > And now?
 	// blocked: the agent has cost $0.60 of $0.50

@@ -133,7 +133,7 @@ func TestAuditThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	turn, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{&Audit{To: full{}, Now: evening}}}, "s", scripted.Call{Tool: "echo"})
 	if turn.Reason != belay.EndTurn || len(told) != 1 || told[0] != "{}" {
-		t.Errorf("the turn ended %s, and the model was told %q", turn.Reason, told)
+		t.Errorf("the turn ended %s, and the model got %q", turn.Reason, told)
 	}
 	if len(turn.Diagnostics) == 0 {
 		t.Error("nobody is told")
@@ -151,7 +151,7 @@ func TestRedact(t *testing.T) {
 		scripted.Call{Tool: "echo", Input: `{"a":"key-4f1a key-9","pin":1234}`}, scripted.Call{Tool: "echo", Input: `{"a":"nothing"}`})
 	want := []string{`{"a":"[REDACTED] [REDACTED]","pin":[REDACTED]}`, `{"a":"nothing"}`}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("what the model was told (-want +got):\n%s", diff)
+		t.Errorf("what the model got (-want +got):\n%s", diff)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestTenant(t *testing.T) {
 			_, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Interceptors: []belay.Interceptor{Tenant("echo", of)}}, test.session,
 				scripted.Call{Tool: "echo", Input: test.input})
 			if diff := cmp.Diff([]string{test.want}, told); diff != "" {
-				t.Errorf("what the model was told (-want +got):\n%s", diff)
+				t.Errorf("what the model got (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestCostCap(t *testing.T) {
 	call := scripted.Call{Tool: "echo"}
 	turn, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{costs}}, "one", call, call, call)
 	if turn.Reason != belay.EndBlocked || turn.Why != "the agent has cost $2.00 of $2.00" || len(told) != 3 || told[1] != "{}" || !strings.HasPrefix(told[2], `Denied by "cost-cap.call"`) {
-		t.Errorf("the turn ended %s (%s), and the model was told %q", turn.Reason, turn.Why, told)
+		t.Errorf("the turn ended %s (%s), and the model got %q", turn.Reason, turn.Why, told)
 	}
 	turn, told = taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{costs}}, "another", call)
 	if turn.Reason != belay.EndBlocked || turn.Steps != 0 || len(told) != 0 {
@@ -220,7 +220,7 @@ func TestHours(t *testing.T) {
 			test.hours.Tools, test.hours.In, test.hours.Now = []string{"echo"}, test.zone, func() time.Time { return at }
 			_, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{test.hours}}, "s", scripted.Call{Tool: "echo"})
 			if diff := cmp.Diff([]string{test.want}, told); diff != "" {
-				t.Errorf("what the model was told (-want +got):\n%s", diff)
+				t.Errorf("what the model got (-want +got):\n%s", diff)
 			}
 		})
 	}

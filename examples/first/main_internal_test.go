@@ -14,7 +14,7 @@ func Example() {
 	// Output:
 	// I publish the notes.
 	//   write: Denied by "no-prod": production is off limits
-	// Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+	// Do not repeat this call. Reach the goal in another way, or tell the user what you need.
 	// Then as a draft.
 	//   write: written
 	// The notes are in drafts, for you to publish.

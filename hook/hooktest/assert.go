@@ -60,7 +60,7 @@ func (trial *Trial[In, Out]) verdict(want hook.Severity, reason string) {
 		return
 	}
 	if !slices.ContainsFunc(answer.Parts, func(p hook.Part) bool { return strings.Contains(p.Content, reason) }) && reason != "" {
-		trial.failf("want %s saying %q, got %s%s", want, reason, answer.Severity, saying(answer))
+		trial.failf("want %s with the text %q, got %s%s", want, reason, answer.Severity, saying(answer))
 	}
 }
 
@@ -101,7 +101,7 @@ func (trial *Trial[In, Out]) Code(want codes.Code) {
 func (trial *Trial[In, Out]) NotAsked() {
 	trial.t.Helper()
 	if run, ok := trial.Run(); ok && run.State != hook.Skipped {
-		trial.failf("want it not to be called, got a run that is %s", run.State)
+		trial.failf("want no call of the handler, got a run that is %s", run.State)
 	}
 }
 
@@ -110,7 +110,7 @@ func (trial *Trial[In, Out]) NotAsked() {
 func (trial *Trial[In, Out]) Rewrote() {
 	trial.t.Helper()
 	if !slices.Contains(trial.Rewriters, trial.id) {
-		trial.failf("want it to rewrite the input, the rewriters were %q", trial.Rewriters)
+		trial.failf("want the subscription to rewrite the input, but only these did: %q", trial.Rewriters)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestAssertions(t *testing.T) {
 			hook.Options{},
 			func(trial *uploadTrial) { trial.Denied("too"); trial.Denied("") },
 			func(trial *uploadTrial) { trial.Denied("too small") },
-			[]string{`want deny saying "too small", got deny, with the text deny "too large"`},
+			[]string{`want deny with the text "too small", got deny, with the text deny "too large"`},
 		},
 		{
 			"Passed refuses what is denied", answers(deny("too large")),
@@ -90,7 +90,7 @@ func TestAssertions(t *testing.T) {
 			hook.Options{},
 			func(trial *uploadTrial) { trial.Contributed() },
 			func(trial *uploadTrial) { trial.Rewrote() },
-			[]string{"want it to rewrite the input"},
+			[]string{"want the subscription to rewrite the input"},
 		},
 		{
 			"Code refuses another code", hooktest.Panics[file, verdict]("oh"),
@@ -104,7 +104,7 @@ func TestAssertions(t *testing.T) {
 			hook.Options{},
 			func(trial *uploadTrial) { trial.State(hook.Completed) },
 			func(trial *uploadTrial) { trial.NotAsked() },
-			[]string{"want it not to be called, got a run that is completed"},
+			[]string{"want no call of the handler, got a run that is completed"},
 		},
 		{
 			"State refuses what was not asked", answers(verdict{}),

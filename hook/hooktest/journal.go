@@ -139,7 +139,7 @@ var appendRules = []rule[hook.Journal]{
 			want = 0
 		}
 		if got := len(listRuns(t, j, hook.Filter{})); got != want {
-			t.Errorf("Append gave %v and stored %d of 2 runs, want %d", err, got, want)
+			t.Errorf("Append returned %v and stored %d of 2 runs, want %d", err, got, want)
 		}
 	}},
 }
@@ -255,7 +255,7 @@ func refuseRuns(t testing.TB, j hook.Journal, want error, runs ...hook.Run) {
 	case err == nil:
 		t.Errorf("Append(%s) was accepted, want it rejected", briefly(runs))
 	case want != nil && !errors.Is(err, want):
-		t.Errorf("Append(%s) gave the error %q, want one that is %q", briefly(runs), err, want)
+		t.Errorf("Append(%s) returned the error %q, want an error that is %q", briefly(runs), err, want)
 	}
 }
 

@@ -201,7 +201,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 					return err
 				}
 				if n++; (run.State == hook.Failed) != (run.Class == codes.Error) {
-					return fmt.Errorf("run %s is %s with the code %q: half of it is new", run.ID, run.State, run.Class)
+					return fmt.Errorf("run %s is %s with the code %q: the listing mixes the old and the new state", run.ID, run.State, run.Class)
 				}
 			}
 			if n != runs {

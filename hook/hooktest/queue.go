@@ -195,7 +195,7 @@ var enqueueRules = []rule[queueSubject]{
 			runs, jobs = 0, 0
 		}
 		if got := len(listRuns(t, q.Journal, hook.Filter{})); got != runs {
-			t.Errorf("Enqueue gave %v and stored %d records, want %d", err, got, runs)
+			t.Errorf("Enqueue returned %v and stored %d records, want %d", err, got, runs)
 		}
 		q.wantWaiting(t, jobs)
 	}},
@@ -239,7 +239,7 @@ func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hoo
 	case err == nil:
 		t.Errorf("Enqueue(%s, %s) was accepted, want it rejected", asked.ID, jobNames(jobs))
 	case want != nil && !errors.Is(err, want):
-		t.Errorf("Enqueue(%s, %s) gave the error %q, want one that is %q", asked.ID, jobNames(jobs), err, want)
+		t.Errorf("Enqueue(%s, %s) returned the error %q, want an error that is %q", asked.ID, jobNames(jobs), err, want)
 	}
 }
 

@@ -74,7 +74,7 @@ var claimRules = []rule[queueSubject]{
 		select {
 		case err := <-claimed:
 			if err == nil {
-				t.Error("Claim on an empty queue gave a job")
+				t.Error("Claim on an empty queue returned a job")
 			}
 		case <-time.After(q.patience):
 			t.Fatal("Claim does not return when its context is cancelled")
@@ -173,7 +173,7 @@ var settleRules = []rule[queueSubject]{
 		for _, job := range []hook.Job{done, waiting, unknown} {
 			job.Attempt = 7
 			if err := claimer.Settle(context.Background(), job, attempt(job, hook.Completed), time.Time{}); !errors.Is(err, hook.ErrNotFound) {
-				t.Errorf("Settle(%s) gave %v, want an error that is %q", job.ID, err, hook.ErrNotFound)
+				t.Errorf("Settle(%s) returned %v, want an error that is %q", job.ID, err, hook.ErrNotFound)
 			}
 		}
 		wantRuns(t, q.Journal, asked, attempt(done, hook.Completed))
@@ -186,7 +186,7 @@ var settleRules = []rule[queueSubject]{
 		job := q.claim(t)
 		appendRuns(t, q.Journal, attempt(job, hook.Interrupted))
 		if err := claimer.Settle(context.Background(), job, attempt(job, hook.Completed), time.Time{}); !errors.Is(err, hook.ErrSettled) {
-			t.Errorf("Settle gave %v, want an error that is %q", err, hook.ErrSettled)
+			t.Errorf("Settle returned %v, want an error that is %q", err, hook.ErrSettled)
 		}
 		q.wantNoClaim(t)
 		q.settle(t, job, hook.Interrupted, time.Now())

@@ -256,7 +256,7 @@ var performRules = []rule[workSubject]{
 		job.Attempt = shift.next(t).Attempt
 		run := readRun(t, q.Journal, job.ID+".1")
 		if diff := differentRun(job.Begun(run.Started), run); diff != "" {
-			t.Errorf("the record is not that of an attempt that begins (- begins, + read):\n%s", diff)
+			t.Errorf("the record differs from that of an attempt that has begun (- want, + read):\n%s", diff)
 		}
 		if age := time.Since(run.Started); age < 0 || age > time.Hour {
 			t.Errorf("the attempt began at %s, %s ago", run.Started, age)

@@ -185,10 +185,10 @@ func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
 		opts *hooktest.Options
 		want string
 	}{
-		{"a faulty subscription", upload.On("a b", answers(verdict{}), nil), nil, "id: want 1-128"},
+		{"a faulty subscription", upload.On("a b", answers(verdict{}), nil), nil, "id: use 1 to 128"},
 		{"an empty subscription", hook.Subscription{}, nil, "the subscription is empty"},
 		{"a subscription of another phase", uploaded.On("a", answers(remark{}), nil), nil, "its phase is uploaded, but Try got the phase upload"},
-		{"a faulty job handler", noSecrets, &hooktest.Options{Jobs: []hook.JobHandler{{Name: "a"}}}, "run: there is none"},
+		{"a faulty job handler", noSecrets, &hooktest.Options{Jobs: []hook.JobHandler{{Name: "a"}}}, "run: the handler has no Run function"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -205,7 +205,7 @@ func TestAdvice(t *testing.T) {
 	f := floorFor(t, load(t, ""))
 	q := belay.Question{Approval: belay.Approval{Session: "s", Turn: "t", Call: "1", Tool: "shell"}, Input: json.RawMessage(`{"command":"git push origin main"}`)}
 	a := f.Advise(t.Context(), q)
-	if !strings.HasPrefix(a.Reach, "zone 4 external: changes something elsewhere") && !strings.HasPrefix(a.Reach, "zone 5") || a.Pattern != "shell(git push origin main)" {
+	if !strings.HasPrefix(a.Reach, "zone 4 external: changes something outside this machine") && !strings.HasPrefix(a.Reach, "zone 5") || a.Pattern != "shell(git push origin main)" {
 		t.Errorf("%+v", a)
 	}
 	for pattern, want := range map[string]string{

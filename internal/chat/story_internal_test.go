@@ -77,7 +77,7 @@ func toolsOfStory() []belay.Tool {
 // advise returns advice as a floor would.
 func advise(context.Context, belay.Question) Advice {
 	return Advice{
-		Reach: "zone 1 workspace: changes files of the project or temporary ones", Run: "in the sandbox, without network",
+		Reach: "zone 1 workspace: changes files of the project, or temporary files", Run: "in the sandbox, without network",
 		Pattern: "shell(rm *)",
 	}
 }

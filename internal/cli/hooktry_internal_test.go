@@ -26,9 +26,9 @@ func TestDiagnosedSaysEachThingOnce(t *testing.T) {
 			&hook.SafeError{Message: "exit code 1", Reason: "no database"}, "hook.error gate at tool.pre: exit code 1: no database",
 		},
 		{
-			"a message with its cause", "the answer does not fit the phase",
-			&hook.SafeError{Message: "the answer does not fit the phase", Err: errors.New(`"reason" is not a text`)},
-			`hook.error gate at tool.pre: the answer does not fit the phase: "reason" is not a text`,
+			"a message with its cause", "the hook's answer does not match the schema of the phase",
+			&hook.SafeError{Message: "the hook's answer does not match the schema of the phase", Err: errors.New(`"reason" is not a text`)},
+			`hook.error gate at tool.pre: the hook's answer does not match the schema of the phase: "reason" is not a text`,
 		},
 		{"an error that differs from the message", "exit code 1", errors.New("exit code 10"), "hook.error gate at tool.pre: exit code 1: exit code 10"},
 	} {

@@ -24,11 +24,11 @@ func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
 	}{
 		{
 			"a stock tool is not for settings to describe", "permit:\n  tools:\n    shell: {zone: 0}\n    write: {zone: 1}\n", "",
-			[]string{`belay.yaml:3: permit.tools: tool "shell" comes with Belay`, `belay.yaml:4: permit.tools: tool "write" comes with Belay`},
+			[]string{`belay.yaml:3: permit.tools: tool "shell" is part of Belay`, `belay.yaml:4: permit.tools: tool "write" is part of Belay`},
 		},
 		{"another agent's spelling", "", "permit:\n  rules:\n    - deny shell(git commit:*)\n", []string{`belay.yaml:3: permit.rules: rule "deny shell(git commit:*)"`, "write git commit *"}},
-		{"several commands in one rule", "", "permit:\n  rules:\n    - deny shell(git commit && git push)\n", []string{"belay.yaml:3: permit.rules:", "a rule for each"}},
-		{"a tool that is nearly one", "", "permit:\n  rules:\n    - deny Shell\n", []string{"belay.yaml:3: permit.rules:", `did you mean "shell"?`, "described under permit.tools"}},
+		{"several commands in one rule", "", "permit:\n  rules:\n    - deny shell(git commit && git push)\n", []string{"belay.yaml:3: permit.rules:", "one rule for each"}},
+		{"a tool that is nearly one", "", "permit:\n  rules:\n    - deny Shell\n", []string{"belay.yaml:3: permit.rules:", `did you mean "shell"?`, "describe it under permit.tools"}},
 		{"a guard for a tool that is nearly one", "", "permit:\n  guards:\n    - {id: a, tools: [shel], deny: x}\n", []string{`belay.yaml:3: permit.guards: guard "a": tools: there is no tool "shel": did you mean "shell"?`}},
 		{"a guard without an id", "", "permit:\n  guards:\n    - {deny: x}\n", []string{"belay.yaml:3: permit.guards: a guard needs an id"}},
 		{"a guard that guards nothing", "", "permit:\n  guards:\n    - {id: a}\n", []string{"set deny, commands or paths"}},

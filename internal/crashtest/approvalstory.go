@@ -118,7 +118,7 @@ var approvalTests = []struct {
 			}
 		}
 	}},
-	{"of two who decide at once one wins and the other is told", anyhow, func(t *testing.T, p *plot) {
+	{"if two people decide at once, one wins and the other gets an error", anyhow, func(t *testing.T, p *plot) {
 		t.Helper()
 		asked := p.ask(t, 8)
 		var all, none []belay.Decision
@@ -137,7 +137,7 @@ var approvalTests = []struct {
 			case bob == (ruling{a.ID, "", "bob"}) && ann == (ruling{a.ID, "decided", "bob"}):
 				want = append(want, "0-"+fmt.Sprint(i)+" denied by bob")
 			default:
-				t.Fatalf("ann was told %+v, and bob %+v", ann, bob)
+				t.Fatalf("ann got %+v, and bob %+v", ann, bob)
 			}
 		}
 		p.want(t, want...)
@@ -170,7 +170,7 @@ func (p *plot) tellTen(t testing.TB, random *rand.Rand) {
 		}
 		for i, got := range p.decide(t, decisions)[0] {
 			if got != (ruling{Approval: decisions[i].Approval, By: decisions[i].By}) {
-				t.Errorf("%s was told %+v", decisions[i].By, got)
+				t.Errorf("%s got %+v", decisions[i].By, got)
 			}
 		}
 		order = order[n:]
@@ -251,7 +251,7 @@ func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	t.Helper()
 	want.Approval = d.Approval
 	if got := p.decide(t, []belay.Decision{d})[0][0]; got != want {
-		t.Errorf("%s was told %+v, want %+v", d.By, got, want)
+		t.Errorf("%s got %+v, want %+v", d.By, got, want)
 	}
 }
 

@@ -32,7 +32,7 @@ const story = `== A turn, as it happens
   model     I put the tidy version where it is served.
   call      write {"path":"/srv/www/CHANGELOG.md","text":"# 1.2\n\n- Fixed the login.\n"}
   denied    write: Denied by "stay-inside": /srv/www/CHANGELOG.md is outside the project
-            Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+            Do not repeat this call. Reach the goal in another way, or tell the user what you need.
   model     Not there, then. I write it in the project.
   call      write {"path":"CHANGELOG.md","text":"# 1.2\n\n- Fixed the login.\n"}
   asked     may write run? the scanner did not answer in time (says virus-scan)
@@ -56,7 +56,7 @@ const story = `== A turn, as it happens
 const resumed = `
 == Another process opens the same file and goes on
   recovered the session of the killed process is free again; its turn is still open
-  aborted   write: The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it.
+  aborted   write: The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it.
   model     I was interrupted. Let me see how far that came.
   call      read {"path":"NEWS.md"}
   result    read: 1.2 is out.

@@ -182,7 +182,7 @@ func (d *Document) withoutMark(text string) string {
 // mapping reads YAML. line is the number of its first line in the file.
 func (d *Document) mapping(head string, line int) ([]Field, error) {
 	if len(head) > Limit {
-		return nil, fail(line, "the frontmatter is %d bytes long: at most %d are read", len(head), Limit)
+		return nil, fail(line, "the YAML has %d bytes: the limit is %d", len(head), Limit)
 	}
 	if fields, ok := readPlain(head, line); ok {
 		return fields, nil

@@ -18,7 +18,7 @@ func ParseJSON(text string) (*Document, error) {
 		return nil, err
 	}
 	if v.Kind != Map {
-		return nil, fail(v.Line, "it is %s: write an object", v.Kind)
+		return nil, fail(v.Line, "the file is %s: write a JSON object", v.Kind)
 	}
 	d.Found, d.Fields = true, v.Map
 	return d, nil
@@ -28,7 +28,7 @@ func ParseJSON(text string) (*Document, error) {
 // Errors are of type *Error.
 func ReadJSON(text string) (Value, error) {
 	if len(text) > Limit {
-		return Value{}, fail(1, "it is %d bytes long: at most %d are read", len(text), Limit)
+		return Value{}, fail(1, "the file has %d bytes: the limit is %d", len(text), Limit)
 	}
 	if err := checkText(text, 1); err != nil {
 		return Value{}, err
@@ -93,7 +93,7 @@ func (r *jsonReading) value(level int) (Value, error) {
 		}
 	case json.Delim:
 		if level >= depth {
-			return v, r.failf("values are nested more than %d deep: write them plainer", depth)
+			return v, r.failf("values are nested more than %d levels deep: use fewer levels", depth)
 		}
 		return r.nested(v, t, level)
 	}
@@ -116,7 +116,7 @@ func (r *jsonReading) nested(v Value, open json.Delim, level int) (Value, error)
 			field.Key, _ = key.(string)
 			field.Line = r.line()
 			if seen[field.Key] {
-				return v, r.failf("the key %q occurs twice: leave one", field.Key)
+				return v, r.failf("the key %q occurs twice: remove one of them", field.Key)
 			}
 			seen[field.Key] = true
 		}

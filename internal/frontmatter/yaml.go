@@ -39,7 +39,7 @@ func readYAML(head string, line int) (fields []Field, err error) {
 			continue
 		}
 		if root != nil {
-			return nil, fail(lineOf(doc.Body, line), "a second document begins here: leave one")
+			return nil, fail(lineOf(doc.Body, line), "a second document begins here: remove one of them")
 		}
 		root = doc.Body
 	}
@@ -52,7 +52,7 @@ func readYAML(head string, line int) (fields []Field, err error) {
 		return nil, err
 	}
 	if value.Kind != Map {
-		return nil, fail(value.Line, "it is %s: write a mapping, key: value", value.Kind)
+		return nil, fail(value.Line, "the YAML is %s: write a mapping, key: value", value.Kind)
 	}
 	return value.Map, nil
 }
@@ -74,10 +74,10 @@ func located(err error, line int) error {
 		at := line - 1 + e.GetToken().Position.Line
 		message := e.GetMessage()
 		if strings.Contains(message, "already defined at [") { // do not repeat the line number in the message: the library counts differently
-			return fail(at, "the key %q occurs twice: leave one", e.GetToken().Value)
+			return fail(at, "the key %q occurs twice: remove one of them", e.GetToken().Value)
 		}
 		if strings.Contains(message, "character '\t'") || strings.Contains(message, "tab character") {
-			message = "YAML takes no tabs for indentation: use spaces"
+			message = "YAML does not allow tabs for indentation: use spaces"
 		}
 		return fail(at, "%s", message)
 	}
@@ -100,7 +100,7 @@ func (c conversion) line(node ast.Node) int { return lineOf(node, c.above+1) }
 
 func (c conversion) value(node ast.Node, level int) (Value, error) {
 	if level > depth {
-		return Value{}, fail(c.line(node), "values are nested more than %d deep: write them plainer", depth)
+		return Value{}, fail(c.line(node), "values are nested more than %d levels deep: use fewer levels", depth)
 	}
 	v := Value{Line: c.line(node)}
 	switch n := node.(type) {
@@ -130,11 +130,11 @@ func (c conversion) value(node ast.Node, level int) (Value, error) {
 	case *ast.MappingValueNode:
 		return c.mapping(v, []*ast.MappingValueNode{n}, level)
 	case *ast.TagNode:
-		return v, fail(v.Line, "the tag %s is not read here: leave it out, and put quotes around what must be a text", n.GetToken().Value)
+		return v, fail(v.Line, "the tag %s is not supported: remove it, and put quotes around a value that must be text", n.GetToken().Value)
 	case *ast.AnchorNode, *ast.AliasNode:
 		return v, fail(v.Line, "anchors and aliases are not supported here: write the value out")
 	default:
-		return v, fail(v.Line, "a %s is not read here: write a text, a list or a mapping", strings.ToLower(node.Type().String()))
+		return v, fail(v.Line, "a %s is not supported: write a text, a list or a mapping", strings.ToLower(node.Type().String()))
 	}
 	return v, nil
 }
@@ -153,12 +153,12 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 		case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.NullNode:
 			field.Key = key.GetToken().Value
 		case *ast.MergeKeyNode:
-			return v, fail(field.Line, "the merge key << is not read here: write the values out")
+			return v, fail(field.Line, "the merge key << is not supported: write the values out")
 		default:
 			return v, fail(field.Line, "the key is not plain text: write key: value")
 		}
 		if seen[field.Key] {
-			return v, fail(field.Line, "the key %q occurs twice: leave one", field.Key)
+			return v, fail(field.Line, "the key %q occurs twice: remove one of them", field.Key)
 		}
 		seen[field.Key] = true
 		var err error

@@ -35,7 +35,7 @@ var invariants = []invariant{
 }
 
 // interruption is the beginning of the result of a call whose process was killed.
-const interruption = "The process ended before this call was answered"
+const interruption = "The process ended during this call"
 
 // check reads the store with SQL and compares it with the log.
 func (l *lane) check(t *testing.T) {
@@ -178,7 +178,7 @@ func (w *world) resultsKept() (broken []string) {
 			continue
 		}
 		if r := w.results[e.Call]; r == nil || r.Text != resultOf(e.Call) {
-			broken = append(broken, fmt.Sprintf("call %s had returned %d ticks before life %d was killed, and the model was told %+v", e.Call, ticks, e.Life, r))
+			broken = append(broken, fmt.Sprintf("call %s had returned %d ticks before life %d was killed, and the result for the model is %+v", e.Call, ticks, e.Life, r))
 		} else if c := w.calls[e.Call]; c.state != string(belay.CallDone) || !strings.Contains(c.result, resultOf(e.Call)) {
 			broken = append(broken, fmt.Sprintf("call %s had returned %d ticks before life %d was killed, and its record is %+v", e.Call, ticks, e.Life, c))
 		}
@@ -194,7 +194,7 @@ func (w *world) toldExactly() (broken []string) {
 		for _, m := range messages {
 			for _, c := range m.Calls() {
 				if r := w.results[c.ID]; r != nil && strings.HasPrefix(r.Text, interruption) && w.neverBegan(m, c.ID) {
-					broken = append(broken, fmt.Sprintf("call %s never began, and the model was told that it may have run", c.ID))
+					broken = append(broken, fmt.Sprintf("call %s never began, but its result says that it may have run", c.ID))
 				}
 			}
 		}

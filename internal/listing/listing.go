@@ -145,7 +145,7 @@ func described(text string) string {
 // Message returns a note for the user about what a list leaves out, or "". budget is the
 // budget of that list.
 func (l LeftOut) Message(kind string, budget int) string {
-	because := fmt.Sprintf("the list may take %d tokens. To change that, set limits.listing_tokens, or Options.Budget in Go", budget)
+	because := fmt.Sprintf("the list may have at most %d tokens. To change this, set limits.listing_tokens, or Options.Budget in Go", budget)
 	switch {
 	case l.Names > 0:
 		return fmt.Sprintf("the model does not see %d of %s: %s", l.Names, counted(l.Total, kind), because)

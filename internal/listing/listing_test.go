@@ -63,8 +63,8 @@ func TestTheMessageSaysWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for want, left := range map[string]listing.LeftOut{
 		"": {Total: 3},
-		"the model sees 2 of 3 skills without a description: the list may take 7 tokens.": {Total: 3, Descriptions: 2},
-		"the model does not see 1 of 1 skill: the list may take 7 tokens.":                {Total: 1, Names: 1},
+		"the model sees 2 of 3 skills without a description: the list may have at most 7 tokens.": {Total: 3, Descriptions: 2},
+		"the model does not see 1 of 1 skill: the list may have at most 7 tokens.":                {Total: 1, Names: 1},
 	} {
 		if got := left.Message("skill", 7); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("the message is %q, want %q", got, want)

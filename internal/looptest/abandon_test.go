@@ -69,7 +69,7 @@ func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 			events := agent.Watch(ctx, nil)
 			turn, err := s.Abandon(t.Context())
 			if err != nil || turn.Reason != belay.EndAborted || len(k.told) != 1 || !strings.Contains(k.told[0], "until ") {
-				t.Fatalf("the turn is %+v, %v, and the tool was told of %v", turn, err, k.told)
+				t.Fatalf("the turn is %+v, %v, and the tool got Abandon for %v", turn, err, k.told)
 			}
 			var failures string
 			for e := range events {
@@ -81,7 +81,7 @@ func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 				}
 			}
 			if !strings.Contains(failures, test.want) || test.want == "" && failures != "" {
-				t.Errorf("those who watch were told %q, want %q", failures, test.want)
+				t.Errorf("watchers got %q, want %q", failures, test.want)
 			}
 			say(t, s, "again") // the session is still usable
 		})
@@ -103,7 +103,7 @@ func TestInterruptedCallsAreToldToTheirTool(t *testing.T) {
 			k := newKeeper(nil)
 			k.Tool = echoTool("stuck")
 			end(t, agentOf(t, scriptOf(says("next")), &belay.Options{Store: store, Tools: []belay.Tool{k, echoTool("again")}}).Session("s"))
-			wantEqual(t, "how often the tool was told", len(k.told), 1)
+			wantEqual(t, "number of calls of Abandon", len(k.told), 1)
 			p.leave()
 			<-p.turn
 		})

@@ -81,7 +81,7 @@ func abortAt(t *testing.T, at int, late, leave bool) {
 	got := r.phases.ends()
 	over := late && slices.Equal(got, []string{"1 end_turn"})
 	if !slices.Equal(got, []string{"1 aborted"}) && !over {
-		t.Errorf("when the stream is over, turn.post_turn was told %v, want that it was aborted", got)
+		t.Errorf("when the stream was over, turn.post_turn had got %v, want aborted", got)
 	}
 	if !leave && !over && (end == nil || end.Reason != belay.EndAborted || !errors.Is(failure, enough)) {
 		t.Errorf("the turn is %+v, %v, want it aborted because of the cause", end, failure)
@@ -135,7 +135,7 @@ func TestAbortAtEveryPhase(t *testing.T) {
 					want = nil // no turn had begun yet
 				}
 				if got := r.phases.ends(); !slices.Equal(got, want) {
-					t.Errorf("turn.post_turn was told %v", got)
+					t.Errorf("turn.post_turn got %v", got)
 				}
 				r.sound(t)
 				r.goesOn(t)
@@ -214,7 +214,7 @@ func TestEndPhasesAreBounded(t *testing.T) {
 			t.Errorf("leaving took %s, want %s", took, bound)
 		}
 		if got := r.phases.ends(); !slices.Equal(got, []string{"1 aborted"}) {
-			t.Errorf("turn.post_turn was told %v", got)
+			t.Errorf("turn.post_turn got %v", got)
 		}
 		start = time.Now()
 		if err := r.session.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -126,7 +126,7 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 	agent.Say("/late").Said("by late")
 	agent.Say("go").Denied("guarded", "late", "says late")
 	if got := late.log(); got != "register main" {
-		t.Errorf("the extension was told %q", got)
+		t.Errorf("the extension got the calls %q", got)
 	}
 
 	if err := lease.Close(); err != nil {
@@ -137,7 +137,7 @@ func TestExtensionsAtAnyTime(t *testing.T) {
 		t.Errorf("after it was removed the agent has\n%s", got)
 	}
 	if got := late.log(); got != "register main, unregister main" || late.over {
-		t.Errorf("the extension was told %q, and closed: %t", got, late.over)
+		t.Errorf("the extension got the calls %q, and closed is %t", got, late.over)
 	}
 }
 
@@ -172,8 +172,8 @@ func TestExtensionsAreAddedAsAWhole(t *testing.T) {
 		spoil func(*everything)
 		want  string
 	}{
-		"name":      {func(e *everything) { e.name = "old" }, `two extensions called "old"`},
-		"tool":      {func(e *everything) { e.clash = "tool" }, `tool "taken"`},
+		"name":      {func(e *everything) { e.name = "old" }, `two extensions have the name "old"`},
+		"tool":      {func(e *everything) { e.clash = "tool" }, `the name "taken"`},
 		"step tool": {func(e *everything) { e.clash = "step tool" }, `tool "taken"`},
 		"directive": {func(e *everything) { e.clash = "directive" }, `directive "taken"`},
 		"hook":      {func(e *everything) { e.clash = "hook" }, `"taken"`},
@@ -183,11 +183,11 @@ func TestExtensionsAreAddedAsAWhole(t *testing.T) {
 		"renamed":   {func(e *everything) { e.build = func(c *belay.AgentConfig) error { c.Name = "x"; return nil } }, "may change only Instructions and Resources"},
 		"instructions": {func(e *everything) {
 			e.build = func(c *belay.AgentConfig) error { c.Instructions = "x"; return nil }
-		}, "New or Replace"},
+		}, "only New and Replace"},
 		"traits": {func(e *everything) { e.tools = []belay.Tool{panicky{}} }, "panicked"},
 		"resources": {func(e *everything) {
 			e.build = func(c *belay.AgentConfig) error { c.Resources["old"] = []string{"x"}; return nil }
-		}, "New or Replace"},
+		}, "only New and Replace"},
 		"register": {func(e *everything) { e.refuses = func(belay.AgentConfig) error { return no } }, "no"},
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestInterceptorsAtAnyTime(t *testing.T) {
 	if got := strings.Join(saw.all(), ", "); got != want {
 		t.Errorf("the interceptors saw\n%s\nwant\n%s", got, want)
 	}
-	if _, err := agent.Intercept(belay.Interceptor{Name: "x"}); err == nil || !strings.Contains(err.Error(), "it needs a name, and a tool") {
+	if _, err := agent.Intercept(belay.Interceptor{Name: "x"}); err == nil || !strings.Contains(err.Error(), "Name or Tool is empty") {
 		t.Errorf("err = %v", err)
 	}
 }

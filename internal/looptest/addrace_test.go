@@ -191,7 +191,7 @@ func TestAddDuringClose(t *testing.T) {
 	}
 	_ = a.Close(t.Context())
 	if closeErr != nil || !errors.Is(addErr, belay.ErrClosed) || e.told() != "" {
-		t.Errorf("Close: %v, Add: %v, the extension was told %q", closeErr, addErr, e.told())
+		t.Errorf("Close: %v, Add: %v, the extension got the calls %q", closeErr, addErr, e.told())
 	}
 }
 
@@ -266,7 +266,7 @@ func TestUnregisterThatFailsIsRetried(t *testing.T) {
 	fails = false
 	err2 := a.Close(t.Context())
 	if e.told() != "reg,unreg,unreg" || err1 == nil || err2 != nil {
-		t.Errorf("the extension was told %q; the lease: %v, the agent: %v", e.told(), err1, err2)
+		t.Errorf("the extension got the calls %q; the lease: %v, the agent: %v", e.told(), err1, err2)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestAnswer(t *testing.T) {
 			}
 			wantEqual(t, "the answer", got, bern)
 			if text := strings.Join(outline(seen(t, model)), "\n"); !strings.Contains(text, test.told) {
-				t.Errorf("the model was told\n%s", text)
+				t.Errorf("the model got\n%s", text)
 			}
 			if model.Left() != 1 {
 				t.Error("the answer did not end the turn")
@@ -90,7 +90,7 @@ func TestAnswerIsInAnyScope(t *testing.T) {
 	if got, _, err := belay.Answer[string](t.Context(), s, "a"); err != nil || got != "yes" {
 		t.Errorf("the answer is %q: %v", got, err)
 	}
-	wantEqual(t, "what the model was told of", declared(model), []string{"final_answer", "final_answer"})
+	wantEqual(t, "the tools in the requests", declared(model), []string{"final_answer", "final_answer"})
 	if r := storedResults(t, s)[0]; r.Class != belay.ClassScope {
 		t.Errorf("a call out of scope gives %+v", r)
 	}

@@ -58,18 +58,18 @@ func TestApproverDecides(t *testing.T) {
 		{"nothing is no", func(context.Context, belay.Question) (belay.Decision, error) { return belay.Decision{}, nil }, []string{"deny by approver: "}},
 		{"an error is no, whatever the answer", func(context.Context, belay.Question) (belay.Decision, error) {
 			return belay.Decision{Allow: true, By: "ann"}, errors.New("the line is dead")
-		}, []string{"deny by belay: the approver could not be asked: the line is dead"}},
-		{"a panic is no", func(context.Context, belay.Question) (belay.Decision, error) { panic("oh no") }, []string{"deny by belay: the approver could not be asked: the approver panicked: oh no"}},
+		}, []string{"deny by belay: asking the approver failed: the line is dead"}},
+		{"a panic is no", func(context.Context, belay.Question) (belay.Decision, error) { panic("oh no") }, []string{"deny by belay: asking the approver failed: the approver panicked: oh no"}},
 		{"yes to another input is no", func(_ context.Context, q belay.Question) (belay.Decision, error) {
 			return belay.Decision{Approval: q.ID, Hash: "sha256:other", Allow: true, By: "ann"}, nil
-		}, []string{"deny by belay: the decision was about another call"}},
+		}, []string{"deny by belay: the approver's decision was for another call or input"}},
 		{"yes to another question is no", func(_ context.Context, q belay.Question) (belay.Decision, error) {
 			return belay.Decision{Approval: "ap-other", Hash: q.Hash, Allow: true, By: "ann"}, nil
-		}, []string{"deny by belay: the decision was about another call"}},
+		}, []string{"deny by belay: the approver's decision was for another call or input"}},
 		{"yes after the expiry is no", func(context.Context, belay.Question) (belay.Decision, error) {
 			<-time.After(25 * time.Hour)
 			return belay.Decision{Allow: true, By: "ann"}, nil
-		}, []string{"deny by expiry: nobody decided in time"}},
+		}, []string{"deny by expiry: nobody decided before the approval expired"}},
 		{"an approver cannot change what it is asked about", func(_ context.Context, q belay.Question) (belay.Decision, error) {
 			for i := range q.Input {
 				q.Input[i] = 'x'
@@ -91,7 +91,7 @@ func TestApproverDecides(t *testing.T) {
 				}
 				asked, decided := all.of(belay.EventApprovalRequested), all.of(belay.EventApprovalDecided)
 				if len(asked) != 1 || len(decided) != 1 {
-					t.Fatalf("%d questions and %d decisions were told", len(asked), len(decided))
+					t.Fatalf("there were events for %d questions and %d decisions", len(asked), len(decided))
 				}
 				q := decided[0].Approval
 				if q.ID == "" || q.Session != "s" || q.Turn != all.ID || q.Call != "call_1" || q.Tool != "act" || q.Reason != "it acts" || q.By != "gate" ||
@@ -124,9 +124,9 @@ func TestAbortWhileSomebodyIsAsked(t *testing.T) {
 		t.Errorf("the turn ended %s", all.Reason)
 	}
 	if told := all.of(belay.EventApprovalDecided); len(told) != 1 || told[0].Approval.Decided == nil || told[0].Approval.Decided.By != "cancel" {
-		t.Errorf("the decision was told as %+v", told)
+		t.Errorf("the event of the decision is %+v", told)
 	}
-	if diff := cmp.Diff([]string{"deny by cancel: the turn was aborted before it was decided"}, d.all()); diff != "" {
+	if diff := cmp.Diff([]string{"deny by cancel: the turn was aborted before anybody decided"}, d.all()); diff != "" {
 		t.Errorf("what happened (-want +got):\n%s", diff)
 	}
 	if r := onlyResult(t, session); !r.IsError {
@@ -268,7 +268,7 @@ func TestDecisionThatCannotStand(t *testing.T) {
 				// When a turn is resumed, an expired approval is denied. The turn must not
 				// wait forever.
 				takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
-				for i, want := range []string{`Denied by "ann": so`, `Denied by "expiry": nobody decided in time`} {
+				for i, want := range []string{`Denied by "ann": so`, `Denied by "expiry": nobody decided before the approval expired`} {
 					if r := storedResults(t, session)[i]; !strings.HasPrefix(r.Text, want) || r.Class != belay.ClassDenied {
 						t.Errorf("result %d is %+v", i, r)
 					}
@@ -333,7 +333,7 @@ func TestParallelApprovalsInAnyOrder(t *testing.T) {
 			told += len(all.of(belay.EventToolUseResult))
 		}
 		if told != many {
-			rt.Errorf("%d results were told, not %d", told, many)
+			rt.Errorf("%d result events were sent, want %d", told, many)
 		}
 		for i, r := range storedResults(t, agent.Session("s")) {
 			want := int64(0)

@@ -155,7 +155,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("the diagnostics are %+v", all.Diagnostics)
 			}
 			for _, diagnostic := range all.Diagnostics {
-				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "covers only its call") {
+				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "covers only this call") {
 					t.Errorf("the diagnostic is %+v", diagnostic)
 				}
 			}
@@ -280,7 +280,7 @@ func TestGrantIsOnRecord(t *testing.T) {
 	}
 	asked, decided := all.of(belay.EventApprovalRequested), all.of(belay.EventApprovalDecided)
 	if len(asked) != 2 || len(decided) != 2 {
-		t.Fatalf("%d questions and %d decisions were told, not 2", len(asked), len(decided))
+		t.Fatalf("there were events for %d questions and %d decisions, want 2 each", len(asked), len(decided))
 	}
 	given := decided[0].Approval
 	grants, err := session.Grants(t.Context())
@@ -383,8 +383,8 @@ func TestScopeThatCannotStand(t *testing.T) {
 				{"a pattern whose reading panics", true, pattern("panic"), "panicked"},
 				{"no pattern", true, belay.ApprovalScope{Kind: belay.ScopePattern}, "TOOL(BEGINNING*)"},
 				{"a kind that is none", true, belay.ApprovalScope{Kind: "for ever"}, "use once, session or pattern"},
-				{"a pattern without its kind", true, belay.ApprovalScope{Pattern: "act(o*)"}, "leave one of them out"},
-				{"a refusal for the session", false, forSession, "leave its scope out"},
+				{"a pattern without its kind", true, belay.ApprovalScope{Pattern: "act(o*)"}, "remove the pattern"},
+				{"a refusal for the session", false, forSession, "leave Scope empty"},
 				{"a pattern with a secret in it", true, pattern("act(TOKEN=hunter2 make*)"), "write * instead"},
 			} {
 				_, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: test.allow, By: "ann", Scope: test.scope})
@@ -456,7 +456,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 		t.Errorf("the results are %q, want %q", got, want)
 	}
 	if decided := all.of(belay.EventApprovalDecided); len(decided) != 5 {
-		t.Errorf("%d decisions were told, not 5", len(decided))
+		t.Errorf("there were events for %d decisions, want 5", len(decided))
 	}
 	if grants, err := session.Grants(t.Context()); err != nil || len(grants) != 1 {
 		t.Errorf("the grants are %+v, %v", grants, err)

@@ -45,10 +45,10 @@ func TestTheEventOfAQuestionDoesNotChange(t *testing.T) {
 		}
 	}
 	if len(asked) != 1 || asked[0].Decided != nil {
-		t.Errorf("the question was told as %+v", asked)
+		t.Errorf("the event of the question has %+v", asked)
 	}
 	if len(decided) != 1 || decided[0].Decided == nil || !decided[0].Decided.Allow {
-		t.Errorf("the decision was told as %+v", decided)
+		t.Errorf("the event of the decision has %+v", decided)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestAnApproverThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 		want  belay.EndReason
 		by    string
 	}{
-		{"when the question expires", false, belay.EndTurn, "deny by expiry: nobody decided in time"},
-		{"when the turn is aborted", true, belay.EndAborted, "deny by cancel: the turn was aborted before it was decided"},
+		{"when the question expires", false, belay.EndTurn, "deny by expiry: nobody decided before the approval expired"},
+		{"when the turn is aborted", true, belay.EndAborted, "deny by cancel: the turn was aborted before anybody decided"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ func TestTheApprovalOfAnAbandonedTurnIsDecidedByCancel(t *testing.T) {
 	if _, err := session.Abandon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "what happened", d.all(), []string{"deny by cancel: the turn was ended before it was decided"})
+	wantEqual(t, "what happened", d.all(), []string{"deny by cancel: the turn was ended before anybody decided"})
 	late := belay.Decision{Approval: wait.ID, Hash: wait.Hash, Allow: true, By: "ann"}
 	if _, err := agent.Decide(t.Context(), late); !errors.Is(err, belay.ErrDecided) {
 		t.Errorf("a decision that comes too late: %v, want %v", err, belay.ErrDecided)
@@ -279,7 +279,7 @@ func TestAnApprovalOfAnotherInputIsNone(t *testing.T) {
 	heir, _ := newAgent(t, opts)
 	session := heir.Session("s")
 	takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
-	if r := onlyResult(t, session); r.Class != belay.ClassDenied || !strings.Contains(r.Text, "its approval is about another input") {
+	if r := onlyResult(t, session); r.Class != belay.ClassDenied || !strings.Contains(r.Text, "the approval is for another input than this call has now") {
 		t.Errorf("the result is %+v", r)
 	}
 	wantEqual(t, "what happened", d.all(), nil)

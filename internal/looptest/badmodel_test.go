@@ -75,7 +75,7 @@ func TestBadModels(t *testing.T) {
 		{"nor is white space", whole(belay.Text(" \n")), belay.EndTurn, "", 1, "(no answer)"},
 		{"text that is not UTF-8 is mended", whole(belay.Text("a\xffb")), belay.EndTurn, "", 1, "a\uFFFDb"},
 		{"a call without an id, an input or a tool is answered", whole(call(belay.CallPart{})), belay.EndTurn, "", 2, "good"},
-		{"calls with one id are told apart", whole(call(belay.CallPart{ID: "x", Tool: "read"}), call(belay.CallPart{ID: "x", Tool: "read"})), belay.EndTurn, "", 2, "good"},
+		{"calls with the same id get different ids", whole(call(belay.CallPart{ID: "x", Tool: "read"}), call(belay.CallPart{ID: "x", Tool: "read"})), belay.EndTurn, "", 2, "good"},
 		{"a call whose input is no object is answered", whole(call(belay.CallPart{ID: "x", Tool: "read", Input: json.RawMessage(`[1`)})), belay.EndTurn, "", 2, "good"},
 		{"a call whose names are not UTF-8 is answered", whole(call(belay.CallPart{ID: "\xff", Tool: "re\xffad"})), belay.EndTurn, "", 2, "good"},
 		{"a call part without a call is left out", whole(belay.Text("hm"), belay.Part{Type: belay.PartCall}), belay.EndTurn, "", 1, "hm"},
@@ -98,7 +98,7 @@ func TestBadModels(t *testing.T) {
 				}
 				for _, f := range log.all() {
 					if f.name == "error" && f.input["class"] != test.class {
-						t.Errorf("the phase error was told %v, want %q", f.input["class"], test.class)
+						t.Errorf("the phase error got %v, want %q", f.input["class"], test.class)
 					}
 				}
 				for _, m := range transcript(t, s) {
@@ -165,9 +165,9 @@ func TestMessagesThatAreNone(t *testing.T) {
 		{"an image without data", "a", []belay.Part{belay.Image("image/png", nil)}, "MIME"},
 		{"an image without a type", "a", []belay.Part{belay.Image("", []byte{1})}, "MIME"},
 		{"a media part without media", "a", []belay.Part{{Type: belay.PartMedia}}, "MIME"},
-		{"a call", "a", []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "x"}}}, "no \"tool_call\""},
-		{"a result", "a", []belay.Part{{Type: belay.PartResult, Result: &belay.ResultPart{}}}, "no \"tool_result\""},
-		{"a part of no type", "a", []belay.Part{{Text: "a"}}, "no \"\""},
+		{"a call", "a", []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "x"}}}, "not \"tool_call\""},
+		{"a result", "a", []belay.Part{{Type: belay.PartResult, Result: &belay.ResultPart{}}}, "not \"tool_result\""},
+		{"a part of no type", "a", []belay.Part{{Text: "a"}}, "not \"\""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

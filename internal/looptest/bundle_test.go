@@ -36,7 +36,7 @@ func TestToolBundlesMerge(t *testing.T) {
 		{"a tool that is owned drops the whole bundle", []bundles{{toolBundle("x", "a")}, {toolBundle("y", "b", "a", "c")}}, []string{"x by hook-00"}, []codes.Code{codes.ToolConflict}},
 		{"a bundle that was dropped owns nothing", []bundles{{toolBundle("x", "a")}, {toolBundle("y", "b", "a")}, {toolBundle("z", "b")}}, []string{"x by hook-00", "z by hook-02"}, []codes.Code{codes.ToolConflict}},
 		{"a bundle that declares a tool twice is dropped", []bundles{{toolBundle("x", "a", "a")}}, nil, []codes.Code{codes.ToolConflict}},
-		{"a duplicate id is told as such even if its tools are the same", []bundles{{toolBundle("x", "a")}, {toolBundle("x", "a")}}, []string{"x by hook-00"}, []codes.Code{codes.BundleDuplicate}},
+		{"a duplicate id has its own diagnostic, even if the tools are the same", []bundles{{toolBundle("x", "a")}, {toolBundle("x", "a")}}, []string{"x by hook-00"}, []codes.Code{codes.BundleDuplicate}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -171,7 +171,7 @@ func TestCompactionWhenTooLong(t *testing.T) {
 		model := scripted.New([]scripted.Step{calls("big"), says("the gist"), says("two")}, &scripted.Options{Window: 1500, Pace: atOnce})
 		s := agentOf(t, model, &belay.Options{Tools: []belay.Tool{big}, Compaction: belay.Compaction{Share: 1}}).Session("s")
 		say(t, s, "do it")
-		wantOutline(t, seen(t, model), summed+"the gist\n\nThe user's request that is being worked on, word for word:\n\ndo it")
+		wantOutline(t, seen(t, model), summed+"the gist\n\nThe user's current request, word for word:\n\ndo it")
 	})
 }
 

@@ -232,7 +232,7 @@ func TestResourcesNarrowWhatAnExtensionBrings(t *testing.T) {
 			}
 		})
 	}
-	if _, err := belay.New(belaytest.Script(), &belay.Options{Resources: map[string][]string{"mpc": {}}, Extensions: []belay.Extension{&subsystem{name: "mcp"}}}); err == nil || !strings.Contains(err.Error(), `no extension enforces "mpc" (did you mean "mcp"?): the known ones are "mcp"`) {
+	if _, err := belay.New(belaytest.Script(), &belay.Options{Resources: map[string][]string{"mpc": {}}, Extensions: []belay.Extension{&subsystem{name: "mcp"}}}); err == nil || !strings.Contains(err.Error(), `no extension enforces the kind "mpc" (did you mean "mcp"?): known kinds are "mcp"`) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -255,7 +255,7 @@ func TestExtensionsKnowAnAgentWhileItIsThere(t *testing.T) {
 	}
 	for _, s := range []*subsystem{one, two} {
 		if got := s.log(); !strings.HasSuffix(got, "register b, unregister b") || len(s.have) != 0 {
-			t.Errorf("%s was told %s, and has %v", s.name, got, s.have)
+			t.Errorf("%s got the calls %s, and has %v", s.name, got, s.have)
 		}
 	}
 	two.build = func(*belay.AgentConfig) error { panic("oops") }

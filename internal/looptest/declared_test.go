@@ -85,7 +85,7 @@ func TestWireAnswersAreReadStrictly(t *testing.T) {
 		{"nothing is no opinion", "tool.pre", ``, ""},
 		{"an empty object is no opinion", "tool.pre", `{}`, ""},
 		{"a whole answer", "tool.pre", `{"decision": "deny", "reason": "no", "output": "x", "audit": [{"code": "c"}], "input": {"a": null}}`, ""},
-		{"an unknown key has a suggestion", "tool.pre", `{"decisio": "deny"}`, `/decisio: there is no such property (did you mean "decision"?)`},
+		{"an unknown key has a suggestion", "tool.pre", `{"decisio": "deny"}`, `/decisio: this property does not exist (did you mean "decision"?)`},
 		{"a key given twice", "tool.pre", `{"decision": "deny", "decision": "pass"}`, `the key "decision" occurs twice`},
 		{"a key in two spellings", "tool.pre", `{"decision": "deny", "Decision": "pass"}`, `occurs twice`},
 		{"null", "tool.pre", `{"reason": null}`, "/reason"},

@@ -17,7 +17,7 @@ func TestDecodeRefusesTwoReadings(t *testing.T) {
 		{"a key twice", `{"path": "a", "path": "b"}`, `"path" occurs twice`},
 		{"a key in another case", `{"path": "a", "PATH": "b"}`, `"PATH" occurs twice`},
 		{"a key twice further in", `{"path": "a", "more": [{"x": 1, "x": 2}]}`, `"x" occurs twice`},
-		{"no input", `null`, "there is none"},
+		{"no input", `null`, "has no input"},
 		{"a wrong type", `{"path": 7}`, "Path"},
 	} {
 		call := hooktest.Input(t, belay.ToolPre, `{"tool": "write", "input": `+test.input+`}`)

@@ -53,7 +53,7 @@ func TestEndReasons(t *testing.T) {
 		},
 		{
 			rule: "budget: tokens of the turn", want: belay.EndBudget, opts: belay.Options{Budget: belay.Budget{TurnTokens: 200}},
-			steps: []scripted.Step{differing(1), differing(2)}, nSteps: 2, why: "the turn took 200 of 200 tokens",
+			steps: []scripted.Step{differing(1), differing(2)}, nSteps: 2, why: "the turn has used 200 tokens, and its limit is 200",
 		},
 		{
 			rule: "budget: cost of the turn", want: belay.EndBudget, opts: belay.Options{Budget: belay.Budget{TurnCost: 0.5}},
@@ -61,11 +61,11 @@ func TestEndReasons(t *testing.T) {
 		},
 		{
 			rule: "budget: tokens of the session", want: belay.EndBudget, opts: belay.Options{Budget: belay.Budget{SessionTokens: 250}}, turns: 2,
-			steps: []scripted.Step{differing(1), {Text: "done", Usage: calling.Usage}, differing(2)}, nSteps: 1, why: "the session took 300 of 250 tokens",
+			steps: []scripted.Step{differing(1), {Text: "done", Usage: calling.Usage}, differing(2)}, nSteps: 1, why: "the session has used 300 tokens, and its limit is 250",
 		},
 		{
 			rule: "budget: cost of the session", want: belay.EndBudget, opts: belay.Options{Budget: belay.Budget{SessionCost: 1}}, turns: 2,
-			steps: []scripted.Step{{Text: "done", Usage: belay.Usage{Cost: 1}}}, nSteps: 0, why: "the session cost $1.0000",
+			steps: []scripted.Step{{Text: "done", Usage: belay.Usage{Cost: 1}}}, nSteps: 0, why: "the session has cost $1.0000",
 		},
 		{rule: "refused: the model refuses", want: belay.EndRefused, steps: []scripted.Step{{Text: "no", Stop: belay.StopRefusal}}, nSteps: 1},
 		{rule: "refused: the model refuses without a word", want: belay.EndRefused, steps: []scripted.Step{{Stop: belay.StopRefusal}}, nSteps: 1},
@@ -135,7 +135,7 @@ func endedAs(t *testing.T, fired []firedPhase, want belay.EndReason, turns int) 
 	for _, f := range fired {
 		names = append(names, f.name)
 		if f.name == "session.end" && (f.input["reason"] != string(want) || f.input["turns"] != float64(turns)) {
-			t.Errorf("session.end was told %v", f.input)
+			t.Errorf("session.end got %v", f.input)
 		}
 	}
 	tail := []string{"turn.post_turn", "session.end"}
@@ -149,7 +149,7 @@ func endedAs(t *testing.T, fired []firedPhase, want belay.EndReason, turns int) 
 		t.Errorf("the phase error fired %d times", n)
 	}
 	if last := fired[len(fired)-2]; last.input["reason"] != string(want) {
-		t.Errorf("turn.post_turn was told %v", last.input["reason"])
+		t.Errorf("turn.post_turn got %v", last.input["reason"])
 	}
 }
 

@@ -138,10 +138,10 @@ func TestExtensionsNeedNamesOfTheirOwn(t *testing.T) {
 		extensions []belay.Extension
 		want       string
 	}{
-		"nil":       {[]belay.Extension{&subsystem{name: "one"}, nil}, "extension 2 is nil: leave it out"},
+		"nil":       {[]belay.Extension{&subsystem{name: "one"}, nil}, "extension 2 is nil: remove it from the list"},
 		"no name":   {[]belay.Extension{&subsystem{}}, "extension 1, a *looptest_test.subsystem, has no name"},
 		"blank":     {[]belay.Extension{&subsystem{name: " "}}, "has no name"},
-		"one twice": {[]belay.Extension{&subsystem{name: "one"}, &subsystem{name: "one"}}, `there are two extensions called "one"`},
+		"one twice": {[]belay.Extension{&subsystem{name: "one"}, &subsystem{name: "one"}}, `two extensions have the name "one"`},
 	} {
 		if _, err := belay.New(belaytest.Script(), &belay.Options{Extensions: test.extensions}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: the error is %v, want %s", rule, err, test.want)
@@ -259,7 +259,7 @@ func TestClosingWaitsNoLongerThanItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := agent.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), `extension "lingering": it is still watching`) {
+		if err := agent.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), `extension "lingering": its Watch method has not returned`) {
 			t.Errorf("the error is %v", err)
 		}
 		if other.times() != 1 {

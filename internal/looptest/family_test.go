@@ -159,7 +159,7 @@ func TestChildrenInheritHooks(t *testing.T) {
 	})
 	denied := storedResults(t, child.Session("s/child"))
 	if len(denied) != 1 || denied[0].Class != belay.ClassDenied || !strings.Contains(denied[0].Text, "inherited:no-writes") {
-		t.Errorf("the child was told %+v", denied)
+		t.Errorf("the child got %+v", denied)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestChildrenSpendTheParentsBudget(t *testing.T) {
 	s := parent.Session("s")
 	turn := takeTurn(t, s.Run(t.Context(), "go"), belay.EndBudget)
 	if got := onlyResult(t, s); !strings.Contains(got.Text, "budget") || !strings.Contains(got.Text, "parent") {
-		t.Errorf("the parent was told %q", got.Text)
+		t.Errorf("the parent got %q", got.Text)
 	}
 	wantEqual(t, "what the turn took", turn.Usage, belay.Usage{In: 130, Cost: 3})
 	wantEqual(t, "what the session took", s.Usage(), belay.Usage{In: 130, Cost: 3})
@@ -253,7 +253,7 @@ func TestChildrenGoOnlySoDeep(t *testing.T) {
 		}
 	}
 	if !strings.Contains(told, "c1 → c2 → c3") {
-		t.Errorf("the deepest child was told %q", told)
+		t.Errorf("the deepest child got %q", told)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestChildrenInACircle(t *testing.T) {
 		}
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "a → b → a") {
-		t.Errorf("the circle is told as %q", told)
+		t.Errorf("the message about the cycle is %q", told)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestChildrenThatDoNotEndWell(t *testing.T) {
 			})
 			wantEqual(t, "the phases", d.all(), []string{"start r 1", "stop r " + test.status})
 			if got := onlyResult(t, s); !strings.Contains(got.Text, test.told) || got.IsError != (test.status != "success") {
-				t.Errorf("the model was told %q", got.Text)
+				t.Errorf("the model got %q", got.Text)
 			}
 		})
 	}
@@ -358,7 +358,7 @@ func TestChildrenDenied(t *testing.T) {
 		t.Error("the child was begun")
 	}
 	if got := onlyResult(t, s); !strings.Contains(got.Text, "no-children") || !strings.Contains(got.Text, "not today") {
-		t.Errorf("the model was told %q", got.Text)
+		t.Errorf("the model got %q", got.Text)
 	}
 	wantEqual(t, "the stops", stopped, []string{"denied"})
 	wantEqual(t, "how many brackets", len(brackets(turn.events)), 2)
@@ -393,7 +393,7 @@ func TestChildrenThatHeedNoAbort(t *testing.T) {
 		synctest.Wait()
 		for _, e := range all.events {
 			if e.Text == "too late" {
-				t.Error("what the child said too late was told")
+				t.Error("the late text of the child was shown")
 			}
 		}
 	})

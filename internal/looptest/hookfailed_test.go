@@ -35,7 +35,7 @@ func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
 				defer mu.Unlock()
 				shown[p.Phase]++
 				if scope.Session != "s" || p.Subscription != "fails" || p.Phase != belay.SessionEnd.Name() {
-					t.Errorf("told of %+v in %+v", p, scope)
+					t.Errorf("unexpected call of Failed: %+v in %+v", p, scope)
 				}
 			}}
 		})

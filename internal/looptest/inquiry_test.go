@@ -41,7 +41,7 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 						t.Error(err)
 					}
 					<-ctx.Done() // nobody answers this question
-					if got := context.Cause(ctx).Error(); got != "it was decided elsewhere, by bob" {
+					if got := context.Cause(ctx).Error(); got != "the approval was already decided by bob" {
 						t.Errorf("it is withdrawn for: %s", got)
 					}
 					close(second)
@@ -58,7 +58,7 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 				}
 				for _, e := range all.of(belay.EventApprovalDecided) {
 					if e.Text != "" {
-						t.Errorf("it is told that %s", e.Text)
+						t.Errorf("unexpected event: %s", e.Text)
 					}
 				}
 			})
@@ -77,8 +77,8 @@ func TestWhoAnswersTooLateIsTold(t *testing.T) {
 		theirs, ours bool
 		want         string
 	}{
-		{"no after yes", true, false, "ann said no here, which came too late"},
-		{"yes after no", false, true, "ann said yes here, which came too late"},
+		{"no after yes", true, false, "ann answered no here, but somebody else had already decided"},
+		{"yes after no", false, true, "ann answered yes here, but somebody else had already decided"},
 		{"yes after yes", true, true, ""},
 		{"no after no", false, false, ""},
 	} {
@@ -96,7 +96,7 @@ func TestWhoAnswersTooLateIsTold(t *testing.T) {
 			all := takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 			decided := all.of(belay.EventApprovalDecided)
 			if len(decided) != 1 || decided[0].Approval.Decided.By != "bob" || decided[0].Text != test.want {
-				t.Errorf("what is told is %+v, want bob's decision and %q", decided, test.want)
+				t.Errorf("the events have %+v, want bob's decision and %q", decided, test.want)
 			}
 			if ran := len(d.all()) > 1; ran != test.theirs {
 				t.Errorf("it ran: %t, want what bob said", ran)

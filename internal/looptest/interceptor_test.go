@@ -47,7 +47,7 @@ func TestInterceptorsNestAroundTheTool(t *testing.T) {
 func TestInterceptorBefore(t *testing.T) {
 	t.Parallel()
 	type before = func(context.Context, *belay.Invocation) (belay.Interception, error)
-	const instead = "\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."
+	const instead = "\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."
 	for _, test := range []struct {
 		rule   string
 		before before
@@ -150,7 +150,7 @@ func TestInterceptorAfter(t *testing.T) {
 				t.Errorf("the result (-want +got):\n%s", diff)
 			}
 			if told := all.of(belay.EventToolUseResult); len(told) != 1 || told[0].Result.Text != test.want.Text {
-				t.Errorf("%d results were told", len(told))
+				t.Errorf("%d result events were sent", len(told))
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestAConsumerThatPanicsLeavesTheStream(t *testing.T) {
 			}
 		}()
 		takeTurn(t, session.Run(t.Context(), "b"), belay.EndTurn)
-		wantEqual(t, "what turn.post_turn was told", d.all(), []string{"aborted", "end_turn"})
+		wantEqual(t, "the reasons at turn.post_turn", d.all(), []string{"aborted", "end_turn"})
 	})
 }
 
@@ -65,7 +65,7 @@ func TestATurnThatIsResumedAfterAFaultTellsItsEndAgain(t *testing.T) {
 	}
 	resumed := takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
 	wantEqual(t, "the answer", resumed.Text, "kept")
-	wantEqual(t, "what turn.post_turn was told", d.all(), []string{"error", "end_turn"})
+	wantEqual(t, "the reasons at turn.post_turn", d.all(), []string{"error", "end_turn"})
 }
 
 // fullJournal is a journal that rejects everything.

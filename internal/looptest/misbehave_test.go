@@ -119,7 +119,7 @@ func (m misbehaved[In, Out]) try(t *testing.T) {
 	m.judge(t, r, turn, err, returned)
 	reentered := m.Code == "" && m.phase.Name() == belay.TurnPostTurn.Name() // the handler fired the phase a second time, not the turn
 	if got := r.phases.ends(); len(got) != 1 && m.phase.Name() != belay.SessionStart.Name() && !reentered {
-		t.Errorf("turn.post_turn was told of %v, want one turn", got)
+		t.Errorf("turn.post_turn got %v, want one turn", got)
 	}
 	r.sound(t)
 	if err := lease.Close(); err != nil {
@@ -338,7 +338,7 @@ func TestGoexitOfAHookAtTheOnlyCall(t *testing.T) {
 					t.Errorf("the turn is %+v, %v, want an error that says what happened", all.Turn, all.err)
 				}
 				if got := r.phases.ends(); !slices.Equal(got, []string{"1 error"}) {
-					t.Errorf("turn.post_turn was told %v", got)
+					t.Errorf("turn.post_turn got %v", got)
 				}
 				r.sound(t)
 				if err := lease.Close(); err != nil {

@@ -185,6 +185,6 @@ func TestAnInterruptedCallWithoutItsTool(t *testing.T) {
 	s := agentOf(t, scriptOf(says("done")), &belay.Options{Store: store}).Session("s")
 	takeTurn(t, s.Resume(t.Context()), belay.EndTurn)
 	if r := onlyResult(t, s); r.Class != belay.ClassAborted {
-		t.Errorf("the model is told %s: %s", r.Class, r.Text)
+		t.Errorf("the result for the model is %s: %s", r.Class, r.Text)
 	}
 }

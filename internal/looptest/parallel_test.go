@@ -176,7 +176,7 @@ func TestSerialToolIsABarrier(t *testing.T) {
 			stored = append(stored, r.Text)
 		}
 		if diff := cmp.Diff([]string{"1", "0", "2", "3", "5", "4"}, told); diff != "" {
-			t.Errorf("results are told in the order they come (-want +got):\n%s", diff)
+			t.Errorf("result events are in the order of completion (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "5"}, stored); diff != "" {
 			t.Errorf("results are stored in the order of the calls (-want +got):\n%s", diff)
@@ -238,7 +238,7 @@ func TestAbortCancelsRunningTools(t *testing.T) {
 			t.Errorf("the results (-want +got):\n%s", diff)
 		}
 		if told := len(all.of(belay.EventToolUseResult)); told != 6 {
-			t.Errorf("%d results were told", told)
+			t.Errorf("%d result events were sent", told)
 		}
 		want := []string{"nap error=false class= after 10ms", "nap error=true class=aborted after 100ms", "must error=false class= after 300ms"}
 		if diff := cmp.Diff(want, post.all()); diff != "" {

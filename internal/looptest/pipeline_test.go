@@ -222,7 +222,7 @@ func TestStoppedCallGoesNoFurther(t *testing.T) {
 // SPEC T-05
 func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 	t.Parallel()
-	const instead = "\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."
+	const instead = "\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."
 	for _, test := range []struct {
 		rule string
 		opts belay.Options
@@ -239,7 +239,7 @@ func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 			`Denied by "mute": no reason was given` + instead,
 		},
 		{
-			"the most severe verdict is told",
+			"the model gets the most severe verdict",
 			belay.Options{Hooks: []hook.Subscription{
 				gateOf("a-asks", belay.Ask("is it fine?")), gateOf("b-denies", belay.Deny("it is not")), gateOf("c-passes", belay.Pass),
 			}},
@@ -288,9 +288,9 @@ func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 			`Denied by "ann": not on a Friday` + instead,
 		},
 		{
-			"without anybody to ask the question is told",
+			"without an approver the model gets the question",
 			belay.Options{Hooks: []hook.Subscription{gateOf("ask", belay.Ask("it deletes files"))}},
-			`Denied by "belay": it deletes files (ask asks for approval, and nobody can be asked here)` + instead,
+			`Denied by "belay": it deletes files (ask asks for approval, but no approver is available)` + instead,
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 			}
 			sent := model.Requests()[1].Messages
 			if last := sent[len(sent)-1]; last.Kind != belay.KindResults || last.Parts[0].Result.Text != r.Text {
-				t.Errorf("the model was told %+v", last)
+				t.Errorf("the model got %+v", last)
 			}
 			by, _, _ := strings.Cut(strings.TrimPrefix(r.Text, `Denied by "`), `"`)
 			if diff := cmp.Diff([]string{"call_1 echo " + by}, denied.all()); diff != "" {
@@ -397,7 +397,7 @@ func TestRewrittenInputIsValidatedAgain(t *testing.T) {
 			session := agent.Session("s")
 			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 			r := onlyResult(t, session)
-			if r.Class != belay.ClassInvalid || !strings.Contains(r.Text, "\n- /n: ") || !strings.Contains(r.Text, "\n- /m: ") || !strings.Contains(r.Text, "rewritten by spoiler") {
+			if r.Class != belay.ClassInvalid || !strings.Contains(r.Text, "\n- /n: ") || !strings.Contains(r.Text, "\n- /m: ") || !strings.Contains(r.Text, "spoiler rewrote") {
 				t.Errorf("the result is %+v", r)
 			}
 			if c := storedCalls(t, session)[0]; string(c.Input) != `{"n":1}` || string(c.Final) != spoiled {

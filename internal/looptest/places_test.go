@@ -51,6 +51,6 @@ func TestACallWhosePathsKeepMovingIsDenied(t *testing.T) {
 		t.Errorf("%d questions are open and %d answered, want three answers of a person and Belay's own", len(open), answered)
 	}
 	if r := onlyResult(t, session); !strings.Contains(r.Text, "the paths of this call changed after each approval") {
-		t.Errorf("the model is told %q", r.Text)
+		t.Errorf("the model got %q", r.Text)
 	}
 }

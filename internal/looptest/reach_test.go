@@ -116,10 +116,10 @@ func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
 		kind       string
 		want       string // part of the error; empty: no error
 	}{
-		"no extension at all":                {nil, "skills", `resources: no extension enforces "skills": the known ones are none`},
-		"a typing error":                     {[]belay.Extension{newShelf(nil), answersTo{"b"}}, "tings", `resources: no extension enforces "tings" (did you mean "things"?): the known ones are "answers", "things"`},
-		"an extension with hooks alone":      {[]belay.Extension{observer{}}, "observer", `no extension enforces "observer": the known ones are none`},
-		"the name of one that names kinds":   {[]belay.Extension{newShelf(nil)}, "shelf", `no extension enforces "shelf": the known ones are "things"`},
+		"no extension at all":                {nil, "skills", `resources: no extension enforces the kind "skills": known kinds are none`},
+		"a typing error":                     {[]belay.Extension{newShelf(nil), answersTo{"b"}}, "tings", `resources: no extension enforces the kind "tings" (did you mean "things"?): known kinds are "answers", "things"`},
+		"an extension with hooks alone":      {[]belay.Extension{observer{}}, "observer", `no extension enforces the kind "observer": known kinds are none`},
+		"the name of one that names kinds":   {[]belay.Extension{newShelf(nil)}, "shelf", `no extension enforces the kind "shelf": known kinds are "things"`},
 		"a kind that an extension names":     {[]belay.Extension{newShelf(nil)}, "things", ""},
 		"an extension with tools":            {[]belay.Extension{&subsystem{name: "x"}}, "x", ""},
 		"an extension with step tools":       {[]belay.Extension{&stepping{name: "x"}}, "x", ""},
@@ -206,7 +206,7 @@ func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {
 				listed = append(listed, n.Name)
 			}
 			if test.parent == nil && test.above == nil && !slices.Equal(listed, test.want) {
-				t.Errorf("users are told that they can type %q, want %q", listed, test.want)
+				t.Errorf("the typed names are %q, want %q", listed, test.want)
 			}
 		})
 	}

@@ -105,7 +105,7 @@ func TestReminderWording(t *testing.T) {
 			t.Parallel()
 			agent, model := newAgent(t, &belay.Options{Hooks: []hook.Subscription{test.sub}}, says("one"))
 			say(t, agent.Session("s"), "hello")
-			wantEqual(t, "what the model was told", remindersOf(seen(t, model)), []string{test.want})
+			wantEqual(t, "the reminders in the request", remindersOf(seen(t, model)), []string{test.want})
 		})
 	}
 }
@@ -156,10 +156,10 @@ func TestReminderLimit(t *testing.T) {
 		want []string // the beginnings of the reminders
 		drop string
 	}{
-		"what fits is told, behind what does not too": {
+		"a reminder that fits is sent, even after one that does not fit": {
 			[]hook.Subscription{tells("t", "", belay.Tell("small", long, "tiny")...)},
 			[]string{"small", "tiny"},
-			"1 reminders did not fit into 200 characters",
+			"1 reminders were not sent: all reminders of a request may have 200 characters",
 		},
 		"characters are counted and not bytes": {
 			[]hook.Subscription{tells("t", "", belay.Tell(strings.Repeat("ä", 150))...)},
@@ -169,12 +169,12 @@ func TestReminderLimit(t *testing.T) {
 		"ephemeral ones count": {
 			[]hook.Subscription{tells("t", "", belay.Reminder{Text: strings.Repeat("e", 150), Ephemeral: true}, belay.Reminder{Text: strings.Repeat("s", 100)})},
 			[]string{"e"},
-			"1 reminders did not fit into 200 characters",
+			"1 reminders were not sent: all reminders of a request may have 200 characters",
 		},
-		"what was blocked is told whatever its size": {
+		"the reason for continuing is sent, whatever its size": {
 			[]hook.Subscription{stop},
 			[]string{"small", "tiny", "Blocked by hook \"stopper\": the turn does not end yet: xxx"},
-			"1 reminders did not fit into 200 characters",
+			"1 reminders were not sent: all reminders of a request may have 200 characters",
 		},
 	}
 	for name, test := range tests {
@@ -189,7 +189,7 @@ func TestReminderLimit(t *testing.T) {
 				}
 			}
 			if len(told) != len(test.want) {
-				t.Errorf("%d reminders were told, not %d", len(told), len(test.want))
+				t.Errorf("%d reminders were sent, want %d", len(told), len(test.want))
 			}
 			var drop string
 			for _, d := range turn.Diagnostics {
@@ -231,7 +231,7 @@ func TestReminderLimitByDefault(t *testing.T) {
 		agent, model := newAgent(t, &belay.Options{Hooks: []hook.Subscription{tells("t", "", belay.Tell(strings.Repeat("x", size))...)}})
 		turn := say(t, agent.Session("s"), "hello")
 		if got := len(remindersOf(seen(t, model))); got != want || len(turn.Diagnostics) != 1-want {
-			t.Errorf("of a reminder of %d characters %d are told, with the diagnostics %v; want %d", size+around, got, turn.Diagnostics, want)
+			t.Errorf("a reminder of %d characters was sent with %d characters, with the diagnostics %v; want %d", size+around, got, turn.Diagnostics, want)
 		}
 	}
 }
@@ -359,10 +359,10 @@ func TestReminderSettings(t *testing.T) {
 		settings      belay.ReminderSettings
 		first, second []string // the last message of each of the two requests
 	}{
-		"by default everything is told": {
+		"by default everything is sent": {
 			belay.ReminderSettings{},
 			[]string{"user: hello", "reminder: " + output + " | " + context0},
-			[]string{"results: result Denied by \"gate\": no\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."},
+			[]string{"results: result Denied by \"gate\": no\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."},
 		},
 		"output can be hidden": {
 			belay.ReminderSettings{HideOutput: true},
@@ -374,18 +374,18 @@ func TestReminderSettings(t *testing.T) {
 			[]string{"user: hello", "reminder: " + output},
 			nil,
 		},
-		"what is blocked or denied is told with both hidden": {
+		"denials and blocks are sent even if both settings hide output": {
 			belay.ReminderSettings{HideOutput: true, HideContext: true},
 			[]string{"user: hello"},
 			nil,
 		},
-		"a standing reminder is told last in every request, and not stored": {
+		"a standing reminder is last in every request, and is not stored": {
 			belay.ReminderSettings{Standing: "be brief", HideOutput: true},
 			[]string{"user: hello", "reminder: " + context0, "reminder: be brief"},
 			nil,
 		},
 	}
-	denied := tests["by default everything is told"].second[0]
+	denied := tests["by default everything is sent"].second[0]
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -200,7 +200,7 @@ func TestReplaceClosesAnAgentThatItsExtensionsRefuse(t *testing.T) {
 	one, two := &closing{subsystem: subsystem{name: "one"}}, &subsystem{name: "two"}
 	old := oldAgent(t, one, two)
 	two.refuses = func(belay.AgentConfig) error { return errors.New("the disk is full") }
-	if _, err := replace(t.Context(), old, one, two); err == nil || !strings.Contains(err.Error(), "is closed: extension \"two\": the disk is full") {
+	if _, err := replace(t.Context(), old, one, two); err == nil || !strings.Contains(err.Error(), "was closed: extension \"two\": the disk is full") {
 		t.Errorf("the error is %v", err)
 	}
 	if len(one.have)+len(two.have) > 0 || one.times() != 1 {

@@ -144,7 +144,7 @@ func TestResumeKeepsWhatHooksContributed(t *testing.T) {
 	if len(requests) != 2 || !strings.Contains(requests[0].System, "never push to main") {
 		t.Errorf("%d requests were made, the first with the prompt %q", len(requests), requests[0].System)
 	}
-	wantEqual(t, "what the model was told of", declared(model), []string{"asked lookup", "asked lookup"})
+	wantEqual(t, "the tools in the requests", declared(model), []string{"asked lookup", "asked lookup"})
 	var results []string
 	for _, r := range storedResults(t, session) {
 		results = append(results, r.Text)
@@ -208,7 +208,7 @@ func TestResumeToolThatParks(t *testing.T) {
 	store.Expire("s")
 	s := agentOf(t, scriptOf(says("done")), opts).Session("s")
 	takeTurn(t, s.Resume(t.Context()), belay.EndTurn)
-	wantEqual(t, "what the tool was told", waits, []string{"", "the mail"})
+	wantEqual(t, "the value of Wait in each call", waits, []string{"", "the mail"})
 	if r := onlyResult(t, s); r.Text != "it came" {
 		t.Errorf("the result is %+v", r)
 	}
@@ -262,8 +262,8 @@ func TestResumeInterrupted(t *testing.T) {
 	takeTurn(t, s.Resume(t.Context()), belay.EndTurn)
 	wantEqual(t, "what the second process does", second.all(), []string{"run again"})
 	results := storedResults(t, s)
-	if r := results[0]; !r.IsError || r.Class != belay.ClassAborted || !strings.Contains(r.Text, "The process ended before this call was answered") {
-		t.Errorf("of the call that may have had an effect the model is told %+v", r)
+	if r := results[0]; !r.IsError || r.Class != belay.ClassAborted || !strings.Contains(r.Text, "The process ended during this call") {
+		t.Errorf("the result of the call that may have had an effect is %+v", r)
 	}
 	if r := results[1]; r.IsError || r.Text != "again ran on {}" {
 		t.Errorf("the call that can be repeated has the result %+v", r)

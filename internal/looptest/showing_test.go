@@ -63,7 +63,7 @@ func TestWhatHooksShowIsTold(t *testing.T) {
 	}}
 	agent, model := newAgent(t, opts, calls("echo"), says("done"))
 	all := takeTurn(t, agent.Session("s").Run(t.Context(), "a"), belay.EndTurn)
-	wantEqual(t, "what is told", said(all, belay.EventTurnStart, belay.EventModelResponse, belay.EventToolUse, belay.EventToolUseResult, belay.EventTurnEnd), []string{
+	wantEqual(t, "the events", said(all, belay.EventTurnStart, belay.EventModelResponse, belay.EventToolUse, belay.EventToolUseResult, belay.EventTurnEnd), []string{
 		"turn_start", "hook_output 0 start: good morning", "hook_output 0 prompt: a prompt",
 		"model_response", "tool_use", "hook_output 1 ahead: a request", "hook_output 1 gate: a call",
 		"tool_use_result", "hook_output 1 post: hello people",
@@ -71,7 +71,7 @@ func TestWhatHooksShowIsTold(t *testing.T) {
 		"hook_output 2 end: good night", "turn_end",
 	})
 	if told := strings.Join(remindersOf(seen(t, model)), "\n"); !strings.Contains(told, "hello people") || !strings.Contains(told, "for the model") {
-		t.Errorf("the model was told %q, want what is shown too", told)
+		t.Errorf("the model got %q, want the text that is shown to users", told)
 	}
 }
 
@@ -101,14 +101,14 @@ func TestWhoHasATurnGoOnIsTold(t *testing.T) {
 				}, nil),
 			}}, says("one"), says("two"))
 			all := takeTurn(t, agent.Session("s").Run(t.Context(), "a"), belay.EndTurn)
-			wantEqual(t, "what is told", said(all, belay.EventModelResponse), test.want)
+			wantEqual(t, "the events", said(all, belay.EventModelResponse), test.want)
 			var spent []string
 			for _, d := range all.Diagnostics {
 				spent = append(spent, d.String())
 			}
 			var want []string
 			if test.spent {
-				want = []string{"turn_stop.limit at turn.stop: hooks made the turn continue 2 times, which is the limit; turn.stop does not fire again"}
+				want = []string{"turn_stop.limit at turn.stop: hooks have made the turn continue 2 times, which is the limit: turn.stop does not fire again"}
 			}
 			wantEqual(t, "the diagnostics", spent, want)
 		})

@@ -247,7 +247,7 @@ func TestAbortLeavesADeafStreamBehind(t *testing.T) {
 		synctest.Wait()
 		stop()
 		for e := range events {
-			t.Errorf("somebody was told %s %q", e.Kind, e.Text)
+			t.Errorf("unexpected event %s %q", e.Kind, e.Text)
 		}
 		say(t, agent.Session("s"), "again")
 	})

@@ -277,7 +277,7 @@ func slowTools(hold chan struct{}, ran *diary, traits *belay.ToolTraits) []belay
 // does not lose it, and the model gets exact information about each call.
 func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 	t.Parallel()
-	const unknown = "It may have run"
+	const unknown = "The call may have run"
 	tests := map[string]struct {
 		serial bool
 		calls  []string
@@ -450,7 +450,7 @@ func TestAResultSurvivesAKillInASlowToolPost(t *testing.T) {
 		"one call":                        {[]string{"run"}, false, false, "run ran on {}"},
 		"two calls":                       {[]string{"run", "run"}, false, false, "run ran on {}"},
 		"a turn that is abandoned":        {[]string{"run"}, false, true, "run ran on {}"},
-		"what may be rewritten is a risk": {[]string{"run"}, true, false, "It may have run"},
+		"what may be rewritten is a risk": {[]string{"run"}, true, false, "The call may have run"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

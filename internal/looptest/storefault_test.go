@@ -55,7 +55,7 @@ func failCommit(t *testing.T, plan *storetest.Plan, last bool) {
 		want = []string{"1 end_turn"} // only the end of the turn could not be stored
 	}
 	if got := r.phases.ends(); !slices.Equal(got, want) {
-		t.Errorf("turn.post_turn was told %v, want %v", got, want)
+		t.Errorf("turn.post_turn got %v, want %v", got, want)
 	}
 	if n := r.phases.count(belay.Error.Name()); n != 1 && !last {
 		t.Errorf("the phase error fired %d times", n)
@@ -63,7 +63,7 @@ func failCommit(t *testing.T, plan *storetest.Plan, last bool) {
 	r.goesOn(t)
 	r.recorded(t)
 	if got := r.phases.ends(); len(got) != 2 {
-		t.Errorf("turn.post_turn was told %v, want each turn once", got)
+		t.Errorf("turn.post_turn got %v, want each turn once", got)
 	}
 	if err := r.session.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -95,7 +95,7 @@ func TestAnEndThatWasNotStoredIsToldAgain(t *testing.T) {
 				heir.store = gone.store
 				heir.goesOn(t)
 				if got, want := heir.phases.ends(), []string{"1 " + string(end), "2 end_turn"}; !slices.Equal(got, want) {
-					t.Errorf("turn.post_turn was told %v, want %v", got, want)
+					t.Errorf("turn.post_turn got %v, want %v", got, want)
 				}
 			})
 		})

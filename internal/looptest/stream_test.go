@@ -233,7 +233,7 @@ func TestEvents(t *testing.T) {
 			}
 		}
 		if len(runs) != 3 {
-			t.Errorf("%d runs are told, want those of the three calls at the gate that users may see", len(runs))
+			t.Errorf("there are events for %d runs, want the three runs of the visible gate", len(runs))
 		}
 		if e := all.of(belay.EventCompactionEnd)[0]; e.Message == nil || !e.Message.IsCompaction || e.Text != "window" {
 			t.Errorf("the end of the compaction is %+v", e)

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-const circling = "You are repeating calls whose results do not change."
+const circling = "You repeat the same calls and get the same results."
 
 // warnings returns the numbers of the requests whose newest reminder warns the model about
 // repeated calls.
@@ -54,9 +54,9 @@ func TestModelThatGoesInCircles(t *testing.T) {
 		end         belay.EndReason
 	}{
 		{"twice is no circle", "A,A,B", nil, belay.EndTurn},
-		{"three times in a row is told", "A,A,A,B", []int{4}, belay.EndTurn},
+		{"three times in a row gives a reminder", "A,A,A,B", []int{4}, belay.EndTurn},
 		{"a fourth time ends the turn", "A,A,A,A", []int{4}, belay.EndStuck},
-		{"two that take turns are told", "A,B,A,B,C", []int{5}, belay.EndTurn},
+		{"two calls that alternate give a reminder", "A,B,A,B,C", []int{5}, belay.EndTurn},
 		{"and if they go on, end the turn", "A,B,A,B,A", []int{5}, belay.EndStuck},
 		{"ABA is no circle", "A,B,A,C,A", nil, belay.EndTurn},
 		{"ABBA is no circle", "A,B,B,A", nil, belay.EndTurn},

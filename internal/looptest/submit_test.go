@@ -13,8 +13,8 @@ import (
 func TestNewQueuedTurn(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct{ session, agent, text, problem string }{
-		"a turn needs a session": {"", "main", "x", "no id"},
-		"a turn needs an agent":  {"a", "", "x", "no agent"},
+		"a turn needs a session": {"", "main", "x", "id is empty"},
+		"a turn needs an agent":  {"a", "", "x", "name is empty"},
 		"a turn needs a message": {"a", "main", " \n", "empty"},
 		"a message is UTF-8":     {"a", "main", "\xff", "UTF-8"},
 		"a whole one is taken":   {"a", "main", "x", ""},

@@ -135,13 +135,13 @@ func suddenly(t *testing.T, r *rich, reason belay.EndReason) {
 		t.Errorf("the error is %v", all.err)
 	}
 	if got := r.phases.ends(); len(got) != 1 && all.ID != "" {
-		t.Errorf("turn.post_turn was told %v", got)
+		t.Errorf("turn.post_turn got %v", got)
 	}
 	told := len(r.phases.ends())
 	r.goesOn(t)
 	r.recorded(t)
 	if got := r.phases.ends(); len(got) != told+1 {
-		t.Errorf("turn.post_turn was told %v, want each turn once", got)
+		t.Errorf("turn.post_turn got %v, want each turn once", got)
 	}
 }
 

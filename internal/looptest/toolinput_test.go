@@ -54,7 +54,7 @@ func TestUnknownToolIsToldWhatThereIs(t *testing.T) {
 			nil, "teleport", belay.ClassNotFound,
 			`There is no tool "teleport". You may call: read, write.`,
 		},
-		{"an agent without tools is told so", nil, nil, "teleport", belay.ClassNotFound, `There is no tool "teleport". You have no tools.`},
+		{"the error says that the agent has no tools", nil, nil, "teleport", belay.ClassNotFound, `There is no tool "teleport". You have no tools.`},
 		{
 			"a tool out of scope is neither listed nor suggested",
 			[]string{"read", "reads"},
@@ -81,7 +81,7 @@ func TestUnknownToolIsToldWhatThereIs(t *testing.T) {
 			}
 			for _, declared := range model.Requests()[0].Tools {
 				if test.scope != nil && declared.Name != "read" {
-					t.Errorf("the model is told of %s, which is out of scope", declared.Name)
+					t.Errorf("the request declares %s, which is out of scope", declared.Name)
 				}
 			}
 		})
@@ -107,12 +107,12 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 		rule, input string
 		want        []string // the beginning of each violation
 	}{
-		{"each missing property is told", `{}`, []string{"/path: it is required", "/edits: it is required"}},
-		{"an unknown property is told with what may have been meant", `{"path":"a","edits":[],"pat":1}`, []string{`/pat: there is no such property (did you mean "path"?)`}},
+		{"the error names each missing property", `{}`, []string{"/path: it is required", "/edits: it is required"}},
+		{"the error for an unknown property suggests a similar name", `{"path":"a","edits":[],"pat":1}`, []string{`/pat: this property does not exist (did you mean "path"?)`}},
 		{
-			"faults at every depth are told, each with its place",
+			"the error names the problems at every depth, each with its path",
 			`{"path":1,"edits":[{"from":"x","line":1},{"from":2,"line":"3"},{"line":4,"lime":5}]}`,
-			[]string{"/path: ", "/edits/1/from: ", "/edits/1/line: ", "/edits/2/from: it is required", `/edits/2/lime: there is no such property (did you mean "line"?)`},
+			[]string{"/path: ", "/edits/1/from: ", "/edits/1/line: ", "/edits/2/from: it is required", `/edits/2/lime: this property does not exist (did you mean "line"?)`},
 		},
 		{"a pointer escapes slashes and tildes", `{"path":"a","edits":[],"a/b~c":7}`, []string{"/a~1b~0c: "}},
 	} {
@@ -136,7 +136,7 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 					}
 				}
 				if found != 1 {
-					t.Errorf("%q was told %d times in:\n%s", want, found, r.Text)
+					t.Errorf("%q occurs %d times in:\n%s", want, found, r.Text)
 				}
 			}
 			if len(told)-1 != len(test.want) {
@@ -333,7 +333,7 @@ func TestCallIDsAreMended(t *testing.T) {
 	}{
 		{"ids that differ stay", []string{"b", "a"}, []string{"b", "a"}},
 		{"missing ids are made", []string{"", "", ""}, []string{"call_1", "call_2", "call_3"}},
-		{"an id that is there twice is told apart", []string{"a", "a", "a"}, []string{"a", "a_2", "a_3"}},
+		{"a duplicate id gets a suffix", []string{"a", "a", "a"}, []string{"a", "a_2", "a_3"}},
 		{"a made id does not take one that is there", []string{"call_2", "", ""}, []string{"call_2", "call_3", "call_4"}},
 		{"an id that comes later stays unique too", []string{"a", "a", "a_2"}, []string{"a", "a_2", "a_2_3"}},
 	} {
@@ -366,8 +366,8 @@ func TestCallIDsAreMended(t *testing.T) {
 // SPEC T-02
 func TestInputThatIsNoObject(t *testing.T) {
 	t.Parallel()
-	const again = "The input is not a JSON object. Make the call again with one."
-	const shorter = "The input was cut off because the response reached its maximum length. Make a shorter call, or several."
+	const again = "The input is not a JSON object. Make the call again with a JSON object."
+	const shorter = "The input was cut off because the response reached its maximum length. Make the call again with a shorter input, or split it into several calls."
 	for _, test := range []struct {
 		rule  string
 		input json.RawMessage

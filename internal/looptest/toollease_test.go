@@ -54,7 +54,7 @@ func TestToolsComeAndGoBetweenSteps(t *testing.T) {
 		t.Errorf("the results (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"add remove", "add remove new", "add remove new", "add remove", "add remove"}, declared(model)); diff != "" {
-		t.Errorf("what the model was told of (-want +got):\n%s", diff)
+		t.Errorf("the tools in the requests (-want +got):\n%s", diff)
 	}
 	if err := lease.Close(); err != nil {
 		t.Errorf("closing twice: %v", err)
@@ -105,12 +105,12 @@ func TestAddingToolsIsAllOrNothing(t *testing.T) {
 		tools []belay.Tool
 		want  []string // parts of the error
 	}{
-		{"a name that is taken", []belay.Tool{echoTool("fresh"), echoTool("old")}, []string{`tool "old": the agent has another of that name`}},
-		{"a name that is given twice", []belay.Tool{echoTool("fresh"), echoTool("fresh")}, []string{`tool "fresh": the agent has another of that name`}},
-		{"a name that no model can call", []belay.Tool{echoTool("fresh"), echoTool("a b")}, []string{`tool "a b": name`}},
+		{"a name that is taken", []belay.Tool{echoTool("fresh"), echoTool("old")}, []string{`two tools have the name "old"`}},
+		{"a name that is given twice", []belay.Tool{echoTool("fresh"), echoTool("fresh")}, []string{`two tools have the name "fresh"`}},
+		{"a name that no model can call", []belay.Tool{echoTool("fresh"), echoTool("a b")}, []string{`tool "a b": invalid name`}},
 		{"no tool", []belay.Tool{echoTool("fresh"), nil}, []string{"a tool is nil"}},
 		{"a schema that is none", []belay.Tool{belay.NewRawTool(belay.ToolDeclaration{Name: "x", InputSchema: []byte(`{"type":"array"}`)}, nil, nil)}, []string{`tool "x": input schema`}},
-		{"all that is wrong is told", []belay.Tool{echoTool("old"), echoTool("a b")}, []string{`tool "old"`, `tool "a b"`}},
+		{"the error names all problems", []belay.Tool{echoTool("old"), echoTool("a b")}, []string{`the name "old"`, `tool "a b"`}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ func TestAddingToolsIsAllOrNothing(t *testing.T) {
 			}
 			takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 			if diff := cmp.Diff([]string{"old"}, declared(model)); diff != "" {
-				t.Errorf("what the model was told of (-want +got):\n%s", diff)
+				t.Errorf("the tools in the requests (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -68,8 +68,8 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 		belay.Failed(belay.ClassUnavailable, "the server is down"),
 		belay.Failed(belay.ClassInvalid, "The input of strict does not match its schema:\n- /n: it is required"),
 		belay.Failed(belay.ClassScope, "tool not available: hidden"),
-		belay.Failed(belay.ClassDenied, "Denied by \"no\": no\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."),
-		belay.Failed(belay.ClassTimeout, "The tool did not answer within 1ms and was cancelled. Whether it had an effect is not known."),
+		belay.Failed(belay.ClassDenied, "Denied by \"no\": no\nDo not repeat this call. Reach the goal in another way, or tell the user what you need."),
+		belay.Failed(belay.ClassTimeout, "The tool did not return within 1ms and was cancelled. The call may or may not have had an effect."),
 		belay.Failed(belay.ClassNotFound, `There is no tool "nowhere". You may call: fine, fails, unclassed, cached, gone, strict, denied, slow.`),
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 		told := make(map[string]*belay.Result)
 		for _, e := range all.of(belay.EventToolUseResult) {
 			if told[e.Call.ID] != nil {
-				t.Errorf("the result of %s was told twice", e.Call.ID)
+				t.Errorf("the result event of %s was sent twice", e.Call.ID)
 			}
 			told[e.Call.ID] = e.Result
 		}
@@ -188,16 +188,16 @@ func TestToolThatMisbehavesIsAnErrorResult(t *testing.T) {
 		{"a timeout of its own", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
 			<-ctx.Done()
 			return belay.Result{}, context.Cause(ctx)
-		}, belay.ToolTraits{Timeout: 7 * time.Second}, belay.ClassTimeout, "The tool did not answer within 7s and was cancelled. Whether it had an effect is not known.", 7 * time.Second},
+		}, belay.ToolTraits{Timeout: 7 * time.Second}, belay.ClassTimeout, "The tool did not return within 7s and was cancelled. The call may or may not have had an effect.", 7 * time.Second},
 		{"the timeout of 5 minutes that every tool has", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
 			<-ctx.Done()
 			return belay.Result{}, context.Cause(ctx)
-		}, belay.ToolTraits{}, belay.ClassTimeout, "The tool did not answer within 5m0s and was cancelled. Whether it had an effect is not known.", 5 * time.Minute},
+		}, belay.ToolTraits{}, belay.ClassTimeout, "The tool did not return within 5m0s and was cancelled. The call may or may not have had an effect.", 5 * time.Minute},
 		{"an answer that comes after the timeout", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
 			<-ctx.Done()
 			<-time.After(time.Second)
 			return belay.Result{Text: "too late"}, nil
-		}, belay.ToolTraits{Timeout: time.Second}, belay.ClassTimeout, "The tool did not answer within 1s and was cancelled. Whether it had an effect is not known.", 2 * time.Second},
+		}, belay.ToolTraits{Timeout: time.Second}, belay.ClassTimeout, "The tool did not return within 1s and was cancelled. The call may or may not have had an effect.", 2 * time.Second},
 		{"a tool without a bound", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
 			select {
 			case <-time.After(24 * time.Hour):

@@ -75,7 +75,7 @@ func TestMessageKinds(t *testing.T) {
 		t.Errorf("the rewritten text is %q", text)
 	}
 	// The reminder is delivered only when a model has answered, so it is sent again.
-	wantEqual(t, "what is told", remindersOf(seen(t, model)), []string{"<system-reminder>\nmind\n</system-reminder>"})
+	wantEqual(t, "the reminders in the request", remindersOf(seen(t, model)), []string{"<system-reminder>\nmind\n</system-reminder>"})
 }
 
 // SPEC L-09: an empty text counts as typed, and an unchanged text is not stored twice.

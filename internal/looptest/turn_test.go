@@ -117,7 +117,7 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 func TestSessionNeedsAnID(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil)
-	if _, err := agent.Session("").Turn(t.Context(), "hello"); err == nil || !strings.Contains(err.Error(), "has no id") {
+	if _, err := agent.Session("").Turn(t.Context(), "hello"); err == nil || !strings.Contains(err.Error(), "id is empty") {
 		t.Errorf("the turn's error is %v", err)
 	}
 }

@@ -103,10 +103,10 @@ func TestBudget(t *testing.T) {
 		steps  []int // the number of steps of each turn
 		why    string
 	}{
-		"tokens of a turn":    {belay.Budget{TurnTokens: 200}, []int{2, 2}, "the turn took 200 of 200 tokens"},
-		"money of a turn":     {belay.Budget{TurnCost: 0.15}, []int{2, 2}, "the turn cost $0.2000 of $0.1500"},
-		"tokens of a session": {belay.Budget{SessionTokens: 300}, []int{3, 0}, "the session took 300 of 300 tokens"},
-		"money of a session":  {belay.Budget{SessionCost: 0.35}, []int{4, 0}, "the session cost $0.4000 of $0.3500"},
+		"tokens of a turn":    {belay.Budget{TurnTokens: 200}, []int{2, 2}, "the turn has used 200 tokens, and its limit is 200"},
+		"money of a turn":     {belay.Budget{TurnCost: 0.15}, []int{2, 2}, "the turn has cost $0.2000, and its limit is $0.1500"},
+		"tokens of a session": {belay.Budget{SessionTokens: 300}, []int{3, 0}, "the session has used 300 tokens, and its limit is 300"},
+		"money of a session":  {belay.Budget{SessionCost: 0.35}, []int{4, 0}, "the session has cost $0.4000, and its limit is $0.3500"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func TestSlowWatcher(t *testing.T) {
 				_, err, _ := next()
 				missed, ok := errors.AsType[*belay.MissedError](err)
 				if !ok || uint64(missed.Missed) != total-uint64(buffer) {
-					t.Fatalf("of %d events it is told %v", total, err)
+					t.Fatalf("of %d events, the watcher got the error %v", total, err)
 				}
 				for i := range buffer {
 					if e, err, _ := next(); err != nil || e.Seq != total-uint64(buffer)+uint64(i)+1 {
@@ -130,7 +130,7 @@ func TestSlowWatcher(t *testing.T) {
 				say(t, s, "nobody reads again") // events that the watcher has read do not count as missed
 				_, err, _ = next()
 				if missed, ok := errors.AsType[*belay.MissedError](err); !ok || uint64(missed.Missed) != total-uint64(buffer) {
-					t.Fatalf("the second time it is told %v", err)
+					t.Fatalf("the second time the watcher got the error %v", err)
 				}
 				for i := range buffer {
 					if e, err, _ := next(); err != nil || e.Seq != 2*total-uint64(buffer)+uint64(i)+1 {

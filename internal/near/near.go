@@ -64,7 +64,7 @@ func Slash(name string, known []string) string {
 		return ""
 	}
 	if meant := Within(name, known, 2); meant != "" {
-		return fmt.Sprintf("there is no /%s (did you mean /%s?): the message goes to the model as it is", name, meant)
+		return fmt.Sprintf("there is no /%s (did you mean /%s?): the message goes to the model unchanged", name, meant)
 	}
 	return ""
 }

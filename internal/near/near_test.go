@@ -67,8 +67,8 @@ func TestSlash(t *testing.T) {
 	t.Parallel()
 	known := []string{"help", "compact", "review", "stop"}
 	for name, want := range map[string]string{
-		"hlep":   "there is no /hlep (did you mean /help?): the message goes to the model as it is",
-		"Compct": "there is no /Compct (did you mean /compact?): the message goes to the model as it is",
+		"hlep":   "there is no /hlep (did you mean /help?): the message goes to the model unchanged",
+		"Compct": "there is no /Compct (did you mean /compact?): the message goes to the model unchanged",
 		"help":   "", "": "", "deploy": "",
 	} {
 		if got := near.Slash(name, known); got != want {

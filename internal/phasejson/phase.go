@@ -127,7 +127,7 @@ func (w *Phase) handle(ctx context.Context, handler Handler, in any) (reflect.Va
 	}
 	value, err := w.decode(answer)
 	if err != nil {
-		return reflect.Zero(out), &hook.SafeError{Code: codes.OutputInvalid, Message: "the answer does not fit the phase", Err: err}
+		return reflect.Zero(out), &hook.SafeError{Code: codes.OutputInvalid, Message: "the hook's answer does not match the schema of the phase", Err: err}
 	}
 	return value, nil
 }
@@ -138,7 +138,7 @@ func (w *Phase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Scope,
 	phase := reflect.ValueOf(w.AnyPhase)
 	decoded := phase.MethodByName("DecodeInput").Call([]reflect.Value{reflect.ValueOf(scope), reflect.ValueOf([]byte(input))})
 	if err, _ := reflect.TypeAssert[error](decoded[1]); err != nil {
-		return hook.Explanation{}, fmt.Errorf("the input does not fit %s: %w", w.Name(), err)
+		return hook.Explanation{}, fmt.Errorf("the input does not match the schema of %s: %w", w.Name(), err)
 	}
 	explained := phase.MethodByName("Explain").Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(s), decoded[0]})
 	x, _ := reflect.TypeAssert[hook.Explanation](explained[0])
@@ -210,10 +210,10 @@ func (w *Phase) decode(answer json.RawMessage) (reflect.Value, error) {
 	}
 	var value any
 	if err := json.Unmarshal(answer, &value); err != nil {
-		return none, fmt.Errorf("it is not JSON: %w", err)
+		return none, fmt.Errorf("the answer is not JSON: %w", err)
 	}
 	if _, ok := value.(map[string]any); !ok {
-		return none, errors.New("it must be a JSON object")
+		return none, errors.New("the answer must be a JSON object")
 	}
 	if err := strictjson.CheckKeys(answer); err != nil {
 		return none, err

@@ -137,7 +137,7 @@ func jobSchema() *jsonschema.Schema {
 		Type: "object",
 		Properties: map[string]*jsonschema.Schema{
 			"handler":   text("a registered job handler"),
-			"reference": text("where in the transcript the work's input is"),
+			"reference": text("a reference to the place in the transcript that has the job's input"),
 			"key":       text("the idempotency key"),
 			"at":        {Type: "string", Format: "date-time", Description: "the earliest time to run; now by default"},
 		},

@@ -11,7 +11,7 @@ type TooMuchError struct {
 	Max int
 }
 
-func (e *TooMuchError) Error() string { return fmt.Sprintf("it wrote more than %d bytes", e.Max) }
+func (e *TooMuchError) Error() string { return fmt.Sprintf("the output is more than %d bytes", e.Max) }
 
 // Cap keeps the bytes that are written to it, up to a limit. After that, Write returns an
 // error, and Run ends the child. It is safe for concurrent use.

@@ -109,7 +109,7 @@ func TestTheRestStays(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "shell: git push --force: zone 4 network (sends to another machine), and standard mode runs up to zone 2 by itself",
+		"", "shell: git push --force: zone 4 network (sends to another machine), and standard mode asks above zone 2",
 		"ssh git@github.com:belay-run/belay.git", "https://user@host.example/path", "https://host.example:8443/path@v1.2.3",
 		"docker run -u 1000:1000 alpine", "basic knowledge of basic permissions", "monkeys and tokens", "sort --keys", "deploy --token --force",
 		`curl -H "Authorization: $AUTH"`, `TOKEN=$(cat token.txt) make`, `TOKEN="$TOKEN" make`, `TOKEN=${TOKEN} make`,

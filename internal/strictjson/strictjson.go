@@ -212,7 +212,7 @@ func (v *violations) walkObject(s *jsonschema.Schema, object map[string]any, at 
 		case known:
 			v.walk(property, object[name], at+"/"+pointer(name))
 		case closed:
-			v.report(at+"/"+pointer(name), "there is no such property"+near.Hint(name, slices.Collect(maps.Keys(s.Properties))))
+			v.report(at+"/"+pointer(name), "this property does not exist"+near.Hint(name, slices.Collect(maps.Keys(s.Properties))))
 		case s.AdditionalProperties != nil && len(s.PatternProperties) == 0:
 			v.walk(s.AdditionalProperties, object[name], at+"/"+pointer(name))
 		}

@@ -255,7 +255,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 	return func(text string) error {
 		if hasType(of, "string") || !hasType(of, "integer") && !hasType(of, "number") {
-			return errors.New("the field is not a number: check such a rule in the function")
+			return errors.New("the field is not a number: remove the tag, and check the value in your function")
 		}
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -274,7 +274,7 @@ func count(to **int, kind string, of *jsonschema.Schema) func(text string) error
 		}
 		v, err := strconv.Atoi(text)
 		if err != nil || v < 0 {
-			return errors.New("it must be a whole number from 0")
+			return errors.New("it must be a whole number, 0 or more")
 		}
 		*to = &v
 		return nil

@@ -42,15 +42,15 @@ func (t *Type) Decode(input []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
 	if err := d.Decode(&value); err != nil {
-		return fmt.Errorf("it is not JSON: %w", err)
+		return fmt.Errorf("the input is not JSON: %w", err)
 	}
 	if fault := t.root.refuses(value, ""); fault != nil {
 		return fault
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("/%s: the %s does not fit", strings.ReplaceAll(e.Field, ".", "/"), e.Value)
+		return fmt.Errorf("/%s: the %s does not fit the type of the field", strings.ReplaceAll(e.Field, ".", "/"), e.Value)
 	}
-	return fmt.Errorf("it does not fit: %w", err)
+	return fmt.Errorf("the input does not fit the Go type: %w", err)
 }
 
 // DropNulls removes properties that are null and not required, because they count as

@@ -26,8 +26,8 @@ type rewriter struct {
 }
 
 var (
-	errNotJSON = errors.New("it is not JSON")
-	errTooDeep = errors.New("it is nested too deeply")
+	errNotJSON = errors.New("the input is not JSON")
+	errTooDeep = errors.New("the input is nested too deeply")
 )
 
 const (
@@ -139,7 +139,7 @@ func (r *rewriter) duration(n *node) error {
 	}
 	took, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%s: %q is no duration: write it as 90s or 1h30m", r.at(), text)
+		return fmt.Errorf("%s: %q is not a duration: write it as 90s or 1h30m", r.at(), text)
 	}
 	r.replace(from, r.pos, strconv.AppendInt(nil, int64(took), 10))
 	return nil

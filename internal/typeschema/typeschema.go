@@ -81,7 +81,7 @@ func (n *node) endless(seen map[*node]bool) error {
 	seen[n] = true
 	for _, d := range n.defaults {
 		if _, err := n.fields[d.name].rewrite(d.value, true, 0); errors.Is(err, errTooDeep) {
-			return fmt.Errorf("%s: its default has itself inside, without end: take the default of the inner field away", d.name)
+			return fmt.Errorf("%s: its default contains itself without end: remove the default tag of the inner field", d.name)
 		}
 	}
 	for _, inner := range append(slices.Collect(maps.Values(n.fields)), n.elem) {
@@ -272,7 +272,7 @@ func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, e
 	case reflect.Struct:
 		return b.object(t, at)
 	default:
-		return nil, nil, fmt.Errorf("%s: JSON has no form for %s: leave the field out with the tag json:\"-\", or use another type", at, t)
+		return nil, nil, fmt.Errorf("%s: type %s cannot be written as JSON: leave the field out with the tag json:\"-\", or use another type", at, t)
 	}
 }
 
@@ -334,7 +334,7 @@ func (b *builder) dictionary(t reflect.Type, at string, n *node) (*jsonschema.Sc
 	case key.Kind() >= reflect.Uint && key.Kind() <= reflect.Uintptr:
 		s.PropertyNames = &jsonschema.Schema{Pattern: `^[0-9]+$`}
 	default:
-		return nil, nil, fmt.Errorf("%s: the keys of a JSON object are strings, and those of %s are not: use a string key", at, t)
+		return nil, nil, fmt.Errorf("%s: the keys of %s are not strings: use a map with string keys", at, t)
 	}
 	return s, n, nil
 }

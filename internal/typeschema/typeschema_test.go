@@ -281,7 +281,7 @@ func TestTypesThatCannotBeDescribed(t *testing.T) {
 		{reflect.TypeFor[struct{ *hidden }](), []string{"embedded pointer", "embed the struct itself"}},
 		{reflect.TypeFor[struct {
 			D time.Duration `minimum:"5"`
-		}](), []string{".D", "check such a rule in the function"}},
+		}](), []string{".D", "check the value in your function"}},
 		{reflect.TypeFor[struct {
 			At time.Time `json:"at,omitzero" default:"tomorrow"`
 		}](), []string{".at", `default:"tomorrow"`}},

@@ -53,7 +53,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 					server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Text("whole")}})
 				}
 				turn, retried := taken(t, model, 500*time.Millisecond)
-				if turn.Text != "whole" || len(retried) == 0 || !strings.Contains(retried[0], "network: it sent nothing for 500ms") {
+				if turn.Text != "whole" || len(retried) == 0 || !strings.Contains(retried[0], "network: the model sent nothing for 500ms") {
 					t.Errorf("the turn ended with %q after %q", turn.Text, retried)
 				}
 				select { // the model must release the connection

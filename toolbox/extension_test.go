@@ -54,7 +54,7 @@ func TestExtension(t *testing.T) {
 		t.Parallel()
 		agent := belaytest.New(t, belaytest.Script(), nil)
 		_, err := agent.Add(t.Context(), stock)
-		if err == nil || !strings.Contains(err.Error(), "tools that must not run unchecked: write, edit, shell") {
+		if err == nil || !strings.Contains(err.Error(), "need a permission check: write, edit, shell") {
 			t.Errorf("Add without an Authorizer: %v", err)
 		}
 	})

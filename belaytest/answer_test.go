@@ -64,7 +64,7 @@ func TestAnswerAssertionsFail(t *testing.T) {
 		"a turn that cannot begin": {
 			belaytest.Script(), &belay.Options{Tools: []belay.Tool{belaytest.NewTool("final_answer")}},
 			func(*belaytest.Turn) {},
-			[]string{"the turn failed, but the test does not call Failed", `the agent has a tool of its own called "final_answer"`},
+			[]string{"the turn failed, but the test does not call Failed", `reserved name "final_answer"`},
 		},
 	} {
 		t.Run(rule, func(t *testing.T) {

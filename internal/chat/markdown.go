@@ -1,30 +1,35 @@
 package chat
 
 import (
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
-	"charm.land/glamour/v2"
-	gansi "charm.land/glamour/v2/ansi"
-	"charm.land/glamour/v2/styles"
 	"github.com/charmbracelet/colorprofile"
-	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// markdown renders blocks of text. It makes its renderers when it first needs them.
+// least is the smallest width of text inside a list or a quote. Deeper nested text is not
+// indented further.
+const least = 12
+
+// markdown renders blocks of Markdown.
 type markdown struct {
-	profile  colorprofile.Profile
-	light    bool
-	width    int
-	renderer *glamour.TermRenderer // for text; wraps lines
-	code     *glamour.TermRenderer // for code; does not wrap lines
+	profile colorprofile.Profile
+	light   bool
+	width   int
 
 	last  string // the last block, and its lines in lined
 	lined []string
 }
 
-// fit sets the width and style of the renderer.
+// fit sets the width and style of the text.
 func (md *markdown) fit(width int, light bool) {
 	if width != md.width || light != md.light {
 		*md = markdown{profile: md.profile, width: width, light: light}
@@ -32,173 +37,200 @@ func (md *markdown) fit(width int, light bool) {
 }
 
 // lines renders a block as lines of at most md.width columns, without blank lines around
-// it. It shows text that cannot be rendered unchanged.
-func (md *markdown) lines(text string) []string {
-	if text == md.last && text != "" {
+// it.
+func (md *markdown) lines(block string) []string {
+	if block == md.last && block != "" {
 		return md.lined
 	}
-	md.last = text
-	text = visible.Clean(text)
-	out, err := md.render(text)
-	if err != nil {
-		out = text
+	md.last, md.lined = block, nil
+	drawn := md.render(visible.Clean(block))
+	for len(drawn) > 0 && drawn[0].blank() {
+		drawn = drawn[1:]
 	}
-	lines := strings.Split(out, "\n")
-	for i, line := range lines {
-		lines[i] = trimRight(line)
+	for len(drawn) > 0 && drawn[len(drawn)-1].blank() {
+		drawn = drawn[:len(drawn)-1]
 	}
-	for len(lines) > 0 && lines[0] == "" {
-		lines = lines[1:]
+	for _, l := range drawn {
+		md.lined = append(md.lined, l.String())
 	}
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	md.lined = hardWrapped(lines, md.width)
 	return md.lined
 }
 
-func (md *markdown) render(text string) (string, error) {
-	renderer, width := &md.renderer, md.width
-	if fenceOf(strings.TrimSpace(firstLine(text))) != "" {
-		renderer, width = &md.code, 0
-	} else {
-		text = literal(tight(text))
-	}
-	if *renderer == nil {
-		r, err := glamour.NewTermRenderer(glamour.WithStyles(md.style()), glamour.WithWordWrap(width), glamour.WithPreservedNewLines())
-		if err != nil {
-			return "", err //nolint:wrapcheck // the text is shown plain then
-		}
-		*renderer = r
-	}
-	return (*renderer).Render(text) //nolint:wrapcheck // likewise
+// render returns a block as lines.
+func (md *markdown) render(block string) []line {
+	p := page{source: []byte(block), plain: md.profile <= colorprofile.ASCII, colours: coloursFor(md.light)}
+	return md.guarded(block, func() []line {
+		return p.blocks(blockParser().Parse(text.NewReader(p.source)), max(md.width, 1), true)
+	})
 }
 
-// literal escapes everything outside code that looks like an HTML tag, because the renderer
-// would leave tags out.
-func literal(text string) string {
-	var b strings.Builder
-	fence, span := "", 0 // the marks that opened the code around the current line, if any
-	for line := range strings.SplitAfterSeq(text, "\n") {
-		bare := strings.TrimSpace(line)
-		mark := fenceOf(bare)
+// guarded returns the lines that draw returns. If draw panics, it returns the text
+// unchanged: a fault of the parser must not end the chat.
+func (md *markdown) guarded(block string, draw func() []line) (lines []line) {
+	defer func() {
+		if recover() != nil {
+			lines = wrap([]span{{text: block}}, max(md.width, 1))
+		}
+	}()
+	return draw()
+}
+
+// blockParser returns the parser of blocks. It knows no HTML, so tags stay text. It knows
+// no link definitions either: a definition and its use are often in different blocks, so
+// both stay text.
+var blockParser = sync.OnceValue(func() parser.Parser {
+	return parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		inlineParsers(),
+	)
+})
+
+// page is a text that is being rendered.
+type page struct {
+	source  []byte
+	plain   bool // there are no colours, so backticks mark code
+	colours colours
+}
+
+// blocks renders the children of a node. Blank lines separate them if apart is true.
+func (p *page) blocks(parent ast.Node, width int, apart bool) []line {
+	var lines []line
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		drawn := p.block(n, width)
+		if apart && len(lines) > 0 && len(drawn) > 0 {
+			lines = append(lines, nil)
+		}
+		lines = append(lines, drawn...)
+	}
+	return lines
+}
+
+func (p *page) block(n ast.Node, width int) []line {
+	switch n := n.(type) {
+	case *ast.Heading:
+		spans := []span{{strings.Repeat("#", n.Level) + " ", p.colours.heading}}
+		return wrap(p.inline(spans, n, p.colours.heading), width)
+	case *ast.Paragraph, *ast.TextBlock:
+		return p.paragraph(n, width)
+	case *ast.ThematicBreak:
+		return []line{{{strings.Repeat("─", min(8, width)), style{}}}}
+	case *ast.FencedCodeBlock:
+		return p.code(string(n.Language(p.source)), n, width)
+	case *ast.CodeBlock:
+		return p.code("", n, width)
+	case *ast.Blockquote:
+		bar := line{{"│ ", p.colours.quiet}}
+		return nested(bar, bar, width, func(width int) []line { return p.blocks(n, width, true) })
+	case *ast.List:
+		return p.list(n, width)
+	default:
+		return p.blocks(n, width, true)
+	}
+}
+
+// paragraph renders a paragraph, or the table at its end.
+func (p *page) paragraph(n ast.Node, width int) []line {
+	segments := n.Lines().Sliced(0, n.Lines().Len())
+	rows := make([]string, len(segments))
+	for i := range segments {
+		rows[i] = string(segments[i].Value(p.source))
+	}
+	t, ok := tableIn(rows)
+	if !ok {
+		return wrap(p.inline(nil, n, style{}), width)
+	}
+	var lines []line
+	if t.above > 0 {
+		lines = append(wrap(p.text(strings.Join(rows[:t.above], ""), style{}), width), nil)
+	}
+	return append(lines, p.table(&t, width)...)
+}
+
+// code renders code with an indent. A line that is too long continues on the next line.
+func (p *page) code(language string, n ast.Node, width int) []line {
+	source := strings.TrimSuffix(string(n.Lines().Value(p.source)), "\n")
+	spans := []span{{text: source}}
+	if !p.plain {
+		spans = highlight(language, source, &p.colours)
+	}
+	indent := line{{"  ", style{}}}
+	return nested(indent, indent, width, func(width int) []line { return chop(spans, width) })
+}
+
+func (p *page) list(n *ast.List, width int) []line {
+	var lines []line
+	number := n.Start
+	for item := n.FirstChild(); item != nil; item = item.NextSibling() {
+		marker := "• "
 		switch {
-		case fence != "":
-			if closes(bare, fence) {
-				fence = ""
-			}
-			b.WriteString(line)
-			continue
-		case mark != "" && span == 0:
-			fence = mark
-			b.WriteString(line)
-			continue
-		case bare == "":
-			span = 0
+		case n.IsOrdered():
+			marker = strconv.Itoa(number) + string(n.Marker) + " "
+			number++
+		case p.task(item):
+			marker = ""
 		}
-		span = escaped(&b, line, span)
-	}
-	return b.String()
-}
-
-// tight removes blank lines inside the items of a list. The renderer would join the
-// paragraphs around such a line without a space.
-func tight(text string) string {
-	if first := firstLine(text); strings.TrimSpace(first) == "" || !itemish(first) {
-		return text
-	}
-	var kept []string
-	gap := 0
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.TrimSpace(line) == "" {
-			gap++
-			continue
+		if !n.IsTight && len(lines) > 0 {
+			lines = append(lines, nil)
 		}
-		if gap > 0 && (!indents(line) || itemish(line) || fenceOf(strings.TrimSpace(line)) != "") {
-			kept = append(kept, "")
-		}
-		gap = 0
-		kept = append(kept, line)
+		rest := strings.Repeat(" ", len([]rune(marker)))
+		drawn := nested(line{{text: marker}}, line{{text: rest}}, width, func(width int) []line {
+			return p.blocks(item, width, !n.IsTight)
+		})
+		lines = append(lines, drawn...)
 	}
-	return strings.Join(kept, "\n")
+	return lines
 }
 
-// escaped writes a line with a backslash before each tag outside code. span is how many
-// backticks opened the code span that the line begins in. escaped returns the same for the
-// next line.
-func escaped(b *strings.Builder, line string, span int) int {
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case c == '`':
-			n := len(line[i:]) - len(strings.TrimLeft(line[i:], "`"))
-			b.WriteString(line[i : i+n])
-			i += n - 1
-			switch span {
-			case 0:
-				span = n
-			case n:
-				span = 0
-			}
-		case c == '<' && span == 0 && (i == 0 || line[i-1] != '\\'):
-			b.WriteString(`\<`)
-		default:
-			b.WriteByte(c)
-		}
+// task reports whether an item begins with a check box. The box replaces the bullet.
+func (p *page) task(item ast.Node) bool {
+	first := item.FirstChild()
+	if first == nil || first.Type() != ast.TypeBlock || first.Lines().Len() == 0 {
+		return false
 	}
-	return span
+	at := first.Lines().At(0)
+	text := strings.ToLower(string(at.Value(p.source)))
+	return strings.HasPrefix(text, "[ ] ") || strings.HasPrefix(text, "[x] ")
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
-	return line
-}
-
-// style returns glamour's style for a light or dark background, without margins. Plain text
-// has no colour, so that it gets the terminal's own.
-func (md *markdown) style() gansi.StyleConfig {
-	style := styles.DarkStyleConfig
-	if md.light {
-		style = styles.LightStyleConfig
+// nested puts a prefix before each line that draw returns: first before the first line, and
+// rest before the others. If that leaves too little space, only the marker of an item stays,
+// before the first line or above it.
+func nested(first, rest line, width int, draw func(width int) []line) []line {
+	inner := width - first.width()
+	if inner >= min(least, width) {
+		return prefixed(first, rest, draw(inner))
 	}
-	none := uint(0)
-	style.Document = gansi.StyleBlock{Margin: &none}
-	style.H1.Prefix, style.H1.Suffix = "# ", ""
-	style.H1.Color, style.H1.BackgroundColor = style.Heading.Color, nil
-	style.Code.Prefix, style.Code.Suffix, style.Code.BackgroundColor = "", "", nil
-	style.HorizontalRule.Format = "\n────────\n"
-	if md.profile <= colorprofile.ASCII { // without colours, backticks mark code
-		style.Code.Prefix, style.Code.Suffix = "`", "`"
-		style.CodeBlock.Chroma = nil
-	}
-	return style
-}
-
-// trimRight removes spaces at the end of a line, even if they have a style.
-func trimRight(line string) string {
-	bare := ansi.Strip(line)
-	kept := strings.TrimRight(bare, " ")
+	lines := draw(width)
 	switch {
-	case kept == "":
-		return ""
-	case len(kept) == len(bare):
-		return line
+	case slices.Equal(first, rest):
+		return lines
+	case len(lines) > 0 && first.width()+lines[0].width() <= width:
+		lines[0] = slices.Concat(first, lines[0])
+		return lines
 	}
-	cut := ansi.Truncate(line, ansi.StringWidth(kept), "")
-	if strings.Contains(cut, "\x1b") {
-		cut += ansi.ResetStyle
-	}
-	return cut
+	return append(wrap(first, width), lines...)
 }
 
-// hardWrapped breaks lines that are too wide, even inside words.
-func hardWrapped(lines []string, width int) []string {
-	var out []string
-	for _, line := range lines {
-		if ansi.StringWidth(line) > width {
-			out = append(out, strings.Split(ansi.Hardwrap(line, max(width, 1), true), "\n")...)
-		} else {
-			out = append(out, line)
-		}
+func prefixed(first, rest line, lines []line) []line {
+	if len(lines) == 0 {
+		return []line{first}
 	}
-	return out
+	for i, l := range lines {
+		prefix := rest
+		if i == 0 {
+			prefix = first
+		}
+		lines[i] = slices.Concat(prefix, l)
+	}
+	return lines
 }

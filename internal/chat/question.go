@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/visible"
@@ -317,7 +318,7 @@ func (m *model) marked(style lipgloss.Style, l comparedLine) []string {
 // hardPrefixed breaks a text at the width without changing its spaces. It adds a prefix to
 // each line.
 func hardPrefixed(text, prefix string, width int) []string {
-	pieces := hardWrapped([]string{text}, width-len(prefix))
+	pieces := strings.Split(ansi.Hardwrap(text, max(width-len(prefix), 1), true), "\n")
 	for i := range pieces {
 		pieces[i] = prefix + pieces[i]
 	}

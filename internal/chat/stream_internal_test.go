@@ -127,34 +127,6 @@ func TestStreamBoundsWhatIsOpen(t *testing.T) {
 	}
 }
 
-func TestMarkdown(t *testing.T) {
-	t.Parallel()
-	md := &markdown{}
-	md.fit(30, false)
-	for _, test := range []struct {
-		rule, text string
-		want       []string
-	}{
-		{"what looks like a tag stays", "a <T> and <b>c</b> and `<d>`", []string{"a <T> and <b>c</b> and `<d>`"}},
-		{"lines stay lines", "one\ntwo", []string{"one", "two"}},
-		{"numbers go on", "3. c\n4. d", []string{"3. c", "4. d"}},
-		{"paragraphs of an item stay apart", "- a\n\n  b", []string{"• a", "b"}},
-		{"long code keeps its spaces", "```\n  " + strings.Repeat("x", 30) + "\n```", []string{"    " + strings.Repeat("x", 26), "xxxx"}},
-		{"wide characters are counted", strings.Repeat("語", 20), []string{strings.Repeat("語", 15), strings.Repeat("語", 5)}},
-		{"bad bytes are shown as such", "a\xffb", []string{"a\uFFFDb"}},
-		{"half a sequence for the terminal does nothing", "a \x1b]0;title b", []string{"a ␛]0;title b"}},
-		{"colours are left out", "a \x1b[31mred\x1b[0m b", []string{"a red b"}},
-	} {
-		var got []string
-		for _, line := range md.lines(test.text) {
-			got = append(got, bare(line))
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: lines = %q, want %q", test.rule, got, test.want)
-		}
-	}
-}
-
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -92,7 +92,7 @@ var rooms = []room{
 	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},
 	{"internal/netguard", levelWords, nil, "addresses are checked alike wherever one is connected to"},
 	{"internal/proc", levelShared, nil, "child processes are the operating system's matter: the standard library does"},
-	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
+	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader", "github.com/yuin/goldmark"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
 	{"cmd/...", levelPrograms, nil, "a command puts everything together"},
 	{"examples/...", levelPrograms, nil, "an example is a program"},
 	{"internal/gendocs", levelPrograms, nil, "the generator of the documentation is a program"},

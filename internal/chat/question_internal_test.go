@@ -218,12 +218,12 @@ func TestDecisionsAreLines(t *testing.T) {
 		{Allow: true, By: "policy", Reason: "it is Monday"},
 		{Allow: true, By: "ada", Scope: belay.ApprovalScope{Kind: belay.ScopeSession}},
 		{Allow: true, By: "ada", Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(ls *)"}},
-		{By: "expiry", Reason: "nobody decided before the approval expired"},
+		{By: "expiry", Reason: "nobody decided in time"},
 	} {
 		b.event(belay.Event{Kind: belay.EventApprovalDecided, Call: part, Approval: &belay.Approval{Tool: "shell", Decided: &d}})
 	}
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ shell allowed by policy: it is Monday", "✓ shell allowed for this session by ada", "✓ shell allowed like shell(ls *) by ada",
-		"✗ shell denied by expiry: nobody decided before the approval expired")
+		"✗ shell denied by expiry: nobody decided in time")
 }
 
 func TestCtrlCWhileAskedAborts(t *testing.T) {

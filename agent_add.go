@@ -17,7 +17,8 @@ import (
 // for that.
 //
 // Closing the lease removes the extensions, ends their Watch method and calls their
-// Unregister method. It does not close them. It fails and changes nothing if other hooks are
+// Unregister method. Calls of their tools that are running continue, and Close does not wait
+// for them. It does not close the extensions. It fails and changes nothing if other hooks are
 // ordered after or before theirs: remove those first. [Agent.Close] closes the extensions
 // that are still there.
 func (a *Agent) Add(ctx context.Context, extensions ...Extension) (*Lease, error) {

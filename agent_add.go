@@ -20,9 +20,10 @@ import (
 // [Agent.Replace] for such an extension.
 //
 // Closing the lease removes the extensions, ends their Watch method and calls their
-// Unregister method, but not their Close method: [Agent.Close] closes only extensions that
-// have not been removed. Closing the lease fails and changes nothing if the order of other
-// hooks depends on the extensions' hooks: remove those other hooks first.
+// Unregister method. Calls of their tools that are running continue, and Close does not wait
+// for them. It does not close the extensions. It fails and changes nothing if other hooks are
+// ordered after or before theirs: remove those first. [Agent.Close] closes the extensions
+// that are still there.
 func (a *Agent) Add(ctx context.Context, extensions ...Extension) (*Lease, error) {
 	added, err := a.add(ctx, extensions)
 	if err != nil {

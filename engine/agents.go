@@ -27,6 +27,6 @@ func Of(agents ...*belay.Agent) Agents {
 		if a := byName[name]; a != nil {
 			return a, nil
 		}
-		return nil, fmt.Errorf("there is no agent %q here, only %s: %w", name, strings.Join(names, ", "), belay.ErrNotFound)
+		return nil, fmt.Errorf("agent %q is not available in this worker, which has %s: %w", name, strings.Join(names, ", "), belay.ErrNotFound)
 	}
 }

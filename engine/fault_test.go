@@ -88,7 +88,7 @@ func TestCommitNotTaken(t *testing.T) {
 					most = append(most, "end_turn")
 				}
 				if !slices.Equal(ends, most) {
-					t.Errorf("turn.post_turn was told %q, want %q", ends, most)
+					t.Errorf("turn.post_turn got %q, want %q", ends, most)
 				}
 				idle(t, s)
 			})

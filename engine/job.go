@@ -17,7 +17,7 @@ const strangeJob = 30 * time.Second
 func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	agent, err := w.find(ctx, job.Scope.Agent)
 	if err != nil { // the job was not attempted
-		w.opts.Logger.WarnContext(ctx, "a job is left to other workers", "job", job.ID, "agent", job.Scope.Agent, "session", job.Scope.Session, "error", err)
+		w.opts.Logger.WarnContext(ctx, "this worker does not have the agent of a job: the job is left to other workers", "job", job.ID, "agent", job.Scope.Agent, "session", job.Scope.Session, "error", err)
 		run = job.Begun(time.Now())
 		run.State, run.Class, run.Ended = hook.Interrupted, codes.HandlerGone, run.Started
 		return run, run.Ended.Add(strangeJob)

@@ -61,19 +61,19 @@ type Worker struct {
 // New returns a worker for a store and its agents.
 func New(store Store, agents Agents, opts *Options) (*Worker, error) {
 	if store == nil || agents == nil {
-		return nil, errors.New("new worker: it needs a store and agents")
+		return nil, errors.New("new worker: the store or the agents are nil: pass both")
 	}
 	w := &Worker{store: store, agents: agents}
 	if opts != nil {
 		w.opts = *opts
 	}
 	if w.opts.Turns < 0 || w.opts.Grace < 0 {
-		return nil, fmt.Errorf("new worker: Turns %d and Grace %s: none of them can be negative", w.opts.Turns, w.opts.Grace)
+		return nil, fmt.Errorf("new worker: Turns is %d and Grace is %s: neither may be negative", w.opts.Turns, w.opts.Grace)
 	}
 	for name, bounds := range map[string]map[string]int{"PerAgent": w.opts.PerAgent, "PerModel": w.opts.PerModel} {
 		for of, most := range bounds {
 			if most < 1 {
-				return nil, fmt.Errorf("new worker: %s[%q] is %d: it must be 1 or more", name, of, most)
+				return nil, fmt.Errorf("new worker: %s[%q] is %d: use 1 or more", name, of, most)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	s := agent.Session(due.Session)
 	taken.Turn, taken.Err = s.RunDue(ctx, &belay.RunDueOptions{Yield: yield})
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
-		w.opts.Logger.WarnContext(ctx, "a session was not closed in order", "session", due.Session, "error", err)
+		w.opts.Logger.WarnContext(ctx, "cannot close a session", "session", due.Session, "error", err)
 	}
 	again := w.again(ctx, &taken)
 	if due.Why = ""; taken.Err != nil && !errors.Is(taken.Err, belay.ErrHandedOver) {
@@ -211,7 +211,7 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 func (w *Worker) find(ctx context.Context, name string) (agent *belay.Agent, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic while finding agent %q: %v", name, p)
+			err = fmt.Errorf("the Agents function panicked for agent %q: %v", name, p)
 		}
 	}()
 	agent, err = w.agents(ctx, name)
@@ -252,7 +252,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	failed := w.room.fail(taken.Session, asked)
 	log := w.opts.Logger.With("session", taken.Session, "agent", taken.Agent, "error", err)
 	if asked != "" && failed.spent >= spendAtMost {
-		log.ErrorContext(ctx, "a turn repeatedly cannot be stored: it is suspended until it is woken", "times", failed.spent)
+		log.ErrorContext(ctx, "a turn called its model several times and could not be stored: the turn is suspended until a new message or belay.TurnStore.Wake", "times", failed.spent)
 		return belay.Never
 	}
 	log.WarnContext(ctx, "a turn failed: retrying", "pause", failed.pause)
@@ -281,7 +281,7 @@ func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time)
 		if err == nil || ctx.Err() != nil || errors.Is(err, belay.ErrClosed) {
 			return
 		}
-		w.opts.Logger.WarnContext(ctx, "cannot settle a turn: retrying", "session", due.Session, "error", err)
+		w.opts.Logger.WarnContext(ctx, "cannot release the claim on a turn: retrying", "session", due.Session, "error", err)
 		rest(ctx, firstPause)
 	}
 }
@@ -298,7 +298,7 @@ func (w *Worker) work(ctx context.Context) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			w.opts.Logger.WarnContext(ctx, "background work stopped: restarting", "error", err)
+			w.opts.Logger.WarnContext(ctx, "running background jobs failed: restarting", "error", err)
 			rest(ctx, time.Second)
 		}
 	}

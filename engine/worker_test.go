@@ -217,7 +217,7 @@ func TestHandOver(t *testing.T) {
 				t.Errorf("send ran %d times", ran["send"])
 			}
 			if !slices.Equal(ends, []string{"end_turn"}) {
-				t.Errorf("turn.post_turn was told %q, want one end", ends)
+				t.Errorf("turn.post_turn got %q, want one end", ends)
 			}
 			idle(t, s)
 		})

@@ -153,7 +153,7 @@ func TestContractTellsOfProposals(t *testing.T) {
 	t.Parallel()
 	for _, propose := range []bool{true, false} {
 		agent := newAgent(t, newStore(t), newSessions(t), memory.Options{Propose: propose}, belay.Options{}, scripted.Step{Text: "Good."})
-		if system := says(t, agent, "one", "Hello.").Requests[0].System; strings.Contains(system, "waits until the user accepts it") != propose {
+		if system := says(t, agent, "one", "Hello.").Requests[0].System; strings.Contains(system, "not used until the user accepts it") != propose {
 			t.Errorf("with Propose %t the prompt is\n%s", propose, system)
 		}
 	}

@@ -80,9 +80,9 @@ func New(store *Store, opts *Options) (*Extension, error) {
 	}
 	switch {
 	case store == nil:
-		return nil, errors.New("memory: there is no store: make one with Open")
+		return nil, errors.New("memory: the store is nil: make one with memory.Open")
 	case e.opts.Recall < 0 || e.opts.RecallCharacters < 0:
-		return nil, errors.New("memory: recall must not be negative")
+		return nil, errors.New("memory: Recall or RecallCharacters is negative: use 0 or more")
 	case e.opts.ReadOnly && e.opts.Propose:
 		return nil, errors.New("memory: set either ReadOnly or Propose, not both")
 	}
@@ -147,10 +147,10 @@ func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, er
 	}
 	name, err := e.opts.User(ctx, session)
 	if err == nil && name == "" {
-		err = errors.New("Options.User gave it no name")
+		err = errors.New("Options.User returned an empty name")
 	}
 	if err != nil {
-		return view{}, &hook.SafeError{Message: "cannot determine the user of the session, so it has no memories", Err: err}
+		return view{}, &hook.SafeError{Message: "cannot determine the user of the session, so the session reads and writes no memories", Err: err}
 	}
 	// The notes of an agent are about its user, so each user has separate notes.
 	v.user.Name, v.agent.Name = name, url.PathEscape(agent)+"/"+name
@@ -192,7 +192,7 @@ func (e *Extension) lend(_ context.Context, in belay.SubagentCall) (belay.Subage
 	}
 	access := accessOf(in.Policy())
 	if !access.Read && !access.Write {
-		return belay.DenySubagent("memories are not used in this turn"), nil
+		return belay.DenySubagent("the user or a policy does not allow memories in this turn"), nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -232,5 +232,5 @@ func (e *Extension) lent(child string) (session, agent string, access Access, er
 			return child[:i], p.agent, p.access, nil
 		}
 	}
-	return "", "", Access{}, fmt.Errorf("this session has no access to memories: only the subagent %q of an agent with the extension has", e.opts.Subagent)
+	return "", "", Access{}, fmt.Errorf("this session has no access to memories: only a running subagent %q has access", e.opts.Subagent)
 }

@@ -92,7 +92,7 @@ func TestForgottenWhenAsked(t *testing.T) {
 	}
 	wantTexts(t, "active", texts(t, memories, memory.Active))
 	if got := sent(says(t, agent, "two", "When is Ann's birthday?")); strings.Contains(got, "May") {
-		t.Errorf("after it was forgotten the model was sent\n%s", got)
+		t.Errorf("after was forgotten the model was sent\n%s", got)
 	}
 }
 
@@ -461,7 +461,7 @@ func TestProposalsOfATurn(t *testing.T) {
 	agent := newAgent(t, memories, sessions, memory.Options{Propose: true}, belay.Options{},
 		call(memory.RememberTool, `{"text": "The user drinks tea.", "tags": ["drinks"], "scope": "agent"}`), scripted.Step{Text: "Good."}, scripted.Step{Text: "I do not know."}, scripted.Step{Text: "Tea."})
 	turn := says(t, agent, "one", "I prefer green tea.")
-	if !strings.Contains(sent(turn), "it is kept when the user accepts it") {
+	if !strings.Contains(sent(turn), "The user must accept it before it is used") {
 		t.Errorf("the model was sent\n%s", sent(turn))
 	}
 	work(t, agent.Agent, sessions, 1)
@@ -494,12 +494,12 @@ func TestTools(t *testing.T) {
 		{memory.LookupTool, `{"id": "` + theirs.ID + `"}`, "not found"},
 		{memory.ForgetTool, `{"id": "` + theirs.ID + `"}`, "not found"},
 		{memory.SearchTool, `{"query": "proposal"}`, "No note contains these words"},
-		{memory.LookupTool, `{"id": "` + waits.ID + `"}`, "it waits for the user to accept it"},
+		{memory.LookupTool, `{"id": "` + waits.ID + `"}`, "the user has not accepted this memory yet"},
 		{memory.RememberTool, `{"text": "Ann has a cat.", "scope": "user"}`, "Remembered as m-"},
 		{memory.RememberTool, `{"text": "` + strings.Repeat("x", 5000) + `"}`, "too long"},
-		{memory.RememberTool, `{"text": "  "}`, "there is no text"},
+		{memory.RememberTool, `{"text": "  "}`, "the text is empty"},
 		{memory.ForgetTool, `{"id": "` + mine.ID + `"}`, "Forgotten: " + mine.ID},
-		{memory.ForgetTool, `{"id": "` + mine.ID + `"}`, "it was forgotten"},
+		{memory.ForgetTool, `{"id": "` + mine.ID + `"}`, "was forgotten"},
 	}
 	var script []scripted.Step
 	for _, s := range steps {

@@ -69,7 +69,7 @@ func (e *Extension) extract(ctx context.Context, in belay.TurnEnded) (belay.Note
 	added, err := e.store.extract(ctx, turn.Session, turn.Turn, begun, sees.scopes(), e.fit(turn, sees, drafts))
 	switch {
 	case errors.Is(err, errSinceForgotten):
-		return belay.Note{Audit: []hook.Audit{{Code: "memory.since_forgotten", Message: "nothing is remembered of the turn: something was forgotten since it began"}}}, nil
+		return belay.Note{Audit: []hook.Audit{{Code: "memory.since_forgotten", Message: "no facts of this turn are stored, because a memory was forgotten after the turn began"}}}, nil
 	case err != nil:
 		return belay.Note{}, fmt.Errorf("extract: %w", err)
 	case len(added) == 0:
@@ -230,7 +230,7 @@ Answer with a JSON list of objects {"text": "...", "scope": "user" or "project",
 // Extract asks the model for facts worth remembering.
 func (m ModelExtractor) Extract(ctx context.Context, turn Exchange) ([]Draft, error) {
 	if m.Model == nil {
-		return nil, errors.New("there is no model to ask")
+		return nil, errors.New("ModelExtractor.Model is nil: set a model")
 	}
 	answer, err := ask(ctx, m.Model, extractInstructions, "<said>\n"+escaped(turn.Said, longestAsked)+"\n</said>", 1_000)
 	if err != nil {

@@ -78,7 +78,7 @@ func (s *Scope) UnmarshalText(text []byte) error {
 
 func (s Scope) check() error {
 	if !slices.Contains([]Kind{User, Project, Agent}, s.Kind) {
-		return fmt.Errorf("scope: %q is none of user, project, agent", s.Kind)
+		return fmt.Errorf("unknown kind of scope %q: use user, project or agent", s.Kind)
 	}
 	return nil
 }
@@ -102,11 +102,11 @@ var (
 	// ErrNotFound means that there is no memory with that id.
 	ErrNotFound = errors.New("memory: not found")
 	// ErrForgotten means that the memory was forgotten.
-	ErrForgotten = errors.New("memory: it was forgotten")
+	ErrForgotten = errors.New("memory: the memory was forgotten")
 	// ErrTooLong means that a text is too long for a memory.
 	ErrTooLong = errors.New("memory: the text is too long")
 	// ErrEmpty means that the text is empty.
-	ErrEmpty = errors.New("memory: there is no text")
+	ErrEmpty = errors.New("memory: the text is empty")
 )
 
 // These are the limits of a memory. A longer text is rejected, not cut, because the first
@@ -126,7 +126,7 @@ func (d Draft) sound() (Draft, error) {
 		return d, err
 	}
 	if len(d.Text) > 4*MaxText || utf8.RuneCountInString(d.Text) > MaxText {
-		return d, fmt.Errorf("%w: %d bytes, at most %d characters are allowed: keep only the fact", ErrTooLong, len(d.Text), MaxText)
+		return d, fmt.Errorf("%w: the text has %d bytes, but the limit is %d characters: shorten it to one fact", ErrTooLong, len(d.Text), MaxText)
 	}
 	d.Text = clean(d.Text)
 	if d.Text == "" {

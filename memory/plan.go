@@ -115,7 +115,7 @@ func ask(ctx context.Context, model belay.Model, system, text string, tokens int
 			return answer.Text(), nil
 		}
 	}
-	return "", errors.New("the model gave no answer")
+	return "", errors.New("the model returned no answer")
 }
 
 // listIn decodes the JSON list in a model's answer. The answer may have other text around
@@ -123,10 +123,10 @@ func ask(ctx context.Context, model belay.Model, system, text string, tokens int
 func listIn(answer string, into any) error {
 	from, to := strings.Index(answer, "["), strings.LastIndex(answer, "]")
 	if from < 0 || to < from {
-		return errors.New("there is no list in the model's answer")
+		return errors.New("the model's answer contains no JSON list")
 	}
 	if err := json.Unmarshal([]byte(answer[from:to+1]), into); err != nil {
-		return fmt.Errorf("the list in the model's answer: %w", err)
+		return fmt.Errorf("cannot decode the JSON list in the model's answer: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (e *Extension) classify(ctx context.Context, in belay.TurnBegun) (belay.Tur
 	if e.opts.Classify != nil {
 		more, err := e.opts.Classify(ctx, in)
 		if err != nil {
-			return belay.TurnPolicy{}, &hook.SafeError{Message: "Options.Classify failed, so the turn reads and writes no memories", Err: err}
+			return belay.TurnPolicy{}, &hook.SafeError{Message: "the function Options.Classify failed, so the turn reads and writes no memories", Err: err}
 		}
 		access.Read, access.Write = access.Read && more.Read, access.Write && more.Write
 	}

@@ -47,7 +47,7 @@ type Store struct {
 // file.
 func Open(ctx context.Context, path string, opts *StoreOptions) (*Store, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
-		return nil, fmt.Errorf("open memories %q: it needs the name of a file", path)
+		return nil, fmt.Errorf("open memories %q: this is not a file name: pass the path of a file", path)
 	}
 	whole, err := filepath.Abs(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) disconnect() error {
 
 func (s *Store) open(ctx context.Context) error {
 	if info, err := os.Stat(s.path); err == nil && info.IsDir() {
-		return errors.New("it is a directory: name a file")
+		return errors.New("the path is a directory: pass the path of a file")
 	}
 	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600) // only the owner can read it, because it will contain private text
 	if err != nil {
@@ -165,7 +165,7 @@ func explain(err error) error {
 	var remedy string
 	switch codeOf(err) {
 	case codeBusy, codeLocked:
-		remedy = "another program has it locked: try again"
+		remedy = "another program has locked the file: try again"
 	case codeReadOnly:
 		remedy = "check that the file and its directory are writable"
 	case codeCorrupt:
@@ -173,7 +173,7 @@ func explain(err error) error {
 	case codeFull:
 		remedy = "the disk is full: free some space"
 	case codeNotADB:
-		remedy = "it is not a database: use another file"
+		remedy = "the file is not a database: use another file"
 	default:
 		return err
 	}
@@ -248,9 +248,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	switch {
 	case id != applicationID && (id != 0 || tables > 0):
-		return errors.New("it is a database of another program: use another file")
+		return errors.New("the file is a database of another program: use another file")
 	case version > len(migrations):
-		return fmt.Errorf("its schema version is %d, and this program supports up to %d: use a newer version of Belay, or another file", version, len(migrations))
+		return fmt.Errorf("the file has version %d, but this program supports only up to %d: use a newer version of Belay, or another file", version, len(migrations))
 	case version == len(migrations):
 		return nil
 	}

@@ -340,7 +340,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	openSessions(t, foreign)
 	for path, want := range map[string]string{
-		"": "name of a file", dir: "directory", text: "use another file", foreign: "another program", filepath.Join(dir, "no", "such", "m.db"): "its directory",
+		"": "this is not a file name", dir: "directory", text: "use another file", foreign: "another program", filepath.Join(dir, "no", "such", "m.db"): "its directory",
 	} {
 		s, err := memory.Open(t.Context(), path, nil)
 		if err == nil {

@@ -71,7 +71,7 @@ func TestToolsOfASubagent(t *testing.T) {
 			"Green.",
 			[]string{"The favourite colour is green."},
 		},
-		{"a turn that may do neither", "Don't remember this, and do not use your memory.", false, nil, nil, "memories are not used in this turn", []string{"The favourite colour is green."}},
+		{"a turn that may do neither", "Don't remember this, and do not use your memory.", false, nil, nil, "the user or a policy does not allow memories in this turn", []string{"The favourite colour is green."}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

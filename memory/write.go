@@ -153,7 +153,7 @@ func (s *Store) extracted(ctx context.Context, session, turn string) (bool, erro
 
 // errSinceForgotten means that a memory was forgotten after the turn began, so the turn may
 // contain the forgotten fact.
-var errSinceForgotten = errors.New("something was forgotten since the turn began")
+var errSinceForgotten = errors.New("a memory was forgotten after the turn began")
 
 // extract stores the memories of a turn. It adds nothing if the turn was processed before.
 // It also adds nothing if a memory in one of the scopes was forgotten after the turn began.

@@ -103,7 +103,7 @@ func (w *walk) look(name string, depth int) error {
 		return w.file(name, full, info)
 	}
 	if depth == mostDepth {
-		return &Problem{full, 0, fmt.Sprintf("directories are nested more than %d deep", mostDepth)}
+		return &Problem{full, 0, fmt.Sprintf("directories are nested deeper than %d levels: move the files up", mostDepth)}
 	}
 	entries, err := os.ReadDir(full)
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *walk) look(name string, depth int) error {
 
 func (w *walk) file(name, full string, info fs.FileInfo) error {
 	if w.bytes += info.Size(); len(w.found) == mostFiles || w.bytes > mostBytes {
-		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: move files that hooks do not need elsewhere", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
+		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: move files that hooks do not need to another directory", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
 	}
 	now := stampOf(info)
 	// The target of a link may change without a change of the link.
@@ -176,17 +176,17 @@ func staysBelow(dir, link string) (string, error) {
 	}
 	end, err := filepath.EvalSymlinks(link)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &Problem{link, 0, "it leads nowhere: remove it"} // a file may appear there later
+		return "", &Problem{link, 0, "the target of this link does not exist: remove the link"} // a file may appear there later
 	}
 	if err != nil {
 		return "", &Problem{link, 0, reason(err)}
 	}
 	rel, err := filepath.Rel(base, end)
 	if err != nil || !filepath.IsLocal(rel) {
-		return "", &Problem{link, 0, fmt.Sprintf("it leads out of %s: put a copy there instead", dir)}
+		return "", &Problem{link, 0, fmt.Sprintf("this link points outside of %s: replace the link by a copy of the file", dir)}
 	}
 	if !inParts(rel) {
-		return "", &Problem{link, 0, "it leads to a file that trust does not cover: put a copy here instead"}
+		return "", &Problem{link, 0, "this link points to a file that trust does not cover: replace the link by a copy of the file"}
 	}
 	return target, nil
 }

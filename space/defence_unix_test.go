@@ -37,7 +37,7 @@ func TestFilesThatAreTrustedAgainAreLoadedFirst(t *testing.T) {
 	wantVerdict(t, agent.ask(t, "edit"), belay.ToolPass, "")
 	p.put("hooks/check.sh", strings.Replace(denies, "not today", "not tomorrow", 1))
 	p.trusted(hook.OriginProject, space.GrantWebhook)
-	const why = "its files have changed since they were loaded"
+	const why = "have changed since they were loaded"
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, why)
 	wantVerdict(t, agent.ask(t, "edit"), belay.ToolDeny, why)
 	if n := called.Load(); n != 1 {
@@ -64,7 +64,7 @@ func TestFilesThatCannotBeReadAreNotTrusted(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(p.dir, "hooks", "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the files of project cannot be read, so they are not trusted: ")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "cannot read the files of project, so they are not trusted: ")
 	if !lease.Changed() {
 		t.Error("the files count as what was installed")
 	}

@@ -136,7 +136,7 @@ func (h *Host) Standing(s *Space) (Standing, error) {
 	}
 	command := s.trustCommand()
 	if h.opts.Trust == nil {
-		return Standing{Reason: "this host trusts no projects or spaces"}, nil
+		return Standing{Reason: "this program has no trust records, so programs of projects and spaces do not run"}, nil
 	}
 	r, err := h.opts.Trust.Lookup(s.Dir)
 	if err != nil {
@@ -145,9 +145,9 @@ func (h *Host) Standing(s *Space) (Standing, error) {
 	st := Standing{Record: r}
 	switch {
 	case !r.holds(s):
-		st.Reason = fmt.Sprintf("its files are not trusted yet: look at them, then run %#q", command)
+		st.Reason = fmt.Sprintf("its files are not trusted yet: check them, then run %#q", command)
 	case r.Hash != s.Hash:
-		st.Reason = fmt.Sprintf("its files have changed since they were trusted: %#q shows how, and %#q trusts them again", command+" --diff", command)
+		st.Reason = fmt.Sprintf("its files have changed since they were trusted: run %#q to see the changes, and %#q to trust them again", command+" --diff", command)
 	default:
 		st.Trusted = true
 	}
@@ -201,7 +201,7 @@ func (h *Host) plan(s *Space) (*plan, error) {
 	}
 	if r := standing.Record; r.holds(s) && !standing.Trusted && !h.opts.Disable {
 		if lost := r.lost(s); len(lost) > 0 {
-			return nil, fmt.Errorf("%s was trusted with the gate %s, which no longer exists: `%s --diff` shows what has changed, and `%s` accepts it", s.Label(), strings.Join(lost, ", "), s.trustCommand(), s.trustCommand())
+			return nil, fmt.Errorf("%s was trusted with the gate %s, but this gate no longer exists: run `%s --diff` to see the changes, and `%s` to accept them", s.Label(), strings.Join(lost, ", "), s.trustCommand(), s.trustCommand())
 		}
 	}
 	p := &plan{space: s, standing: standing, own: make(map[string][]*declare.Declaration)}
@@ -297,10 +297,10 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	asks := d.Action != nil && d.Action.Name == "approve"
 	switch {
 	case (h.opts.Disable || slices.Contains(h.opts.DisableIDs, id)) && !asks:
-		note(false, "it is switched off by the operator")
+		note(false, "the operator has switched this hook off")
 		return off()
 	case slices.Contains(h.opts.DisableIDs, id):
-		note(false, "it asks a person, so it stays active although it is switched off")
+		note(false, "the operator has switched this hook off, but it stays active because it asks a person")
 	}
 	gate := isGate(d) && !d.Options.Shadow
 	runs := d.Kind == hook.HandlerCommand || d.Kind == hook.HandlerWorker
@@ -337,14 +337,14 @@ func (h *Host) unlisted(d *declare.Declaration) error {
 	if u, err := url.Parse(host); err == nil {
 		host = u.Host
 	}
-	return fmt.Errorf("its URL is not on the operator's allowlist: add %s to hooks.webhook_allowlist in your own settings, or to BELAY_WEBHOOK_ALLOWLIST", host)
+	return fmt.Errorf("the URL of this webhook is not on the operator's allowlist: add %s to hooks.webhook_allowlist in your user settings, or to the variable BELAY_WEBHOOK_ALLOWLIST", host)
 }
 
-const noCommands = "the operator has switched commands off"
+const noCommands = "the operator has switched off all commands"
 
 // missing returns a text that says which grant is missing and how to give it.
 func (h *Host) missing(p *plan, grant string) string {
-	return fmt.Sprintf("it needs the grant %s: look at it, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
+	return fmt.Sprintf("the grant %s is missing: check the files, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
 }
 
 // limit removes capabilities that were not granted. If an answer of a gate uses a removed
@@ -429,7 +429,7 @@ func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant stri
 	}
 	now, err := check.now()
 	if err != nil {
-		return fmt.Errorf("the files of %s cannot be read, so they are not trusted: %s", s.Label(), reason(err))
+		return fmt.Errorf("cannot read the files of %s, so they are not trusted: %s", s.Label(), reason(err))
 	}
 	seen := *s
 	seen.Hash = now

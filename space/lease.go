@@ -50,10 +50,10 @@ type installed struct {
 // hooks do not run. [Lease.Notes] lists the hooks that do not run.
 func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, error) {
 	if into == nil || into.Hooks == nil {
-		return nil, errors.New("install a space: there is no hook runtime to install it into")
+		return nil, errors.New("install a space: Target.Hooks is nil: pass the agent's hook runtime")
 	}
 	if into.Subagents != nil && into.Build == nil {
-		return nil, errors.New("install a space: Target.Build is missing: it is needed to make agents")
+		return nil, errors.New("install a space: Target.Build is nil: set it, because Target.Subagents is set")
 	}
 	l := &Lease{host: h, into: *into, over: make(chan struct{})}
 	next, err := l.prepare(ctx, s)
@@ -83,7 +83,7 @@ func (h *Host) enter(s *Space, p *plan) error {
 	case s.Origin.Kind == hook.OriginSpace:
 		return fmt.Errorf("install a space: %s and %s both have the id %q: change the id in one manifest", other, s.Dir, s.Manifest.ID)
 	default:
-		return fmt.Errorf("install a project: %s is already installed: use another host for %s", other, s.Dir)
+		return fmt.Errorf("install a project: the project %s is already installed in this host: use another host for %s", other, s.Dir)
 	}
 	h.dirs[o] = s.Dir
 	h.count[o]++
@@ -344,14 +344,14 @@ func (l *Lease) Reload(ctx context.Context) error {
 		return fmt.Errorf("reload %s: the loaded version stays: %w", old.plan.space.Label(), err)
 	}
 	if s.Manifest.ID != old.plan.space.Manifest.ID {
-		return fmt.Errorf("reload %s: the loaded version stays: its id is %q now: unload it, and load it again", old.plan.space.Label(), s.Manifest.ID)
+		return fmt.Errorf("reload %s: the loaded version stays in use: the id in the manifest is now %q: unload the space, and load it again", old.plan.space.Label(), s.Manifest.ID)
 	}
 	next, err := l.prepare(ctx, s)
 	if err != nil {
 		return fmt.Errorf("reload %s: the loaded version stays: %w", old.plan.space.Label(), err)
 	}
 	if gone := missing(old.plan.space.Gates(), s.Gates()); len(gone) > 0 && !next.plan.standing.Trusted {
-		return errors.Join(fmt.Errorf("reload %s: the loaded version stays: the gate %s was removed, and that change is not trusted: `%s`", s.Label(), strings.Join(gone, ", "), s.trustCommand()), next.set.Close())
+		return errors.Join(fmt.Errorf("reload %s: the loaded version stays in use: the gate %s was removed, and this change is not trusted: run `%s` to accept it", s.Label(), strings.Join(gone, ", "), s.trustCommand()), next.set.Close())
 	}
 	before := l.host.grant(s, next.plan.standing.capabilities())
 	if err := l.bring(ctx, next, old); err != nil {
@@ -484,7 +484,7 @@ func (l *Lease) Unload(ctx context.Context) error {
 	select {
 	case <-gone:
 	case <-ctx.Done():
-		return fmt.Errorf("unload %s: running turns still use an older version: %w", now.plan.space.Label(), context.Cause(ctx))
+		return fmt.Errorf("unload %s: running turns still use an older version: call Unload again later: %w", now.plan.space.Label(), context.Cause(ctx))
 	}
 	err := now.set.Close()
 	if !l.unloaded {

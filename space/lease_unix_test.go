@@ -595,7 +595,7 @@ func TestMistakesInSpaces(t *testing.T) {
 		"no id":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"name": "a"}`) }, []string{`"id" is missing`}},
 		"a bad id":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" must be 1 to 64`}},
 		"an origin's name": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"is reserved"}},
-		"not JSON":         {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"it is not JSON"}},
+		"not JSON":         {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"is not valid JSON"}},
 		"more behind":      {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is text after the object"}},
 		"100 MiB":          {func(_ *testing.T, p *place) { p.put("manifest.json", strings.Repeat(" ", 100<<20)) }, []string{"the file is too long"}},
 		"100 MiB of hooks": {func(_ *testing.T, p *place) {
@@ -610,7 +610,7 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("bin/x.sh", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, command: [../bin/x.sh]}\n")
-		}, []string{"a.yaml:2: it runs", "which trust does not cover"}},
+		}, []string{"a.yaml:2: it runs", "trust does not cover"}},
 		"a written place": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/d.jsonl/x.sh", "#!/bin/sh\n")

@@ -46,7 +46,7 @@ func readManifest(dir string, p *problems) Manifest {
 	text, err := readAtMost(file, mostManifest)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.addf(file, 0, `there is no manifest: a space has a %s, with at least {"id": "…"}`, manifestFile)
+		p.addf(file, 0, `this space has no manifest: add a %s with at least {"id": "…"}`, manifestFile)
 		return m
 	case err != nil:
 		p.addf(file, 0, "%s", reason(err))
@@ -62,13 +62,13 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 	names := []string{"id", "name", "version", "description"}
 	before := len(p.list)
 	if !utf8.Valid(text) {
-		p.addf(file, 1, "it is not UTF-8")
+		p.addf(file, 1, "the file is not UTF-8")
 		return
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	line := func() int { return 1 + bytes.Count(text[:min(int(d.InputOffset()), len(text))], []byte("\n")) }
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		p.addf(file, line(), "it must be a JSON object")
+		p.addf(file, line(), "the file must contain a JSON object")
 		return
 	}
 	seen := make(map[string]bool)
@@ -76,13 +76,13 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 		token, err := d.Token()
 		key, ok := token.(string)
 		if err != nil || !ok {
-			p.addf(file, line(), "it is not JSON: %v", err)
+			p.addf(file, line(), "the file is not valid JSON: %v", err)
 			return
 		}
 		at := line()
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			p.addf(file, line(), "it is not JSON: %v", err)
+			p.addf(file, line(), "the file is not valid JSON: %v", err)
 			return
 		}
 		into := fields[key]
@@ -90,16 +90,16 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 		case into == nil:
 			p.addf(file, at, "unknown key %q%s: a manifest has %s", key, near.Hint(key, names), strings.Join(names, ", "))
 		case seen[key]:
-			p.addf(file, at, "%q occurs twice: keep one", key)
+			p.addf(file, at, "the key %q occurs twice: remove one", key)
 		case json.Unmarshal(value, into) != nil || string(value) == "null":
-			p.addf(file, at, "%q must be a text", key)
+			p.addf(file, at, "%q must be a string", key)
 		case utf8.RuneCountInString(*into) > mostText:
-			p.addf(file, at, "%q has more than %d characters", key, mostText)
+			p.addf(file, at, "%q is too long: use at most %d characters", key, mostText)
 		}
 		seen[key] = true
 	}
 	if _, err := d.Token(); err != nil {
-		p.addf(file, line(), "it is not JSON: %v", err)
+		p.addf(file, line(), "the file is not valid JSON: %v", err)
 		return
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -112,11 +112,11 @@ func (m *Manifest) decode(file string, text []byte, p *problems) {
 	case m.ID == "":
 		p.addf(file, 1, `"id" is missing`)
 	case !idForm.MatchString(m.ID) || len(m.ID) > 64:
-		p.addf(file, 1, "id %q must be 1 to 64 lower-case letters, digits and single hyphens", m.ID)
+		p.addf(file, 1, "id %q is invalid: use 1 to 64 lower-case letters, digits and single hyphens", m.ID)
 	default:
 		for _, name := range reserved {
 			if m.ID == name {
-				p.addf(file, 1, "id %q is reserved: choose another", m.ID)
+				p.addf(file, 1, "id %q is reserved: choose another id", m.ID)
 			}
 		}
 	}

@@ -60,13 +60,13 @@ func (s *Space) serverFiles(server *mcptool.Server, p *problems) {
 	info, err := os.Stat(server.Command)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.addf(server.File, server.Line, "server %q: there is no %s: paths are relative to the directory of this file", server.Name, rel)
+		p.addf(server.File, server.Line, "server %q: the program %s does not exist: paths are relative to the directory of this file", server.Name, rel)
 	case err != nil:
 		p.addf(server.File, server.Line, "server %q: %s: %s", server.Name, rel, reason(err))
 	case !info.Mode().IsRegular():
-		p.addf(server.File, server.Line, "server %q: %s is not a file: name a program", server.Name, rel)
+		p.addf(server.File, server.Line, "server %q: %s is not a file: set command to a program", server.Name, rel)
 	case info.Mode()&0o111 == 0 && executables:
-		p.addf(server.File, server.Line, "server %q: %s is not executable: chmod +x %s", server.Name, rel, rel)
+		p.addf(server.File, server.Line, "server %q: %s is not executable: run chmod +x %s", server.Name, rel, rel)
 	default:
 		s.serverFile(server, server.Command, p)
 	}
@@ -80,7 +80,7 @@ func (s *Space) serverFile(server *mcptool.Server, file string, p *problems) {
 		file = actual
 	}
 	if rel, err := filepath.Rel(s.Dir, file); err != nil || !inParts(rel) {
-		p.addf(server.File, server.Line, "server %q: it runs %s, which trust does not cover: put it into mcp/", server.Name, file)
+		p.addf(server.File, server.Line, "server %q: trust does not cover its program %s: move the program into mcp/", server.Name, file)
 	}
 }
 

@@ -305,7 +305,7 @@ func TestServersAreHeldLikeHooks(t *testing.T) {
 	if err != nil || len(servers) != 0 || len(notes) != 2 {
 		t.Errorf("%+v, %+v, %v", servers, notes, err)
 	}
-	if n := noteAbout(t, notes, "acme-echo"); !strings.Contains(n.Reason, "switched commands off") {
+	if n := noteAbout(t, notes, "acme-echo"); !strings.Contains(n.Reason, "switched off all commands") {
 		t.Errorf("%+v", n)
 	}
 	if n := noteAbout(t, notes, "acme-far"); !strings.Contains(n.Reason, "needs the grant network") || !strings.Contains(n.Reason, "--grant network`") {
@@ -367,9 +367,9 @@ func TestMistakesOfServers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"mcpServers": {"a": {"command": "./mcp/none.sh"}}}`:                                `mcp.json:1: server "acme-a": there is no mcp/none.sh`,
-		`{"mcpServers": {"a": {"command": "./mcp/plain"}}}`:                                  "is not executable: chmod +x mcp/plain",
+		`{"mcpServers": {"a": {"command": "./mcp/plain"}}}`:                                  "is not executable: run chmod +x mcp/plain",
 		`{"mcpServers": {"a": {"command": "./mcp"}}}`:                                        "is not a file",
-		`{"mcpServers": {"a": {"command": "./tools/run.sh"}}}`:                               "which trust does not cover: put it into mcp/",
+		`{"mcpServers": {"a": {"command": "./tools/run.sh"}}}`:                               "move the program into mcp/",
 		"{\"mcpServers\": {\n\"a\": {\"command\": \"sh\", \"args\": [\"./tools/run.sh\"]}}}": "mcp.json:2: server \"acme-a\": it runs",
 		`{"mcpServers": []}`: "mcp.json:1: ",
 	} {

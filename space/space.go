@@ -69,7 +69,7 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 		}
 	}
 	if err != nil {
-		p.addf(dir, 0, "it cannot be loaded: %s", reason(err))
+		p.addf(dir, 0, "cannot load this directory: %s", reason(err))
 		return s.faulty(p)
 	}
 	s.Dir = full
@@ -92,7 +92,7 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	if s.read, err = readContents(full, s.written, before); err != nil {
 		p.add(full, err)
 	} else if !before.same(s.read) {
-		p.addf(full, 0, "its files are changing: load it again")
+		p.addf(full, 0, "the files changed while they were loaded: load the directory again")
 	}
 	s.Hash = s.read.hash()
 	return s.faulty(p)
@@ -191,7 +191,7 @@ func (s *Space) within(name string, p *problems) (string, bool) {
 		return "", false
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		p.addf(full, 0, "it is a link: put a copy here instead")
+		p.addf(full, 0, "this is a link: replace it by a copy")
 		return "", false
 	}
 	return full, true
@@ -293,12 +293,12 @@ func (s *Space) checkScripts(p *problems) {
 		for _, script := range d.Scripts {
 			rel, err := filepath.Rel(s.Dir, script)
 			if err != nil || !inParts(rel) {
-				p.addf(d.File, d.Line, "it runs %s, which trust does not cover: put it into hooks/", script)
+				p.addf(d.File, d.Line, "trust does not cover the program %s of this hook: move the program into hooks/", script)
 				continue
 			}
 			for name := filepath.ToSlash(rel); name != "."; name = path.Dir(name) {
 				if s.written[name] {
-					p.addf(d.File, d.Line, "it runs %s, which save_json writes, so it cannot be trusted: run another file", filepath.Base(script))
+					p.addf(d.File, d.Line, "this hook runs %s, but save_json writes that file, so it cannot be trusted: run another file", filepath.Base(script))
 				}
 			}
 		}

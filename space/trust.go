@@ -122,7 +122,7 @@ func (t *Trust) Lookup(dir string) (*Record, error) {
 	}
 	r := new(Record)
 	if err := json.Unmarshal(text, r); err != nil || r.Dir != dir {
-		return nil, fmt.Errorf("trust: %s is damaged: remove it, and trust %s again", file, dir)
+		return nil, fmt.Errorf("trust: the record %s is damaged: remove it, and trust %s again", file, dir)
 	}
 	t.known[file] = knownRecord{now, r}
 	return r, nil
@@ -142,7 +142,7 @@ func (t *Trust) Records() ([]*Record, error) {
 		}
 		r := new(Record)
 		if err := json.Unmarshal(text, r); err != nil {
-			return nil, fmt.Errorf("trust: %s is damaged: remove it", file)
+			return nil, fmt.Errorf("trust: the record %s is damaged: remove it", file)
 		}
 		all = append(all, r)
 	}
@@ -154,7 +154,7 @@ func (t *Trust) Records() ([]*Record, error) {
 // earlier record.
 func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	if s.faults != nil {
-		return nil, fmt.Errorf("trust: a directory with mistakes cannot be trusted: %w", s.faults)
+		return nil, fmt.Errorf("trust: cannot trust a directory with mistakes: correct them first: %w", s.faults)
 	}
 	if err := CheckGrants(grants); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	// The texts were read later than the hash. If the files have changed in between, Add
 	// fails.
 	if now, err := readContents(s.Dir, s.written, nil); err != nil || now.hash() != s.Hash {
-		return nil, fmt.Errorf("trust: %s is changing: check it again, then repeat", s.Dir)
+		return nil, fmt.Errorf("trust: the files of %s changed since they were loaded: check them, then trust them again", s.Dir)
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -303,7 +303,7 @@ func TestSwitches(t *testing.T) {
 		t.Parallel()
 		agent := p.newAgent(&space.Options{NoCommands: true})
 		lease := agent.install(t, p.load(hook.OriginOperator))
-		wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "switched commands off")
+		wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "switched off all commands")
 		if n := noteAbout(t, lease.Notes(), "witness"); n.Closed {
 			t.Errorf("noted as %+v", n)
 		}

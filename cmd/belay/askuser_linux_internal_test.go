@@ -38,7 +38,7 @@ func TestQuestionsAreAskedAtATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
-		"? the agent asks: Where to?\n    1. staging\n    2. production\n  your answer, or enter for none: the moon\n",
+		"? the agent asks: Where to?\n    1. staging\n    2. production\n  your answer (press Enter for no answer): the moon\n",
 		"? the agent asks: the answer is not valid: it is none of the options: staging, production, or a number from 1 to 2\n  Where to?\n    1. staging\n",
 		"answered by ada (belay): production", "To production.\n",
 	} {
@@ -124,7 +124,7 @@ func TestAQuestionOutlivesItsProcess(t *testing.T) {
 	}
 	must(0, "approvals", "answer", "ap-", "2")
 	_, again := must(1, "approvals", "answer", "ap-", "1")
-	if !strings.Contains(again, "has been decided, by ada (belay): answered") {
+	if !strings.Contains(again, "was already decided by ada (belay): answered") {
 		t.Errorf("a second answer is told:\n%s", again)
 	}
 	if out, _ := must(0, "resume", "first", "--model", "scripted/asks.yaml"); out != "To production.\n" {
@@ -147,10 +147,10 @@ func TestQuestionsAreAskedInAChat(t *testing.T) {
 	c.await("> ")
 	c.types("ship it")
 	c.await("2. production")
-	c.await("your answer, or enter for none: ")
+	c.await("your answer (press Enter for no answer): ")
 	c.types("the moon")
 	c.await("the answer is not valid")
-	c.await("your answer, or enter for none: ")
+	c.await("your answer (press Enter for no answer): ")
 	c.types("Production")
 	c.await("To production.")
 	c.await("> ")

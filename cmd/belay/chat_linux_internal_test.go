@@ -83,7 +83,7 @@ func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {
 	c.await("\n  .belay/hooks/gate.yaml:4: unknown key \"acton\" (did you mean \"action\"?)\n")
 	c.await("> ")
 	put(t, dir, ".belay/hooks/gate.yaml", soundHook)
-	c.await("⚑ the files of the project can be loaded again and are active\n")
+	c.await("⚑ the files of the project are loaded again and active\n")
 	c.await("> ")
 	c.types("/quit")
 	_ = c.Wait()

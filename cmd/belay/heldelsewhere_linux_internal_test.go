@@ -25,7 +25,7 @@ func TestDecidingWhatATerminalAsks(t *testing.T) {
 		if told = stderr; code != 0 {
 			t.Errorf("approve: exit code %d", code)
 		}
-		if _, refused, code := belay(t, dir, "resume", "first"); code != 1 || !strings.Contains(refused, "another process is taking a turn in it") || strings.Contains(refused, "no model") {
+		if _, refused, code := belay(t, dir, "resume", "first"); code != 1 || !strings.Contains(refused, "another process runs a turn in it") || strings.Contains(refused, "no model") {
 			t.Errorf("resume ended with %d: %s", code, refused)
 		}
 		return ""
@@ -34,7 +34,7 @@ func TestDecidingWhatATerminalAsks(t *testing.T) {
 	if code != 0 || !strings.Contains(seen, "Done.") {
 		t.Errorf("exit code %d:\n%s", code, seen)
 	}
-	if want := "allowed: write in session first\nthe process that asks continues the turn; see: belay watch first\n"; told != want {
+	if want := "allowed: write in session first\nthe process that asked for approval continues the turn; to follow it: belay watch first\n"; told != want {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	if _, err := os.Stat(dir + "/made.txt"); err != nil {

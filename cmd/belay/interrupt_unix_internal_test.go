@@ -46,7 +46,7 @@ func TestInterruptAbortsTheTurn(t *testing.T) {
 			if code != 130 {
 				t.Errorf("exit code %d, want 130", code)
 			}
-			for _, want := range []string{"stopping: the turn is being ended; Ctrl-C again to force", "the turn was aborted", `go on:   belay run --session first --model scripted/hangs.yaml "go on"`} {
+			for _, want := range []string{"stopping: the turn is being ended; Ctrl-C again to force", "the turn was aborted", `next:    belay run --session first --model scripted/hangs.yaml "continue"`} {
 				if !strings.Contains(rest, want) {
 					t.Errorf("standard error has no %q:\n%s", want, rest)
 				}
@@ -94,7 +94,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		dir := project(t, scripts)
 		c := start(t, dir, "run", "--model", "scripted/hangs.yaml", "--as", "first", "a task")
 		c.await(c.stderr, "  list")
-		if out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--session", "first", "at once"); code != 1 || !strings.Contains(errs, "another process is taking a turn") {
+		if out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--session", "first", "at once"); code != 1 || !strings.Contains(errs, "another process runs a turn") {
 			t.Errorf("a second process: exit code %d, %q, %s", code, out, errs)
 		}
 		if out, _, code := belay(t, dir, "show", "first"); code != 0 || strings.Contains(out, "belay resume") || !strings.Contains(out, "is running in another process") {
@@ -111,7 +111,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if code != 0 || out != "I have looked.\n" {
 			t.Errorf("exit code %d, %q", code, out)
 		}
-		for _, want := range []string{"recovered from a process that ended unexpectedly: 1 session released; a turn was under way in first: belay resume first\n", "resuming turn 1-", "after 1 step: a task"} {
+		for _, want := range []string{"recovered from a process that ended unexpectedly: 1 session released; a turn was running in first: belay resume first\n", "resuming turn 1-", "after 1 step: a task"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("standard error has no %q:\n%s", want, errs)
 			}
@@ -127,7 +127,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if code != 0 || out != "I have looked.\n" {
 			t.Errorf("exit code %d, %q", code, out)
 		}
-		if !strings.Contains(errs, "session first: the previous turn was interrupted after 1 step; it now ends as aborted") {
+		if !strings.Contains(errs, "session first: the previous turn was interrupted after 1 step; Belay now ends it as aborted") {
 			t.Errorf("nothing is told of the turn before:\n%s", errs)
 		}
 	})

@@ -47,7 +47,7 @@ func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 type answering func(seen string) string
 
 // asksFor matches the end of a prompt.
-var asksFor = regexp.MustCompile(`(say why not|or another pattern|or enter for none):$`)
+var asksFor = regexp.MustCompile(`(a reason to deny:|or another pattern:|for no answer\):)$`)
 
 // atTerminal runs belay at a terminal. It types the text before, and then the answers. It
 // returns everything on the screen, and the exit code.
@@ -113,7 +113,7 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 	}
 	for _, want := range []string{
 		"? shell needs your approval: writes made.txt: zone ", ", and strict mode asks above zone 0; to avoid this question, add a rule that allows this call\n  asked by zone 1 · zone ", "\n    $ echo hello > made.txt\n",
-		"  allow? [y] once, [s] for this session, ", "[n] no, or say why not:",
+		"  allow? [y] once, [s] for this session, ", "[n] no, or type a reason to deny:",
 		"    other.txt\n    + one\n    + two\n", "allowed by ada (belay)", "refused by ada (belay): rather not", "Done.\n",
 	} {
 		if !strings.Contains(seen, want) {
@@ -160,7 +160,7 @@ func TestAYesMayReachFurther(t *testing.T) {
 		t.Errorf("exit code %d, %d answers are left", code, len(answers))
 	}
 	for _, want := range []string{
-		"[p] all like shell(touch one), [n] no", "  which? [enter] shell(touch one), or another pattern:", `"shell(ls *)" does not cover this call: "shell(touch one)" does`,
+		"[p] all like shell(touch one), [n] no", "  pattern? [enter] shell(touch one), or another pattern:", `"shell(ls *)" does not cover this call: "shell(touch one)" does`,
 		"allowed like shell(touch *) by ada (belay)\n", "allowed by ada (belay): allowed before, with approval ap-", "allowed in this session by ada (belay)\n", "Done.\n",
 	} {
 		if !strings.Contains(seen, want) {

@@ -16,6 +16,6 @@ func Example() {
 	//   {"subagent":"archivist","content":"That may not be kept."}
 	// As you wish, I have not kept it.
 	// > Without your memory and without remembering this: where is the printer?
-	//   subagent "archivist": denied by "memory.lend": memories are not used in this turn
+	//   subagent "archivist": denied by "memory.lend": the user or a policy does not allow memories in this turn
 	// Then I do not know.
 }

@@ -31,7 +31,7 @@ var ForeignNames = map[string]string{
 func unknownTool(wanted string, names []string) string {
 	bare, _, _ := strings.Cut(wanted, "(") // for names such as Bash(git log:*)
 	if ours, ok := ForeignNames[strings.ToLower(bare)]; ok && slices.Contains(names, ours) {
-		return fmt.Sprintf("there is no tool %q: it is called %s here", wanted, ours)
+		return fmt.Sprintf("there is no tool %q: in Belay it is called %s", wanted, ours)
 	}
 	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))
 }
@@ -124,7 +124,7 @@ var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "
 func adapt(d *subagent.Declaration) []string {
 	var said []string
 	if len(d.Ignored) > 0 {
-		said = append(said, strings.Join(d.Ignored, ", ")+": they have no effect here")
+		said = append(said, strings.Join(d.Ignored, ", ")+": Belay ignores these keys")
 	}
 	if slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, d.Model) {
 		said = append(said, fmt.Sprintf("model: %s is a name of Claude Code: the model of the main agent is used", d.Model))

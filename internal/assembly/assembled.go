@@ -90,7 +90,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	s := w.Settings
 	spill := SpillDir(s)
 	if err := os.MkdirAll(spill, 0o700); err != nil {
-		return fmt.Errorf("make a place for long results: %w", err)
+		return fmt.Errorf("create the directory for long results: %w", err)
 	}
 	if w.Floor, err = a.NewFloor(ctx, s, spill); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	w.OnClose(closeTools)
 	w.Tools, w.Skills = tools.Tools(), OwnSkills(ctx, s)
 	if w.Places = a.OpenPlaces(ctx, s); w.Places.Err != nil {
-		return mistake("hooks, spaces or agents have mistakes, and one that cannot be read may be a gate:\n%w", w.Places.Err)
+		return mistake("the agent was not started, because hooks, spaces or agents have mistakes and one of them may be a gate: correct these first:\n%w", w.Places.Err)
 	}
 	a.ReportUnheeded(s, w.Places)
 	if err := a.useMCP(ctx, w); err != nil {

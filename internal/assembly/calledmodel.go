@@ -93,11 +93,11 @@ func (m *calledModel) advised(err error) error {
 	advised := *failure
 	switch {
 	case strings.Contains(said, "model"):
-		advised.Err = fmt.Errorf("%w; `belay models %s --check` lists the models that it has", failure.Err, m.at.Name)
+		advised.Err = fmt.Errorf("%w; `belay models %s --check` lists its models", failure.Err, m.at.Name)
 	case m.at.Kind == config.KindOpenAI && m.at.Default == "": // a server that is not OpenAI's
 		advised.Err = fmt.Errorf("%w; if the server does not have the Responses API, set kind: openai-chat under providers.%s in the user's %s", failure.Err, m.at.Name, config.Name)
 	default:
-		advised.Err = fmt.Errorf("%w; is %s its address? `belay models %s --check` asks it", failure.Err, m.at.URL, m.at.Name)
+		advised.Err = fmt.Errorf("%w; check that %s is the right address: `belay models %s --check`", failure.Err, m.at.URL, m.at.Name)
 	}
 	return &advised
 }

@@ -27,7 +27,7 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 	}
 	for _, file := range claudeSettings(s) {
 		if keys, _ := claudeKeys(file); len(keys) > 0 {
-			odd = append(odd, fmt.Sprintf("%s: its %s are for Claude Code, and have no effect here: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
+			odd = append(odd, fmt.Sprintf("%s: Belay ignores its %s, which are for Claude Code: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
 				ShownPath(s, file), strings.Join(keys, " and "), otherAgent))
 		}
 	}
@@ -38,7 +38,7 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 func Misplaced(s *config.Loaded, place *space.Space) []string {
 	var odd []string
 	for _, file := range place.Misplaced() {
-		odd = append(odd, fmt.Sprintf("%s: it is not read, and may have a gate: hooks are read from the files *.yaml, *.yml and *.json in %s, and not from those in directories below it: move it there",
+		odd = append(odd, fmt.Sprintf("%s: Belay does not read this file, and it may have a gate: Belay reads hooks from the files *.yaml, *.yml and *.json in %s, but not in its subdirectories: move the file there",
 			ShownPath(s, file), ShownPath(s, filepath.Join(place.Dir, "hooks"))))
 	}
 	return odd
@@ -97,7 +97,7 @@ func Unused(s *config.Loaded) []string {
 		}
 	}
 	if info, err := os.Stat(filepath.Join(s.Project, "CLAUDE.md")); err == nil && info.Mode().IsRegular() {
-		odd = append(odd, "CLAUDE.md: it is not read: put what the agent should know into instructions of belay.yaml; see "+otherAgent)
+		odd = append(odd, "CLAUDE.md: Belay does not read this file: put what the agent should know into instructions of belay.yaml; see "+otherAgent)
 	}
 	commands := 0
 	_ = filepath.WalkDir(filepath.Join(s.Project, ".claude", "commands"), func(path string, e fs.DirEntry, err error) error {
@@ -107,7 +107,7 @@ func Unused(s *config.Loaded) []string {
 		return nil // skip directories that cannot be read
 	})
 	if commands > 0 {
-		odd = append(odd, fmt.Sprintf(".claude/commands: it is not read (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
+		odd = append(odd, fmt.Sprintf(".claude/commands: Belay does not read these files (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
 	}
 	return odd
 }

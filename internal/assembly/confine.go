@@ -51,7 +51,7 @@ func (a *Assembler) MachineSandbox(ctx context.Context) *sandbox.Sandbox {
 func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
-			return fmt.Errorf("%s requires a sandbox, and this machine has none: install bubblewrap, or use a Linux with Landlock; `belay doctor` says what was tried", f.settings.From("sandbox.mode"))
+			return fmt.Errorf("%s requires a sandbox, and this machine has none: install bubblewrap, or use a Linux with Landlock; `belay doctor` shows what Belay tried", f.settings.From("sandbox.mode"))
 		}
 		return nil
 	}
@@ -77,13 +77,13 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 	run.Settle = git.settle
 	argv, err := f.box.Command(policy, run.Argv)
 	if err != nil {
-		return fmt.Errorf("it cannot be confined: %w", err)
+		return fmt.Errorf("the command cannot run in the sandbox: %w", err)
 	}
 	run.Argv = argv
 	run.Env = append(append(run.Env, cacheVariables(cache)...), stores...)
-	run.Note = "it ran in a sandbox: only the project and temporary files can be changed"
+	run.Note = "the command ran in a sandbox: it can change only the project and temporary files"
 	if readsOnly(e) {
-		run.Note = "it ran in a sandbox: the project is read-only there, because the command only reads; temporary files can be changed"
+		run.Note = "the command ran in a sandbox: the project is read-only there, because the floor expects that this command only reads; it can change temporary files"
 	}
 	if !policy.Network {
 		run.Note += ", and there is no network"
@@ -317,7 +317,7 @@ func privateCache(project string) (string, error) {
 		return "", fmt.Errorf("make a place for caches: %w", err)
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isMine(info) {
-		return "", fmt.Errorf("%s is for caches, but is not a private directory of this user: remove it", dir)
+		return "", fmt.Errorf("%s must be a private cache directory of this user, and is not: remove it", dir)
 	}
 	return dir, nil
 }
@@ -326,12 +326,12 @@ func privateCache(project string) (string, error) {
 func (f *Floor) Sandboxed() string {
 	switch {
 	case f.settings.Sandbox.Mode == config.SandboxOff:
-		return fmt.Sprintf("off (%s): commands are one zone higher", f.settings.From("sandbox.mode"))
+		return fmt.Sprintf("off (%s): calls of commands are one zone higher", f.settings.From("sandbox.mode"))
 	case f.box != nil:
 		return string(f.box.Kind())
 	case f.settings.Sandbox.Mode == config.SandboxRequire:
 		return "none, and commands are denied without one"
 	default:
-		return "none: commands are one zone higher"
+		return "none: calls of commands are one zone higher"
 	}
 }

@@ -135,7 +135,7 @@ func TestSandboxHoldsWhatTheParserCannotSee(t *testing.T) {
 		"own.sh":  "#!/bin/sh\necho 'mode: permissive' > belay.yaml\n",
 	}).sandboxed(sandbox.Missing)
 	a, result := r.run("./out.sh")
-	if a.Decision != belay.ToolPass || !result.IsError || !strings.Contains(result.Text, "it ran in a sandbox: only the project and temporary files can be changed, and there is no network") {
+	if a.Decision != belay.ToolPass || !result.IsError || !strings.Contains(result.Text, "the command ran in a sandbox: it can change only the project and temporary files, and there is no network") {
 		t.Errorf("%+v, %s: %s", a, result.Class, result.Text)
 	}
 	if text, err := os.ReadFile(filepath.Join(r.floor.settings.Project, "made.txt")); err != nil || string(text) != "inside\n" {
@@ -319,7 +319,7 @@ func TestPrivateCacheIsPrivate(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = os.Chmod(dir, 0o777)
-			if _, err := privateCache("/project"); err == nil || !strings.Contains(err.Error(), "is not a private directory of this user") {
+			if _, err := privateCache("/project"); err == nil || !strings.Contains(err.Error(), "must be a private cache directory of this user") {
 				t.Errorf("it is used: %v", err)
 			}
 		})

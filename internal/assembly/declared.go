@@ -276,10 +276,10 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	a.ReportAgentProblems(s, "not loaded", problems)
 	a.ReportAgentProblems(s, "not used", unused)
 	for _, d := range AddSpaceAgents(nil, SpacesHere(s)) {
-		a.ReportAgentProblems(s, "mistaken", check.fails(d))
+		a.ReportAgentProblems(s, "has mistakes", check.fails(d))
 	}
 	if odd > 0 {
-		a.label("not used", visible.Counted(odd, "agent")+" of .claude/agents: `belay agents list` says why")
+		a.label("not used", visible.Counted(odd, "agent")+" of .claude/agents: `belay agents list` shows why")
 	}
 	return declared, nil
 }

@@ -82,7 +82,7 @@ func (r *repository) settle() string {
 	if len(held) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("it made git read its settings, which name programs to run, from another place: %s now ends in %s; tell the user", strings.Join(held, ", "), heldSuffix)
+	return fmt.Sprintf("the command left files that make git read its settings, and programs to run, from another place. Belay renamed them: %s now ends in %s. Tell the user", strings.Join(held, ", "), heldSuffix)
 }
 
 func exists(path string) bool {

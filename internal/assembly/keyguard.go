@@ -38,7 +38,7 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 			}
 			direct, err := filepath.EvalSymlinks(path)
 			if slices.Contains(files, path) || err == nil && slices.Contains(files, direct) {
-				return fmt.Errorf("%s holds a key of a provider of models, which only belay may use", f.Subject)
+				return fmt.Errorf("%s contains the API key of a model provider, and only Belay may read or change it", f.Subject)
 			}
 		}
 		return nil

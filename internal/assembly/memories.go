@@ -37,7 +37,7 @@ func (a *Assembler) useMemory(ctx context.Context, w *Assembled) ([]belay.Extens
 // OpenMemory opens the memory file in the settings. It creates the file if there is none.
 func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	if s.Memory.File == "" {
-		return nil, mistake("there is no place for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
+		return nil, mistake("there is no file for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Memory.File), 0o700); err != nil {
 		return nil, fmt.Errorf("make a place for memories: %w", err)
@@ -100,9 +100,9 @@ func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	switch waiting {
 	case 0:
 	case 1:
-		a.remark("1 memory waits: belay memory list --state proposed")
+		a.remark("1 proposed memory waits until you accept it: belay memory list --state proposed")
 	default:
-		a.remark(fmt.Sprintf("%d memories wait: belay memory list --state proposed", waiting))
+		a.remark(fmt.Sprintf("%d proposed memories wait until you accept them: belay memory list --state proposed", waiting))
 	}
 }
 

@@ -52,7 +52,7 @@ func notAKey(text string) string {
 	case text == "":
 		return "is empty"
 	case set != nil:
-		return fmt.Sprintf("sets a variable, %s=…, but a key file must contain only the key: remove what is before it, or load the file into the environment and set key_env: %s", set[1], set[1])
+		return fmt.Sprintf("sets a variable, %s=…, but a key file must contain only the key: remove the text before the key, or load the file into the environment and set key_env: %s", set[1], set[1])
 	case strings.HasPrefix(text, `"`), strings.HasPrefix(text, "'"):
 		return "has quotation marks around the key: remove them"
 	default:

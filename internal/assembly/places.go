@@ -42,7 +42,7 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	if dir := ProjectPlace(s); staysInside(s.Project, dir) {
 		p.load(dir, hook.OriginProject)
 	} else {
-		p.Err = fmt.Errorf("%s: it is a link out of the project, so its hooks are not loaded: put them into the project", dir)
+		p.Err = fmt.Errorf("%s is a link that leads out of the project, so its hooks are not loaded: put the hooks into the project", dir)
 	}
 	registered, err := registeredHere(s)
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 			Bounds:  boundsOf(s),
 		}, e.Argv)
 		if err != nil {
-			return fmt.Errorf("it cannot be confined: %w", err)
+			return fmt.Errorf("the command cannot run in the sandbox: %w", err)
 		}
 		e.Argv = argv
 		return nil
@@ -223,7 +223,7 @@ func noteLine(n space.Note) string {
 	what := "does not run"
 	switch {
 	case n.Closed:
-		what = "is closed"
+		what = "is closed (it denies)"
 	case n.Limited:
 		what = "is limited"
 	}

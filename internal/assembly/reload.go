@@ -38,7 +38,7 @@ func (r *reloads) told(err error) {
 	}
 	if r.failed {
 		r.failed = false
-		r.from.relieved(fmt.Sprintf("the files of %s can be loaded again and are active", placeOf(r.lease.Space())))
+		r.from.relieved(fmt.Sprintf("the files of %s are loaded again and active", placeOf(r.lease.Space())))
 	}
 	notes := r.lease.Notes()
 	for _, n := range notes {

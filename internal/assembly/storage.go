@@ -45,7 +45,7 @@ func unwritable(settings *config.Loaded, err error) error {
 	}
 	hint := "keep sessions elsewhere: --store FILE, in a directory that you may write to"
 	if _, missing := os.Stat(settings.Store); missing == nil {
-		hint = "reading it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to a directory that you may write to, and name the copy with --store FILE"
+		hint = "to read the store, Belay must write files beside it: copy " + settings.Store + " (with its -wal, if there is one) to a directory that you may write to, and name the copy with --store FILE"
 	}
 	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
 }
@@ -75,7 +75,7 @@ func CheckStore(settings *config.Loaded) error {
 		return mistake("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
 	}
 	if worded.MatchString(settings.Store) {
-		return mistake("%s: these are connection settings of a database, not a file: %s", settings.From("store"), how)
+		return mistake("%s: the value looks like connection settings of a database, not a file: %s", settings.From("store"), how)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func recovered(r sqlite.Recovery) string {
 	}
 	line := "recovered from a process that ended unexpectedly: " + strings.Join(parts, ", ")
 	if len(r.Open) > 0 {
-		line += "; a turn was under way in " + strings.Join(r.Open, ", ") + ": belay resume " + r.Open[0]
+		line += "; a turn was running in " + strings.Join(r.Open, ", ") + ": belay resume " + r.Open[0]
 	}
 	return line
 }

@@ -38,7 +38,7 @@ func deed(run *hook.Run) string {
 	default:
 	}
 	if len(did) > 0 && run.Shadow {
-		return "would have: " + strings.Join(did, ", ")
+		return "shadow mode, ignored: " + strings.Join(did, ", ")
 	}
 	return strings.Join(did, ", ")
 }

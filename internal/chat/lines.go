@@ -167,7 +167,7 @@ func (t *teletype) question() bool {
 		m.desk.fault = ""
 	case m.desk.typing == draftPattern && !t.asks:
 		t.asks = true
-		t.write("another pattern, or enter for " + visible.All(asked.advice.Pattern) + ": ")
+		t.write("type another pattern, or press Enter for " + visible.All(asked.advice.Pattern) + ": ")
 	}
 	return true
 }
@@ -175,12 +175,12 @@ func (t *teletype) question() bool {
 // answers explains how to answer a question with a line.
 func answers(a *Advice) string {
 	if a.words {
-		return "your answer, or enter for none: "
+		return "your answer (press Enter for no answer): "
 	}
 	if a.Pattern == "" {
-		return "y allow once, s allow for this session, anything else denies and is the reason: "
+		return "y allow once, s allow for this session; any other text denies and is the reason: "
 	}
-	return "y allow once, s allow for this session, p allow all like " + visible.All(a.Pattern) + ", anything else denies and is the reason: "
+	return "y allow once, s allow for this session, p allow all like " + visible.All(a.Pattern) + "; any other text denies and is the reason: "
 }
 
 func (t *teletype) prompt() {

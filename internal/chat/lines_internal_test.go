@@ -82,20 +82,20 @@ func TestDumbTerminal(t *testing.T) {
 	}
 	expect("> ")
 	line("clean")
-	expect("anything else denies and is the reason: ")
+	expect("any other text denies and is the reason: ")
 	line("y")
 	expect("Done.")
 	line("again")
 	expect("+ command: ls")
-	for strings.Count(all.String(), "anything else denies") < 2 {
+	for strings.Count(all.String(), "any other text denies") < 2 {
 		read()
 	}
 	line("not now")
 	expect("Then not.")
 	line("more")
-	expect("p allow all like shell(rm *), anything")
+	expect("p allow all like shell(rm *); any other")
 	line("p")
-	expect("another pattern, or enter for shell(rm *): ")
+	expect("type another pattern, or press Enter for shell(rm *): ")
 	line("")
 	expect("it is too narrow\npattern: ")
 	line("shell")

@@ -44,7 +44,7 @@ func open(ctx context.Context, session *belay.Session, store belay.ListStore) *o
 	o.more = int(after)
 	o.read(messages)
 	if store == nil && len(o.messages) > 0 && !final(o.messages[len(o.messages)-1]) {
-		o.unended = "the last turn is possibly not complete: /resume tries to continue it"
+		o.unended = "the last turn may be incomplete: /resume tries to continue it"
 	}
 	return o
 }
@@ -53,7 +53,7 @@ func open(ctx context.Context, session *belay.Session, store belay.ListStore) *o
 func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.SessionInfo {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: o.session}) {
 		if err != nil {
-			o.trouble = append(o.trouble, "the session cannot be looked up: "+err.Error())
+			o.trouble = append(o.trouble, "cannot read the state of the session: "+err.Error())
 			return nil
 		}
 		if info.ID != o.session {
@@ -62,11 +62,11 @@ func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.Sess
 		o.usage = info.State.Usage
 		switch turn := info.State.Turn; {
 		case info.Held:
-			o.unended, o.calls = "the session is open elsewhere: close it there first", "running elsewhere"
+			o.unended, o.calls = "another process has this session open: end that process first", "running elsewhere"
 		case turn != nil && turn.Parked:
-			o.unended, o.calls = "the last turn waits for a decision: /resume continues it, /abandon drops it", "waits"
+			o.unended, o.calls = "the last turn waits for a decision: /resume continues it, /abandon ends it", "waits"
 		case turn != nil:
-			o.unended, o.calls = "the last turn was interrupted: /resume continues it, a new message drops it", "interrupted"
+			o.unended, o.calls = "the last turn was interrupted: /resume continues it, a new message ends it", "interrupted"
 		}
 		return &info
 	}
@@ -80,7 +80,7 @@ func (o *opening) read(messages iter.Seq2[*belay.Message, error]) {
 			return
 		}
 		if err != nil {
-			o.trouble = append(o.trouble, "the transcript cannot be read: "+err.Error())
+			o.trouble = append(o.trouble, "cannot read the transcript: "+err.Error())
 			return
 		}
 		o.messages = append(o.messages, message)
@@ -100,7 +100,7 @@ func final(message *belay.Message) bool {
 func (m *model) greet() {
 	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help lists commands", visible.Clean(m.opening.session)), m.width-1)))
 	if m.opening.more > 0 {
-		m.append(kindText, m.look.dim.Render(short(fmt.Sprintf("%s above are not shown", many(m.opening.more, "message")), m.width-1)))
+		m.append(kindText, m.look.dim.Render(short(fmt.Sprintf("%s before these are not shown", many(m.opening.more, "message")), m.width-1)))
 	}
 	for _, message := range m.opening.messages {
 		m.replay(message)

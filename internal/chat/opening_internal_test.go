@@ -60,7 +60,7 @@ func TestOpeningTellsHowTheSessionStands(t *testing.T) {
 		{"another with the same beginning is another", []belay.SessionInfo{{ID: "main-2", State: turn(true)}}, nil, ""},
 		{"a parked turn", []belay.SessionInfo{{ID: "main-2"}, {ID: "main", State: turn(true)}}, nil, "waits for a decision: /resume"},
 		{"an interrupted turn", []belay.SessionInfo{{ID: "main", State: turn(false)}}, nil, "was interrupted: /resume"},
-		{"a session that is open elsewhere", []belay.SessionInfo{{ID: "main", Held: true, State: turn(false)}}, nil, "open elsewhere"},
+		{"a session that is another process has this session open", []belay.SessionInfo{{ID: "main", Held: true, State: turn(false)}}, nil, "another process has this session open"},
 		{"a list that fails", nil, errors.New("broken on purpose"), "broken on purpose"},
 	} {
 		o := open(t.Context(), agent.Session("main"), &listed{store, test.infos, test.err})
@@ -105,7 +105,7 @@ func TestOpeningShowsTheLastMessages(t *testing.T) {
 		}
 		b := openBench(t, nil, o)
 		shows(t, "the scrollback", strings.Join(b.printed, "\n"),
-			"8 messages above are not shown", "› A question.", "Reading.", "✓ read notes.md", "The last answer.")
+			"8 messages before these are not shown", "› A question.", "Reading.", "✓ read notes.md", "The last answer.")
 		b.keys("/copy", "enter")
 		shows(t, "the scrollback", strings.Join(b.printed, "\n"), "the last answer is on the clipboard")
 		if b.m.answer != "The *last* answer." {

@@ -270,7 +270,7 @@ func (m *model) questionKeys() []string {
 	d := &m.desk
 	switch {
 	case !d.armed:
-		return []string{"pause typing to answer"}
+		return []string{"stop typing for a moment, then answer"}
 	case d.waiting[0].advice.words:
 		return []string{"type your answer · enter send · esc no answer"}
 	case d.typing == draftReason:

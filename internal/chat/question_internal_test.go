@@ -129,7 +129,7 @@ func TestQuestionWaitsForSilence(t *testing.T) {
 	b := begun(t)
 	b.keys("read")
 	reply := b.question("1", "shell", `{}`)
-	shows(t, "the view", b.view(), "Allow shell to run?", "pause typing to answer")
+	shows(t, "the view", b.view(), "Allow shell to run?", "stop typing for a moment, then answer")
 	b.wait(quiet / 2)
 	b.keys("y")
 	undecided(t, reply)
@@ -162,7 +162,7 @@ func TestQuestionsQueue(t *testing.T) {
 	undecided(t, two)
 	b.wait(quiet)
 	b.send(withdrawMsg{"2"}) // its call was aborted
-	shows(t, "the view", b.view(), "Allow three to run?", "pause typing")
+	shows(t, "the view", b.view(), "Allow three to run?", "stop typing")
 	b.keys("y")
 	undecided(t, three)
 	b.wait(quiet)

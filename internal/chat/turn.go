@@ -164,7 +164,7 @@ func (m *model) thinks(e *belay.Event) {
 	if m.step.thought.Len() == 0 {
 		m.drop("no result")
 		m.step.thinkFrom = e.Time
-		m.doing = "thinks"
+		m.doing = "thinking"
 	}
 	m.step.thought.WriteString(e.Text)
 }
@@ -296,7 +296,7 @@ var endings = map[belay.EndReason]string{
 	belay.EndRefused:  "the model refused to answer",
 	belay.EndBlocked:  "the turn was blocked",
 	belay.EndStuck:    "the model repeated itself and was stopped",
-	belay.EndParked:   "the turn is waiting: /resume continues it, /abandon drops it",
+	belay.EndParked:   "the turn is parked: /resume continues it, /abandon ends it",
 }
 
 func (m *model) ended(end *belay.Turn) {
@@ -345,7 +345,7 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 		m.note(m.look.accent.Render("∙"), msg.said)
 	}
 	if msg.open {
-		m.note(m.look.warn.Render("∎"), "the end of the turn was not stored: /resume continues it, a new message drops it")
+		m.note(m.look.warn.Render("∎"), "the end of the turn was not stored: /resume continues the turn, a new message ends it")
 	}
 	if m.leaving || len(m.queue) == 0 {
 		return nil
@@ -365,10 +365,10 @@ func (m *model) troubled(err error, aborted bool) {
 	missing, without := errors.AsType[*belay.MissingToolError](err)
 	switch {
 	case without:
-		m.note(m.look.warn.Render("∎"), "the turn is still waiting: its calls need tools that are missing: "+strings.Join(missing.Tools, ", ")+": /resume continues it when they are available, /abandon drops it")
+		m.note(m.look.warn.Render("∎"), "the turn cannot continue: its calls need tools that are missing: "+strings.Join(missing.Tools, ", ")+": use /resume when the tools are available, or /abandon to end the turn")
 	case err == nil, aborted && errors.Is(err, context.Canceled):
 	case errors.Is(err, belay.ErrParked):
-		m.note(m.look.warn.Render("∎"), "an earlier turn is waiting: /resume continues it, /abandon drops it")
+		m.note(m.look.warn.Render("∎"), "an earlier turn is parked: /resume continues it, /abandon ends it")
 	case errors.Is(err, belay.ErrNoTurn):
 		m.note(m.look.warn.Render("∎"), "there is no turn to resume")
 	case errors.Is(err, belay.ErrHeld):

@@ -76,7 +76,7 @@ func TestThinkingIsALine(t *testing.T) {
 	b := begun(t)
 	b.event(belay.Event{Kind: belay.EventThinkingDelta, Text: "first line\nsecond"})
 	b.event(belay.Event{Kind: belay.EventThinkingDelta, Text: " line"})
-	shows(t, "the view", b.view(), "∴ second line", "thinks")
+	shows(t, "the view", b.view(), "∴ second line", "thinking")
 	hides(t, "the view", b.view(), "first line")
 	b.at = b.at.Add(3 * time.Second)
 	b.says("Answer.")
@@ -166,7 +166,7 @@ func TestHookLines(t *testing.T) {
 	}
 	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "),
 		"⚑ hook guard at tool.pre: blocked it", "⚑ hook paths at tool.pre: rewrote the input, reminded the model",
-		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: would have: asked for approval")
+		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: shadow mode, ignored: asked for approval")
 	hides(t, "the screen", b.screen(), "silent")
 	call := &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{"path":"x/../a"}`), Final: json.RawMessage(`{"path":"a"}`), RewrittenBy: []string{"paths"}}
 	b.answers(call, belay.Result{Text: "ok"})
@@ -237,11 +237,11 @@ func TestHowATurnEndsIsShown(t *testing.T) {
 		{"a block says by whom and why", belay.Turn{Reason: belay.EndBlocked, By: "guard", Why: "not on Friday"}, nil, []string{"∎ the turn was blocked by guard: not on Friday"}},
 		{"a parked turn says what it waits for", belay.Turn{
 			Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Tool: "shell", Reason: "it removes files"}}},
-		}, nil, []string{"∎ the turn is waiting: /resume continues it", "? shell waits for a decision: it removes files"}},
+		}, nil, []string{"∎ the turn is parked: /resume continues it", "? shell waits for a decision: it removes files"}},
 		{"diagnostics are told", belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{{Code: "hook.timeout", Subscription: "slow", Message: "no answer"}}}, nil, []string{"⚑ hook.timeout slow: no answer"}},
 		{"an error that no event told of is told", belay.Turn{Reason: belay.EndError}, errors.New("the disk is full"), []string{"✗ the disk is full"}},
 		{"a session held elsewhere says what to do", belay.Turn{Reason: belay.EndError}, fmt.Errorf("open: %w", belay.ErrHeld), []string{"close the other chat"}},
-		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn is waiting: /resume"}},
+		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn is parked: /resume"}},
 		{"nothing to resume", belay.Turn{Reason: belay.EndError}, belay.ErrNoTurn, []string{"there is no turn to resume"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestTurnThatIsLeftOpen(t *testing.T) {
 	b.event(belay.Event{Kind: belay.EventError, Text: "store: no room left"})
 	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndError, Why: "store: no room left"}})
 	b.send(overMsg{open: true})
-	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "), "✗ store: no room left", "/resume continues it, a new message drops it")
+	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "), "✗ store: no room left", "/resume continues the turn, a new message ends it")
 	shows(t, "the view", b.view(), "next")
 	if last := b.did[len(b.did)-1]; last == "run next" {
 		t.Error("what was typed is sent, and gives the turn up")

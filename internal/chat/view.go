@@ -92,7 +92,7 @@ func (m *model) live() []string {
 func (m *model) activity() []string {
 	switch {
 	case m.working && m.leaving:
-		return []string{m.look.warn.Render(short("quitting after the abort · ctrl+c quits now", m.width-1))}
+		return []string{m.look.warn.Render(short("aborting the turn, then quitting · ctrl+c quits now", m.width-1))}
 	case m.working && m.aborting:
 		return []string{m.look.warn.Render(short("aborting · ctrl+c again quits without waiting", m.width-1))}
 	case m.working:

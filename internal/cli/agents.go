@@ -78,10 +78,10 @@ func (a *app) listAgentsCommand() *cobra.Command {
 				if d.Tools != nil {
 					tools = cmp.Or(strings.Join(d.Tools, ","), "none")
 				}
-				out.add(line, d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(assembly.RelativePath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
+				out.add(line, d.Name, cmp.Or(d.Model, "inherited"), oneLine(tools), a.onOut.dim(oneLine(assembly.RelativePath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
 			}
 			a.assembler().ReportAgentProblems(settings, "not loaded", problems)
-			a.assembler().ReportAgentProblems(settings, "mistaken", mistakes)
+			a.assembler().ReportAgentProblems(settings, "has mistakes", mistakes)
 			return out.end("no agents are declared: put a file into .belay/agents, see docs/subagents.md")
 		},
 	}

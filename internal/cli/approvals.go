@@ -56,8 +56,8 @@ func (a *app) approvalsList() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that are decided")
-	cmd.Flags().StringVarP(&session, "session", "s", "", "of this session (its id, or the beginning of it)")
+	cmd.Flags().BoolVar(&all, "all", false, "also list decided approvals")
+	cmd.Flags().StringVarP(&session, "session", "s", "", "only of this session (its id, or a prefix of the id)")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
@@ -217,7 +217,7 @@ func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval
 		}
 	}
 	if input == nil {
-		return nil, fmt.Errorf("approval %s: the call it is about is not in the transcript of session %s", approval.ID, approval.Session)
+		return nil, fmt.Errorf("approval %s: its call is not in the transcript of session %s", approval.ID, approval.Session)
 	}
 	return input, nil
 }
@@ -253,7 +253,7 @@ func findApproval(ctx context.Context, store belay.ListStore, word string) (bela
 	case 0:
 		return belay.Approval{}, fmt.Errorf("there is no approval %q%s: `belay approvals list` lists them", word, near.Hint(word, ids))
 	default:
-		return belay.Approval{}, fmt.Errorf("%q begins the ids of %d approvals: write more of it", word, len(found))
+		return belay.Approval{}, fmt.Errorf("%q matches the ids of %d approvals: type more characters of the id", word, len(found))
 	}
 }
 
@@ -346,7 +346,7 @@ func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *bela
 	d.Approval, d.Hash, d.By, d.Time = approval.ID, approval.Hash, who(), time.Now()
 	stored, err := store.Decide(ctx, d)
 	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
-		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
+		return fmt.Errorf("approval %s was already decided by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
 	}
 	if errors.Is(err, belay.ErrExpired) {
 		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + session + ": the call is denied, and the model may ask again"}
@@ -394,17 +394,17 @@ func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, e
 // that asked still holds the session. The caller reads the load of the store before and
 // after the decision.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
-	resume, watch := "go on:   belay resume "+session, "belay watch "+session
+	resume, watch := "resume:  belay resume "+session, "belay watch "+session
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {
 	case held && !slices.ContainsFunc(claimed(before), of) && !slices.ContainsFunc(claimed(after), of):
-		a.remarkf("the process that asks continues the turn; see: %s", watch)
+		a.remarkf("the process that asked for approval continues the turn; to follow it: %s", watch)
 	case !working(after):
 		a.remarkf("%s", resume)
 	case slices.ContainsFunc(claimed(before), of), slices.ContainsFunc(claimed(after), of), slices.ContainsFunc(before.PutOff, of), after.Parked < before.Parked:
-		a.remarkf("a worker continues the turn; see: %s", watch)
+		a.remarkf("a worker continues the turn; to follow it: %s", watch)
 	case before.Waiting > 0: // the turn may be one of the waiting turns
-		a.remarkf("a worker continues the turn if it was submitted; see: %s", watch)
-		a.remarkf("if not, %s", resume)
+		a.remarkf("if the turn came from belay submit, a worker continues it; to follow it: %s", watch)
+		a.remarkf("otherwise, %s", resume)
 	default:
 		a.remarkf("%s", resume)
 	}

@@ -13,10 +13,10 @@ import (
 func TestDecidingSaysWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	const (
-		resume = "go on:   belay resume s\n"
-		asker  = "the process that asks continues the turn; see: belay watch s\n"
-		serves = "a worker continues the turn; see: belay watch s\n"
-		either = "a worker continues the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
+		resume = "resume:  belay resume s\n"
+		asker  = "the process that asked for approval continues the turn; to follow it: belay watch s\n"
+		serves = "a worker continues the turn; to follow it: belay watch s\n"
+		either = "if the turn came from belay submit, a worker continues it; to follow it: belay watch s\notherwise, resume:  belay resume s\n"
 	)
 	due := func(session string) []belay.DueTurn {
 		return []belay.DueTurn{{Session: session, Agent: assembly.MainAgent}}

@@ -71,7 +71,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 	if lines != nil {
 		choice += fmt.Sprintf("[v] see all %d lines, ", len(lines))
 	}
-	a.write(a.err, fmt.Sprintf("  allow? %s ", a.onErr.dim(choice+"[n] no, or say why not:")))
+	a.write(a.err, fmt.Sprintf("  allow? %s ", a.onErr.dim(choice+"[n] no, or type a reason to deny:")))
 	d := belay.Decision{By: who()}
 	line, ok, err := v.line(ctx)
 	if err != nil || !ok {
@@ -91,7 +91,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 		}
 		return v.answer(ctx, advice, nil)
 	case word == "" || word == "n" || word == "no" || word == "p" || word == "v":
-		d.Reason = "the user said no"
+		d.Reason = "the user denied the call"
 	default:
 		d.Reason = line
 	}
@@ -102,7 +102,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Advice) (belay.Decision, error) {
 	a := v.p.a
 	for {
-		a.write(a.err, fmt.Sprintf("  which? %s ", a.onErr.dim("[enter] "+oneLine(advice.Pattern)+", or another pattern:")))
+		a.write(a.err, fmt.Sprintf("  pattern? %s ", a.onErr.dim("[enter] "+oneLine(advice.Pattern)+", or another pattern:")))
 		line, ok, err := v.line(ctx)
 		if err != nil || !ok {
 			d.Reason = "no answer"

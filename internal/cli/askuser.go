@@ -36,7 +36,7 @@ func (v terminalAsker) Ask(ctx context.Context, in belay.Inquiry) (answer string
 			a.remarkf("  %s", strings.TrimSuffix(line, "\n"))
 		}
 		a.forgetTyped()
-		a.write(a.err, "  "+a.onErr.dim("your answer, or enter for none:")+" ")
+		a.write(a.err, "  "+a.onErr.dim("your answer (press Enter for no answer):")+" ")
 		answer, _, err = approver{p: v.p}.line(ctx)
 	})
 	return answer, err
@@ -46,8 +46,8 @@ func (a *app) approvalsAnswer() *cobra.Command {
 	return &cobra.Command{
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
-		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
-its number. Several words are one answer. "belay resume" then resumes the turn, or a worker does if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
+		Long: `Answers a question that the model asked with the tool ask_user: as free text, or as one of its options, by its text or
+its number. Several words are one answer. "belay resume" then resumes the turn, or a worker does if it was submitted. "belay approvals deny" refuses to answer, and "show" prints the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,

@@ -47,7 +47,7 @@ func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
 	contains(t, d.out.String(), "The model is work/another-model from now on.")
 	ask("another-model", "--session", "s", "and now?")
 	ask("model-of-a-test", "--session", "s", "--model", "work/model-of-a-test", "and now?")
-	contains(t, d.err.String(), "model: work/model-of-a-test (--model); the session keeps work/another-model")
+	contains(t, d.err.String(), "model: work/model-of-a-test (--model); later turns of the session use work/another-model")
 	ask("another-model", "--continue", "and now?")
 	if strings.Contains(d.err.String(), "keeps") {
 		t.Errorf("what goes as expected is told: %s", &d.err)
@@ -122,11 +122,11 @@ func TestFailuresAdvise(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"a model that there is not", config.KindChat, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`, 404, "; `belay models work --check` lists the models that it has"},
-		{"one that OpenRouter does not have", config.KindChat, `{"error":{"message":"m is not a valid model ID"}}`, 400, "; `belay models work --check` lists the models that it has"},
-		{"one that Claude does not have", config.KindAnthropic, `{"type":"error","error":{"type":"not_found_error","message":"model: m"}}`, 404, "; `belay models work --check` lists the models that it has"},
+		{"a model that there is not", config.KindChat, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`, 404, "; `belay models work --check` lists its models"},
+		{"one that OpenRouter does not have", config.KindChat, `{"error":{"message":"m is not a valid model ID"}}`, 400, "; `belay models work --check` lists its models"},
+		{"one that Claude does not have", config.KindAnthropic, `{"type":"error","error":{"type":"not_found_error","message":"model: m"}}`, 404, "; `belay models work --check` lists its models"},
 		{"a server that does not know Responses", config.KindOpenAI, `404 page not found`, 404, "; if the server does not have the Responses API, set kind: openai-chat under providers.work in the user's belay.yaml"},
-		{"an address where nothing is", config.KindChat, `404 page not found`, 404, "; is http://127.0.0.1:"},
+		{"an address where nothing is", config.KindChat, `404 page not found`, 404, "; check that http://127.0.0.1:"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

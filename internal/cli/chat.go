@@ -18,8 +18,8 @@ func (a *app) chatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the agent in the terminal",
-		Long: `Opens a conversation: text is streamed and formatted, calls and hooks show as lines, and approvals are asked where they
-come up. Without a flag it is a new session. The arrow keys bring back what you typed before.`,
+		Long: `Opens a conversation: text is streamed and formatted, each call and hook is one line, and approval questions appear where they
+come up. Without a flag it starts a new session. The arrow keys recall what you typed before.`,
 		Example: `  belay chat
   belay chat --continue
   belay chat --session 20261115-k3f9x --mode strict`,
@@ -30,7 +30,7 @@ come up. Without a flag it is a new session. The arrow keys bring back what you 
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session")
-	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or a prefix of the id)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	o.settingFlags(cmd)
 	exclusive(cmd, "continue", "session", "as")
@@ -92,7 +92,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("chat: %w", cause)
 	}
-	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id+modelFlag(settings)+a.mcpFlags()))
+	a.remarkf("%s", a.onErr.dim("session "+id+"; to continue: belay chat --session "+id+modelFlag(settings)+a.mcpFlags()))
 	return nil
 }
 

@@ -242,8 +242,8 @@ func (a *app) configCommand() *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "config [KEY]",
-		Short: "Show the settings that are in force, and where each is from",
-		Long: `Shows the settings that are in force and where each is from: the machine's file, the user's, the project's, a variable or a
+		Short: "Show the effective settings, and where each comes from",
+		Long: `Shows the effective settings and where each comes from: the file of the machine, the user or the project, a variable or a
 flag. --all also shows the defaults.`,
 		Example: `  belay config
   belay config mode

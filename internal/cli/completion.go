@@ -14,7 +14,7 @@ func (a *app) completionCommand() *cobra.Command {
 		Short: "Print a completion script for bash, zsh, fish or powershell",
 		Long: `Prints the script that makes a shell complete commands, flags, sessions, modes and phases.
 Load it in the shell's start-up file, or put it where the shell looks for such scripts.`,
-		Example: `  # bash, in this shell and in those to come
+		Example: `  # bash, in this shell and in new shells
   source <(belay completion bash)
   belay completion bash > ~/.local/share/bash-completion/completions/belay
   # zsh: a directory of $fpath

@@ -65,7 +65,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check keys, settings, store and sandbox, and say what is missing",
-		Long: `Checks the keys and the model, the settings in force and their sources, the store and its integrity,
+		Long: `Checks the keys and the model, the effective settings and their sources, the store and its integrity,
 the floor and the sandbox, and other useful programs. Says how to get what is missing. Exit code 0: a task can be run.`,
 		Example: `  belay doctor
   belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
@@ -94,7 +94,7 @@ func (a *app) examine(ctx context.Context) *report {
 	r := &report{OK: true, Build: thisBuild()}
 	settings, err := a.settings()
 	if err != nil {
-		r.add(finding{"settings", broken, err.Error(), "correct what it says, or see `belay init`", true})
+		r.add(finding{"settings", broken, err.Error(), "correct the setting that the message names, or see `belay init`", true})
 	} else {
 		a.assembler().DefaultMode(ctx, settings)
 		r.Project = settings.Project
@@ -132,7 +132,7 @@ func settingsFinding(s *config.Loaded) finding {
 	}
 	f := finding{Name: "settings", Status: found, Detail: strings.Join(files, ", "), Essential: true}
 	if len(files) == 0 {
-		f.Detail, f.Remedy = "no file, the defaults are in force", "`belay init` writes one"
+		f.Detail, f.Remedy = "no settings file: the defaults apply", "`belay init` writes one"
 	}
 	return f
 }
@@ -192,7 +192,7 @@ func providersFinding(s *config.Loaded) finding {
 		lines = append(lines, "without a key: "+strings.Join(keyless, ", "))
 	}
 	if len(local) > 0 {
-		lines = append(lines, "where their servers run: "+strings.Join(local, ", "))
+		lines = append(lines, "usable if their local server runs: "+strings.Join(local, ", "))
 	}
 	f.Detail = strings.Join(lines, "\n")
 	return f
@@ -210,7 +210,7 @@ func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.Detail += " (the first run makes it)"
+		f.Detail += " (the first run creates it)"
 		if problem := writable(settings); problem != nil {
 			f.Status, f.Remedy = broken, problem.Error()
 		}
@@ -224,7 +224,7 @@ func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding
 		f.Status, f.Remedy = broken, problem.Error()
 		return f
 	}
-	f.Detail += fmt.Sprintf(", %s, sound", bytesOf(info.Size()))
+	f.Detail += fmt.Sprintf(", %s, intact", bytesOf(info.Size()))
 	return f
 }
 
@@ -265,7 +265,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		f.Essential = mode == config.SandboxRequire
 	}
 	if mode == config.SandboxOff {
-		f.Status, f.Detail = note, fmt.Sprintf("off (%s): shell commands are not confined, and one zone higher", settings.From("sandbox.mode"))
+		f.Status, f.Detail = note, fmt.Sprintf("off (%s): shell commands are not confined, so their calls are one zone higher", settings.From("sandbox.mode"))
 		return f
 	}
 	d := a.assembler().MachineSandbox(ctx).Describe()
@@ -276,15 +276,15 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 			lacks = append(lacks, limit.Text())
 		}
 		if len(lacks) > 0 {
-			f.Remedy = "it does not hold that " + strings.Join(lacks, "; ")
+			f.Remedy = "it cannot guarantee that " + strings.Join(lacks, "; ")
 		}
 		return f
 	}
-	f.Status, f.Detail = note, "none: shell commands are not confined, and one zone higher"
+	f.Status, f.Detail = note, "none: shell commands are not confined, so their calls are one zone higher"
 	if f.Essential {
 		f.Status, f.Detail = missing, fmt.Sprintf("none, and %s requires one: shell commands are refused", settings.From("sandbox.mode"))
 	}
-	f.Remedy = "there is none for " + runtime.GOOS
+	f.Remedy = "Belay has no sandbox for " + runtime.GOOS
 	if runtime.GOOS == "linux" {
 		f.Remedy = "install bubblewrap (Debian: apt install bubblewrap), or use Linux 5.13 or later with Landlock"
 	}
@@ -319,7 +319,7 @@ func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 func programFinding(ctx context.Context, name string, argv []string, remedy string) finding {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
-		return finding{Name: name, Status: note, Detail: "not here; optional", Remedy: remedy}
+		return finding{Name: name, Status: note, Detail: "not installed; optional", Remedy: remedy}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -337,7 +337,7 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	places := a.assembler().OpenPlaces(ctx, s)
 	_, _, err := a.assembler().ReadMCP()
 	if err := errors.Join(places.Err, err); err != nil {
-		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` prints all of it, with file and line"
+		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` prints all mistakes with file and line"
 		return f
 	}
 	hooks := 0
@@ -362,13 +362,13 @@ func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
 }
 
 func postgresFinding(ctx context.Context) finding {
-	f := programFinding(ctx, "postgresql", []string{"psql", "--version"}, "only for many machines on one store (Debian: apt install postgresql)")
+	f := programFinding(ctx, "postgresql", []string{"psql", "--version"}, "needed only if several machines share one store (Debian: apt install postgresql)")
 	if f.Status != found {
 		return f
 	}
 	f.Detail += "; optional, for a store on many machines"
 	if _, err := exec.LookPath("postgres"); err != nil {
-		f.Detail += "; the server is not on the path"
+		f.Detail += "; the program postgres is not in PATH"
 	}
 	return f
 }
@@ -382,7 +382,7 @@ func (a *app) terminalFinding() finding {
 		}
 	}
 	if !a.inTerminal {
-		f.Detail += "; input is not a terminal: turns park where they would ask"
+		f.Detail += "; input is not a terminal: turns park instead of asking"
 	}
 	return f
 }
@@ -497,7 +497,7 @@ func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err erro
 		return err
 	}
 	if len(health.Problems) > 0 {
-		return fmt.Errorf("it is damaged: %s; `belay store check` says more", health.Problems[0])
+		return fmt.Errorf("the store is damaged: %s; `belay store check` says more", health.Problems[0])
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (a *app) fork(ctx context.Context, store assembly.Store, word string, at in
 	case at == 0:
 		at = from.Last
 	case at > from.Last:
-		return fmt.Errorf("session %s has no message %d: its last is %d", from.ID, at, from.Last)
+		return fmt.Errorf("session %s has no message %d: its last message is %d", from.ID, at, from.Last)
 	}
 	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store}) // forking needs no model
 	if err != nil {
@@ -67,6 +67,6 @@ func (a *app) fork(ctx context.Context, store assembly.Store, word string, at in
 	if _, err := fmt.Fprintln(a.out, as); err != nil {
 		return err
 	}
-	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("forked from %s at message %d; go on: belay run --session %s \"…\"", from.ID, at, as)))
+	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("forked from %s at message %d; to continue: belay run --session %s \"…\"", from.ID, at, as)))
 	return agent.Close(context.WithoutCancel(ctx))
 }

@@ -135,7 +135,7 @@ func (a *app) goOnAs(ctx context.Context, settings *config.Loaded, info *belay.S
 	switch now := a.assembler().ModeOfTurn(ctx, settings, open.Policy); {
 	case had == "":
 	case had != now.Name:
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn began in %s and continues in %s (%s)", had, now.Name, settings.From("mode"))))
 	case had != settings.Mode:
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mode: %s, as when the turn began", had)))
 	}

@@ -39,7 +39,7 @@ ends with its session, or when it is revoked.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&session, "session", "s", "", "of this session (its id, or the beginning of it)")
+	cmd.Flags().StringVarP(&session, "session", "s", "", "only of this session (its id, or a prefix of the id)")
 	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return a.completeSessions(nil, nil, word)
 	})
@@ -147,7 +147,7 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 		return fmt.Errorf("there is no grant %q%s: `belay approvals grants` lists them", word, near.Hint(word, ids))
 	case 1:
 	default:
-		return fmt.Errorf("%q begins the ids of %d grants: write more of it", word, len(meant))
+		return fmt.Errorf("%q matches the ids of %d grants: type more characters of the id", word, len(meant))
 	}
 	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store, RefuseBusy: true, Logger: a.logger()})
 	if err != nil {

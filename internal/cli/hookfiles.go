@@ -146,7 +146,7 @@ type noQueue struct{}
 
 // Enqueue always returns an error.
 func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
-	return errors.New("background work does not run here: run a turn")
+	return errors.New("background jobs do not run in this command: they run in a turn")
 }
 
 // as selects the turns of a declared agent. It adds the hooks that this agent declares and

@@ -119,11 +119,11 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 	if err := os.WriteFile(script, []byte(h.text()), 0o700); err != nil {
 		return err
 	}
-	id, next := "project/"+h.id, "trust it now, and after each change:\n  belay trust\n"
+	id, next := "project/"+h.id, "trust the hook now, and again after each change:\n  belay trust\n"
 	if h.user {
 		id, next = h.id, ""
 	}
-	fmt.Fprintf(a.out, "%s\n%s\n\nit is in shadow: it runs and is recorded, but changes nothing until you delete the line shadow: true\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee when it runs:\n  belay hooks plan %s\n", assembly.ShownPath(s, file), assembly.ShownPath(s, script), next, call, id, h.phase)
+	fmt.Fprintf(a.out, "%s\n%s\n\nshadow mode: Belay runs the hook and records its answer, but ignores the answer until you delete the line shadow: true\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee when it runs:\n  belay hooks plan %s\n", assembly.ShownPath(s, file), assembly.ShownPath(s, script), next, call, id, h.phase)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func TestNewHooksFitTheirPhase(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
 			d.must("hooks", "new", "mine", "--phase", phase.Name())
-			contains(t, d.out.String(), "it is in shadow", "belay hooks try project/mine --input -")
+			contains(t, d.out.String(), "shadow mode: ", "belay hooks try project/mine --input -")
 			_, call, _ := strings.Cut(d.out.String(), "echo '")
 			call, _, _ = strings.Cut(call, "' |")
 			if !json.Valid([]byte(call)) {
@@ -54,7 +54,7 @@ func TestNewHooksFitTheirPhase(t *testing.T) {
 			}
 			contains(t, string(script), want)
 			d.must("trust", "--yes")
-			contains(t, d.out.String(), "project/mine at "+phase.Name(), "in shadow: it changes nothing")
+			contains(t, d.out.String(), "project/mine at "+phase.Name(), "shadow mode: Belay ignores its answer")
 			d.must("hooks", "try", "project/mine", "--input", file)
 			contains(t, d.out.String(), "project/mine")
 			if strings.Contains(d.out.String(), "not asked") {

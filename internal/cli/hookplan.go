@@ -110,7 +110,7 @@ func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
 }
 
 // mayNotRun is the state of a gate that is not allowed to run and therefore denies.
-const mayNotRun = "closed: it is not allowed to run"
+const mayNotRun = "closed: it denies, because it is not allowed to run"
 
 // drawPlan prints the hooks of one phase, one per line. A bracket joins hooks that can run
 // at the same time. The hooks of agents come last.
@@ -159,7 +159,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		case "closed":
 			state = mayNotRun
 		}
-		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in its turns: --agent "+line.Agent)
+		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in the turns of this agent: --agent "+line.Agent)
 	}
 	_ = t.write(a.out, nil) // ignore errors, as for the other lines here
 	for _, id := range plan.Disabled {

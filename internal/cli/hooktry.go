@@ -114,7 +114,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	var err error
 	switch file {
 	case "":
-		return nil, usage("give the input: --input FILE, or --input - for standard input; `belay hooks schema PHASE` says what fits")
+		return nil, usage("give the input: --input FILE, or --input - for standard input; `belay hooks schema PHASE` prints its schema")
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(a.in, 8<<20))
 	default:
@@ -124,7 +124,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 		return nil, usage("--input: %w", err)
 	}
 	if data = bytes.TrimSpace(data); len(data) == 0 {
-		return nil, usage("--input: there is nothing to read: give the input of the phase as JSON")
+		return nil, usage("--input is empty: give the input of the phase as JSON")
 	}
 	if !json.Valid(data) {
 		return nil, usage("--input: it is not JSON")
@@ -200,7 +200,7 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent strin
 	defer func() { err = errors.Join(err, snapshot.Release(context.WithoutCancel(ctx))) }()
 	x, err = wire.Explain(ctx, snapshot, hook.Scope{Session: "try", Turn: "try-1", Step: 1, Agent: agent}, input)
 	if err != nil {
-		return x, usage("%w: `belay hooks schema %s` says what fits", err, phase)
+		return x, usage("%w: `belay hooks schema %s` prints the schema of the input", err, phase)
 	}
 	return x, nil
 }
@@ -227,7 +227,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 			what += a.onOut.dim(fmt.Sprintf("  (%s)", e.Latency))
 		}
 		if e.Shadow {
-			what += "  shadow: it changes nothing"
+			what += "  shadow mode: Belay ignores this answer"
 		}
 		if e.Won {
 			what += "  ← decides"
@@ -254,7 +254,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 // error.
 func diagnosed(d hook.Diagnostic) string {
 	if d.Code == codes.MatchFailed && d.Err != nil {
-		return fmt.Sprintf("%s %s: its condition failed, and at a gate that counts as a match: %v (`has(args.KEY)` tells whether a key is there)", d.Code, d.Subscription, d.Err)
+		return fmt.Sprintf("%s %s: its condition failed, and a gate treats this as a match: %v (test a key with `has(args.KEY)`)", d.Code, d.Subscription, d.Err)
 	}
 	text := d.String()
 	if d.Err == nil {
@@ -276,7 +276,7 @@ func (v *seen) ofOthers(phase string) []hook.Explained {
 	var all []hook.Explained
 	for _, h := range v.ofAgents {
 		if v.agent == "" && h.sub.Phase().Name() == phase {
-			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("agent %s declares it, and it runs only in that agent's turns: --agent %s", h.agent, h.agent)})
+			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("it runs only in the turns of agent %s: add --agent %s", h.agent, h.agent)})
 		}
 	}
 	return all
@@ -333,15 +333,15 @@ asked in which order, what each answered, what won, and which were not asked and
 			}
 			a.tellExplanation(v, x)
 			if tool != "" {
-				fmt.Fprintln(a.out, a.onOut.dim("what the floor decides: belay permit explain --tool "+tool+" --input '…'"))
+				fmt.Fprintln(a.out, a.onOut.dim("to see what the floor decides: belay permit explain --tool "+tool+" --input '…'"))
 			}
 			return nil
 		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&tool, "tool", "", "the tool that is called")
-	flags.StringVar(&input, "input", "", "what it is called with, as JSON")
-	flags.StringVar(&phase, "phase", "", "another phase than tool.pre")
+	flags.StringVar(&input, "input", "", "the input of the call, as JSON")
+	flags.StringVar(&phase, "phase", "", "the phase, if it is not tool.pre")
 	a.agentFlag(cmd, &agent, inTurnsOf)
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "phase", phaseNames())

@@ -57,7 +57,7 @@ func (c *hookCheck) tool(pattern string) string {
 		return ""
 	}
 	if ours, ok := assembly.ForeignNames[strings.ToLower(pattern)]; ok {
-		return fmt.Sprintf("no tool %q here (it is called %s)", pattern, ours)
+		return fmt.Sprintf("no tool has the name %q here: Belay calls it %s", pattern, ours)
 	}
 	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))
 }

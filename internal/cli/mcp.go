@@ -23,7 +23,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
 		Short: "List and check MCP servers",
-		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. The floor decides what it may do by itself, as for every tool: see permit.tools in belay.yaml.",
+		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. The floor decides which of its calls need approval: see permit.tools in belay.yaml.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
   belay run --mcp servers.json "look at the open tickets"`,
@@ -113,7 +113,7 @@ func mcpLineOf(ctx context.Context, floor *assembly.Floor, s *mcptool.Status) *m
 func (t *mcpToolLine) hints() string {
 	switch {
 	case t.Destructive:
-		return "destructive: asked"
+		return "destructive: needs approval"
 	case t.ReadOnly:
 		return "read-only"
 	default:
@@ -139,7 +139,7 @@ func (a *app) tellUnread(s *config.Loaded, servers []mcptool.Server) {
 		if _, err := os.Stat(file); err != nil || slices.ContainsFunc(servers, func(s mcptool.Server) bool { return sameFile(s.File, file) }) {
 			continue
 		}
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("./%s is here and not used: --mcp %s, or put it into .belay/mcp.json", name, name)))
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("./%s is not used: pass --mcp %s, or move it to .belay/mcp.json", name, name)))
 	}
 }
 
@@ -205,7 +205,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 				return err
 			}
 			for _, w := range a.readOver(a.assembler().OpenPlaces(cmd.Context(), settings)) {
-				a.remarkf("%s %s", a.onErr.yellow("read over:"), oneLine(w.Error()))
+				a.remarkf("%s %s", a.onErr.yellow("ignored:"), oneLine(w.Error()))
 			}
 			return a.withMCP(cmd.Context(), func(_ *config.Loaded, all []mcptool.Status) error {
 				wrong := 0
@@ -222,7 +222,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 					}
 				}
 				if wrong > 0 {
-					return &exitError{code: exitFailed, err: fmt.Errorf("%s not in order", visible.Counted(wrong, "server"))}
+					return &exitError{code: exitFailed, err: fmt.Errorf("%s with problems", visible.Counted(wrong, "server"))}
 				}
 				return nil
 			})

@@ -42,7 +42,7 @@ type noMemoriesError struct{ path, mode string }
 func (e *noMemoriesError) Error() string {
 	text := fmt.Sprintf("there are no memories yet: %s does not exist", e.path)
 	if e.mode == config.MemoryOff {
-		text += ". `memory: {mode: on}` in the user's " + config.Name + " has sessions remembered"
+		text += ". `memory: {mode: on}` in the user's " + config.Name + " turns memory on"
 	}
 	return text
 }
@@ -110,7 +110,7 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&states, "state", nil, "in this state: "+strings.Join(memoryStates(), ", ")+"; may be given again")
 	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "list so many; 0 for all")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "list at most this many; 0 for all")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	complete(cmd, "state", memoryStates())
 	return cmd
@@ -129,7 +129,7 @@ func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memo
 			break
 		}
 	}
-	return out.end("nothing is remembered")
+	return out.end("there are no memories")
 }
 
 // memoryList is a list of memories.
@@ -186,7 +186,7 @@ func findMemory(ctx context.Context, store *memory.Store, word string) (memory.M
 	for _, m := range found {
 		ids = append(ids, m.ID)
 	}
-	return memory.Memory{}, fmt.Errorf("%q begins the ids of several memories: %s", word, strings.Join(ids, ", "))
+	return memory.Memory{}, fmt.Errorf("%q matches the ids of several memories: %s", word, strings.Join(ids, ", "))
 }
 
 func (a *app) showMemoryCommand() *cobra.Command {
@@ -272,7 +272,7 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects and agents")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "print at most so many")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "print at most this many")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
@@ -361,7 +361,7 @@ func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []s
 		}
 	}
 	if len(ids) == 0 {
-		a.remarkf("nothing waits")
+		a.remarkf("there are no proposals to accept")
 	}
 	return nil
 }

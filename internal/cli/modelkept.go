@@ -17,7 +17,7 @@ func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
 		return nil
 	case settings.From("model").Kind == "flag":
 		if name := assembly.FullModelName(settings); name != kept {
-			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); the session keeps %s", assembly.ModelName(settings), settings.From("model"), kept)))
+			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); later turns of the session use %s", assembly.ModelName(settings), settings.From("model"), kept)))
 		}
 		return nil
 	}

@@ -30,7 +30,7 @@ func TestOpenKeyFilesAreTold(t *testing.T) {
 			t.Errorf("models, mode %o: %+v", mode, p)
 		}
 		d.run("models", "work")
-		if out := strings.Join(strings.Fields(d.out.String()), " "); strings.Contains(out, "others on this machine may read") != told {
+		if out := strings.Join(strings.Fields(d.out.String()), " "); strings.Contains(out, "other users of this machine can read or change") != told {
 			t.Errorf("models, mode %o: %s", mode, out)
 		}
 		d.run("doctor", "--json")

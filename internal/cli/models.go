@@ -66,7 +66,7 @@ func (a *app) modelsCommand() *cobra.Command {
 used, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it
 answers and accepts the key, and costs nothing. With --check, exit code 1 means that a configured or named provider cannot be used.`,
 		Example: `  belay models
-  # are they there, do they take the key, which models do they have
+  # do they answer, do they accept the key, which models do they have
   belay models --check
   belay models ollama --check
   # for programs
@@ -204,10 +204,10 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 		o.Status = failed
 		o.Detail += ", no answer: " + assembly.FailureReason(failure)
 	case failure.Kind == belay.ModelAuth && key == "":
-		o.Status, o.Detail = failed, o.Detail+", and it needs one: "+assembly.FailureReason(failure)
+		o.Status, o.Detail = failed, o.Detail+", and the provider needs a key: "+assembly.FailureReason(failure)
 		o.Remedy = fmt.Sprintf("set key_env or key_file under providers.%s in the user's %s; a vendor's own variable is used only for the vendor's own address", o.Name, config.Name)
 	case failure.Kind == belay.ModelAuth:
-		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+assembly.FailureReason(failure)
+		o.Status, o.Detail = failed, o.Detail+", and the provider refuses the key: "+assembly.FailureReason(failure)
 	default:
 		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+assembly.FailureReason(failure)
 	}
@@ -305,10 +305,10 @@ func (a *app) showOffers(o *offers, checked, all bool) error {
 		if err := models.write(a.out, s.dim); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.out, s.dim("window in tokens, prices in US dollars a million tokens; - is not known"))
+		fmt.Fprintln(a.out, s.dim("window in tokens, prices in US dollars a million tokens; - means unknown"))
 	}
 	fmt.Fprintln(a.out)
-	last := "a task goes to " + s.bold(o.Model)
+	last := "tasks use " + s.bold(o.Model)
 	if o.Problem != "" {
 		last = s.red("a task cannot run") + ": " + o.Problem
 	}
@@ -373,5 +373,5 @@ func openKeyFile(p *config.Provider, where string) string {
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
 		return ""
 	}
-	return fmt.Sprintf("others on this machine may read %s, or change it (mode %04o): chmod 600 %s", p.KeyFile, info.Mode().Perm(), p.KeyFile)
+	return fmt.Sprintf("other users of this machine can read or change %s (mode %04o): run chmod 600 %s", p.KeyFile, info.Mode().Perm(), p.KeyFile)
 }

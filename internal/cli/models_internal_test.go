@@ -84,7 +84,7 @@ func TestModelsThatCannotBeListed(t *testing.T) {
 		{"a server that does not answer in time", "", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, false, "no answer within 50ms"},
 		{"a key that is refused", "WORK_LOGIN=" + aKey, func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, `{"error":{"message":"no such key: `+r.Header.Get("Authorization")+`"}}`, http.StatusUnauthorized)
-		}, true, "and it is refused: "},
+		}, true, "and the provider refuses the key: "},
 		{"a key that is wanted", "", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{}`, http.StatusUnauthorized) }, true, "no key is sent, at "},
 		{"something else that answers", "", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, true, "answers, but not with a list of models"},
 		{"nothing at that path", "", http.NotFound, true, "answers, but not with a list of models"},
@@ -169,7 +169,7 @@ func TestModelsAreListed(t *testing.T) {
 	d.must("models")
 	contains(t, d.out.String(),
 		"missing  gemini      no key: set GOOGLE_API_KEY or GEMINI_API_KEY\n", "ok       openai      key sk-…cdef from OPENAI_API_KEY",
-		"\nopenai/gpt-5.2 ", " more: belay models openrouter\n", "\na task goes to work/mine\n", "belay models --check\n")
+		"\nopenai/gpt-5.2 ", " more: belay models openrouter\n", "\ntasks use work/mine\n", "belay models --check\n")
 	d.must("models", "openrouter")
 	if strings.Contains(d.out.String(), " more: ") {
 		t.Error("of a provider that is named all models are told")

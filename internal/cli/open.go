@@ -59,7 +59,7 @@ func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error
 type noStoreError struct{ path string }
 
 func (e *noStoreError) Error() string {
-	return fmt.Sprintf("there are no sessions yet: %s does not exist. `belay run \"task\"` makes the first", e.path)
+	return fmt.Sprintf("there are no sessions yet: %s does not exist. `belay run \"task\"` creates the first", e.path)
 }
 
 // findSession finds a session by its id, or by a prefix that only its id has. An empty word
@@ -85,9 +85,9 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 	case len(found) == 1:
 		return found[0], nil
 	case word == "":
-		return belay.SessionInfo{}, errors.New("there are no sessions yet: `belay run \"task\"` makes the first")
+		return belay.SessionInfo{}, errors.New("there are no sessions yet: `belay run \"task\"` creates the first")
 	case len(found) > 1:
-		return belay.SessionInfo{}, fmt.Errorf("%q begins the ids of %d sessions: %s", word, len(found), strings.Join(idsOf(found, 5), ", "))
+		return belay.SessionInfo{}, fmt.Errorf("%q matches the ids of %d sessions: %s", word, len(found), strings.Join(idsOf(found, 5), ", "))
 	}
 	all, err := sessionIDs(ctx, store)
 	if err != nil {
@@ -179,6 +179,6 @@ func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error
 	if unread != nil {
 		return nil, err
 	}
-	a.warn("the store can only be read: " + told(err))
+	a.warn("the store was opened read-only: " + told(err))
 	return store, nil
 }

@@ -24,7 +24,7 @@ func (a *app) permitCommand() *cobra.Command {
 		Short: "Show what the floor allows, and why",
 		Long: `Every tool call passes the floor: guards, protections, rules and the mode decide whether it runs, needs approval or is
 denied. Hooks can only make that stricter. Shell commands also run in a sandbox, if the
-machine has one. These commands show what is in force here, and what the floor decides about a call, without running anything.`,
+machine has one. These commands show the rules that apply here, and what the floor decides about a call, without running anything.`,
 		Example: `  belay permit explain -- git push --force
   belay permit rules`,
 	})
@@ -59,12 +59,12 @@ run. COMMAND is a shell command: a single argument is used as it is, several are
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &exitError{code: exitUsage, err: unknownFlag(cmd, err), hint: "if it is a flag of the COMMAND, put -- before that: belay permit explain -- git push -f"}
+		return &exitError{code: exitUsage, err: unknownFlag(cmd, err), hint: "if this is a flag of the COMMAND, put -- before the COMMAND: belay permit explain -- git push -f"}
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&tool, "tool", "", "the tool that is called; shell if left out")
-	flags.StringVar(&input, "input", "", "what it is called with, as JSON")
-	flags.StringVar(&mode, "mode", "", "in this mode instead of that of the settings: "+strings.Join(config.ModeNames(), ", "))
+	flags.StringVar(&input, "input", "", "the input of the call, as JSON")
+	flags.StringVar(&mode, "mode", "", "use this mode instead of the one in the settings: "+strings.Join(config.ModeNames(), ", "))
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "mode", config.ModeNames())
 	complete(cmd, "tool", []string{"read", "list", "glob", "grep", "write", "edit", "shell"})

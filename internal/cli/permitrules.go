@@ -18,7 +18,7 @@ func (a *app) permitRules() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "List the rules, guards, protections, zones and modes in force",
+		Short: "List the rules, guards, protections, zones and modes that apply here",
 		Long: `Lists the rules and guards of the user's file and the project's, the built-in protections with those that are relaxed,
 the zones and the modes, with where each came from. Guards and protections come first, then rules (deny before ask before
 allow), then the mode.`,
@@ -173,7 +173,7 @@ func (a *app) sections(r *inForce) []section {
 	for _, dir := range r.Roots {
 		here.rows = append(here.rows, []string{"root", dir})
 	}
-	guards := section{title: "guards: they deny, before anyone is asked"}
+	guards := section{title: "guards: they deny calls before Belay asks a person"}
 	for i := range r.Guards {
 		guards.rows = append(guards.rows, []string{r.Guards[i].ID, r.Guards[i].String(), s.dim(r.Guards[i].From)})
 	}
@@ -189,7 +189,7 @@ func (a *app) sections(r *inForce) []section {
 	for _, rule := range r.Rules {
 		rules.rows = append(rules.rows, []string{oneLine(rule.Rule), s.dim(rule.From), oneLine(rule.Reason)})
 	}
-	tools := section{title: "tools that are not stock: they are zone 5 unless listed here"}
+	tools := section{title: "other tools: a tool that is neither built in nor listed here is in zone 5"}
 	for _, tool := range r.Tools {
 		tools.rows = append(tools.rows, []string{tool.Name, fmt.Sprintf("zone %d", tool.Zone), s.dim(tool.From)})
 	}
@@ -197,7 +197,7 @@ func (a *app) sections(r *inForce) []section {
 	for _, z := range r.Zones {
 		zones.rows = append(zones.rows, []string{strconv.Itoa(int(z.Zone)), z.Name, z.Means})
 	}
-	modes := section{title: "modes: run up to zone, ask up to zone"}
+	modes := section{title: "modes: highest zone that runs without approval, highest zone that may ask"}
 	for _, m := range r.Modes {
 		modes.rows = append(modes.rows, []string{m.Name, fmt.Sprintf("%d, %d", m.Auto, m.Ask), m.Means()})
 	}

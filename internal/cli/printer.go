@@ -81,7 +81,7 @@ func (p *printer) tell(e *belay.Event) {
 	case belay.EventCompactionStart:
 		p.spin.say("summarizing the conversation")
 	case belay.EventCompactionEnd:
-		p.line(p.a.onErr.dim("the conversation was summarized: older messages are kept, and the model sees the summary"))
+		p.line(p.a.onErr.dim("the conversation was summarized: the store keeps the older messages, and the model sees only the summary"))
 	case belay.EventSubagentInvoked:
 		p.line("  " + p.a.onErr.cyan("subagent") + " " + oneLine(e.Text) + ": " + p.a.onErr.dim(short(oneLine(e.Subagent.Prompt), max(p.a.width-20-len(e.Text), 20))))
 	case belay.EventSubagentCompleted:
@@ -354,7 +354,7 @@ func (p *printer) shown(d *hook.Diagnostic) bool {
 
 // goesOn shows which hook made the turn continue, and why.
 func (p *printer) goesOn(agent string, e *belay.Event) {
-	p.line("  " + p.a.onErr.yellow("goes on:") + " " + agent + oneLine(e.By) + ": " + oneLine(e.Text))
+	p.line("  " + p.a.onErr.yellow("continues:") + " " + agent + oneLine(e.By) + ": " + oneLine(e.Text))
 }
 
 // asking calls f, which asks the user. Nothing else is printed until f returns.

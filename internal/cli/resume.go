@@ -49,12 +49,12 @@ Without SESSION it resumes the last changed session with an open turn. With --ab
 func (a *app) abandon(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
 	info := w.session
 	if info.State.Turn == nil {
-		return nil, usage("session %s: no turn is open in it", info.ID)
+		return nil, usage("session %s has no open turn", info.ID)
 	}
 	turn, err := w.Agent.Session(info.ID).Abandon(ctx)
 	if err != nil && turn == nil {
 		return nil, err
 	}
-	a.remarkf("session %s: turn %s is ended", info.ID, info.State.Turn.ID)
+	a.remarkf("session %s: turn %s has ended", info.ID, info.State.Turn.ID)
 	return func(func(belay.Event, error) bool) {}, nil
 }

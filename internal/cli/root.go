@@ -35,7 +35,7 @@ Conversations are kept in a file of the project and survive a crash.`,
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.dir, "dir", "C", "", "work in this directory instead of the current one")
 	flags.StringVar(&a.store, "store", "", "keep sessions in this file, or in this database: postgres://…")
-	flags.StringArrayVar(&a.mcp, "mcp", nil, "use the MCP servers that this file declares, too")
+	flags.StringArrayVar(&a.mcp, "mcp", nil, "also use the MCP servers that this file declares")
 	flags.BoolVar(&a.debug, "debug", false, "log what the runtime does to standard error")
 	root.SetFlagErrorFunc(unknownFlag)
 	group := func(id, title string, commands ...*cobra.Command) {

@@ -63,7 +63,7 @@ Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done,
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session; without a task, resume its interrupted turn")
-	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or a prefix of the id)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	jsonFlag(cmd, &o.json, "print events as JSON lines")
 	o.settingFlags(cmd)
@@ -86,10 +86,10 @@ func (o *runOptions) settingFlags(cmd *cobra.Command) {
 
 var settingFlags = []struct{ path, name, usage string }{
 	{"model", "model", "use this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
-	{"mode", "mode", "how far it may go by itself: " + strings.Join(config.ModeNames(), ", ")},
+	{"mode", "mode", "which calls may run without approval: " + strings.Join(config.ModeNames(), ", ")},
 	{"limits.steps", "max-steps", "end the turn after this many model calls"},
 	{"budget.turn_cost", "budget", "end the turn when it has cost this many dollars"},
-	{"instructions", "system", "these instructions instead of the configured ones"},
+	{"instructions", "system", "use these instructions instead of the configured ones"},
 }
 
 func complete(cmd *cobra.Command, flag string, words []string) {
@@ -187,19 +187,19 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 			hint: "belay approvals list, then: belay resume " + info.ID,
 		}
 	case open != nil:
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the previous turn was interrupted after %s; it now ends as aborted", info.ID, visible.Counted(open.Step, "step"))))
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the previous turn was interrupted after %s; Belay now ends it as aborted", info.ID, visible.Counted(open.Step, "step"))))
 	}
 	return session.Run(ctx, task), nil
 }
 
 func heldElsewhere(info *belay.SessionInfo) error {
-	return fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
+	return fmt.Errorf("session %s is in use: another process runs a turn in it: wait, or stop that process", info.ID)
 }
 
 // nothingOpen returns the error for a session that has no turn to resume.
 func nothingOpen(info *belay.SessionInfo) error {
 	return &exitError{
-		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn has ended, so there is nothing to resume: give a task", info.ID),
+		code: exitUsage, err: fmt.Errorf("session %s has no open turn to resume: give a task", info.ID),
 		hint: fmt.Sprintf(`such as: belay run --session %s "go on"`, info.ID),
 	}
 }
@@ -214,7 +214,7 @@ func (a *app) free(ctx context.Context, store belay.ListStore, id string) error 
 			return err
 		}
 		if info.ID == id {
-			return usage("there is a session %q already: --session continues it", id)
+			return usage("a session %q exists already: to continue it, pass it to --session", id)
 		}
 	}
 	return nil
@@ -388,9 +388,9 @@ func (a *app) ending(end *ended) string {
 	line := "the turn ended: " + string(end.Reason)
 	switch end.Reason {
 	case belay.EndMaxSteps:
-		line = fmt.Sprintf("the turn ended after %s, its limit (--max-steps)", visible.Counted(end.Steps, "step"))
+		line = fmt.Sprintf("the turn reached its limit of %s (--max-steps)", visible.Counted(end.Steps, "step"))
 	case belay.EndBudget:
-		line = "the turn ended at its budget (--budget): " + end.Why
+		line = "the turn reached its budget (--budget): " + end.Why
 	case belay.EndBlocked:
 		line = "the turn was blocked"
 	case belay.EndRefused:
@@ -449,7 +449,7 @@ func (a *app) afterwards(end *ended) []string {
 			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
 		}
 		lines = append(lines, toDecide(asked)...)
-		return append(lines, "go on:   belay resume "+end.session+a.mcpFlags())
+		return append(lines, "resume:  belay resume "+end.session+a.mcpFlags())
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
 		switch end.left {
 		case leftOpen:
@@ -458,7 +458,7 @@ func (a *app) afterwards(end *ended) []string {
 			return []string{"nothing of the turn was stored: run it again"}
 		case leftEnded:
 		}
-		return []string{fmt.Sprintf(`go on:   belay run --session %s%s%s "go on"`, end.session, end.model, a.mcpFlags())}
+		return []string{fmt.Sprintf(`next:    belay run --session %s%s%s "continue"`, end.session, end.model, a.mcpFlags())}
 	default:
 		return nil
 	}

@@ -40,7 +40,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Use:   "sessions",
 		Short: "List, rename, label and delete sessions",
 		Long: `Lists the sessions of the project's store, the last changed first: id, state, turns, cost, when it changed, and its title.
-A session without a title has its first words there.
+If a session has no title, its first message is shown instead.
 The state is running, parked or interrupted while a turn is open, waiting if the first turn has not begun, and otherwise how the
 last one ended. If there are more sessions than --limit, the command to list the next page is printed.`,
 		Example: `  belay sessions
@@ -70,8 +70,8 @@ last one ended. If there are more sessions than --limit, the command to list the
 	cmd.Flags().BoolVar(&shown.open, "open", false, "only those with a turn that is running, parked or interrupted")
 	cmd.Flags().BoolVar(&shown.children, "children", false, "include those of subagents")
 	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only those with this label, as NAME=VALUE; repeat it for several")
-	cmd.Flags().IntVarP(&shown.limit, "limit", "n", 20, "list so many; 0 for all")
-	cmd.Flags().StringVar(&shown.after, "after", "", "list those after this cursor, which the previous page printed")
+	cmd.Flags().IntVarP(&shown.limit, "limit", "n", 20, "list at most this many; 0 for all")
+	cmd.Flags().StringVar(&shown.after, "after", "", "list the sessions after this cursor; the previous page printed it")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	cmd.AddCommand(a.renameSessionCommand(), a.labelSessionCommand(), a.deleteSessionCommand())
 	return cmd

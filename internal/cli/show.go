@@ -38,7 +38,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
+	cmd.Flags().BoolVar(&full, "full", false, "print everything in full")
 	jsonFlag(cmd, &asJSON, "print one message a line as JSON")
 	return cmd
 }
@@ -138,7 +138,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	case info.Held:
 		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is running in another process", open.ID)))
 	default:
-		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), parentOf(info.ID))))
+		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; to resume it: belay resume %s", open.ID, stateOf(info), parentOf(info.ID))))
 	}
 }
 
@@ -173,9 +173,9 @@ func (t *transcript) standing(c *belay.CallRecord) string {
 	case c.State == belay.CallStarted && t.held:
 		return t.s.green("running")
 	case c.State == belay.CallStarted:
-		return t.s.yellow("has begun and has no result: it may have had an effect")
+		return t.s.yellow("started but has no result: it may have had an effect")
 	default:
-		return "not begun"
+		return "not started"
 	}
 }
 
@@ -206,7 +206,7 @@ func (t *transcript) kind(m *belay.Message) string {
 	case m.IsSkillInjection:
 		return s.yellow("injected (by a skill)")
 	case m.Kind == belay.KindCompaction || m.IsCompaction:
-		return s.yellow("compaction") + s.dim(" (the model sees this summary, not what came before)")
+		return s.yellow("compaction") + s.dim(" (the model sees this summary instead of the earlier messages)")
 	case m.Kind == belay.KindReminder, m.Kind == belay.KindContext, m.Kind == belay.KindInjected:
 		return s.yellow(string(m.Kind))
 	default:

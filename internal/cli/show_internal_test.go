@@ -76,7 +76,7 @@ func TestShowTellsMessagesApart(t *testing.T) {
 		"     → echo {\"text\":\"HELLO\"}\n       rewritten by loud; asked for: {\"text\":\"psst\"}\n",
 		" results\n     ← echo\n       HELLO\n",
 		" reminder\n     <system-reminder>\n     mind the noise\n",
-		" compaction (the model sees this summary, not what came before)\n",
+		" compaction (the model sees this summary instead of the earlier messages)\n",
 		"The sum of it.",
 		" user\n     once more\n",
 		" assistant scripted/script\n     Again.\n",

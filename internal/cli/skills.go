@@ -110,7 +110,7 @@ func waysIn(s *skill.Skill) string {
 	if len(s.Triggers) > 0 {
 		ways = append(ways, visible.Counted(len(s.Triggers), "trigger"))
 	}
-	return cmp.Or(strings.Join(ways, ", "), "/name alone")
+	return cmp.Or(strings.Join(ways, ", "), "only /name")
 }
 
 // chatCommands returns the names of the commands that the chat itself defines.
@@ -202,7 +202,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 			if found > 0 {
 				return &exitError{code: exitFailed, err: fmt.Errorf("%s", visible.Counted(found, "violation"))}
 			}
-			a.remarkf("%s in order", cmp.Or(strings.Join(dirs, ", "), "there are no skills; all is"))
+			a.remarkf("no violations: %s", cmp.Or(strings.Join(dirs, ", "), "there are no skills"))
 			return nil
 		},
 	}
@@ -217,7 +217,7 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 		Short:   "Show which skills a task activates, and why",
 		Long:    "Shows which skills a task activates: which of their triggers match, and which words of the task.",
 		Example: `  belay skills match "review this change"`,
-		Args:    arguments(1, 1, "give the task as one word, in quotes"),
+		Args:    arguments(1, 1, "give the task as one argument, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := a.settings()
 			if err != nil {
@@ -231,7 +231,7 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 				}
 				out.row(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
 			}
-			return out.end("it activates no skill")
+			return out.end("the task activates no skill")
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "main", "as this agent")

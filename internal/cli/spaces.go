@@ -140,7 +140,7 @@ checked first. The directory stays where it is.`,
 			}
 			loaded, err := a.installable(cmd.Context(), settings, args[0])
 			if err != nil {
-				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: correct these first"}
+				return &exitError{code: exitFailed, err: err, hint: "the space was not loaded: correct these mistakes first"}
 			}
 			entry := assembly.Registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
 			if here {
@@ -164,7 +164,7 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry assembly.Reg
 		}
 		other, _ := space.Load(r.Dir, hook.OriginSpace) // ignore mistakes: only the id is needed
 		if cmp.Or(other.Manifest.ID, r.ID) == loaded.Manifest.ID && r.Dir != entry.Dir {
-			return fmt.Errorf("there is a space %s already, from %s: unload it first, or change the id in one manifest", loaded.Manifest.ID, r.Dir)
+			return fmt.Errorf("a space %s from %s is loaded already: unload it first, or change the id in one manifest", loaded.Manifest.ID, r.Dir)
 		}
 	}
 	if entry.Project == "" { // for all projects: replace the entries of single projects

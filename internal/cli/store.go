@@ -69,11 +69,11 @@ func (a *app) showHealth(h *health, asJSON bool) error {
 		return a.printJSON(h)
 	}
 	s := a.onOut
-	verdict := s.green("sound")
+	verdict := s.green("intact")
 	if len(h.Problems) > 0 {
 		verdict = s.red("damaged")
 		if h.Database != "" {
-			verdict = s.red("in danger")
+			verdict = s.red("at risk")
 		}
 	}
 	var t table
@@ -136,9 +136,9 @@ func (a *app) storePrune() *cobra.Command {
 		Use:   "prune",
 		Short: "Remove old sessions",
 		Long: `Removes whole sessions with their records, the oldest first: those that have not changed for longer than an age, then
-as many as it takes to get below a size. Without flags the settings retention.age and retention.size count.
+as many as it takes to get below a size. Without flags the settings retention.age and retention.size apply.
 Sessions that are in use, have an open turn, or wait for a decision are kept. With --dry-run nothing is removed, and it
-prints what would be removed. For a file it tries that on a copy.`,
+prints what would be removed. For a file it prunes a copy to find out.`,
 		Example: `  belay store prune --older-than 90d
   belay store prune --max-size 500MB --keep 20 --dry-run`,
 		Args: arguments(0, 0, "prune takes flags only"),
@@ -155,17 +155,17 @@ prints what would be removed. For a file it tries that on a copy.`,
 				}
 			}
 			if keep < 0 {
-				return usage("--keep: it is negative")
+				return usage("--keep must not be negative")
 			}
 			r := settings.Retention
 			if cmd.Flags().Changed("older-than") && r.Age == 0 {
-				return usage("--older-than: %s is not an age: name how old a session must be, such as 1h or 90d", olderThan)
+				return usage("--older-than: %s is not an age: give how old a session must be, such as 1h or 90d", olderThan)
 			}
 			if cmd.Flags().Changed("max-size") && r.Size == 0 {
 				return usage("--max-size: %s is not a size: name one, such as 500MB", most)
 			}
 			if r.Age == 0 && r.Size == 0 {
-				return usage("nothing says what to remove: pass --older-than or --max-size, or set retention in %s", config.Name)
+				return usage("no limit is set: pass --older-than or --max-size, or set retention in %s", config.Name)
 			}
 			return a.look(cmd.Context(), func(store assembly.Store) error {
 				switch store := store.(type) {
@@ -179,10 +179,10 @@ prints what would be removed. For a file it tries that on a copy.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&olderThan, "older-than", "", "remove sessions that have not changed for so long: 90d, 36h")
+	cmd.Flags().StringVar(&olderThan, "older-than", "", "remove sessions that have not changed for this long: 90d, 36h")
 	cmd.Flags().StringVar(&most, "max-size", "", "remove the oldest until no more than this is stored: 500MB")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and print what would be removed")
-	cmd.Flags().IntVar(&keep, "keep", 0, "always keep this many, the last changed ones")
+	cmd.Flags().IntVar(&keep, "keep", 0, "always keep this many sessions, the last changed ones")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	return cmd
 }
@@ -197,7 +197,7 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 		return err
 	}
 	if keep.MaxBytes > 0 && pruned.After > keep.MaxBytes {
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("%s stay, more than %s: the remaining sessions are in use, open, waiting or kept, or the store itself needs the space",
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("%s are still stored, more than %s: the remaining sessions are in use, open, waiting or kept, or the store itself needs the space",
 			bytesOf(pruned.After), bytesOf(keep.MaxBytes))))
 	}
 	if asJSON {

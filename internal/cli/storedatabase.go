@@ -75,7 +75,7 @@ func (a *app) storeVacuum() *cobra.Command {
 	return &cobra.Command{
 		Use:   "vacuum",
 		Short: "Free the space that removed sessions used",
-		Long: `Rewrites a file without its free space. It needs space for a second copy meanwhile, and others wait. A database server
+		Long: `Rewrites a file without its free space. Meanwhile it needs space for a second copy, and other processes wait. A database server
 cleans up its tables while others work; it keeps the space for new data.`,
 		Example: "  belay store vacuum",
 		Args:    arguments(0, 0, "vacuum takes none"),

@@ -88,7 +88,7 @@ func TestLookingAtADamagedStore(t *testing.T) {
 	for _, command := range [][]string{{"sessions"}, {"show", "mine"}, {"store", "export", "mine"}} {
 		d.must(command...)
 		contains(t, d.out.String(), "mine")
-		contains(t, d.err.String(), "the store can only be read", "damaged")
+		contains(t, d.err.String(), "the store was opened read-only", "damaged")
 	}
 	if code := d.run("store", "vacuum"); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, &d.err)

@@ -150,7 +150,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	}
 	if record != nil {
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
-			a.remarkf("it had the grants %s. To keep them, add --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
+			a.remarkf("the directory had the grants %s. To keep them, add --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
 		}
 	}
 	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
@@ -165,11 +165,11 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		fmt.Fprintf(a.out, "  %s %s\n", changeWord(c), visible.All(c.Name))
 	}
 	if missing := slices.DeleteFunc(loaded.Needs(), func(name string) bool { return slices.Contains(grants, name) }); len(missing) > 0 {
-		a.remarkf("some of its hooks need a grant. Until then gates deny and other hooks do not run: --grant %s", strings.Join(missing, ","))
+		a.remarkf("some hooks need a grant. Without it gates deny and other hooks do not run: add --grant %s", strings.Join(missing, ","))
 	}
 	if !yes {
 		if !a.inTerminal {
-			return usage("there is no terminal to ask at: look at it with --diff, and add --yes")
+			return usage("input is not a terminal: look at the changes with --diff, then add --yes")
 		}
 		fmt.Fprintf(a.err, "trust these files of %s%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 		line, err := a.readLine(ctx)
@@ -229,11 +229,11 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 			names = append(names, d.Webhook.Secret)
 		}
 		if len(names) > 0 {
-			what += "  is given " + strings.Join(names, ", ")
+			what += "  gets the variables " + strings.Join(names, ", ")
 		}
 		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", assembly.ShownPath(s, d.File), d.Line), "\n", "␊")
 		if d.Options.Shadow {
-			what += "  in shadow: it changes nothing"
+			what += "  shadow mode: Belay ignores its answer"
 		}
 		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", prefixedID(loaded, d), d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
 	}
@@ -244,7 +244,7 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 			what, given = "calls "+server.URL, server.Headers
 		}
 		if len(given) > 0 {
-			what += "  is given " + strings.Join(slices.Sorted(maps.Keys(given)), ", ")
+			what += "  gets " + strings.Join(slices.Sorted(maps.Keys(given)), ", ")
 		}
 		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", assembly.ShownPath(s, server.File), server.Line), "\n", "␊")
 		fmt.Fprintf(a.out, "MCP server %s: %s  %s\n", visible.All(oneLine(server.Name)), visible.All(what), a.onOut.dim(visible.All(where)))
@@ -274,12 +274,12 @@ func (a *app) showChanges(s *config.Loaded, loaded *space.Space) error {
 			after = ""
 		}
 		if c.Opaque {
-			fmt.Fprintf(a.out, "%s%s: it cannot be shown\n", changeWord(c), visible.All(c.Name))
+			fmt.Fprintf(a.out, "%s%s: its content cannot be shown\n", changeWord(c), visible.All(c.Name))
 			continue
 		}
 		text, _, _ := diff.Unified(visible.All(before), visible.All(after), c.Before, c.After)
 		if text == "" {
-			text = fmt.Sprintf("%s%s: whether it can be executed\n", changeWord(c), visible.All(c.Name))
+			text = fmt.Sprintf("%s%s: only the executable bit\n", changeWord(c), visible.All(c.Name))
 		}
 		fmt.Fprint(a.out, visible.All(text))
 	}
@@ -315,7 +315,7 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 // stateOfTrust returns whether a trusted directory has changed.
 func stateOfTrust(host *space.Host, r *space.Record) string {
 	if _, err := os.Stat(r.Dir); err != nil {
-		return "is gone"
+		return "directory missing"
 	}
 	loaded, err := space.Load(r.Dir, r.Origin)
 	if err != nil {
@@ -324,5 +324,5 @@ func stateOfTrust(host *space.Host, r *space.Record) string {
 	if st, err := host.Standing(loaded); err != nil || !st.Trusted {
 		return "changed"
 	}
-	return "as trusted"
+	return "unchanged"
 }

@@ -87,7 +87,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	}
 	w.session = &info
 	if isChild(info.ID) {
-		return nil, usage("session %s is a subagent's, which runs only the turns of its parent: go on with `belay resume %s`", info.ID, parentOf(info.ID))
+		return nil, usage("session %s belongs to a subagent, and only its parent runs turns in it: use `belay resume %s`", info.ID, parentOf(info.ID))
 	}
 	if o.taskless && info.Held { // check this before the model is opened
 		return nil, heldElsewhere(&info)
@@ -97,7 +97,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	}
 	if name := info.State.Agent; name != assembly.MainAgent {
 		if err := w.TakeDeclared(name); err != nil {
-			return nil, fmt.Errorf("session %s is agent %s's: %w", info.ID, name, err)
+			return nil, fmt.Errorf("session %s belongs to agent %s: %w", info.ID, name, err)
 		}
 	}
 	if o.resumes && !info.Held {

@@ -53,11 +53,11 @@ take longer than --grace are cut. Other workers take over the turns of a killed 
 // flags adds the flags to the command.
 func (o *workerOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&o.turns, "turns", 8, "take so many turns at once")
-	flags.StringSliceVar(&o.perAgent, "per-agent", nil, "of an agent no more than so many: NAME=COUNT, * for all others")
-	flags.StringSliceVar(&o.perModel, "per-model", nil, "of a model no more than so many: PROVIDER/NAME=COUNT, * for all others")
+	flags.IntVar(&o.turns, "turns", 8, "run at most this many turns at once")
+	flags.StringSliceVar(&o.perAgent, "per-agent", nil, "limit the turns of an agent: NAME=COUNT, * for all others")
+	flags.StringSliceVar(&o.perModel, "per-model", nil, "limit the turns of a model: PROVIDER/NAME=COUNT, * for all others")
 	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may continue when the worker is stopped")
-	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take over the turns of this worker if it is killed; for a database")
+	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take over the turns of this worker if it is killed; only for a database")
 	flags.BoolVar(&o.once, "once", false, "end when no turn is due and no job is left")
 	jsonFlag(cmd, &o.json, "print each turn as a JSON line")
 	o.run.settingFlags(cmd)
@@ -71,11 +71,11 @@ const leastTakeover = time.Second
 func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	switch {
 	case o.turns < 1:
-		return nil, usage("--turns: it is %d: a worker takes 1 turn or more", o.turns)
+		return nil, usage("--turns is %d: it must be 1 or more", o.turns)
 	case o.grace <= 0:
-		return nil, usage("--grace: it is %s: write a time of more than 0, such as 30s", o.grace)
+		return nil, usage("--grace is %s: it must be more than 0, such as 30s", o.grace)
 	case o.takeover < leastTakeover:
-		return nil, usage("--takeover: it is %s: write %s or more: a worker without a heartbeat for this long counts as dead", o.takeover, leastTakeover)
+		return nil, usage("--takeover is %s: it must be %s or more: a worker without a heartbeat for this long counts as dead", o.takeover, leastTakeover)
 	}
 	perAgent, err := bounds("per-agent", o.perAgent, func(name string) error { return anAgent(s, name) })
 	if err != nil {
@@ -103,7 +103,7 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 			return nil, usage("--%s: %q is not NAME=COUNT, with a count from 1 up", flag, word)
 		}
 		if _, twice := all[name]; twice {
-			return nil, usage("--%s: %s is given twice: leave one of them", flag, name)
+			return nil, usage("--%s: %s is given twice: remove one of them", flag, name)
 		}
 		if name != "*" {
 			if err := known(name); err != nil {
@@ -167,7 +167,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return err
 	}
 	defer a.onInterrupt(func() {
-		a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; again to force"))
+		a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; Ctrl-C again to force"))
 	})()
 	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("working in %s on %s", settings.Project, config.MaskDSN(settings.Store))))
 	working, stop := context.WithCancel(ctx)
@@ -340,7 +340,7 @@ may go, and the agent works in the worker's directory. A session runs one turn a
 		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd.Context(), &o, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or a prefix of the id)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	flags.StringVar(&o.agent, "agent", "", "run this declared agent; without it, the one that the settings describe")
 	flags.StringVar(&o.model, "model", "", "use this model: PROVIDER/NAME; without it, the worker's own")
@@ -383,7 +383,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 			return err
 		}
 		if isChild(info.ID) {
-			return usage("session %s is a subagent's, which runs only the turns of its parent", info.ID)
+			return usage("session %s belongs to a subagent, and only its parent runs turns in it", info.ID)
 		}
 		id = info.ID
 		if o.agent == "" && info.State.Agent != "" {

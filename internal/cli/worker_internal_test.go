@@ -192,14 +192,14 @@ func TestWorkerRefusesBadFlags(t *testing.T) {
 		rule, want string
 		args       []string
 	}{
-		{"no turns", "--turns: it is 0: a worker takes 1 turn or more", []string{"--turns", "0"}},
-		{"fewer than none", "--turns: it is -2", []string{"--turns", "-2"}},
+		{"no turns", "--turns is 0: it must be 1 or more", []string{"--turns", "0"}},
+		{"fewer than none", "--turns is -2", []string{"--turns", "-2"}},
 		{"no number", `invalid argument "many" for "--turns"`, []string{"--turns", "many"}},
-		{"no grace", "--grace: it is 0s: write a time of more than 0, such as 30s", []string{"--grace", "0s"}},
-		{"less than none", "--grace: it is -1s", []string{"--grace", "-1s"}},
+		{"no grace", "--grace is 0s: it must be more than 0, such as 30s", []string{"--grace", "0s"}},
+		{"less than none", "--grace is -1s", []string{"--grace", "-1s"}},
 		{"a time without a unit", `invalid argument "30" for "--grace"`, []string{"--grace", "30"}},
-		{"no takeover", "--takeover: it is 0s: write 1s or more", []string{"--takeover", "0s"}},
-		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker without a heartbeat for this long counts as dead", []string{"--takeover", "5ms"}},
+		{"no takeover", "--takeover is 0s: it must be 1s or more", []string{"--takeover", "0s"}},
+		{"a takeover that nobody lives through", "--takeover is 5ms: it must be 1s or more: a worker without a heartbeat for this long counts as dead", []string{"--takeover", "5ms"}},
 		{"a bound without a count", `--per-agent: "main" is not NAME=COUNT`, []string{"--per-agent", "main"}},
 		{"a bound without a name", `--per-agent: "=2" is not NAME=COUNT`, []string{"--per-agent", "=2"}},
 		{"a bound of nothing", `--per-agent: "main=0" is not NAME=COUNT, with a count from 1 up`, []string{"--per-agent", "main=0"}},

@@ -20,7 +20,7 @@ func (a *app) workersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show the workers, and how much waits",
+		Short: "Show the workers, and how many turns and jobs wait",
 		Long: `Lists the processes that have the store open, with the turns each has claimed, and shows how many turns and jobs wait and for how
 long the oldest.`,
 		Example: `  belay workers
@@ -60,7 +60,7 @@ func (a *app) workers(ctx context.Context, store assembly.Store, asJSON bool) er
 	var t table
 	line := fmt.Sprintf("%d waiting%s, %d parked", l.Turns.Waiting, oldest(l.Turns.Waiting, l.Turns.OldestAge), l.Turns.Parked)
 	if n := len(l.Turns.PutOff); n > 0 {
-		line += fmt.Sprintf(", %d put off", n)
+		line += fmt.Sprintf(", %d postponed", n)
 	}
 	t.add(s.dim("turns"), line)
 	for _, turn := range l.Turns.PutOff {
@@ -117,7 +117,7 @@ func waitingFor(ctx context.Context, store assembly.Store, session string) (stri
 	}
 	for i := range load.PutOff {
 		if load.PutOff[i].Session == session {
-			return "put off: " + putOff(&load.PutOff[i]), nil
+			return "postponed: " + putOff(&load.PutOff[i]), nil
 		}
 	}
 	if !working(&load) {

@@ -144,7 +144,7 @@ func fields() []field {
 		{path: "retention.size", value: func(c *Config) any { return &c.Retention.Size }},
 		{path: "permit.rules", value: func(c *Config) any { return &c.Permit.Rules }, inFiles: always},
 		{path: "permit.guards", value: func(c *Config) any { return &c.Permit.Guards }, inFiles: always},
-		{path: "permit.relax", value: func(c *Config) any { return &c.Permit.Relax }, check: func(c *Config) error { return checkProtections(c.Permit.Relax) }, private: "which protections hold", inFiles: always},
+		{path: "permit.relax", value: func(c *Config) any { return &c.Permit.Relax }, check: func(c *Config) error { return checkProtections(c.Permit.Relax) }, private: "which protections apply", inFiles: always},
 		{path: "permit.roots", value: func(c *Config) any { return &c.Permit.Roots }, check: func(c *Config) error { return checkDirectories(c.Permit.Roots) }, private: "which directories beyond it are used", inFiles: always},
 		{path: "permit.tools", value: func(c *Config) any { return &c.Permit.Tools }, private: "what tools do", inFiles: always},
 		{path: "sandbox.mode", value: func(c *Config) any { return &c.Sandbox.Mode }, check: func(c *Config) error { return oneOf(c.Sandbox.Mode, sandboxModes()) }, looser: looserSandbox, inFiles: never(SandboxOff)},
@@ -170,7 +170,7 @@ func fields() []field {
 }
 
 // always is the inFiles of settings that only a file may set, where people see them.
-func always(*Config) string { return "it is set in a " + Name + " and not by a variable" }
+func always(*Config) string { return "set it in a " + Name + ", not by a variable" }
 
 // never returns the inFiles for a sandbox mode that only a file may set.
 func never(mode string) func(*Config) string {
@@ -178,7 +178,7 @@ func never(mode string) func(*Config) string {
 		if c.Sandbox.Mode != mode {
 			return ""
 		}
-		return fmt.Sprintf("%q is set in the user's %s and not by a variable", mode, Name)
+		return fmt.Sprintf("set %q in the user's %s, not by a variable", mode, Name)
 	}
 }
 
@@ -302,7 +302,7 @@ func oneOf(word string, words []string) error {
 	if word == "" || slices.Contains(words, word) {
 		return nil
 	}
-	return fmt.Errorf("%q is none of %s%s", word, strings.Join(words, ", "), near.Hint(word, words))
+	return fmt.Errorf("%q is not one of %s%s", word, strings.Join(words, ", "), near.Hint(word, words))
 }
 
 func looserNumber(of func(*Config) float64) func(project, user *Config) bool {

@@ -186,7 +186,7 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("%s is from %s, want %s", path, got, want)
 		}
 	}
-	if err := l.Override("mode", "mode", "stric"); err == nil || !strings.Contains(err.Error(), `--mode: "stric" is none of`) || !strings.Contains(err.Error(), `did you mean "strict"`) {
+	if err := l.Override("mode", "mode", "stric"); err == nil || !strings.Contains(err.Error(), `--mode: "stric" is not one of`) || !strings.Contains(err.Error(), `did you mean "strict"`) {
 		t.Errorf("a bad flag: %v", err)
 	}
 }
@@ -270,7 +270,7 @@ func TestMistakes(t *testing.T) {
 		{"an unknown key in a group", "", "limits:\n  stepps: 1\n", []string{`belay.yaml:2: unknown key "limits.stepps" (did you mean "steps"?)`}},
 		{"a group without keys", "", "limits: 3\n", []string{"belay.yaml:1: limits: expected keys with values"}},
 		{"a list in place of a file", "", "- mode\n", []string{"belay.yaml:1: the file: expected keys with values"}},
-		{"all mistakes are told", "", "limits: {steps: -1, tool: soon}\nmode: lax\n", []string{"limits.steps: \"-1\" is not a number", "limits.tool: \"soon\" is not a duration", "belay.yaml:2: mode: \"lax\" is none of"}},
+		{"all mistakes are told", "", "limits: {steps: -1, tool: soon}\nmode: lax\n", []string{"limits.steps: \"-1\" is not a number", "limits.tool: \"soon\" is not a duration", "belay.yaml:2: mode: \"lax\" is not one of"}},
 		{"a number in place of text", "", "model: 3\n", []string{"model: expected text"}},
 		{"a mapping in place of a number", "", "limits: {steps: {a: 1}}\n", []string{"limits.steps: expected one value"}},
 		{"a word in place of a list", "", "tools: read\n", []string{"tools: expected a list"}},
@@ -283,13 +283,13 @@ func TestMistakes(t *testing.T) {
 		{"mistakes of both files are told", "moed: x\n", "moed: x\n", []string{filepath.Join("user", "belay", "belay.yaml") + ":1", filepath.Join("project", "belay.yaml") + ":1"}},
 
 		{"a project tightens the mode", "mode: build\n", "mode: standard\n", nil},
-		{"a project does not loosen the default mode", "", "mode: build\n", []string{"a project may tighten it but not loosen it", "BELAY_MODE"}},
-		{"a project does not loosen the user's mode", "mode: strict\n", "mode: standard\n", []string{"may tighten it"}},
-		{"a mode that asks less and does more is looser", "", "mode: unattended\n", []string{"may tighten it"}},
+		{"a project does not loosen the default mode", "", "mode: build\n", []string{"stricter but not looser", "BELAY_MODE"}},
+		{"a project does not loosen the user's mode", "mode: strict\n", "mode: standard\n", []string{"stricter but not looser"}},
+		{"a mode that asks less and does more is looser", "", "mode: unattended\n", []string{"stricter but not looser"}},
 		{"a project lowers a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 1}\n", nil},
 		{"a project sets a budget where there is none", "", "budget: {turn_cost: 100}\n", nil},
-		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may tighten it"}},
-		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may tighten it"}},
+		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may make this setting stricter but not looser"}},
+		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may make this setting stricter but not looser"}},
 		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: a project cannot decide where keys are and go: put it into the user's belay.yaml"}},
 		{"a project's rules ask and deny", "", "permit:\n  rules:\n    - deny shell(git push *)\n    - ask write(migrations/**)\n", nil},
 		{"a project's rules do not allow", "", "permit:\n  rules:\n    - ask shell(ls)\n    - allow shell(ls)\n", []string{`belay.yaml:4: permit.rules: "allow shell(ls)": a project may ask and deny but not allow: put it into the user's belay.yaml`}},
@@ -302,12 +302,12 @@ func TestMistakes(t *testing.T) {
 		{"a rule with an unknown key", "", "permit:\n  rules:\n    - {rule: deny shell, raeson: no}\n", []string{`belay.yaml:3: permit.rules: unknown key "raeson" (did you mean "reason"?)`}},
 		{"both may guard", "permit: {guards: [{id: a, deny: x}]}\n", "permit: {guards: [{id: b, commands: [ls]}]}\n", nil},
 		{"guards have ids of their own", "permit: {guards: [{id: a, deny: x}]}\n", "permit:\n  guards:\n    - {id: a, deny: y}\n", []string{`belay.yaml:3: permit.guards: the guard "a" already exists in the user's belay.yaml:1`}},
-		{"a guard that guards nothing", "", "permit: {guards: [{id: a}]}\n", []string{`belay.yaml:1: permit.guards: guard "a": it guards nothing`}},
+		{"a guard that guards nothing", "", "permit: {guards: [{id: a}]}\n", []string{`belay.yaml:1: permit.guards: guard "a": it checks nothing`}},
 		{"a guard with a bad expression", "", "permit: {guards: [{id: a, deny: '('}]}\n", []string{`permit.guards: guard "a": deny: error parsing regexp`}},
 		{"a guard with an unknown key", "", "permit: {guards: [{id: a, command: [ls]}]}\n", []string{`permit.guards: unknown key "command" (did you mean "commands"?)`}},
 		{"an unknown protection", "permit:\n  relax: [destructive.file]\n", "", []string{`belay.yaml:2: permit.relax: there is no protection "destructive.file" (did you mean "destructive.files"?)`}},
 		{"an unknown zone", "permit: {tools: {deploy: {zone: 7}}}\n", "", []string{"permit.tools.deploy: zone: 7 is not a zone: use one of 0 safe, 1 workspace"}},
-		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: a project cannot decide which protections hold: put it into the user's belay.yaml"}},
+		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: a project cannot decide which protections apply: put it into the user's belay.yaml"}},
 		{"a project adds no roots", "", "permit: {roots: [..]}\n", []string{"permit.roots: a project cannot decide"}},
 		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: a project cannot decide what tools do"}},
 		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML a bare ~ means null, write "~"`}},
@@ -315,9 +315,9 @@ func TestMistakes(t *testing.T) {
 		{"a project hides texts from hooks", "", "hooks: {no_previews: true}\n", nil},
 		{"a project does not show texts to hooks", "hooks: {no_previews: true}\n", "hooks: {no_previews: false}\n", []string{"hooks.no_previews: a project may tighten it"}},
 		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
-		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
-		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it but not loosen it: put it into the user's belay.yaml"}},
-		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
+		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may make this setting stricter but not looser"}},
+		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may make this setting stricter but not looser: put it into the user's belay.yaml"}},
+		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may make this setting stricter but not looser"}},
 		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project cannot decide how much of the machine commands use"}},
 		{"a bound of processes is a number", "sandbox: {processes: many}\n", "", []string{"sandbox.processes"}},
 		{"a bound of time is a duration", "sandbox: {cpu_time: long}\n", "", []string{"sandbox.cpu_time"}},
@@ -389,11 +389,11 @@ func TestRulesAddUp(t *testing.T) {
 func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ variable, want string }{
-		{"BELAY_PERMIT_RULES=allow shell", "BELAY_PERMIT_RULES: it is set in a belay.yaml and not by a variable"},
-		{"BELAY_PERMIT_RELAX=self.command", "BELAY_PERMIT_RELAX: it is set in a belay.yaml and not by a variable"},
-		{"BELAY_PERMIT_ROOTS=/", "BELAY_PERMIT_ROOTS: it is set in a belay.yaml and not by a variable"},
-		{"BELAY_SANDBOX_WRITE=/", "BELAY_SANDBOX_WRITE: it is set in a belay.yaml and not by a variable"},
-		{"BELAY_SANDBOX_MODE=off", `BELAY_SANDBOX_MODE: "off" is set in the user's belay.yaml and not by a variable`},
+		{"BELAY_PERMIT_RULES=allow shell", "BELAY_PERMIT_RULES: set it in a belay.yaml, not by a variable"},
+		{"BELAY_PERMIT_RELAX=self.command", "BELAY_PERMIT_RELAX: set it in a belay.yaml, not by a variable"},
+		{"BELAY_PERMIT_ROOTS=/", "BELAY_PERMIT_ROOTS: set it in a belay.yaml, not by a variable"},
+		{"BELAY_SANDBOX_WRITE=/", "BELAY_SANDBOX_WRITE: set it in a belay.yaml, not by a variable"},
+		{"BELAY_SANDBOX_MODE=off", `BELAY_SANDBOX_MODE: set "off" in the user's belay.yaml, not by a variable`},
 		{"BELAY_SANDBOX_MODE=require", ""},
 	} {
 		o := files(t, "", "")

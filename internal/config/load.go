@@ -248,7 +248,7 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 	case f.private != "":
 		return fmt.Errorf("a project cannot decide %s: %s", f.private, elsewhere)
 	case f.looser != nil && f.looser(changed, &l.Config):
-		return fmt.Errorf("a project may tighten it but not loosen it: %s", elsewhere)
+		return fmt.Errorf("a project may make this setting stricter but not looser: %s", elsewhere)
 	case f.path == "store" && IsDSN(changed.Store):
 		return fmt.Errorf("a project cannot decide on which server sessions are kept: %s", elsewhere)
 	case f.path == "store" && !filepath.IsLocal(changed.Store):

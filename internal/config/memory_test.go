@@ -25,8 +25,8 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%+v, want what the variables say", l.Memory)
 	}
 	for _, test := range []struct{ rule, user, project, want string }{
-		{"a project cannot switch it on", "", "memory: {mode: read}", "tighten"},
-		{"a project cannot have more than the user gives", "memory: {mode: read}", "memory: {mode: propose}", "tighten"},
+		{"a project cannot switch it on", "", "memory: {mode: read}", "stricter"},
+		{"a project cannot have more than the user gives", "memory: {mode: read}", "memory: {mode: propose}", "stricter"},
 		{"a project cannot say where it is", "memory: {mode: on}", "memory: {file: m.db}", "where memories are kept"},
 		{"there are no other modes", "memory: {mode: proposed}", "", `did you mean "propose"`},
 		{"there are no other keys", "memory: {mod: off}", "", `did you mean "mode"`},

@@ -33,7 +33,7 @@ func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
 		{"a guard without an id", "", "permit:\n  guards:\n    - {deny: x}\n", []string{"belay.yaml:3: permit.guards: a guard needs an id"}},
 		{"a guard that guards nothing", "", "permit:\n  guards:\n    - {id: a}\n", []string{"set deny, commands or paths"}},
 		{"a word in place of protections", "permit:\n  relax: destructive.files\n", "", []string{"belay.yaml:2: permit.relax: expected a list"}},
-		{"an address that allows nothing", "permit:\n  rules:\n    - allow fetch(https://example.com/*)\n", "", []string{"belay.yaml:3: permit.rules:", "describe it under permit.tools, such as {fetch:"}},
+		{"an address that allows nothing", "permit:\n  rules:\n    - allow fetch(https://example.com/*)\n", "", []string{"belay.yaml:3: permit.rules:", "describe the tool under permit.tools, such as {fetch:"}},
 	} {
 		_, err := config.Load(files(t, test.user, test.project))
 		if err == nil {

@@ -111,7 +111,7 @@ func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 	kind := cmp.Or(p.Kind, known.Kind, KindChat)
 	switch {
 	case isBuiltIn && vendorOf(kind).Name != vendorOf(known.Kind).Name:
-		r.refusef(at, "providers.%s: kind: it is of kind %s: use another name for kind %s", name, known.Kind, kind)
+		r.refusef(at, "providers.%s: kind: this built-in provider is of kind %s: use another provider name for kind %s", name, known.Kind, kind)
 	case !isBuiltIn && p.URL == "" && p.Kind == "":
 		var names []string
 		for _, b := range builtIn() {
@@ -187,7 +187,7 @@ func (r *reading) price(what string, node ast.Node) belay.Price {
 		}
 	}
 	if p == (belay.Price{}) && len(r.problems) == before {
-		r.refusef(node, "%s: price: all prices are zero, which would mean the built-in price: set in and out, or leave it out", what)
+		r.refusef(node, "%s: price: all prices are zero, and Belay would use the built-in price: set in and out, or remove price", what)
 	}
 	return p
 }
@@ -211,7 +211,7 @@ func decodeExtra(node ast.Node, into *json.RawMessage) error {
 	}
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return fmt.Errorf("it cannot be written as JSON: %w", err)
+		return fmt.Errorf("the value cannot be converted to JSON: %w", err)
 	}
 	*into = data
 	return nil

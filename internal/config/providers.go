@@ -244,11 +244,11 @@ func checkURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New("it is not a URL: write https://host/path")
+		return errors.New("the value is not a URL: write https://host/path")
 	case u.User != nil:
-		return errors.New("there is a name or a password in it: a key comes from key_env or key_file")
+		return errors.New("the URL contains a user name or a password: name the key with key_env or key_file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("it has a query or a fragment: write https://host/path")
+		return errors.New("the URL has a query or a fragment: write https://host/path")
 	}
 	for _, request := range requestPaths {
 		if rest, ok := strings.CutSuffix(strings.TrimRight(address, "/"), request); ok {
@@ -279,7 +279,7 @@ func checkKeyEnv(name string) error {
 	if variableName.MatchString(name) {
 		return nil
 	}
-	return errors.New("it is not the name of a variable in capitals, such as WORK_API_KEY; put the key itself into the variable, or into a file named by key_file")
+	return errors.New("the value is not the name of a variable in capitals, such as WORK_API_KEY; put the key itself into that variable, or into a file and name the file with key_file")
 }
 
 // providerKeys are the settings of a provider that variables can set, because they differ

@@ -25,7 +25,7 @@ type found struct {
 }
 
 // interruption is the beginning of the result of an interrupted call.
-const interruption = "The process ended before this call was answered"
+const interruption = "The process ended during this call"
 
 // look reads the whole stored state.
 func look(t testing.TB, open Open, dir string) *found {

@@ -63,7 +63,7 @@ func (t *tour) inScratch(ctx context.Context) (err error) {
 		used[h.Phase().Name()] = true
 	}
 	t.sayf("Belay demo: a session with %d hooks on %d of the %d phases, and 3 tools, in a scratch directory.", len(hooks(nil)), len(used), len(belay.Phases()))
-	t.sayf("No key, no network: the model plays a script, and so does the person who is asked. All else is real: SQLite, files, processes, a kill.")
+	t.sayf("No key, no network: the model plays a script, and so does the person who is asked. Everything else is real: SQLite, files, processes, a kill.")
 	for _, station := range []func(context.Context){
 		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.floor, t.spaces, t.family, t.background, t.transcript, t.timeline, t.keep,
 	} {
@@ -143,7 +143,7 @@ func (t *tour) failed(err error) bool {
 }
 
 func (t *tour) mistake(ctx context.Context) {
-	t.heading("Mistakes are found when installing, never in a turn")
+	t.heading("Mistakes in hooks are found when they are installed, never during a turn")
 	agent, err := belay.New(script(0), &belay.Options{Hooks: []hook.Subscription{belay.ToolPre.On("stay-inside", stayInside, nil)}})
 	if t.failed(err) {
 		return
@@ -169,7 +169,7 @@ func (t *tour) tell(s *story, events iter.Seq2[belay.Event, error], heed func(*b
 
 // resume opens the store of the killed process, and resumes its turn.
 func (t *tour) resume(ctx context.Context) {
-	t.heading("Another process opens the same file and goes on")
+	t.heading("Another process opens the same file and continues the turn")
 	if t.failed(t.enter(ctx, stepsBeforeTheKill, nil)) {
 		return
 	}
@@ -201,7 +201,7 @@ func (t *tour) runs(ctx context.Context) []hook.Run {
 
 // explain prints the record that says who denied the write.
 func (t *tour) explain(ctx context.Context) {
-	t.heading("Why was the write denied? The records tell, long after")
+	t.heading("Why was the write denied? The records say why, even later")
 	plan, err := t.agent.Hooks().Plan("tool.pre")
 	if t.failed(err) {
 		return
@@ -215,7 +215,7 @@ func (t *tour) explain(ctx context.Context) {
 
 // timeOut prints the hook that hung.
 func (t *tour) timeOut(ctx context.Context) {
-	t.heading("A hook hung. Its deadline passed, and its fallback had a person asked")
+	t.heading("A hook hung. Its timeout passed, and its fallback asked a person")
 	for _, run := range t.runs(ctx) {
 		if run.State != hook.TimedOut {
 			continue
@@ -268,6 +268,6 @@ func (t *tour) timeline(ctx context.Context) {
 	t.heading("Timeline: every hook left a record (hashes and codes, never what was said)")
 	runs := t.runs(ctx)
 	if t.err == nil {
-		t.failed(timeline.Write(t.w, runs, timeline.Mark{At: t.cutAt, Text: "here the process was killed; another one goes on"}))
+		t.failed(timeline.Write(t.w, runs, timeline.Mark{At: t.cutAt, Text: "here the process was killed; another one continues"}))
 	}
 }

@@ -19,7 +19,7 @@ import (
 // and hooks and tools run in a fixed order.
 const story = `== A turn, as it happens
   user      Tidy the changelog for release 1.2.
-  told      house-rules: Change at most 3 files. (two hooks set the policy, to 20 and 3: the smaller stands)
+  told      house-rules: Change at most 3 files. (two hooks set the policy, to 20 and 3: the smaller value wins)
   told      git-status: branch main, 2 files changed
   told      open-issues: issue 7: the changelog is untidy
   model     Let me look around.
@@ -49,12 +49,12 @@ const story = `== A turn, as it happens
   model     Right, the news.
   call      write {"path":"NEWS.md","text":"1.2 is out.\n"}
 
-== The process is killed: NEWS.md is written, and nobody has been told
+== The process is killed: NEWS.md is written, but the result is not stored
   killed    process `
 
 // resumed is the expected output of the second process.
 const resumed = `
-== Another process opens the same file and goes on
+== Another process opens the same file and continues the turn
   recovered the session of the killed process is free again; its turn is still open
   aborted   write: The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it.
   model     I was interrupted. Let me see how far that came.
@@ -75,11 +75,11 @@ func TestTour(t *testing.T) {
 	rest := out.String()
 	for _, want := range []string{ // in this order
 		"14 hooks on 8 of the 23 phases",
-		"== Mistakes are found when installing, never in a turn",
-		`"slow" on tool.pre: timeout: a deadline needs a timeout`,
+		"== Mistakes in hooks are found when they are installed, never during a turn",
+		`"slow" on tool.pre: timeout: deadline execution needs a timeout`,
 		`no subscription "stay-insid" (did you mean "stay-inside"?)`,
 		story,
-		"with no chance to tidy up",
+		"without any cleanup",
 		resumed,
 		"== Why was the write denied?",
 		"tool.pre: stay-inside won",
@@ -87,7 +87,7 @@ func TestTour(t *testing.T) {
 		"4.  virus-scan     not asked", "(hook.skipped)",
 		"== A hook hung.",
 		"virus-scan at tool.pre: hook.timeout: no answer within 100ms",
-		"== Hooks steer, the floor contains",
+		"== After the hooks, every call must pass the floor",
 		"go test ./...",
 		"X=rm; $X -rf docs", "ask   protection destructive.files",
 		"git push origin main", "ask   zone 4",
@@ -131,7 +131,7 @@ func TestTour(t *testing.T) {
 		"timed_out +ask hook.timeout",
 		"completed +context",
 		"completed +continue",
-		"---- here the process was killed; another one goes on ----",
+		"---- here the process was killed; another one continues ----",
 		"backgrounded",
 		"learn #1",
 		"the scratch directory is gone",
@@ -158,8 +158,8 @@ func TestTour(t *testing.T) {
 func contained(t *testing.T) string {
 	t.Helper()
 	if box := sandbox.Find(t.Context(), nil); box.Kind() != sandbox.None {
-		return "== Reading a command is advice, the sandbox is containment: " + string(box.Kind()) +
-			"\n  ran       sh tidy.sh: nobody can read in the command what that does\n  inside    version.txt: written\n  outside   outside.txt: not written\n"
+		return "== The floor only reads a command, the sandbox confines it: " + string(box.Kind()) +
+			"\n  ran       sh tidy.sh: the command itself does not show what the script does\n  inside    version.txt: written\n  outside   outside.txt: not written\n"
 	}
 	return "This machine has none, so commands are one zone higher\n"
 }

@@ -17,7 +17,7 @@ import (
 // trigger of a skill, and a task for a subagent. A hook of the parent denies a call of the
 // subagent.
 func (t *tour) family(ctx context.Context) {
-	t.heading("What users type: /concise is a skill, the word release makes another one active, and a subagent is held by its parent's hook")
+	t.heading("What users type: /concise is a skill, the word release makes another one active, and a hook of the parent also applies to a subagent")
 	catalog := skill.NewCatalog(ctx, skill.Values(
 		skill.Skill{Name: "concise", Description: "Answers briefly.", Body: "Answer in one sentence."},
 		skill.Skill{Name: "release", Body: "Releases of {{project_name}} are reviewed first.", Triggers: []skill.Trigger{{Pattern: "release"}}},

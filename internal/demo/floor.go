@@ -37,7 +37,7 @@ var commands = []string{
 // floor shows what the floor decides about commands. It also shows how the sandbox confines
 // a command that the floor cannot analyse.
 func (t *tour) floor(ctx context.Context) {
-	t.heading("Hooks steer, the floor contains: every call passed it, behind the hooks. What it says about commands, in build mode")
+	t.heading("After the hooks, every call must pass the floor. What the floor decides about commands, in build mode")
 	box := sandbox.Find(ctx, nil)
 	floor, err := newFloor(t.dir, box.Kind() != sandbox.None)
 	if t.failed(err) {
@@ -56,10 +56,10 @@ func (t *tour) floor(ctx context.Context) {
 		t.sayf("  %-36s  zone %d %-9s  %-4s  %s", command, e.Zone, e.Zone, word, e.By)
 	}
 	if box.Kind() == sandbox.None {
-		t.heading("Reading a command is advice, a sandbox is containment. This machine has none, so commands are one zone higher")
+		t.heading("The floor only reads a command, a sandbox confines it. This machine has no sandbox, so commands are one zone higher")
 		return
 	}
-	t.heading("Reading a command is advice, the sandbox is containment: " + string(box.Kind()))
+	t.heading("The floor only reads a command, the sandbox confines it: " + string(box.Kind()))
 	t.contain(ctx, box)
 }
 
@@ -81,7 +81,7 @@ func (t *tour) contain(ctx context.Context, box *sandbox.Sandbox) {
 		t.failed(err)
 		return
 	}
-	t.sayf("  ran       sh tidy.sh: nobody can read in the command what that does")
+	t.sayf("  ran       sh tidy.sh: the command itself does not show what the script does")
 	t.sayf("  inside    version.txt: %s", t.there(filepath.Join(project, "version.txt")))
 	t.sayf("  outside   outside.txt: %s", t.there(outside))
 	t.sayf("  said      %s", strings.TrimSpace(strings.ReplaceAll(string(said), t.dir+string(filepath.Separator), "")))

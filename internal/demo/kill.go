@@ -86,7 +86,7 @@ func (t *tour) turn(ctx context.Context) {
 	}
 	cut, err := t.repeat(told)
 	if cut {
-		t.heading("The process is killed: " + news + " is written, and nobody has been told")
+		t.heading("The process is killed: " + news + " is written, but the result is not stored")
 		t.cutAt = time.Now()
 		err = errors.Join(t.err, cmd.Process.Kill())
 	}
@@ -97,7 +97,7 @@ func (t *tour) turn(ctx context.Context) {
 	case !cut || ended == nil:
 		t.failed(fmt.Errorf("demo: the turn did not get to where it is cut: %w: %s", ended, complaint.String()))
 	default:
-		t.sayf("  killed    process %d, with no chance to tidy up: %v", cmd.Process.Pid, ended)
+		t.sayf("  killed    process %d, without any cleanup: %v", cmd.Process.Pid, ended)
 	}
 }
 

@@ -61,7 +61,7 @@ func script(played int) *scripted.Model {
 		},
 		// The process is killed here.
 		{
-			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended before", IsError: true}}},
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended during", IsError: true}}},
 			Text:   "I was interrupted. Let me see how far that came.",
 			Calls:  []scripted.Call{{Tool: "read", Input: pathInput{news}}},
 			Usage:  belay.Usage{In: 110, CacheRead: 860, Out: 31},

@@ -130,7 +130,7 @@ func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 	t.sayf("  %s, the call %s", when, outcome)
 	for _, e := range x.Entries {
 		if e.Shadow && e.Asked {
-			t.sayf("  shadow    %s would have answered %s, but changes nothing", e.ID, e.Said)
+			t.sayf("  shadow    %s would have answered %s; shadow mode ignores it", e.ID, e.Said)
 		}
 	}
 }

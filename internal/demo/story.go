@@ -76,7 +76,7 @@ func (s *story) told(step int) {
 	}
 	request := requests[len(requests)-1]
 	if _, rules, ok := strings.Cut(request.System, "## House rules\n\n"); ok && step == 1 {
-		s.line("told", "house-rules: "+rules+" (two hooks set the policy, to 20 and 3: the smaller stands)")
+		s.line("told", "house-rules: "+rules+" (two hooks set the policy, to 20 and 3: the smaller value wins)")
 	}
 	var news []*belay.Message
 	for _, m := range request.Messages {

@@ -37,7 +37,7 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 	byKey := make(map[string]hook.Job, len(jobs))
 	for _, job := range jobs {
 		if job.ID == "" || job.Key == "" {
-			return fmt.Errorf("insert: a job needs an id and a key, got id %q", job.ID)
+			return fmt.Errorf("insert: job %q has no id or no key: set both", job.ID)
 		}
 		if _, twice := byKey[job.Key]; !twice {
 			byKey[job.Key] = job

@@ -76,7 +76,7 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 	}
 	err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error { return q.settle(ctx, tx, row, job, run, again) })
 	if errors.Is(err, hook.ErrSettled) { // the stored run has already ended and stays unchanged
-		q.warn(ctx, job, "an attempt was cut off and is recorded as something else: its job is over", err)
+		q.warn(ctx, job, "an attempt was interrupted, but its stored run has already ended: the job ends", err)
 		again = time.Time{}
 		err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
 			if err := q.hold(ctx, q.driver.UnwrapExecutor(tx), row); err != nil {

@@ -74,20 +74,20 @@ type Queue[TTx any] struct {
 // New returns a queue on a River driver and a backend.
 func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (*Queue[TTx], error) {
 	if driver == nil || !driver.PoolIsSet() {
-		return nil, errors.New("riverjobs: there is no River driver with a database")
+		return nil, errors.New("riverjobs: the River driver is nil or has no database")
 	}
 	if backend == nil {
-		return nil, errors.New("riverjobs: there is no backend")
+		return nil, errors.New("riverjobs: the backend is nil")
 	}
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
 	if o.Capacity < 0 || o.Workers < 0 || o.Poll < 0 || o.Grace < 0 {
-		return nil, fmt.Errorf("riverjobs: capacity %d, workers %d, poll %s, grace %s: none of them can be negative", o.Capacity, o.Workers, o.Poll, o.Grace)
+		return nil, fmt.Errorf("riverjobs: capacity is %d, workers is %d, poll is %s, grace is %s: none of them may be negative", o.Capacity, o.Workers, o.Poll, o.Grace)
 	}
 	if len(o.ID) > 100 {
-		return nil, fmt.Errorf("riverjobs: the id has %d characters, and the limit is 100", len(o.ID))
+		return nil, fmt.Errorf("riverjobs: the id has %d characters: use at most 100", len(o.ID))
 	}
 	if o.ID == "" {
 		o.ID = "belay-" + rand.Text()

@@ -50,9 +50,9 @@ func jobOf(row *rivertype.JobRow) (hook.Job, error) {
 	job.Attempt += row.Attempt
 	switch {
 	case err != nil:
-		return job, fmt.Errorf("row %d holds no job: %w", row.ID, err)
+		return job, fmt.Errorf("row %d does not contain a job: %w", row.ID, err)
 	case job.ID == "" || job.Key == "":
-		return job, fmt.Errorf("row %d holds a job without an id or a key", row.ID)
+		return job, fmt.Errorf("row %d contains a job without an id or without a key", row.ID)
 	default:
 		return job, nil
 	}
@@ -70,7 +70,7 @@ func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, 
 			return fmt.Errorf("job %q: %w", job.ID, err)
 		}
 		if q.driver.DatabaseName() == riverdriver.DatabaseNamePostgres && holdsNUL(text) {
-			return fmt.Errorf("job %q: one of its texts holds a NUL, which PostgreSQL cannot store in a job", job.ID)
+			return fmt.Errorf("job %q: a text of the job contains a NUL character, which PostgreSQL cannot store: remove it", job.ID)
 		}
 		due := q.due(now, job.At)
 		rows[i] = &riverdriver.JobInsertFastParams{
@@ -123,7 +123,7 @@ func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 
 // errLost means that this worker has lost the attempt: another process has settled it, or
 // its row was removed.
-var errLost = errors.New("riverjobs: the attempt is no longer this worker's")
+var errLost = errors.New("riverjobs: another worker has taken over the attempt")
 
 // hold locks the row of an attempt in the transaction. It returns errLost if this worker
 // has lost the attempt.
@@ -136,7 +136,7 @@ func (q *Queue[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *r
 	now, err := exec.JobGetByID(ctx, &riverdriver.JobGetByIDParams{ID: row.ID})
 	switch {
 	case errors.Is(err, rivertype.ErrNotFound):
-		return fmt.Errorf("row %d is gone: %w", row.ID, errLost)
+		return fmt.Errorf("row %d was removed: %w", row.ID, errLost)
 	case err != nil:
 		return fmt.Errorf("hold row %d: %w", row.ID, err)
 	case now.State != rivertype.JobStateRunning || now.Attempt != row.Attempt || holder(now) != holder(row):

@@ -24,7 +24,7 @@ const never = 100 * 365 * 24 * time.Hour
 // settled. Work begins with attempts that an earlier Work of this queue could not settle.
 func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.working.CompareAndSwap(false, true) {
-		return errors.New("work: another Work of this queue is running")
+		return errors.New("work: Work is already running on this queue")
 	}
 	defer q.working.Store(false)
 	w := &worker[TTx]{q: q, perform: perform}
@@ -161,7 +161,7 @@ func (w *worker[TTx]) settled(ctx context.Context, job hook.Job, err error) {
 	if err == nil {
 		return
 	}
-	w.q.warn(ctx, job, "an attempt is not settled", err)
+	w.q.warn(ctx, job, "the end of an attempt could not be stored", err)
 	if errors.Is(err, errLost) || errors.Is(err, hook.ErrSettled) {
 		return // another process has settled the attempt
 	}
@@ -195,13 +195,13 @@ func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook
 // River's goroutine.
 func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	run = job.Begun(time.Now())
-	class, message := codes.Goexit, "the work ended its goroutine"
+	class, message := codes.Goexit, "the job's handler ended its goroutine"
 	ended := make(chan struct{})
 	go func() { // ends when perform has returned; attempt waits for it
 		defer close(ended)
 		defer func() {
 			if cause := recover(); cause != nil {
-				class, message = codes.Panic, "the work panicked"
+				class, message = codes.Panic, "the job's handler panicked"
 				w.q.warn(ctx, job, message, fmt.Errorf("%v", cause))
 			}
 		}()
@@ -249,7 +249,7 @@ func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Co
 		if err == nil || last || errors.Is(err, errLost) || errors.Is(err, hook.ErrSettled) {
 			return err
 		}
-		w.q.warn(ctx, job, "cannot write a job's record: retrying", err)
+		w.q.warn(ctx, job, "cannot store the run of a job: retrying", err)
 		pause := time.NewTimer(writePause)
 		select {
 		case <-pause.C:

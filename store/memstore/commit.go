@@ -51,11 +51,11 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 func (s *Store) follows(se *session, c *belay.Commit) error {
 	last := int64(len(se.messages))
 	if m := c.Amended; m != nil && (m.Seq != last || last == 0) {
-		return fmt.Errorf("message %d is amended, but the last message is %d: %w", m.Seq, last, belay.ErrConflict)
+		return fmt.Errorf("message %d cannot be replaced, because the last message is %d: %w", m.Seq, last, belay.ErrConflict)
 	}
 	for _, m := range c.Messages {
 		if last++; m.Seq != last {
-			return fmt.Errorf("message %d is added, but the next number is %d: %w", m.Seq, last, belay.ErrConflict)
+			return fmt.Errorf("message %d cannot be added, because the next message number is %d: %w", m.Seq, last, belay.ErrConflict)
 		}
 	}
 	for i := range c.Calls {

@@ -55,7 +55,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		return fmt.Errorf("delete session %q: %w", name, belay.ErrNotFound)
 	}
 	if !s.queue.Remove(func(job hook.Job) bool { return belongs(job.Scope.Session) }) {
-		return fmt.Errorf("delete session %q: %w: one of its background jobs is running", name, belay.ErrHeld)
+		return fmt.Errorf("delete session %q: %w: a background job of the session is running", name, belay.ErrHeld)
 	}
 	s.journal.Remove(func(run hook.Run) bool { return belongs(run.Scope.Session) })
 	for id, se := range s.sessions {

@@ -12,7 +12,7 @@ import (
 // necessary.
 func (s *Store) Describe(ctx context.Context, session string, update belay.SessionUpdate) error {
 	if !storable(session) {
-		return fmt.Errorf("describe session %q: the id cannot be stored: %w", session, errUnstorable)
+		return fmt.Errorf("describe session %q: the session id is invalid: %w", session, errUnstorable)
 	}
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		return record.Describe(ctx, w.Queries, session, update, s.now())
@@ -40,7 +40,7 @@ func (s *Store) Delete(ctx context.Context, session string) error {
 			return nil
 		}
 		if err := s.settle(ctx, left); err != nil {
-			return fmt.Errorf("delete session %q: settle what %s left: %w", session, left, err)
+			return fmt.Errorf("delete session %q: cannot clean up after the dead holder %s: %w", session, left, err)
 		}
 	}
 }

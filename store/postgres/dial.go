@@ -22,14 +22,14 @@ func parse(dsn string) (*pgxpool.Config, error) {
 		host, path, _ := strings.Cut(rest, "/")
 		path, _, _ = strings.Cut(path, "?")
 		if strings.Contains(host, ":") && !strings.Contains(host, "@") && strings.Contains(path, "@") {
-			return nil, errors.New("cannot parse the DSN: there is an @ after its host: write a / in the password as %2F, and an @ in the database name as %40")
+			return nil, errors.New("cannot parse the DSN: there is an @ after the host: if the password contains a /, write %2F; if the database name contains an @, write %40")
 		}
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err == nil {
 		return config, nil
 	}
-	what := "it is neither a URL nor keywords"
+	what := "the DSN is neither a URL nor a list of keywords"
 	if found, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
 		what = strings.TrimPrefix(found.Error(), pgconn.NewParseConfigError(found.ConnString, "", nil).Error())
 		if cause := found.Unwrap(); cause != nil {
@@ -121,7 +121,7 @@ func (c *impatient) given(err error) error {
 	if c.silent != nil {
 		c.silent()
 	}
-	return fmt.Errorf("the server was silent for %s: %w", c.atMost, err)
+	return fmt.Errorf("the server did not answer within %s: %w", c.atMost, err)
 }
 
 // apart opens a connection that is not in a pool and has no timeout for answers.

@@ -37,7 +37,7 @@ var (
 	// as Belay's tables.
 	ErrNotStore = errors.New("postgres: the database is not a Belay store")
 	// ErrNewer means that a newer version of Belay has created or changed the tables.
-	ErrNewer = errors.New("postgres: the tables were written by a newer version of Belay")
+	ErrNewer = errors.New("postgres: a newer version of Belay has changed the tables")
 	// ErrOlder means that a process with an older version of Belay is running. That version
 	// needs something that this version would remove.
 	ErrOlder = errors.New("postgres: an older version of Belay is running")
@@ -103,7 +103,7 @@ func (s *Store) explain(err error) error {
 			e.Kind = ErrUnreachable
 		}
 	case isCut(err):
-		e.Kind, e.Remedy = ErrUnreachable, "check that the server runs and can be reached; the store reconnects automatically"
+		e.Kind, e.Remedy = ErrUnreachable, "check that the server is running and reachable; the store reconnects automatically"
 	default:
 		return err
 	}
@@ -116,7 +116,7 @@ func meaning(err *pgconn.PgError) (remedy string, kind error) {
 	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"): // the server stops or starts, or the connection failed
 		return "the server is stopping, is starting or has closed the connection; the store reconnects automatically", ErrUnreachable
 	case code == "53300":
-		return "the server has no connection left: raise its max_connections, or lower MaxConns", ErrUnreachable
+		return "the server has no free connection: increase max_connections of the server, or decrease MaxConns", ErrUnreachable
 	case strings.HasPrefix(code, "28"):
 		return "check the user and the password of the DSN, and the server's pg_hba.conf", ErrRefused
 	case code == "3D000":
@@ -126,19 +126,19 @@ func meaning(err *pgconn.PgError) (remedy string, kind error) {
 	case code == "53100":
 		return "this write was not stored; free some space and try again", ErrFull
 	case code == "53200":
-		return "this write was not stored; the server is out of memory: give it more, or lower its max_connections", nil
+		return "this write was not stored; the server is out of memory: give the server more memory, or decrease its max_connections", nil
 	case code == "XX001", code == "XX002":
 		return remedyCorrupt, ErrCorrupt
 	case code == "25006":
-		return "name the primary server; with several hosts in the DSN, add target_session_attrs=read-write", ErrReadOnly
+		return "use the primary server in the DSN; if the DSN has several hosts, add target_session_attrs=read-write", ErrReadOnly
 	case code == "57014":
-		return "the server cancelled it: it took longer than the server or Options.Timeout allow", nil
+		return "the server cancelled the request, because it took longer than the server or Options.Timeout allows", nil
 	default:
 		return "", nil
 	}
 }
 
-const remedyCorrupt = "read the server's log; keep a copy of its files, then restore a backup, or save what can be read with pg_dump"
+const remedyCorrupt = "read the server's log and keep a copy of its files; then restore a backup, or save the readable data with pg_dump"
 
 // isCut reports whether err means that the connection failed.
 func isCut(err error) bool {

@@ -19,7 +19,7 @@ import (
 // holder is dead, Open takes over the session.
 func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	if !storable(session) {
-		return nil, fmt.Errorf("open session %q: the id cannot be stored: %w", session, errUnstorable)
+		return nil, fmt.Errorf("open session %q: the session id is invalid: %w", session, errUnstorable)
 	}
 	s.payBack(ctx, session)
 	for {
@@ -34,7 +34,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 			return s.openHeld(ctx, session, epoch)
 		}
 		if err := s.settle(ctx, left); err != nil {
-			return nil, fmt.Errorf("open session %q: clean up after %s: %w", session, left, err)
+			return nil, fmt.Errorf("open session %q: cannot clean up after the dead holder %s: %w", session, left, err)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 		case found.Holder == s.id:
 			return fmt.Errorf("%w: it is open in this process", belay.ErrHeld)
 		case found.Holder == "":
-			return fmt.Errorf("%w: its holder has just released it", belay.ErrHeld)
+			return fmt.Errorf("%w: its holder has just released it: try again", belay.ErrHeld)
 		}
 		gone, h, err := s.gone(ctx, w.tx, found.Holder)
 		switch {

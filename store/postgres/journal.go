@@ -39,7 +39,7 @@ func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	}
 	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err == nil && len(places) != n {
-		err = fmt.Errorf("the server gave %d positions for %d runs", len(places), n)
+		err = fmt.Errorf("the server returned %d positions for %d runs", len(places), n)
 	}
 	slices.Sort(places)
 	w.runs = true

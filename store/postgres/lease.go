@@ -82,7 +82,7 @@ func (s *Store) beat() {
 		switch {
 		case err != nil && lost.IsZero():
 			lost = began
-			s.opts.Logger.WarnContext(ctx, "the server cannot be reached: other processes may take over the sessions", "store", s.name, "error", s.explain(err))
+			s.opts.Logger.WarnContext(ctx, "the server cannot be reached: other processes may take over the sessions of this process", "store", s.name, "error", s.explain(err))
 		case err == nil && !lost.IsZero():
 			s.opts.Logger.InfoContext(ctx, "the server can be reached again", "store", s.name, "away", time.Since(lost).Round(time.Millisecond))
 			lost = time.Time{}
@@ -112,7 +112,7 @@ func (s *Store) liveOnce(ctx context.Context) error {
 	defer conn.Release()
 	tag, err := conn.Exec(ctx, "UPDATE holders SET seen = clock_timestamp() WHERE id = $1", s.id)
 	if err == nil && tag.RowsAffected() == 0 {
-		s.opts.Logger.WarnContext(ctx, "this process was considered dead: others have taken over its sessions and jobs", "store", s.name)
+		s.opts.Logger.WarnContext(ctx, "other processes considered this process dead, because it sent no heartbeats in time: they may have taken over its sessions and jobs", "store", s.name)
 		err = s.enter(ctx, conn)
 	}
 	if err != nil {

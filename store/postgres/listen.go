@@ -35,7 +35,7 @@ func (s *Store) ring(ctx context.Context, channel, payload string) {
 	defer cancel()
 	const notify = "SELECT pg_notify($1, $2) FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick"
 	if _, err := s.pool.Exec(ctx, notify, channel, payload); err != nil {
-		s.opts.Logger.DebugContext(ctx, "cannot send a notification: other processes see the change later", "store", s.name, "channel", channel, "error", s.explain(err))
+		s.opts.Logger.DebugContext(ctx, "cannot send a notification: other processes will see the change later", "store", s.name, "channel", channel, "error", s.explain(err))
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Store) hearing() {
 	}()
 	for ctx.Err() == nil {
 		if err := s.hearUntilCut(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Logger.DebugContext(ctx, "cannot receive notifications: changes are seen later", "store", s.name, "error", s.explain(err))
+			s.opts.Logger.DebugContext(ctx, "cannot receive notifications: this process will see changes later", "store", s.name, "error", s.explain(err))
 			_ = s.await(ctx, nil, deafFor) // the loop checks whether the store is closed
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(conte
 		if time.Since(began) > migrateWithin(s.opts.Timeout) {
 			return &ServerError{
 				Database: s.name, Err: err,
-				Remedy: "the tables were not changed: " + inTheWay(ctx, conn) + "; wait for its end, or end it with pg_terminate_backend, and run belay store migrate again",
+				Remedy: "the tables were not changed: " + inTheWay(ctx, conn) + "; wait until it ends, or end it with pg_terminate_backend, then run belay store migrate again",
 			}
 		}
 		if err := s.await(ctx, nil, min(lockPause, 2*wait)); err != nil {
@@ -110,9 +110,9 @@ func inTheWay(ctx context.Context, conn *pgx.Conn) string {
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.pid <> pg_backend_pid()
 		GROUP BY 1, 2, 3, 4, 5 ORDER BY 5 LIMIT 1`).Scan(&pid, &program, &user, &state, &since, &table)
 	if err != nil {
-		return "a long transaction is using them"
+		return "a long transaction is using the tables"
 	}
-	return fmt.Sprintf("process %d of the server (%q of user %s, %s) has used the table %s in a transaction since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the server's process %d (program %q, user %s, state %s) has a transaction that has used the table %s since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
 }
 
 func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
@@ -192,8 +192,8 @@ func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if !noted && taken != "" {
 		return &ServerError{
-			Database: s.name, Kind: ErrNotStore, Remedy: "give Belay a database of its own, or a schema: add search_path to the DSN",
-			Err: fmt.Errorf("it has a table %s of another program", taken),
+			Database: s.name, Kind: ErrNotStore, Remedy: "create a database for Belay alone, or a schema: add search_path to the DSN",
+			Err: fmt.Errorf("the database has a table %s of another program", taken),
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 		}
 		return &ServerError{
 			Database: s.name, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another database",
-			Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
+			Err: fmt.Errorf("the tables have version %d, but this program supports only up to %d", stored, newest),
 		}
 	case stored < newest:
 		if err := s.mayContract(ctx, sources, stored); err != nil {
@@ -273,8 +273,8 @@ func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored
 			return err //nolint:wrapcheck // Open adds context
 		default:
 			return &ServerError{
-				Database: s.name, Kind: ErrOlder, Remedy: "end the workers of the older version first, and start this one again",
-				Err: fmt.Errorf("process %d on %s has it open, and needs something that version %d of the tables removes", pid, host, source.Version),
+				Database: s.name, Kind: ErrOlder, Remedy: "stop the processes of the older version first, then start this one again",
+				Err: fmt.Errorf("process %d on %s is using the database, and needs something that version %d of the tables removes", pid, host, source.Version),
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) 
 		s.opts = *opts
 	}
 	if s.opts.Takeover < 0 || s.opts.Timeout < 0 || s.opts.MaxConns < 0 || s.opts.Poll < 0 || s.opts.TurnPoll < 0 {
-		return nil, fmt.Errorf("open store: Takeover %s, Timeout %s, MaxConns %d, Poll %s and TurnPoll %s: none of them can be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll, s.opts.TurnPoll)
+		return nil, fmt.Errorf("open store: Takeover is %s, Timeout is %s, MaxConns is %d, Poll is %s and TurnPoll is %s: none of them may be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll, s.opts.TurnPoll)
 	}
 	s.opts.Takeover = cmp.Or(s.opts.Takeover, 30*time.Second)
 	s.opts.Timeout = cmp.Or(s.opts.Timeout, 30*time.Second)

@@ -72,7 +72,7 @@ func (s *Store) recover(ctx context.Context) error {
 	for _, h := range holders {
 		if h.gone && h.id != s.id {
 			if err := s.settle(ctx, h.id); err != nil {
-				problems = append(problems, fmt.Errorf("clean up after %s: %w", describe(h), err))
+				problems = append(problems, fmt.Errorf("cannot clean up after %s: %w", describe(h), err))
 			}
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // Submit stores a queued turn and makes its session due.
 func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	if !storable(turn.Session) {
-		return fmt.Errorf("submit to session %q: the id cannot be stored: %w", turn.Session, errUnstorable)
+		return fmt.Errorf("submit to session %q: the session id is invalid: %w", turn.Session, errUnstorable)
 	}
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	})
 	if err != nil {
 		s.claims.add(turn.Session)
-		return fmt.Errorf("settle the turn of session %q: %w", turn.Session, err)
+		return fmt.Errorf("release the claim on the turn of session %q: %w", turn.Session, err)
 	}
 	if due {
 		s.ring(ctx, turnChannel, "")

@@ -217,4 +217,4 @@ func (b *broadcast) broadcast() {
 	}
 }
 
-var errUnstorable = errors.New("it must be UTF-8 without NUL")
+var errUnstorable = errors.New("it must be UTF-8 text without NUL characters")

@@ -237,7 +237,7 @@ func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused,
 	if refused = perform(r, w); refused != nil {
 		w.runs = runs
 		if err := c.store.point(ctx, w.tx, c.store.undo); err != nil {
-			return refused, fmt.Errorf("rolled back together with another write: %w", refused)
+			return refused, fmt.Errorf("the write was rolled back because another write in the same transaction failed: %w", refused)
 		}
 	}
 	if err := c.store.point(ctx, w.tx, c.store.release); err != nil {

@@ -66,6 +66,6 @@ func (s *Store) quickCheck(ctx context.Context, what string) error {
 func (s *Store) damaged(err error) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrCorrupt, Err: err,
-		Remedy: "run belay store check for details, and belay store export to save readable sessions; keep a copy, then restore a backup or save what is left: sqlite3 FILE .recover",
+		Remedy: "keep a copy of the file; run belay store check for details, and belay store export to save readable sessions; then restore a backup, or save the readable data with: sqlite3 FILE .recover",
 	}
 }

@@ -33,7 +33,7 @@ func (s *Store) Delete(ctx context.Context, session string) error {
 			return nil
 		}
 		if err := s.settle(ctx, left); err != nil {
-			return fmt.Errorf("delete session %q: settle what %s left: %w", session, left, err)
+			return fmt.Errorf("delete session %q: cannot clean up after the dead holder %s: %w", session, left, err)
 		}
 	}
 }

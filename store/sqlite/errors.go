@@ -21,7 +21,7 @@ var (
 	// ErrFull means that the file cannot grow: the disk is full, a quota is used up, or the
 	// process has reached its file size limit. The current write is not stored. Earlier
 	// writes are stored and can be read.
-	ErrFull = errors.New("sqlite: no room left")
+	ErrFull = errors.New("sqlite: no disk space left")
 	// ErrReadOnly means that the file or its directory is not writable.
 	ErrReadOnly = errors.New("sqlite: the file cannot be written")
 	// ErrLocked means that another program has the file locked.
@@ -99,11 +99,11 @@ func (s *Store) explain(err error) error {
 		}
 		e.Kind, e.Remedy = ErrReadOnly, "check that the directory "+filepath.Dir(s.path)+" exists and is writable"
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
-		e.Kind, e.Remedy = ErrLocked, fmt.Sprintf("another program has held it for longer than %s; end it, or raise BusyTimeout", s.opts.BusyTimeout)
+		e.Kind, e.Remedy = ErrLocked, fmt.Sprintf("another program has locked the file for longer than %s: end that program, or increase BusyTimeout", s.opts.BusyTimeout)
 	case codes.SQLITE_CORRUPT:
 		return s.damaged(err)
 	case codes.SQLITE_NOTADB:
-		return s.noStore("name another file, or move this one away", err)
+		return s.noStore("use another file, or move this file away", err)
 	case codes.SQLITE_IOERR:
 		switch code {
 		case codes.SQLITE_IOERR_SHORT_READ, codes.SQLITE_IOERR_CORRUPTFS: // the file ends too early

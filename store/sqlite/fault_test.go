@@ -220,7 +220,7 @@ func TestNotADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := sqlite.Open(t.Context(), file, nil)
-	wantError(t, "opening a text", err, sqlite.ErrNotStore, file, "name another file")
+	wantError(t, "opening a text", err, sqlite.ErrNotStore, file, "use another file")
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("the text has changed (%v)", err)
 	}

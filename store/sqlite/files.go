@@ -75,7 +75,7 @@ func (f *files) check(i int) error {
 	}
 	return &FileError{
 		Path: f.path, Kind: ErrReplaced, Err: err,
-		Remedy: "this write was not stored; end all programs that use the store, put its files back or restore a backup, then continue",
+		Remedy: "this write was not stored; stop all programs that use the store, put its files back or restore a backup, then start the programs again",
 	}
 }
 

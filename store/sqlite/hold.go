@@ -23,7 +23,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 			return s.openHeld(ctx, session, epoch)
 		}
 		if err := s.settle(ctx, holder); err != nil {
-			return nil, fmt.Errorf("open session %q: clean up after %s: %w", session, holder, err)
+			return nil, fmt.Errorf("open session %q: cannot clean up after the dead holder %s: %w", session, holder, err)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	}
 	h, err := w.Holder(ctx, holder)
 	if err != nil {
-		return fmt.Errorf("%w: by holder %s", belay.ErrHeld, holder)
+		return fmt.Errorf("%w: its holder is %s", belay.ErrHeld, holder)
 	}
 	return fmt.Errorf("%w: by %s", belay.ErrHeld, describe(h))
 }

@@ -78,8 +78,8 @@ func (s *Store) opening(ctx context.Context) (*os.File, error) {
 			return file, nil
 		case time.Now().After(deadline):
 			return nil, &FileError{
-				Path: s.path, Kind: ErrLocked, Remedy: fmt.Sprintf("another program has been opening it for longer than %s; end it, or raise BusyTimeout", s.opts.BusyTimeout),
-				Err: errors.New("its lock " + name + " is taken"),
+				Path: s.path, Kind: ErrLocked, Remedy: fmt.Sprintf("another program has been opening the store for longer than %s: end that program, or increase BusyTimeout", s.opts.BusyTimeout),
+				Err: errors.New("the lock file " + name + " is locked"),
 			}
 		}
 		pause := time.NewTimer(10 * time.Millisecond)

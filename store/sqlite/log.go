@@ -29,11 +29,11 @@ type loss struct {
 }
 
 func (l *loss) Error() string {
-	text := fmt.Sprintf("the log is damaged after frame %d", l.read)
+	text := fmt.Sprintf("the write-ahead log is damaged after frame %d", l.read)
 	if l.stored > 0 {
-		text = fmt.Sprintf("the log is damaged: %d of its %d frames can be read", l.read, l.stored)
+		text = fmt.Sprintf("the write-ahead log is damaged: only %d of its %d frames can be read", l.read, l.stored)
 	}
-	return text + ", and transactions after it are lost"
+	return text + ", and later transactions are lost"
 }
 
 // checkLog returns an error if SQLite would ignore stored transactions of the log. No
@@ -51,7 +51,7 @@ func (s *Store) checkLog() error {
 	}
 	return &FileError{
 		Path: s.path, Kind: ErrCorrupt, Err: lost,
-		Remedy: "keep a copy of it with its -wal and -shm, then restore a backup, or continue with the readable part: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
+		Remedy: "keep a copy of the file and of its -wal and -shm files; then restore a backup, or continue with the readable part: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *Store) migrations() (*goose.Provider, int64, error) {
 func (s *Store) newer(stored, newest int64) *FileError {
 	return &FileError{
 		Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
-		Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
+		Err: fmt.Errorf("the tables have version %d, but this program supports only up to %d", stored, newest),
 	}
 }
 
@@ -97,12 +97,12 @@ func (s *Store) claim(ctx context.Context) error {
 	}
 	if id == applicationID {
 		if tables == 0 && s.wasMade() { // in a new file, tables can be missing because a process was killed before it created them
-			return fmt.Errorf("open store: %w", s.damaged(errors.New("its tables are missing")))
+			return fmt.Errorf("open store: %w", s.damaged(errors.New("the tables of the store are missing")))
 		}
 		return nil
 	}
 	if tables > 0 {
-		return fmt.Errorf("open store: %w", s.noStore("name another file", errors.New("it is a database of another program")))
+		return fmt.Errorf("open store: %w", s.noStore("use another file", errors.New("the file is a database of another program")))
 	}
 	if _, err := s.writer.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
 		return s.unopened(err)

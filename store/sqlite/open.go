@@ -14,7 +14,7 @@ import (
 // named returns the absolute path of a file.
 func named(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
-		return "", fmt.Errorf("open store %q: this is not the name of a file; name one, or use store/memstore", path)
+		return "", fmt.Errorf("open store %q: this is not a file name: pass the path of a file, or use store/memstore", path)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func uncreated(path string, err error) error {
 	}
 	e := &FileError{Path: path, Kind: ErrReadOnly, Remedy: "check that the directory " + filepath.Dir(path) + " is writable", Err: err}
 	if to, err := os.Readlink(path); err == nil {
-		e.Remedy = "it is a link to " + to + ": check that this file can be created"
+		e.Remedy = "the path is a link to " + to + ": check that this file can be created"
 	} else if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
 		e.Remedy = "create the directory " + filepath.Dir(path) + " first"
 	}
@@ -87,19 +87,19 @@ func (s *Store) foreign() error {
 	case err != nil:
 		return nil //nolint:nilerr // opening it reports the error
 	case info.IsDir():
-		return refuse("name a file", "it is a directory")
+		return refuse("pass the path of a file", "the path is a directory")
 	}
 	head, err := header(s.path)
 	switch {
 	case err != nil:
 		return nil //nolint:nilerr // opening it reports the error
 	case len(head) == 0 && s.wasMade():
-		return fmt.Errorf("open store: %w", s.damaged(errors.New("it was a store before and is empty now; to start again, remove it")))
+		return fmt.Errorf("open store: %w", s.damaged(errors.New("the file was a store before and is empty now; to start with an empty store, remove the file")))
 	case len(head) == 0:
 		s.fresh = true
 		return nil
 	case !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
-		return refuse("name another file, or move this one away", "it is not a database")
+		return refuse("use another file, or move this file away", "the file is not a database")
 	case len(head) < headerSize:
 		return nil // SQLite reports the error when it opens the file
 	}
@@ -112,11 +112,11 @@ func (s *Store) foreign() error {
 	case err == nil && log.Size() > 0:
 		return nil // the file header may be out of date, because the log has newer pages
 	case ours && page > 0 && info.Size()%page != 0:
-		return fmt.Errorf("open store: %w", s.damaged(errors.New("it ends in the middle of a page")))
+		return fmt.Errorf("open store: %w", s.damaged(errors.New("the file ends in the middle of a page")))
 	case ours, info.Size() <= page: // or it is a database without tables
 		return nil
 	default:
-		return refuse("name another file", "it is a database of another program")
+		return refuse("use another file", "the file is a database of another program")
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *Store) foreign() error {
 // store.
 func (s *Store) noStore(remedy string, err error) *FileError {
 	if s.wasMade() {
-		return s.damaged(fmt.Errorf("it was a store before: %w", err))
+		return s.damaged(fmt.Errorf("the file was a store before: %w", err))
 	}
 	return &FileError{Path: s.path, Kind: ErrNotStore, Remedy: remedy, Err: err}
 }

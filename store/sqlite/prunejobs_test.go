@@ -243,7 +243,7 @@ func TestCallInputIsJSON(t *testing.T) {
 	epoch := hold(t, s, "a").Epoch
 	c := say("a", epoch, 1, "one")
 	c.Calls = []belay.CallRecord{{Message: 1, ID: "call", Tool: "read", State: "started", Input: json.RawMessage(`{"a`)}}
-	if err := s.Commit(t.Context(), c); err == nil || !strings.Contains(err.Error(), `call "call": its input is not JSON`) {
+	if err := s.Commit(t.Context(), c); err == nil || !strings.Contains(err.Error(), `call "call": the input of the call is not JSON`) {
 		t.Errorf("the commit gives %v, want to be told about the input", err)
 	}
 	if got := texts(t, s, "a"); len(got) != 0 {

@@ -77,7 +77,7 @@ func (s *Store) known(ctx context.Context) error {
 	s.migrated = [2]int64{stored, stored}
 	switch {
 	case stored < newest:
-		return &FileError{Path: s.path, Remedy: "open it once without ReadOnly", Err: fmt.Errorf("its tables have version %d, and %d is needed", stored, newest)}
+		return &FileError{Path: s.path, Remedy: "open the store once without ReadOnly, which migrates it", Err: fmt.Errorf("the tables have version %d, but version %d is needed", stored, newest)}
 	case stored > newest && !record.Readable(ctx, table.New(s.reader), record.Oldest, newest):
 		return s.newer(stored, newest)
 	default:

@@ -57,7 +57,7 @@ func (s *Store) recover(ctx context.Context) error {
 	for _, h := range holders {
 		if gone(h.ID) {
 			if err := s.settle(ctx, h.ID); err != nil {
-				problems = append(problems, fmt.Errorf("clean up after %s: %w", describe(h), err))
+				problems = append(problems, fmt.Errorf("cannot clean up after %s: %w", describe(h), err))
 			}
 		}
 	}

@@ -176,7 +176,7 @@ func (s *Store) unlockable(err error) error {
 	if full := outOfRoom(s.path, err); full != nil {
 		return full
 	}
-	return &FileError{Path: s.path, Kind: ErrReadOnly, Remedy: "a store needs to write its locks in " + s.lockDir(), Err: err}
+	return &FileError{Path: s.path, Kind: ErrReadOnly, Remedy: "check that this process can write to the directory of the lock files, " + s.lockDir(), Err: err}
 }
 
 // Path returns the name of the store's file.

@@ -122,7 +122,7 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("settle the turn of session %q: %w", turn.Session, err)
+		return fmt.Errorf("release the claim on the turn of session %q: %w", turn.Session, err)
 	}
 	if due {
 		s.due.broadcast()

@@ -150,7 +150,7 @@ func (h *hold) fillQueue(t testing.TB) {
 	t.Helper()
 	stats := h.s.stats(t)
 	if stats.Capacity < 1 || stats.Capacity > 4096 {
-		t.Skipf("storetest: a queue for %d jobs cannot be filled: open one for at most 4,096", stats.Capacity)
+		t.Skipf("storetest: a queue for %d jobs is too large to fill: open a queue for at most 4,096 jobs", stats.Capacity)
 	}
 	var jobs []hook.Job
 	for i := range stats.Capacity - stats.Waiting {

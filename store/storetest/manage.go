@@ -42,7 +42,7 @@ var describeRules = []rule{
 		s.managed(t).describe(t, "a", "one", map[string]string{"user": "ann"})
 		s.wantDescribed(t, "a", "one", map[string]string{"user": "ann"})
 		if info := s.info(t, "a"); info.Held || info.Created.IsZero() || info.Changed.IsZero() {
-			t.Errorf("it is listed as %+v, want it free and with times", info)
+			t.Errorf("the session is listed as %+v, want a session that is not held and has times", info)
 		}
 		s.hold(t, "a").say(t, "one")
 	}},
@@ -190,7 +190,7 @@ var deleteRules = []rule{
 		}
 		s.wantSet(t, "a", "a/one")
 		if len(s.read(t, "a", 0)) == 0 || len(s.allApprovals(t)) == 0 {
-			t.Error("a refused deletion has removed something")
+			t.Error("a Delete that failed has removed something")
 		}
 		child.release(t)
 		s.delete(t, "a")
@@ -241,7 +241,7 @@ func (s *subject) manageable(t testing.TB) belay.ManageStore {
 	t.Helper()
 	ms, ok := s.Store.(belay.ManageStore)
 	if !ok {
-		t.Skip("storetest: the store is no belay.ManageStore")
+		t.Skip("storetest: the store is not a belay.ManageStore")
 	}
 	return ms
 }

@@ -132,7 +132,7 @@ func wantNumbers(t testing.TB, what string, messages []*belay.Message, want ...i
 		got[i] = m.Seq
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s are those numbered %d, want %d", what, got, want)
+		t.Errorf("%s have the numbers %d, want %d", what, got, want)
 	}
 }
 

@@ -266,7 +266,7 @@ func read(t testing.TB, s belay.Store, session string) (all []string) {
 }
 
 // interruption is the beginning of the result of an interrupted call.
-const interruption = "result: The process ended before this call was answered"
+const interruption = "result: The process ended during this call"
 
 // check asserts that the only turn of a session, with these tools, has ended. Each call has
 // a result or an interruption. A tool that is not idempotent ran at most once.
@@ -288,11 +288,11 @@ func check(t testing.TB, s belay.Store, done map[string]int, session string, too
 		lost := strings.HasPrefix(got[2*i+2], interruption)
 		switch {
 		case tool == "look" && (lost || n == 0):
-			t.Errorf("session %s: look is idempotent, ran %d times, and the model was told %q", session, n, got[2*i+2])
+			t.Errorf("session %s: look is idempotent, ran %d times, and the result for the model is %q", session, n, got[2*i+2])
 		case tool != "look" && n > 1:
 			t.Errorf("session %s: %s is not idempotent and ran %d times", session, tool, n)
 		case n == 0 && !lost:
-			t.Errorf("session %s: %s never ran, and the model was told %q", session, tool, got[2*i+2])
+			t.Errorf("session %s: %s never ran, and the result for the model is %q", session, tool, got[2*i+2])
 		}
 		if lost {
 			want[2*i+2] = got[2*i+2]

@@ -106,7 +106,7 @@ func (rows *Commit) encodeMessages(c *belay.Commit) error {
 		if rows.last++; i == 0 {
 			rows.last = m.Seq
 		} else if m.Seq != rows.last {
-			return fmt.Errorf("message %d is added, but the next number is %d: %w", m.Seq, rows.last, belay.ErrConflict)
+			return fmt.Errorf("message %d cannot be added, because the next message number is %d: %w", m.Seq, rows.last, belay.ErrConflict)
 		}
 		body, err := encode(m)
 		if err != nil {
@@ -135,7 +135,7 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 		return err
 	case len(rows.messages) > 0 && session.Last != rows.last:
 		first, next := rows.messages[0].Seq, session.Last-rows.move.Added+1
-		return fmt.Errorf("message %d is added, but the next number is %d: %w", first, next, belay.ErrConflict)
+		return fmt.Errorf("message %d cannot be added, because the next message number is %d: %w", first, next, belay.ErrConflict)
 	}
 	rows.Watched = Moment(session.Watched)
 	if rows.queued != "" {
@@ -144,12 +144,12 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 		case err != nil:
 			return err
 		case n == 0:
-			return fmt.Errorf("turn %q is not queued: %w", rows.queued, belay.ErrConflict)
+			return fmt.Errorf("turn %q is not in the queue: %w", rows.queued, belay.ErrConflict)
 		}
 	}
 	if rows.amended != nil {
 		if last := session.Last - rows.move.Added; rows.amended.Seq != last || last == 0 {
-			return fmt.Errorf("message %d is amended, but the last message is %d: %w", rows.amended.Seq, last, belay.ErrConflict)
+			return fmt.Errorf("message %d cannot be replaced, because the last message is %d: %w", rows.amended.Seq, last, belay.ErrConflict)
 		}
 		if err := q.AmendMessage(ctx, *rows.amended); err != nil {
 			return err
@@ -197,7 +197,7 @@ func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) e
 func Late(ctx context.Context, q *table.Queries, row *table.PutRunParams) error {
 	stored, err := q.RunState(ctx, row.ID)
 	if err == nil && row.State != hook.Started.String() && row.State != stored {
-		err = fmt.Errorf("append: run %s is %s, not %s: %w", row.ID, stored, row.State, hook.ErrSettled)
+		err = fmt.Errorf("append: run %s has already ended as %s and cannot become %s: %w", row.ID, stored, row.State, hook.ErrSettled)
 	}
 	return err
 }

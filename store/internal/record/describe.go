@@ -110,7 +110,7 @@ func (d *Deletion) remove(ctx context.Context, q *table.Queries, session string)
 	case err != nil:
 		return err
 	case !removed:
-		return fmt.Errorf("session %q: %w: one of its background jobs is running", session, belay.ErrHeld)
+		return fmt.Errorf("session %q: %w: a background job of the session is running", session, belay.ErrHeld)
 	}
 	if err := q.DeleteJobInputsOf(ctx, session); err != nil {
 		return err

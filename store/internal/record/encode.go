@@ -51,7 +51,7 @@ func callRow(session string, c *belay.CallRecord) (table.PutCallParams, error) {
 		Input: string(c.Input), Wait: c.Wait, Resumes: c.Resumes,
 	}
 	if row.Input != "" && !json.Valid(c.Input) {
-		return row, fmt.Errorf("call %q: its input is not JSON", c.ID)
+		return row, fmt.Errorf("call %q: the input of the call is not JSON", c.ID)
 	}
 	if c.Result != nil {
 		var err error

@@ -26,7 +26,7 @@ func Export(ctx context.Context, q *table.Queries, to Exporter, row table.Sessio
 			return err
 		}
 		if len(bodies) == 0 {
-			return fmt.Errorf("message %d is missing", after+1)
+			return fmt.Errorf("message %d is missing in the store", after+1)
 		}
 		after += int64(len(bodies))
 		if err := each(bodies, messageOf, func(m **belay.Message) error { return to.Message(*m) }); err != nil {

@@ -26,7 +26,7 @@ func RunRows(holder string, runs []hook.Run) ([]table.PutRunParams, error) {
 
 func runRow(row *table.PutRunParams, holder string, r *hook.Run) error {
 	if r.ID == "" || r.State != hook.Started && !r.State.Final() {
-		return errors.New("it needs an id and a state")
+		return errors.New("the run has no id or no state: set both")
 	}
 	*row = table.PutRunParams{
 		ID: r.ID, Holder: holder, Subscription: r.Subscription, JobHandler: r.JobHandler, Version: r.Version, Phase: r.Phase, Dispatch: r.Dispatch,

@@ -86,7 +86,7 @@ func TestAGrantThatIsTakenBack(t *testing.T) {
 	lease := agent.install(t, p.trusted(hook.OriginProject, space.GrantWebhook))
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolPass, "")
 	p.trusted(hook.OriginProject) // trusts the directory without the grant
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "it needs the grant webhook")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the grant webhook is missing")
 	if !lease.Changed() {
 		t.Error("nobody would notice that the grant is gone")
 	}

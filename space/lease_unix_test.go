@@ -345,7 +345,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-told; err == nil || !strings.Contains(err.Error(), "the gate tool.pre project/no was removed, and that change is not trusted") {
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "the gate tool.pre project/no was removed, and this change is not trusted") {
 		t.Errorf("told: %v", err)
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
@@ -378,7 +378,7 @@ func TestAGateThatIsGoneIsMissed(t *testing.T) {
 			}
 			wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "")
 			again := p.newAgent(nil)
-			if _, err := again.host.Install(t.Context(), p.load(hook.OriginProject), again.target); err == nil || !strings.Contains(err.Error(), "was trusted with the gate tool.pre project/no, which no longer exists") {
+			if _, err := again.host.Install(t.Context(), p.load(hook.OriginProject), again.target); err == nil || !strings.Contains(err.Error(), "was trusted with the gate tool.pre project/no, but this gate no longer exists") {
 				t.Errorf("starting again: %v", err)
 			}
 			p.trusted(hook.OriginProject)
@@ -587,13 +587,13 @@ func TestMistakesInSpaces(t *testing.T) {
 		put  func(t *testing.T, p *place)
 		want []string
 	}{
-		"no manifest":      {func(*testing.T, *place) {}, []string{"manifest.json: there is no manifest"}},
+		"no manifest":      {func(*testing.T, *place) {}, []string{"manifest.json: this space has no manifest"}},
 		"a misspelt key":   {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n \"vresion\": \"1\"}") }, []string{`manifest.json:2: unknown key "vresion" (did you mean "version"?)`}},
-		"a lying type":     {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n\n \"version\": 1}") }, []string{`manifest.json:3: "version" must be a text`}},
-		"null":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": null}`) }, []string{`"id" must be a text`}},
+		"a lying type":     {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n\n \"version\": 1}") }, []string{`manifest.json:3: "version" must be a string`}},
+		"null":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": null}`) }, []string{`"id" must be a string`}},
 		"twice":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a", "id": "b"}`) }, []string{`"id" occurs twice`}},
 		"no id":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"name": "a"}`) }, []string{`"id" is missing`}},
-		"a bad id":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" must be 1 to 64`}},
+		"a bad id":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" is invalid: use 1 to 64`}},
 		"an origin's name": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"is reserved"}},
 		"not JSON":         {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"is not valid JSON"}},
 		"more behind":      {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is text after the object"}},
@@ -605,22 +605,22 @@ func TestMistakesInSpaces(t *testing.T) {
 		"a pipe":          {func(t *testing.T, p *place) { p.pipe(t, "manifest.json") }, []string{"manifest.json: it is not a regular file"}},
 		"a pipe in hooks": {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.pipe(t, "hooks/a.yaml") }, []string{"a.yaml: it is not a regular file"}},
 		"hooks is a file": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks", "") }, []string{"hooks: it must be a directory"}},
-		"hooks lead out":  {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.link(t, t.TempDir(), "hooks") }, []string{"hooks: it leads out of"}},
+		"hooks lead out":  {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.link(t, t.TempDir(), "hooks") }, []string{"hooks: this link points outside of"}},
 		"a script beside": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("bin/x.sh", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, command: [../bin/x.sh]}\n")
-		}, []string{"a.yaml:2: it runs", "trust does not cover"}},
+		}, []string{"a.yaml:2: trust does not cover"}},
 		"a written place": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/d.jsonl/x.sh", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.post, action: {save_json: d.jsonl}}\n- {id: y, phase: tool.pre, command: [./d.jsonl/x.sh]}\n")
-		}, []string{"a.yaml:3: it runs x.sh, which save_json writes"}},
+		}, []string{"a.yaml:3: this hook runs x.sh, but save_json writes that file"}},
 		"a dangling link": {func(t *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x/y", "")
 			p.link(t, filepath.Join(t.TempDir(), "later"), "hooks/x/later")
-		}, []string{"hooks/x/later: it leads nowhere"}},
+		}, []string{"hooks/x/later: the target of this link does not exist"}},
 		"a tab": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/a.yaml", "hooks:\n\t- id: x\n")
@@ -639,7 +639,7 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x/y", "")
 			p.link(t, "/bin/true", "hooks/x/check")
-		}, []string{"hooks/x/check: it leads out of"}},
+		}, []string{"hooks/x/check: this link points outside of"}},
 		"ids twice": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n")
@@ -657,7 +657,7 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x.jsonl", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: {save_json: x.jsonl}}\n- {id: y, phase: tool.pre, command: [./x.jsonl]}\n")
-		}, []string{"a.yaml:3: it runs x.jsonl, which save_json writes"}},
+		}, []string{"a.yaml:3: this hook runs x.jsonl, but save_json writes that file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

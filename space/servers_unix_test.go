@@ -308,7 +308,7 @@ func TestServersAreHeldLikeHooks(t *testing.T) {
 	if n := noteAbout(t, notes, "acme-echo"); !strings.Contains(n.Reason, "switched off all commands") {
 		t.Errorf("%+v", n)
 	}
-	if n := noteAbout(t, notes, "acme-far"); !strings.Contains(n.Reason, "needs the grant network") || !strings.Contains(n.Reason, "--grant network`") {
+	if n := noteAbout(t, notes, "acme-far"); !strings.Contains(n.Reason, "the grant network is missing") || !strings.Contains(n.Reason, "--grant network`") {
 		t.Errorf("%+v", n)
 	}
 
@@ -331,7 +331,7 @@ func TestServersAreHeldLikeHooks(t *testing.T) {
 		t.Errorf("an address: %q, %v", argv, err)
 	}
 	p.trusted(hook.OriginSpace)
-	if _, err = servers[1].Prepare(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "needs the grant network") {
+	if _, err = servers[1].Prepare(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the grant network is missing") {
 		t.Errorf("without the grant: %v", err)
 	}
 }
@@ -366,11 +366,11 @@ func TestServersOfOneName(t *testing.T) {
 func TestMistakesOfServers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"mcpServers": {"a": {"command": "./mcp/none.sh"}}}`:                                `mcp.json:1: server "acme-a": there is no mcp/none.sh`,
+		`{"mcpServers": {"a": {"command": "./mcp/none.sh"}}}`:                                `mcp.json:1: server "acme-a": the program mcp/none.sh does not exist`,
 		`{"mcpServers": {"a": {"command": "./mcp/plain"}}}`:                                  "is not executable: run chmod +x mcp/plain",
 		`{"mcpServers": {"a": {"command": "./mcp"}}}`:                                        "is not a file",
 		`{"mcpServers": {"a": {"command": "./tools/run.sh"}}}`:                               "move the program into mcp/",
-		"{\"mcpServers\": {\n\"a\": {\"command\": \"sh\", \"args\": [\"./tools/run.sh\"]}}}": "mcp.json:2: server \"acme-a\": it runs",
+		"{\"mcpServers\": {\n\"a\": {\"command\": \"sh\", \"args\": [\"./tools/run.sh\"]}}}": "mcp.json:2: server \"acme-a\": trust does not cover its program",
 		`{"mcpServers": []}`: "mcp.json:1: ",
 	} {
 		p := newPlace(t)

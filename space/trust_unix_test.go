@@ -33,7 +33,7 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 	p.put("hooks/check.sh", denies)
 	agent := p.newAgent(nil)
 	lease := agent.install(t, p.load(hook.OriginProject))
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet: look at them, then run `belay trust`")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet: check them, then run `belay trust`")
 	if n := noteAbout(t, lease.Notes(), "project/no-prod"); !n.Closed || n.Line != 2 {
 		t.Errorf("the gate is noted as %+v", n)
 	}
@@ -58,7 +58,7 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 
 	// After any change of the script, the gate denies.
 	p.put("hooks/check.sh", "#!/bin/sh\nexit 0\n")
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted: `belay trust --diff` shows how")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted: run `belay trust --diff`")
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestRewritingNeedsAGrantByName(t *testing.T) {
 	if v := agent.ask(t, "write"); v.Decision != belay.ToolDeny || len(v.Input) != 0 {
 		t.Fatalf("without a grant the verdict is %+v: a gate that answers beyond its grants is closed", v)
 	}
-	if n := noteAbout(t, lease.Notes(), "acme/careful"); n.Closed || !n.Limited || !strings.Contains(n.Reason, "needs the grant rewrite_input") || !strings.Contains(n.Reason, "--grant rewrite_input") {
+	if n := noteAbout(t, lease.Notes(), "acme/careful"); n.Closed || !n.Limited || !strings.Contains(n.Reason, "the grant rewrite_input is missing") || !strings.Contains(n.Reason, "--grant rewrite_input") {
 		t.Errorf("noted as %+v", n)
 	}
 	if n := noteAbout(t, lease.Notes(), "acme/polish"); n.Closed {
@@ -212,7 +212,7 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	p.put("hooks/hook.yaml", "hooks:\n  - id: out\n    phase: tool.pre\n    webhook: http://127.0.0.1:9/\n")
 	agent := p.newAgent(nil)
 	lease := agent.install(t, p.trusted(hook.OriginProject))
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "needs the grant webhook")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the grant webhook is missing")
 	p.trusted(hook.OriginProject, space.GrantWebhook)
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)

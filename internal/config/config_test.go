@@ -313,7 +313,7 @@ func TestMistakes(t *testing.T) {
 		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML a bare ~ means null, write "~"`}},
 		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
 		{"a project hides texts from hooks", "", "hooks: {no_previews: true}\n", nil},
-		{"a project does not show texts to hooks", "hooks: {no_previews: true}\n", "hooks: {no_previews: false}\n", []string{"hooks.no_previews: a project may tighten it"}},
+		{"a project does not show texts to hooks", "hooks: {no_previews: true}\n", "hooks: {no_previews: false}\n", []string{"hooks.no_previews: a project may make this setting stricter"}},
 		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may make this setting stricter but not looser"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may make this setting stricter but not looser: put it into the user's belay.yaml"}},

@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -85,8 +84,6 @@ func New(model string, opts *Options) *Model {
 		m.broken = wire.NoKey("GEMINI_API_KEY")
 	case err != nil:
 		m.broken = err
-	case !modelName.MatchString(model):
-		m.broken = fmt.Errorf("%q is not the name of a model: write a name such as gemini-3-flash-preview", model)
 	default:
 		m.endpoint = wire.NewEndpoint(o.HTTPClient, base.JoinPath("v1beta"), header)
 	}

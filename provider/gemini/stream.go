@@ -113,6 +113,9 @@ func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener)
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)
 	}
+	if !modelName.MatchString(m.name) {
+		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("%q is not the name of a model: write a name such as gemini-3-flash-preview", m.name))
+	}
 	if err := m.CheckSettings(req); err != nil {
 		return nil, nil, err
 	}

@@ -106,7 +106,7 @@ func TestLostTrustIsShown(t *testing.T) {
 	c.await(c.stdout, "Let me look.")
 	put(t, dir, ".belay/hooks/no.sh", "#!/bin/sh\nexit 0\n")
 	seen := c.await(c.stderr, "hook project/seen does not run")
-	for _, want := range []string{"  warning: hook project/no is closed: its files have changed since they were trusted: run `belay trust --diff`", "  warning: hook project/seen does not run: "} {
+	for _, want := range []string{"  warning: hook project/no is closed (it denies): its files have changed since they were trusted: run `belay trust --diff`", "  warning: hook project/seen does not run: "} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("there is no %q in:\n%s", want, seen)
 		}

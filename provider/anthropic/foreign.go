@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
@@ -9,26 +10,32 @@ import (
 
 // The names of tools and the ids of calls that the service accepts.
 var (
-	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
-	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	unfit   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	fitName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+	})
+	fitID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	})
+	unfit = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	})
 )
 
 // wireName returns a name for a tool that the service accepts. The result depends only on
 // the name, so that old calls are always sent the same way. A hash distinguishes names that
 // would otherwise become equal.
 func wireName(name string) string {
-	if fitName.MatchString(name) {
+	if fitName().MatchString(name) {
 		return name
 	}
-	fit := unfit.ReplaceAllString(name, "_")
+	fit := unfit().ReplaceAllString(name, "_")
 	return fit[:min(len(fit), 100)] + "_" + wire.Hash(name)[:8]
 }
 
 // wireID returns an id for a call that the service accepts: the id of another provider may
 // contain characters that it rejects.
 func wireID(id string) string {
-	if fitID.MatchString(id) {
+	if fitID().MatchString(id) {
 		return id
 	}
 	return "toolu_" + wire.Hash(id)[:32]

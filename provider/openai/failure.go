@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -210,11 +211,13 @@ func saidBy(answer *wire.Refusal) *serviceError {
 }
 
 // tryAgain finds in a message how long to wait. In a stream there is no header for it.
-var tryAgain = regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
+var tryAgain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
+})
 
 // waitIn returns how long a message asks to wait, or 0.
 func waitIn(message string) time.Duration {
-	found := tryAgain.FindStringSubmatch(message)
+	found := tryAgain().FindStringSubmatch(message)
 	if found == nil {
 		return 0
 	}

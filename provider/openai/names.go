@@ -3,6 +3,7 @@ package openai
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -10,11 +11,19 @@ import (
 // The names of tools and the ids of calls that the service accepts. Chat is stricter about ids
 // than Responses, so its limit applies to both.
 var (
-	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
-	unfit   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	fitName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	})
+	fitID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+	})
+	unfit = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	})
 
-	fitShortID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+	fitShortID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+	})
 )
 
 const (
@@ -26,10 +35,10 @@ const (
 // name, so that old calls are always sent the same way. A hash distinguishes names that would
 // otherwise become equal.
 func wireName(name string) string {
-	if fitName.MatchString(name) {
+	if fitName().MatchString(name) {
 		return name
 	}
-	fit := unfit.ReplaceAllString(name, "_")
+	fit := unfit().ReplaceAllString(name, "_")
 	fit = fit[:min(len(fit), mostName-hashed-1)]
 	return strings.TrimRight(fit, "_") + "_" + wire.Hash(name)[:hashed]
 }
@@ -37,7 +46,7 @@ func wireName(name string) string {
 // wireID returns an id for a call that the service accepts. It needs no translation back: the
 // service only sends ids that it made itself.
 func wireID(id string) string {
-	if fitID.MatchString(id) {
+	if fitID().MatchString(id) {
 		return id
 	}
 	return "call_" + wire.Hash(id)[:32]
@@ -45,7 +54,7 @@ func wireID(id string) string {
 
 // shortID returns an id for a call that Mistral accepts: nine letters or digits.
 func shortID(id string) string {
-	if fitShortID.MatchString(id) {
+	if fitShortID().MatchString(id) {
 		return id
 	}
 	return wire.Hash(id)[:9]

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/belay-run/belay/declare/worker"
@@ -121,7 +122,7 @@ func withSignal(code int, said string) string {
 	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
 		before, last = said[:i+1], said[i+1:]
 	}
-	if code <= 128 || !strings.EqualFold(shellPrefix.ReplaceAllString(last, ""), syscall.Signal(code-128).String()) {
+	if code <= 128 || !strings.EqualFold(shellPrefix().ReplaceAllString(last, ""), syscall.Signal(code-128).String()) {
 		return said
 	}
 	return fmt.Sprintf("%sa command was killed (signal %d)", before, code-128)
@@ -129,7 +130,9 @@ func withSignal(code int, said string) string {
 
 // shellPrefix matches what bash prints before and after the name of a signal: the
 // position in the script and the process number before it, and the command after it.
-var shellPrefix = regexp.MustCompile(`^.*: line \d+: +\d+ |(?: \(core dumped\))?(?: {2,}.*)?$`)
+var shellPrefix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^.*: line \d+: +\d+ |(?: \(core dumped\))?(?: {2,}.*)?$`)
+})
 
 // startError explains why the program did not start.
 func startError(run *Execution, err error) error {

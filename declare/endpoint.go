@@ -31,8 +31,8 @@ func (h *hookReading) webhook(v frontmatter.Value) {
 		"url": read,
 		"secret": func(v frontmatter.Value) {
 			w.Secret = h.text(v, "secret")
-			if w.Secret != "" && !variable.MatchString(w.Secret) {
-				h.faultf(v.Line, "secret must be the name of an environment variable: put the secret into a variable, and write the name of that variable here")
+			if w.Secret != "" && !variable().MatchString(w.Secret) {
+				h.faultf(v.Line, "secret is not the name of an environment variable: put the secret into one, and its name here")
 			}
 		},
 	})

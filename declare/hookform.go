@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay/hook"
@@ -58,7 +59,9 @@ func (r *reading) list(v frontmatter.Value) {
 	}
 }
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,128}$`)
+var validID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,128}$`)
+})
 
 // declaration reads one hook. bucket is the phase of its bucket, or "".
 func (r *reading) declaration(v frontmatter.Value, bucket string) {
@@ -215,7 +218,7 @@ func (h *hookReading) argv(v frontmatter.Value, key string) []string {
 
 func (h *hookReading) id(v frontmatter.Value) {
 	h.d.ID = h.text(v, "id")
-	if h.d.ID != "" && !validID.MatchString(h.d.ID) {
+	if h.d.ID != "" && !validID().MatchString(h.d.ID) {
 		h.faultf(v.Line, "id %q: write 1 to 128 of letters, digits and . _ : / -", h.d.ID)
 	}
 }
@@ -229,8 +232,8 @@ func (h *hookReading) env(v frontmatter.Value) {
 		name, _, _ := strings.Cut(entry, "=")
 		switch {
 		case entry == "":
-		case !variable.MatchString(name):
-			h.faultf(v.List[i].Line, "%q is not the name of an environment variable: write NAME to pass a variable to the hook, or NAME=value to set one", name)
+		case !variable().MatchString(name):
+			h.faultf(v.List[i].Line, "%q is not the name of an environment variable: write NAME, to pass it on, or NAME=value", name)
 		case slices.Contains(own, name):
 			h.faultf(v.List[i].Line, "Belay itself sets the variable %s: remove it from env", name)
 		}

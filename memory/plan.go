@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -32,10 +33,10 @@ func Queries(text string) []string {
 			queries = append(queries, words)
 		}
 	}
-	for _, quoted := range quotation.FindAllStringSubmatch(text, mostQueries) {
+	for _, quoted := range quotation().FindAllStringSubmatch(text, mostQueries) {
 		add(quoted[1] + quoted[2])
 	}
-	parts := clauses.Split(text, -1)
+	parts := clauses().Split(text, -1)
 	if len(parts) > 1 {
 		for _, part := range parts {
 			add(part)
@@ -45,8 +46,12 @@ func Queries(text string) []string {
 }
 
 var (
-	quotation = regexp.MustCompile("[\"“]([^\"”\n]{2,80})[\"”]|`([^`\n]{2,80})`")
-	clauses   = regexp.MustCompile(`(?i)[.!?;:,\n]+(?:\s+|$)|\s+(?:and|but|or|then|also|because|while)\s+`)
+	quotation = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("[\"“]([^\"”\n]{2,80})[\"”]|`([^`\n]{2,80})`")
+	})
+	clauses = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)[.!?;:,\n]+(?:\s+|$)|\s+(?:and|but|or|then|also|because|while)\s+`)
+	})
 )
 
 // Planner makes the preflight plan of a turn, for [belay.Options.Planner]. It calls a small

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // databaseCommands are the clients of databases.
@@ -69,9 +70,11 @@ func databaseCommands(t table) {
 }
 
 // removing matches SQL statements and other commands that remove data.
-var removing = regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
+var removing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
+})
 
-func destroysData(text string) bool { return removing.MatchString(text) }
+func destroysData(text string) bool { return removing().MatchString(text) }
 
 // sqlCommand judges clients of database servers. names are the options whose values are
 // statements.

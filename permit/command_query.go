@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 func queryCommands(t table) {
@@ -129,8 +130,12 @@ func (j *jqCall) filterIn(file arg) int {
 // jqImport matches a complete import statement. jqImports matches every word with which a
 // filter reads more than its input.
 var (
-	jqImport  = regexp.MustCompile(`\b(?:import|include)\s*"([^"\\]*)"(?:\s*as\s+\$?\w+)?\s*(?:\{\s*"?search"?\s*:\s*"([^"\\]*)"\s*\})?\s*;`)
-	jqImports = regexp.MustCompile(`\b(?:import|include|modulemeta|input_module|get_search_list)\b`)
+	jqImport = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(?:import|include)\s*"([^"\\]*)"(?:\s*as\s+\$?\w+)?\s*(?:\{\s*"?search"?\s*:\s*"([^"\\]*)"\s*\})?\s*;`)
+	})
+	jqImports = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(?:import|include|modulemeta|input_module|get_search_list)\b`)
+	})
 )
 
 // jqFilter judges the modules that a filter reads. They are code of the project, or come
@@ -139,7 +144,7 @@ func (c *invoked) jqFilter(filter arg, libraries []arg) {
 	if !filter.known {
 		return // c.known has already recorded this
 	}
-	words, imports := jqImports.FindAllString(filter.text, -1), jqImport.FindAllStringSubmatch(filter.text, mostOfMany)
+	words, imports := jqImports().FindAllString(filter.text, -1), jqImport().FindAllStringSubmatch(filter.text, mostOfMany)
 	if len(words) == 0 {
 		return
 	}
@@ -179,14 +184,14 @@ func (c *invoked) jqQuoted(filter string) bool {
 			bare.WriteString(part)
 		}
 	}
-	return !jqImports.MatchString(strings.NewReplacer(".import", "", ".include", "").Replace(bare.String()))
+	return !jqImports().MatchString(strings.NewReplacer(".import", "", ".include", "").Replace(bare.String()))
 }
 
 // jqFile records that the filter is in a file. That file may import modules.
 func (c *invoked) jqFile(file arg) {
 	text, ok := c.contents(file)
-	if !ok || jqImports.MatchString(text) {
-		c.zone(ZoneBuild, "the filter file may read other files")
+	if !ok || jqImports().MatchString(text) {
+		c.zone(ZoneBuild, "the filter in the file may read others")
 	}
 }
 

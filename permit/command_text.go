@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // plainCommands change nothing and do not read files.
@@ -61,7 +62,9 @@ func testCommand(c *invoked) {
 }
 
 // writesCount matches %n in a printf format. %n sets a variable.
-var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
+var writesCount = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
+})
 
 func printfCommand(c *invoked) {
 	c.usesAll()
@@ -74,7 +77,7 @@ func printfCommand(c *invoked) {
 		c.sets([]arg{{}}) // the word may be -v
 		return
 	}
-	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
+	if strings.Contains(spaced(c.args).text, "%") && writesCount().MatchString(spaced(c.args).text) {
 		c.unknown("%n sets a variable")
 		c.lose("an earlier command set an unknown variable")
 	}

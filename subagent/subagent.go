@@ -7,6 +7,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -98,14 +99,16 @@ var (
 
 // validName matches valid names. A name must not have a dot: names are part of session
 // ids, and there a dot marks the id of a call.
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var validName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+})
 
 const nameRule = "a name is 1 to 64 letters, digits, _ and -, and begins with a letter or a digit"
 
 // sound returns an error if the subagent is not valid.
 func (s *Subagent) sound() error {
 	switch {
-	case !validName.MatchString(s.Name):
+	case !validName().MatchString(s.Name):
 		return fmt.Errorf("subagent %q: name: %s", s.Name, nameRule)
 	case s.Factory == nil:
 		return fmt.Errorf("subagent %q: factory: it is missing", s.Name)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,7 +22,6 @@ func durablePromises() []promise {
 		{"durable-turn", 1.5, durableTurn},
 		{"group-commit", 0.1, groupCommit},
 		{"last-50-runs", 3, lastRuns},
-		{"help-ms", 100, helpTime},
 	}
 }
 
@@ -317,26 +314,4 @@ func (d *durable) list(n int) {
 			panic(fmt.Sprintf("bench: a listing of 50 runs has %d", found))
 		}
 	}
-}
-
-// helpTime returns the time of `belay --help` in milliseconds, the best of ten.
-func helpTime() (figure float64, err error) {
-	dir, err := os.MkdirTemp("", "belay-bench-")
-	if err != nil {
-		return 0, fmt.Errorf("scratch directory: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program := filepath.Join(dir, "belay")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/belay-run/belay/cmd/belay").CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build: %w: %s", err, out)
-	}
-	best := time.Hour
-	for range 10 {
-		start := time.Now()
-		if err := exec.CommandContext(context.WithoutCancel(ctx), program, "--help").Run(); err != nil {
-			return 0, fmt.Errorf("belay --help: %w", err)
-		}
-		best = min(best, time.Since(start))
-	}
-	return float64(best.Microseconds()) / 1000, nil
 }

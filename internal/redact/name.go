@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Name reports whether the name of a variable, a flag or a field looks like the name of a
@@ -13,11 +14,13 @@ func Name(name string) bool {
 	if slices.Contains(notSecret, strings.ToUpper(name)) {
 		return false
 	}
-	words := strings.FieldsFunc(camel.ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	words := strings.FieldsFunc(camel().ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 	return slices.ContainsFunc(words, func(word string) bool { return secretWord(strings.ToUpper(word)) })
 }
 
-var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+var camel = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`([a-z0-9])([A-Z])`)
+})
 
 // notSecret are variables whose names look like secrets, but whose values are paths.
 // SSH_AUTH_SOCK is the socket of an SSH agent. It gives access to keys only on this

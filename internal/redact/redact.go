@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Mark is the text that replaces a secret.
@@ -19,8 +20,8 @@ const Mark = "[REDACTED]"
 // Text returns a text without its secrets. It may remove more than secrets. Calling it
 // again changes nothing.
 func Text(text string) string {
-	for i := range rules {
-		text = rules[i].apply(text)
+	for _, r := range rules() {
+		text = r.apply(text)
 	}
 	return namedValues(text)
 }
@@ -43,31 +44,35 @@ const edge = `(?:^|[^A-Za-z0-9_]|\\[abfnrtv])`
 // quote matches a quote, which may be escaped, or nothing.
 const quote = `(?:\\*["'])?`
 
-var rules = []rule{
-	shape(`()(-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$))`, nil),
-	// Headers. After a known scheme the secret is one word. Otherwise it is everything up
-	// to a quote.
-	shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`(?:bearer|basic|token|digest|negotiate|ntlm|apikey)\s+)([^\s"'\\]+)`, isLiteral),
-	shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`)([^\r\n"'\\]+)`, isHeader),
-	shape(`(?i)(`+edge+`cookie`+quote+`\s*:\s*`+quote+`)([^\r\n"'\\]+)`, isLiteral),
-	shape(`(?i)(`+edge+`bearer(?:[\s_-]+token)?(?:\s*[:=]\s*|\s+|%20)`+quote+`)([^\s"'\\]+)`, isLiteral),
-	shape(`(?i)(`+edge+`basic(?:\s+|%20))([A-Za-z0-9+/_-]{4,}={0,2})`, isLogin), // needs isLogin, because "basic" is also a common word
-	// URLs. The user name is a secret if it is long, or if there is no password. A password
-	// ends at the last @ before the path.
-	shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]{20,})(?::[^\s/?#"'\\]*)?@`, nil),
-	shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]+):(?:x-oauth-basic)?@`, nil),
-	shape(`([A-Za-z][A-Za-z0-9+.-]*://[^\s/?#"'\\:@]*:)([^\s/?#"'\\]+)@`, nil),
-	// -u USER:PASSWORD, a flag of curl.
-	shape(`(`+edge+`(?:--(?:proxy-)?user(?:=|`+quote+`[\s,]+)|-[uU](?:`+quote+`[\s,]+)?)`+quote+`[^\s:"'@/\\]+:)([^\s"'\\]+)`, notGroup),
-	shape(`(`+edge+`)(`+strings.Join([]string{
-		`sk-[A-Za-z0-9_-]{8,}`, `[rsp]k_(?:live|test)_[A-Za-z0-9]{8,}`,
-		`gh[opsur]_[A-Za-z0-9]{8,}`, `github_pat_[A-Za-z0-9_]{8,}`, `glpat-[A-Za-z0-9_-]{8,}`,
-		`A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{12,}`, `AIza[A-Za-z0-9_-]{20,}`, `ya29\.[A-Za-z0-9_-]{8,}`,
-		`xox[a-z](?:\.[a-z]+)?-[A-Za-z0-9-]{8,}`, `xapp-[A-Za-z0-9-]{8,}`,
-		`eyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]+){1,4}`,
-		`npm_[A-Za-z0-9]{16,}`, `pypi-[A-Za-z0-9_-]{16,}`, `hf_[A-Za-z0-9]{16,}`, `SG\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`, `dop_v1_[a-f0-9]{16,}`,
-	}, "|")+`)`, nil),
-}
+// rules are all forms. They are compiled at the first use, because this takes time that
+// most commands do not need.
+var rules = sync.OnceValue(func() []rule {
+	return []rule{
+		shape(`()(-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$))`, nil),
+		// Headers. After a known scheme the secret is one word. Otherwise it is everything up
+		// to a quote.
+		shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`(?:bearer|basic|token|digest|negotiate|ntlm|apikey)\s+)([^\s"'\\]+)`, isLiteral),
+		shape(`(?i)(authorization`+quote+`\s*[:=]\s*`+quote+`)([^\r\n"'\\]+)`, isHeader),
+		shape(`(?i)(`+edge+`cookie`+quote+`\s*:\s*`+quote+`)([^\r\n"'\\]+)`, isLiteral),
+		shape(`(?i)(`+edge+`bearer(?:[\s_-]+token)?(?:\s*[:=]\s*|\s+|%20)`+quote+`)([^\s"'\\]+)`, isLiteral),
+		shape(`(?i)(`+edge+`basic(?:\s+|%20))([A-Za-z0-9+/_-]{4,}={0,2})`, isLogin), // needs isLogin, because "basic" is also a common word
+		// URLs. The user name is a secret if it is long, or if there is no password. A password
+		// ends at the last @ before the path.
+		shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]{20,})(?::[^\s/?#"'\\]*)?@`, nil),
+		shape(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"'\\:@]+):(?:x-oauth-basic)?@`, nil),
+		shape(`([A-Za-z][A-Za-z0-9+.-]*://[^\s/?#"'\\:@]*:)([^\s/?#"'\\]+)@`, nil),
+		// -u USER:PASSWORD, a flag of curl.
+		shape(`(`+edge+`(?:--(?:proxy-)?user(?:=|`+quote+`[\s,]+)|-[uU](?:`+quote+`[\s,]+)?)`+quote+`[^\s:"'@/\\]+:)([^\s"'\\]+)`, notGroup),
+		shape(`(`+edge+`)(`+strings.Join([]string{
+			`sk-[A-Za-z0-9_-]{8,}`, `[rsp]k_(?:live|test)_[A-Za-z0-9]{8,}`,
+			`gh[opsur]_[A-Za-z0-9]{8,}`, `github_pat_[A-Za-z0-9_]{8,}`, `glpat-[A-Za-z0-9_-]{8,}`,
+			`A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{12,}`, `AIza[A-Za-z0-9_-]{20,}`, `ya29\.[A-Za-z0-9_-]{8,}`,
+			`xox[a-z](?:\.[a-z]+)?-[A-Za-z0-9-]{8,}`, `xapp-[A-Za-z0-9-]{8,}`,
+			`eyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]+){1,4}`,
+			`npm_[A-Za-z0-9]{16,}`, `pypi-[A-Za-z0-9_-]{16,}`, `hf_[A-Za-z0-9]{16,}`, `SG\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`, `dop_v1_[a-f0-9]{16,}`,
+		}, "|")+`)`, nil),
+	}
+})
 
 // apply replaces all secrets that the rule finds.
 func (r *rule) apply(text string) string {
@@ -91,7 +96,7 @@ func (r *rule) apply(text string) string {
 }
 
 // isLiteral reports whether a text is the secret itself, and not a reference to a variable.
-func isLiteral(_, text string) bool { return !reference.MatchString(text) }
+func isLiteral(_, text string) bool { return !reference().MatchString(text) }
 
 // isHeader reports whether the value of a header has a secret that no other rule has
 // replaced.

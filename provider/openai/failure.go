@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -209,13 +210,14 @@ func saidBy(answer *wire.Refusal) *serviceError {
 	return &body.Error
 }
 
-// tryAgain finds the wait in an error message. An error in a stream has no Retry-After
-// header.
-var tryAgain = regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
+// tryAgain finds in a message how long to wait. In a stream there is no header for it.
+var tryAgain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
+})
 
 // waitIn returns the wait that a message asks for, or 0.
 func waitIn(message string) time.Duration {
-	found := tryAgain.FindStringSubmatch(message)
+	found := tryAgain().FindStringSubmatch(message)
 	if found == nil {
 		return 0
 	}

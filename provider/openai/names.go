@@ -3,6 +3,7 @@ package openai
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay/provider/internal/wire"
 )
@@ -10,11 +11,19 @@ import (
 // The service accepts tool names that match fitName and call ids that match fitID. The
 // limit for ids is lower in Chat than in Responses. This package uses it for both.
 var (
-	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
-	unfit   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	fitName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	})
+	fitID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+	})
+	unfit = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	})
 
-	fitShortID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+	fitShortID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+	})
 )
 
 const (
@@ -26,10 +35,10 @@ const (
 // name, so old calls always have the same encoding. The hash keeps different names
 // different.
 func wireName(name string) string {
-	if fitName.MatchString(name) {
+	if fitName().MatchString(name) {
 		return name
 	}
-	fit := unfit.ReplaceAllString(name, "_")
+	fit := unfit().ReplaceAllString(name, "_")
 	fit = fit[:min(len(fit), mostName-hashed-1)]
 	return strings.TrimRight(fit, "_") + "_" + wire.Hash(name)[:hashed]
 }
@@ -37,7 +46,7 @@ func wireName(name string) string {
 // wireID returns a call id that the service accepts. It is never translated back, because a
 // response contains only ids that the service made.
 func wireID(id string) string {
-	if fitID.MatchString(id) {
+	if fitID().MatchString(id) {
 		return id
 	}
 	return "call_" + wire.Hash(id)[:32]
@@ -45,7 +54,7 @@ func wireID(id string) string {
 
 // shortID returns a call id that Mistral accepts: nine letters or digits.
 func shortID(id string) string {
-	if fitShortID.MatchString(id) {
+	if fitShortID().MatchString(id) {
 		return id
 	}
 	return wire.Hash(id)[:9]

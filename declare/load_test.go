@@ -186,7 +186,7 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"a webhook without TLS", hooks("webhook: http://example.com/"), 4, "the URL must begin with https"},
 		{"a webhook with a password", hooks("webhook: https://u:p@example.com/"), 4, "a user or a password"},
 		{"a webhook without an address", hooks("webhook: { secret: KEY }"), 4, "the webhook has no url"},
-		{"a secret in the file", hooks("webhook: { url: 'https://example.com/', secret: 's3cr3t!' }"), 4, "write the name of that variable here"},
+		{"a secret in the file", hooks("webhook: { url: 'https://example.com/', secret: 's3cr3t!' }"), 4, "and its name here"},
 		{"a value under secrets", "secrets: ['s3cr3t!']\n", 1, "secrets lists names, not values"},
 		{"an unknown action", hooks("action: aprove"), 4, `unknown value "aprove" (did you mean "approve"?)`},
 		{"two actions", hooks("action: { deny: a, remind: b }"), 4, "two actions, deny and remind"},

@@ -310,7 +310,7 @@ func TestStartAndRequired(t *testing.T) {
 	e := open(t, quick(mcptool.Options{Backoff: time.Hour, Wait: time.Nanosecond, Grace: 100 * time.Millisecond}), late, gone, off, fine)
 	err = e.Missing()
 	for _, want := range []string{
-		`mcp server "late" is required and not ready: it `,
+		`mcp server "late" is required and not ready: `,
 		`mcp server "gone" is required and not ready: there is no program "srv.py --foo bar": if srv.py is the program, put the rest into args: "command": "srv.py", "args": ["--foo","bar"]`,
 		`mcp server "off" is required and not ready: it is disabled`,
 	} {

@@ -74,7 +74,7 @@ func TestAServerThatDoesNotReadIsStartedAgain(t *testing.T) {
 		t.Errorf("after the restart: result = %+v", r)
 	}
 	second.alive(t)
-	if !strings.Contains(log.String(), "Belay stopped the server because it does not read its standard input") {
+	if !strings.Contains(log.String(), "the server does not read its standard input") {
 		t.Errorf("the log:\n%s", log)
 	}
 }

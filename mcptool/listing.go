@@ -60,7 +60,7 @@ func (l *link) list(f *life, within time.Duration) error {
 	}
 	for _, own := range library(caps) {
 		if seen[own.name] {
-			v.left = append(v.left, fmt.Errorf("Belay does not add its tool %q: the server has a tool of the same name", own.name))
+			v.left = append(v.left, fmt.Errorf("tool %q of Belay is not added: the server has a tool of the same name", own.name))
 			continue
 		}
 		v.tools = append(v.tools, own)

@@ -192,7 +192,7 @@ func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:i
 }
 
 // errDeaf is the error of a server that does not read its input.
-var errDeaf = errors.New("Belay stopped the server because it does not read its standard input")
+var errDeaf = errors.New("the server does not read its standard input, so Belay stopped it")
 
 // Write sends a message. If ctx ends during the write, Write still gets a short time (see
 // leaving) to finish. Half a message would make all later messages unreadable.

@@ -48,7 +48,7 @@ func abi() (int, error) {
 	case unix.ENOSYS:
 		return 0, fmt.Errorf("the kernel has no Landlock: use Linux 5.13 or later: %w", errno)
 	case unix.EOPNOTSUPP:
-		return 0, fmt.Errorf("Landlock is turned off in the kernel: add landlock to lsm= on the kernel's command line: %w", errno)
+		return 0, fmt.Errorf("the kernel has Landlock turned off: add landlock to lsm= on the kernel's command line: %w", errno)
 	default:
 		return 0, fmt.Errorf("query the Landlock version: %w", errno)
 	}

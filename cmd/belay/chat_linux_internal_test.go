@@ -53,7 +53,7 @@ func (c *conversation) await(text string) string { //nolint:unparam // tests tha
 	return string(seen)
 }
 
-// types types a line.
+// types writes a line to the keyboard.
 func (c *conversation) types(line string) {
 	c.t.Helper()
 	if _, err := c.keyboard.WriteString(line + "\n"); err != nil {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"belay": main})
 }
 
-// exits runs a command that must end with this exit code, such as: exits 2 belay --nonsense
+// exits runs a command that must end with this exit code, such as "exits 2 belay --nonsense".
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
@@ -69,7 +69,7 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // remember stores the first word of the last standard output in a variable, or the first
-// match of an expression: remember NAME [EXPRESSION]
+// match of an expression. Usage: remember NAME [EXPRESSION].
 func remember(ts *testscript.TestScript, neg bool, args []string) {
 	expression := `(\S+)`
 	if len(args) == 2 {

@@ -12,7 +12,7 @@ import (
 const keyOfServers = "sk-of-a-test-0123456789abcdef"
 
 // serve starts a server that answers with these texts, one after the other, until the test
-// ends. It stores the server's address in a variable: serve NAME KIND [TEXT...]
+// ends. It stores the server's address in a variable. Usage: serve NAME KIND [TEXT...].
 func serve(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	t.Helper()
 	start := map[string]func() providertest.Server{

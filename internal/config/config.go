@@ -21,6 +21,7 @@ import (
 // Name is the name of a settings file.
 const Name = "belay.yaml"
 
+// Config has the settings of Belay.
 type Config struct {
 	// Model is PROVIDER/NAME. Empty means the default model of the first provider with a
 	// key.

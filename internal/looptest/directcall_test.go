@@ -33,7 +33,7 @@ func runsTool(name, tool string) belay.Directive {
 func TestDirectivesRunToolsThroughTheFloor(t *testing.T) {
 	t.Parallel()
 	approver := func(allow bool) belay.Approver {
-		return approverFunc(func(_ context.Context, q belay.Question) (belay.Decision, error) {
+		return approverFunc(func(context.Context, belay.Question) (belay.Decision, error) {
 			return belay.Decision{Allow: allow, By: "ann", Reason: "as she likes"}, nil
 		})
 	}

@@ -13,8 +13,9 @@ import (
 
 // changing makes an agent with two tools: "change" calls a function that changes the agent
 // during its turn, and "use" does nothing special.
-func changing(t *testing.T, change func(a *belay.Agent), opts belay.Options) (*belay.Agent, *scripted.Model) {
+func changing(t *testing.T, change func(a *belay.Agent)) (*belay.Agent, *scripted.Model) {
 	t.Helper()
+	var opts belay.Options
 	var agent *belay.Agent
 	opts.Tools = append(opts.Tools,
 		anyTool("change", func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -45,7 +46,7 @@ func TestGatesInstalledMidTurn(t *testing.T) {
 		noted.Add(1)
 		return belay.Note{}, nil
 	}, nil)
-	agent, _ := changing(t, func(a *belay.Agent) { install(t, a, gateOf("late", belay.Deny("not any more")), noting) }, belay.Options{})
+	agent, _ := changing(t, func(a *belay.Agent) { install(t, a, gateOf("late", belay.Deny("not any more")), noting) })
 	s := agent.Session("s")
 	takeTurn(t, s.Run(t.Context(), "hi"), belay.EndTurn)
 	results := storedResults(t, s)
@@ -76,7 +77,7 @@ func TestGatesClosedMidTurn(t *testing.T) {
 		if err := lease.Close(); err != nil {
 			t.Error(err)
 		}
-	}, belay.Options{})
+	})
 	lease = install(t, agent, gate)
 	s := agent.Session("s")
 	for range 2 {
@@ -105,7 +106,7 @@ func TestToolsComeAndGoMidTurn(t *testing.T) {
 		if err := lease.Close(); err != nil {
 			t.Error(err)
 		}
-	}, belay.Options{})
+	})
 	var err error
 	if lease, err = agent.AddTools(echoTool("old")); err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func TestHooksOnResultsInstalledMidTurn(t *testing.T) {
 			hidden := "hidden"
 			return belay.ToolReaction{Result: &hidden}, nil
 		}, &hook.Options{Capabilities: hook.CanRewriteOutput}))
-	}, belay.Options{})
+	})
 	s := agent.Session("s")
 	takeTurn(t, s.Run(t.Context(), "hi"), belay.EndTurn)
 	var texts []string

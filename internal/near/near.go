@@ -70,7 +70,7 @@ func Slash(name string, known []string) string {
 }
 
 // Within returns the known name that is the fewest edits away from name, or "". There may
-// be at most most edits, and at most one for every two letters. It ignores case.
+// be up to most edits, and at most one for every two letters. It ignores case.
 func Within(name string, known []string, most int) string {
 	found, fewest := "", most+1
 	lower := strings.ToLower(name)

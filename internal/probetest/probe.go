@@ -1,4 +1,4 @@
-// Package probetest helps to test test kits: it runs a test that may fail, without failing
+// Package probetest is for tests of test kits: it runs a test that may fail, without failing
 // the real test.
 package probetest
 

@@ -48,7 +48,7 @@ func (m *Model) inStream(err error) error {
 
 // refused returns the error of a request that the service refused or did not answer.
 func (m *Model) refused(err error) error {
-	answer, ok := errors.AsType[*wire.Refusal](err)
+	answer, ok := errors.AsType[*wire.RefusalError](err)
 	if !ok {
 		return m.failures.NoAnswer(err)
 	}
@@ -89,7 +89,7 @@ func invalidOrTooLong(message string) belay.ModelErrorKind {
 const mostSaid = 500
 
 // saidBy returns the error that is in the body of a refusal.
-func saidBy(answer *wire.Refusal) *streamError {
+func saidBy(answer *wire.RefusalError) *streamError {
 	var body struct {
 		Error streamError `json:"error"`
 	}

@@ -197,7 +197,7 @@ func (m *Model) encodeHead(req *belay.Request, tools []belay.ToolDeclaration, bo
 	}
 	data, err := json.Marshal(params)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller adds the context
+		return nil, err
 	}
 	if data, err = wire.AddExtra(data[:len(data)-1], req.Settings.Extra, "stream", "messages"); err != nil {
 		return nil, err

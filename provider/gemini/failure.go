@@ -63,7 +63,7 @@ func (m *Model) inStream(err error) error {
 
 // refused returns the error of a request that the service refused or did not answer.
 func (m *Model) refused(err error) error {
-	answer, ok := errors.AsType[*wire.Refusal](err)
+	answer, ok := errors.AsType[*wire.RefusalError](err)
 	if !ok {
 		return m.failures.NoAnswer(err)
 	}
@@ -131,7 +131,7 @@ func (e *failure) retryAfter() time.Duration {
 }
 
 // saidBy returns the failure that is in the body of a refusal.
-func saidBy(answer *wire.Refusal) *failure {
+func saidBy(answer *wire.RefusalError) *failure {
 	said := parseFailure(answer.Body)
 	if said == nil {
 		return &failure{Code: answer.Status, Message: cmp.Or(string(answer.Body), answer.Text)}

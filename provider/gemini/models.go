@@ -17,13 +17,13 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if m.broken != nil {
 		return nil, m.failures.Unusable(m.broken)
 	}
-	answer, err := m.endpoint.Fetch(ctx, "models?pageSize=1000") // more than the service has
+	answer, err := m.endpoint.Fetch(ctx, "models?pageSize=1000") //nolint:bodyclose // ReadList closes it
 	if err != nil {
 		return nil, wire.UnlessDone(ctx, m.refused(err))
 	}
 	body, err := m.failures.ReadList(ctx, answer)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is a *belay.ModelError
+		return nil, err
 	}
 	var page struct {
 		Models []struct {

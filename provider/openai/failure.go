@@ -130,7 +130,7 @@ func (m *Model) inStream(err error) error {
 
 // refused returns the error of a request that the service refused or did not answer.
 func (m *Model) refused(err error) error {
-	answer, ok := errors.AsType[*wire.Refusal](err)
+	answer, ok := errors.AsType[*wire.RefusalError](err)
 	if !ok {
 		return m.failures.NoAnswer(err)
 	}
@@ -190,7 +190,7 @@ var tooLongWords = []string{
 const mostSaid = 500
 
 // saidBy returns the error that is in the body of a refusal.
-func saidBy(answer *wire.Refusal) *serviceError {
+func saidBy(answer *wire.RefusalError) *serviceError {
 	var body struct {
 		Error   serviceError `json:"error"`
 		Message string       `json:"message"`

@@ -13,7 +13,7 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if m.broken != nil {
 		return nil, m.failures.Unusable(m.broken)
 	}
-	answer, err := m.endpoint.Fetch(ctx, "models")
+	answer, err := m.endpoint.Fetch(ctx, "models") //nolint:bodyclose // ModelNames closes it
 	if err != nil {
 		return nil, wire.UnlessDone(ctx, m.refused(err))
 	}

@@ -259,19 +259,19 @@ func TestDamagedLog(t *testing.T) {
 		return func(log []byte) []byte { log[at] ^= 0x10; return log }
 	}
 	for name, damage := range map[string]func(log []byte) []byte{
-		"the first bytes of its header":          flip(0),
-		"the salt of its header":                 flip(17),
-		"the checksum of its header":             flip(25),
-		"the first frame":                        flip(32 + 24 + 100),
-		"the salt of a frame":                    flip(32 + frames/2*frame + 9),
-		"the checksum of a frame":                flip(32 + frames/2*frame + 17),
-		"the page of a frame":                    flip(32 + frames/2*frame + 24 + 2000),
-		"a frame is zero":                        func(log []byte) []byte { clear(log[32+frames/2*frame:][:frame]); return log },
-		"the last frame":                         flip(32 + (frames-1)*frame + 24 + 100),
-		"the file ends in the middle":            func(log []byte) []byte { return log[:32+frames/2*frame] },
-		"the file ends in the middle of a frame": func(log []byte) []byte { return log[:32+frames/2*frame+100] },
-		"it is empty":                            func([]byte) []byte { return nil },
-		"it is gone":                             nil,
+		"the first bytes of its header":    flip(0),
+		"the salt of its header":           flip(17),
+		"the checksum of its header":       flip(25),
+		"the first frame":                  flip(32 + 24 + 100),
+		"the salt of a frame":              flip(32 + frames/2*frame + 9),
+		"the checksum of a frame":          flip(32 + frames/2*frame + 17),
+		"the page of a frame":              flip(32 + frames/2*frame + 24 + 2000),
+		"a frame is zero":                  func(log []byte) []byte { clear(log[32+frames/2*frame:][:frame]); return log },
+		"the last frame":                   flip(32 + (frames-1)*frame + 24 + 100),
+		"it ends in the middle":            func(log []byte) []byte { return log[:32+frames/2*frame] },
+		"it ends in the middle of a frame": func(log []byte) []byte { return log[:32+frames/2*frame+100] },
+		"it is empty":                      func([]byte) []byte { return nil },
+		"it is gone":                       nil,
 	} {
 		for _, indexed := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", with its index: ", indexed), func(t *testing.T) {

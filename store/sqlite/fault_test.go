@@ -206,7 +206,7 @@ func TestNoDirectory(t *testing.T) {
 	_, err := sqlite.Open(t.Context(), filepath.Join(dir, "belay.db"), nil)
 	wantError(t, "opening in a directory that is not there", err, sqlite.ErrReadOnly, "create the directory "+dir)
 	_, err = sqlite.Open(t.Context(), filepath.Dir(dir), nil)
-	wantError(t, "opening a directory", err, sqlite.ErrNotStore, "name a file")
+	wantError(t, "opening a directory", err, sqlite.ErrNotStore, "pass the path of a file")
 	if _, err := sqlite.Open(t.Context(), ":memory:", nil); err == nil || !strings.Contains(err.Error(), "memstore") {
 		t.Errorf("opening memory gives %v, want to be sent to memstore", err)
 	}

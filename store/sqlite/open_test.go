@@ -86,7 +86,7 @@ func TestOpeningWaits(t *testing.T) {
 	_, err = sqlite.Open(ended, file, nil)
 	wantError(t, "opening with a context that ends", err, why)
 	_, err = sqlite.Open(ctx, file, &sqlite.Options{BusyTimeout: 20 * time.Millisecond})
-	wantError(t, "opening, when it has waited long enough,", err, sqlite.ErrLocked, "has been opening it for longer than 20ms")
+	wantError(t, "opening, when it has waited long enough,", err, sqlite.ErrLocked, "has been opening the store for longer than 20ms")
 	if _, err := other.ExecContext(ctx, "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}

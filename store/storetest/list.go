@@ -288,7 +288,7 @@ func wantIDs[T any](t testing.TB, what string, listed []T, id func(T) string, wa
 	}
 }
 
-// pull reads at most most elements, or all if most is 0. It fails the test on an error.
+// pull reads up to most elements, or all if most is 0. It fails the test on an error.
 func pull[T any](t testing.TB, listing iter.Seq2[T, error], most int) []T {
 	t.Helper()
 	var all []T

@@ -26,8 +26,8 @@ func NewEndpoint(client *http.Client, base *url.URL, header http.Header) *Endpoi
 	return e
 }
 
-// Refusal is the error for an answer with a status of 400 or above.
-type Refusal struct {
+// RefusalError is the error for an answer with a status of 400 or above.
+type RefusalError struct {
 	Status int
 	// Text is the status line, such as "404 Not Found".
 	Text   string
@@ -36,10 +36,10 @@ type Refusal struct {
 	Body []byte
 }
 
-func (r *Refusal) Error() string { return "the service answered " + r.Text }
+func (r *RefusalError) Error() string { return "the service answered " + r.Text }
 
 // Post sends a body and returns the answer. The caller must close the answer's body. The
-// error is a [*Refusal] if the service answered with a status of 400 or above.
+// error is a [*RefusalError] if the service answered with a status of 400 or above.
 func (e *Endpoint) Post(ctx context.Context, path string, body *Body) (*http.Response, error) {
 	return e.send(ctx, http.MethodPost, path, body)
 }
@@ -72,5 +72,5 @@ func (e *Endpoint) send(ctx context.Context, method, path string, body *Body) (*
 		// longer than maxRefusal, the connection is closed.
 		_, _ = io.CopyN(io.Discard, answer.Body, 1)
 	}
-	return nil, &Refusal{Status: answer.StatusCode, Text: answer.Status, Header: answer.Header, Body: said}
+	return nil, &RefusalError{Status: answer.StatusCode, Text: answer.Status, Header: answer.Header, Body: said}
 }

@@ -61,7 +61,7 @@ func TestARefusalIsAnError(t *testing.T) {
 	for _, test := range []struct {
 		status int
 		body   string
-		want   int // length of Refusal.Body; -1 means that the answer is no refusal
+		want   int // length of RefusalError.Body; -1 means that the answer is no refusal
 	}{
 		{http.StatusBadRequest, "no", 2},
 		{http.StatusInternalServerError, "", 0},
@@ -70,7 +70,7 @@ func TestARefusalIsAnError(t *testing.T) {
 		{http.StatusFound, "moved", -1},
 	} {
 		service := endpointAt(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-Request-Id", "7")
+			w.Header().Set("X-Request-ID", "7")
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, test.body)
 		})
@@ -78,11 +78,11 @@ func TestARefusalIsAnError(t *testing.T) {
 		if answer != nil {
 			_ = answer.Body.Close()
 		}
-		refusal, refused := errors.AsType[*wire.Refusal](err)
+		refusal, refused := errors.AsType[*wire.RefusalError](err)
 		switch {
 		case refused != (test.want >= 0) || refused == (answer != nil):
 			t.Errorf("%d: got %v, %v, want a refusal: %v", test.status, answer, err, test.want >= 0)
-		case refused && (refusal.Status != test.status || len(refusal.Body) != test.want || refusal.Header.Get("X-Request-Id") != "7" || !strings.Contains(refusal.Error(), http.StatusText(test.status))):
+		case refused && (refusal.Status != test.status || len(refusal.Body) != test.want || refusal.Header.Get("X-Request-ID") != "7" || !strings.Contains(refusal.Error(), http.StatusText(test.status))):
 			t.Errorf("%d: got %v with %d bytes, want %d bytes", test.status, refusal, len(refusal.Body), test.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -209,7 +210,8 @@ func (a *Agent) forget(s *Session) {
 }
 
 // Decide records the decision about an approval. Call [Session.Resume] to continue the
-// parked turn. Decide returns ErrScope if the pattern of the scope is invalid.
+// parked turn. Decide sets the time of the decision. It returns ErrScope if the pattern of
+// the scope is invalid.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
 		return Approval{}, errors.New("decide: Decision.By is empty: set it to the person who decided")
@@ -220,6 +222,7 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 			return Approval{}, fmt.Errorf("decide approval %q: %w", d.Approval, err)
 		}
 	}
+	d.Time = time.Now()
 	return a.store.Decide(ctx, d)
 }
 

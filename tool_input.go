@@ -10,7 +10,7 @@ import (
 // a JSON pointer to the invalid value.
 func (t *boundTool) validate(input json.RawMessage) []string {
 	if t.checker.Accepts(input) { // fast path: ordinary valid inputs
-		return nil
+		return t.rejected(input)
 	}
 	var value any
 	if err := json.Unmarshal(input, &value); err != nil {
@@ -27,13 +27,22 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 		t.input.DropNulls(object)
 	}
 	if t.schema == nil || t.schema.Validate(object) == nil {
-		return nil
+		return t.rejected(input)
 	}
 	found := strictjson.Violations(t.schema.Schema(), value)
 	if len(found) == 0 { // Violations finds fewer problems than Validate
 		found = append(found, "(root): "+t.schema.Validate(object).Error())
 	}
 	return found
+}
+
+// rejected returns the values that the Go types of the input reject. It runs before gates
+// and approvals, so that nobody is asked about a call that cannot run.
+func (t *boundTool) rejected(input json.RawMessage) []string {
+	if t.input == nil {
+		return nil
+	}
+	return t.input.Rejected(input)
 }
 
 // fill adds the defaults of the tool's input type to a valid input.

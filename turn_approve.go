@@ -252,7 +252,8 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 // decision and true. If an approval cannot be stored, it returns a denial.
 func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
-	if c.direct {
+	if c.direct { // the approval is not stored, so a grant for later calls would have no record
+		d.Scope = ApprovalScope{}
 		return d, false
 	}
 	stored, err := t.agent.store.Decide(t.base, d)

@@ -78,49 +78,6 @@ func (t *turn) endInterrupted() EndReason {
 	}
 }
 
-// resume continues the open turn of the session.
-func (t *turn) resume() EndReason {
-	if err := t.reopen(); err != nil {
-		return t.fail(err)
-	}
-	open := t.session.state.Turn
-	if open == nil {
-		return t.fail(ErrNoTurn)
-	}
-	t.useState(open)
-	t.recallText()
-	t.recallModel()
-	if open.Ended != "" { // the process ended after the last commit and before the end phases
-		return t.resumeEnd(open.Ended)
-	}
-	t.bindBundles()
-	t.refresh()
-	if t.end.err = t.missingTools(); t.end.err != nil {
-		t.quiet = true // the turn does not continue
-		return EndParked
-	}
-	open.Parked, open.Waits = false, nil
-	t.session.told = "" // the end phases must fire again when the turn ends
-	t.request.system = t.agent.compile(open.Sections).text
-	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
-	if response := t.unjudged(); response != nil {
-		t.enterStep(response.Step)
-		t.recallRecent()
-		if end := t.respond(response, nil); end != "" {
-			return end
-		}
-	} else if batch := t.openCalls(); batch != nil {
-		t.enterStep(batch.message.Step)
-		if err := t.commitResumed(batch); err != nil {
-			return t.fail(err)
-		}
-		if end := t.runBatch(batch); end != "" {
-			return end
-		}
-	}
-	return t.steps()
-}
-
 // steps runs steps until the turn is over.
 func (t *turn) steps() EndReason {
 	for {

@@ -79,6 +79,10 @@ func (t *turn) submit(said *submitted) EndReason {
 	}
 	outcome, err := fire(t.ctx, t, UserPromptSubmit, UserPrompt{newInput(t.scope, userPrompt{Text: said.text, Parts: len(said.parts)})})
 	t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
+	original := said.text
+	if said.text = outcome.Input.Text(); err != nil || len(outcome.Diagnostics) > 0 && said.text == original {
+		said.text = "" // a hook that failed may have been about to remove a secret
+	}
 	if err != nil {
 		return t.fail(err)
 	}

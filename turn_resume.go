@@ -9,6 +9,49 @@ import (
 	"time"
 )
 
+// resume continues the open turn of the session.
+func (t *turn) resume() EndReason {
+	if err := t.reopen(); err != nil {
+		return t.fail(err)
+	}
+	open := t.session.state.Turn
+	if open == nil {
+		return t.fail(ErrNoTurn)
+	}
+	t.useState(open)
+	t.recallText()
+	t.recallModel()
+	if open.Ended != "" { // the process ended after the last commit and before the end phases
+		return t.resumeEnd(open.Ended)
+	}
+	t.bindBundles()
+	t.refresh()
+	if t.end.err = t.missingTools(); t.end.err != nil {
+		t.quiet = true // the turn does not continue
+		return EndParked
+	}
+	open.Parked, open.Waits = false, nil
+	t.session.told = "" // the end phases must fire again when the turn ends
+	t.request.system = t.agent.compile(open.Sections).text
+	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
+	if response := t.unjudged(); response != nil {
+		t.enterStep(response.Step)
+		t.recallRecent()
+		if end := t.respond(response, nil); end != "" {
+			return end
+		}
+	} else if batch := t.openCalls(); batch != nil {
+		t.enterStep(batch.message.Step)
+		if err := t.commitResumed(batch); err != nil {
+			return t.fail(err)
+		}
+		if end := t.runBatch(batch); end != "" {
+			return end
+		}
+	}
+	return t.steps()
+}
+
 // MissingToolError says that an open turn cannot be resumed here, because the agent does
 // not have the tools of calls that must run now. The turn and its decisions do not change.
 // Resume the turn with an agent that has the tools, or abandon it.

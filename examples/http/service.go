@@ -87,7 +87,7 @@ func (s *service) events(w http.ResponseWriter, r *http.Request, user string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).Flush()
-	for event, err := range s.agent.Watch(r.Context(), &belay.WatchOptions{Session: s.session(r, user).ID(), After: after}) {
+	for event, err := range s.agent.Watch(r.Context(), &belay.WatchOptions{Session: user + ":" + r.PathValue("id"), After: after}) {
 		if errors.Is(err, belay.ErrCursor) {
 			fmt.Fprint(w, "event: failed\ndata: \"the Last-Event-ID is invalid\"\n\n")
 		}

@@ -59,11 +59,15 @@ func (s *service) questions(w http.ResponseWriter, r *http.Request, _ string) {
 
 // decide records a decision and continues the turn that waited for it.
 func (s *service) decide(w http.ResponseWriter, r *http.Request, approver string) {
-	var decision belay.Decision
-	if !read(w, r, &decision) {
+	var body struct {
+		Approval, Hash, Reason string
+		Allow                  bool
+	}
+	if !read(w, r, &body) {
 		return
 	}
-	decision.By = approver // never take it from the request
+	// Who decides, and for which calls, never comes from the request.
+	decision := belay.Decision{Approval: body.Approval, Hash: body.Hash, Allow: body.Allow, Reason: body.Reason, By: approver}
 	approval, err := s.agent.Decide(r.Context(), decision)
 	if err != nil {
 		reply(w, nil, nil, err)

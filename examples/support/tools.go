@@ -36,7 +36,7 @@ type Refund struct {
 	Order  uuid.UUID `json:"order"`
 	Amount Amount    `json:"amount"`
 	Reason Reason    `json:"reason"`
-	Note   *string   `json:"note" jsonschema:"for the accounts department; leave it out if there is nothing to say"`
+	Note   *string   `json:"note" maxLength:"500" jsonschema:"for the accounts department; leave it out if there is nothing to say"`
 }
 
 // PhoneCall is the input of the tool call_back.
@@ -113,12 +113,26 @@ func (s *shop) refund(ctx context.Context, in Refund) (string, error) {
 		return "", fmt.Errorf("open the ledger: %w", err)
 	}
 	defer func() { _ = file.Close() }() // what counts is whether it was synced
-	key := belay.CallOf(ctx).Key()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	key, order := belay.CallOf(ctx).Key(), s.orders[in.Order]
+	left := order.Price.Cents
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		var paid payment
-		if json.Unmarshal(lines.Bytes(), &paid) == nil && paid.Key == key {
+		if json.Unmarshal(lines.Bytes(), &paid) != nil {
+			return "", errors.New("the ledger has a line that cannot be read: a person must look at it")
+		}
+		if paid.Key == key {
 			return "It was paid before.", nil
 		}
+		if paid.Order == in.Order {
+			left -= paid.Amount.Cents
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", fmt.Errorf("read the ledger: %w", err)
+	}
+	if in.Amount.Cents > left || in.Amount.Currency != order.Price.Currency {
+		return "", fmt.Errorf("at most %d cents of order %s can be paid back", left, in.Order)
 	}
 	line, err := json.Marshal(payment{key, in})
 	if err == nil {

@@ -105,6 +105,10 @@ func (l line) with(text string, s style) line {
 	return append(l, span{text, s})
 }
 
+// isLong reports whether the last span has many bytes, as a text of characters without width
+// may have. Lines end there, because appending to a long text copies it.
+func (l line) isLong() bool { return len(l) > 0 && len(l[len(l)-1].text) > 4096 }
+
 // String returns the line for a terminal, without spaces at its end. It ends with the
 // terminal's own style, because lines can be cut or scroll away.
 func (l line) String() string {
@@ -176,7 +180,7 @@ func wrap(spans []span, width int) []line {
 			w.wordWidth += width
 			w.endWord()
 		default:
-			if w.wordWidth+width > w.width {
+			if w.wordWidth+width > w.width || w.word.isLong() {
 				w.breakWord()
 			}
 			w.word = w.word.with(text, s)
@@ -227,7 +231,7 @@ func chop(spans []span, width int) []line {
 	var at line
 	used := 0
 	clusters(spans, func(text string, w int, s style) {
-		if text == "\n" || used > 0 && used+w > width {
+		if text == "\n" || used > 0 && used+w > width || at.isLong() {
 			lines = append(lines, at)
 			at, used = nil, 0
 		}

@@ -277,7 +277,7 @@ func TestInputsOfATypedTool(t *testing.T) {
 		{`{"items":[{},{},{}]}`, refused + "/items: want at most 2 items, got 3"},
 		{`{"items":{}}`, refused + "/items: want an array or null, got an object"},
 		{`{"items":[],"wait":"soon"}`, refused + `/wait: "soon" is not a duration: write it as 90s or 1h30m`},
-		{`{"items":[],"addr":"nowhere"}`, "The input of order cannot be read:\n- /addr: \"nowhere\" is rejected: "},
+		{`{"items":[],"addr":"nowhere"}`, "The input of order does not match its schema:\n- /addr: \"nowhere\" is rejected: "},
 	} {
 		t.Run(test.input, func(t *testing.T) {
 			t.Parallel()

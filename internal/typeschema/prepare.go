@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Fill returns a valid input with defaults for absent and null properties. All other bytes
@@ -44,13 +45,26 @@ func (t *Type) Decode(input []byte, into any) error {
 	if err := d.Decode(&value); err != nil {
 		return fmt.Errorf("the input is not JSON: %w", err)
 	}
-	if fault := t.root.refuses(value, ""); fault != nil {
-		return fault
+	if faults := t.root.refuses(value, "", nil); len(faults) > 0 {
+		return errors.New(strings.Join(faults, "\n- "))
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("/%s: the %s does not fit the type of the field", strings.ReplaceAll(e.Field, ".", "/"), e.Value)
 	}
 	return fmt.Errorf("the input does not fit the Go type: %w", err)
+}
+
+// Rejected returns the values of a valid input that their Go types reject, such as a text
+// that is not a UUID. The schema cannot describe such types completely.
+func (t *Type) Rejected(input []byte) []string {
+	if !t.rejects {
+		return nil
+	}
+	err := t.Decode(input, reflect.New(t.goType).Interface())
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n- ")
 }
 
 // DropNulls removes properties that are null and not required, because they count as
@@ -77,34 +91,36 @@ func (n *node) dropNulls(value any) {
 	}
 }
 
-// refuses returns an error for the first value that its Go type rejects.
-func (n *node) refuses(value any, at string) error {
+// refuses appends a fault for each value that its Go type rejects.
+func (n *node) refuses(value any, at string, faults []string) []string {
 	if n == nil || value == nil {
-		return nil
+		return faults
 	}
 	if n.decodes != nil {
 		data, err := json.Marshal(value)
 		if err == nil {
 			err = json.Unmarshal(data, reflect.New(n.decodes).Interface())
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %s is rejected: %w", at, data, err)
+		switch {
+		case err == nil:
+			return faults
+		case n.decodes == timeType:
+			return append(faults, fmt.Sprintf("%s: %s is rejected: write a time as 2026-01-31T15:04:05Z", at, data))
+		default:
+			return append(faults, fmt.Sprintf("%s: %s is rejected: %v", at, data, err))
 		}
-		return nil
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if err := n.below([]byte(name)).refuses(v[name], at+"/"+name); err != nil {
-				return err
-			}
+			faults = n.below([]byte(name)).refuses(v[name], at+"/"+name, faults)
 		}
 	case []any:
 		for i := range v {
-			if err := n.elem.refuses(v[i], fmt.Sprint(at, "/", i)); err != nil {
-				return err
-			}
+			faults = n.elem.refuses(v[i], fmt.Sprint(at, "/", i), faults)
 		}
 	}
-	return nil
+	return faults
 }
+
+var timeType = reflect.TypeFor[time.Time]()

@@ -28,6 +28,8 @@ type Type struct {
 	Resolved *jsonschema.Resolved
 	Checker  *Checker
 	root     *node
+	goType   reflect.Type
+	rejects  bool // some value inside is decoded by its own type, which may reject it
 }
 
 // node is what decoding must know about a type.
@@ -70,7 +72,24 @@ func For(t reflect.Type) (*Type, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t, err)
 	}
-	return &Type{Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n}, nil
+	return &Type{Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n, goType: t, rejects: n.mayReject(make(map[*node]bool))}, nil
+}
+
+// mayReject reports whether a type inside decodes its JSON itself.
+func (n *node) mayReject(seen map[*node]bool) bool {
+	if n == nil || seen[n] {
+		return false
+	}
+	seen[n] = true
+	if n.decodes != nil || n.duration {
+		return true
+	}
+	for _, inner := range n.fields {
+		if inner.mayReject(seen) {
+			return true
+		}
+	}
+	return n.elem.mayReject(seen)
 }
 
 // endless returns an error if a default contains itself without end.

@@ -24,6 +24,18 @@ func (e *streamError) Error() string {
 	return e.Type + ": " + e.Message
 }
 
+// strayError returns the error in text that is not an event, or nil if the text is something
+// else.
+func strayError(text []byte) error {
+	var body struct {
+		Error *streamError `json:"error"`
+	}
+	if json.Unmarshal(text, &body) == nil && body.Error != nil {
+		return body.Error
+	}
+	return nil
+}
+
 // inStream returns the error of an attempt that failed after the answer had begun.
 func (m *Model) inStream(err error) error {
 	var said *streamError

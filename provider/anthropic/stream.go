@@ -39,6 +39,10 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 				return
 			}
 			if e.Stray != nil {
+				if err := strayError(e.Stray); err != nil {
+					to.Send(belay.Chunk{}, m.inStream(err))
+					return
+				}
 				continue
 			}
 			chunk, err := a.add(e)

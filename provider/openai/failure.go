@@ -92,6 +92,18 @@ func (e *serviceError) contains(texts ...string) bool {
 	return wire.Mentions(e.Message, texts...)
 }
 
+// strayError returns the error in text that is not an event, or nil if the text is something
+// else.
+func strayError(text []byte) error {
+	var body struct {
+		Error *serviceError `json:"error"`
+	}
+	if json.Unmarshal(text, &body) == nil && body.Error != nil {
+		return body.Error
+	}
+	return nil
+}
+
 // readError decodes an error event. The fields of the error are in the event itself or in
 // its field "error".
 func readError(data []byte) error {

@@ -151,7 +151,7 @@ func baseURL(address string) (*url.URL, error) {
 	if err != nil {
 		return &url.URL{}, err
 	}
-	u.Path = strings.TrimRight(u.Path, "/")
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	if u.Path == "" {
 		u.Path = "/v1"
 	}

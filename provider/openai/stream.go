@@ -54,6 +54,9 @@ func (m *Model) readStream(answer *http.Response, a assembler, yield func(belay.
 			return m.failures.Cut(errCut, cause)
 		}
 		if e.Stray != nil {
+			if err := strayError(e.Stray); err != nil {
+				return m.inStream(err)
+			}
 			continue
 		}
 		chunks, err := a.event(e)

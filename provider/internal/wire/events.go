@@ -31,6 +31,7 @@ type Events struct {
 	kind  []byte
 	types map[string]string // the event names seen so far, so that each is allocated once
 	line  []byte
+	begun bool
 	data  []byte
 	stray []byte
 }
@@ -46,6 +47,10 @@ func (e *Events) Next() (Event, error) {
 	e.kind, e.data, e.stray = e.kind[:0], e.data[:0], e.stray[:0]
 	for {
 		line, err := e.readLine()
+		if !e.begun {
+			e.begun = true
+			line = bytes.TrimPrefix(line, []byte("\uFEFF"))
+		}
 		field, value, isField := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch {
@@ -63,14 +68,14 @@ func (e *Events) Next() (Event, error) {
 			return Event{Stray: e.stray}, nil
 		case len(line) == 0:
 			e.kind = e.kind[:0]
-		case string(field) == "data" && len(e.stray) == 0:
+		case string(field) == "data":
 			if len(e.data) > 0 {
 				e.data = append(e.data, '\n')
 			}
 			e.data = append(e.data, value...)
-		case isField && string(field) == "event":
+		case string(field) == "event":
 			e.kind = append(e.kind[:0], value...)
-		case isField && (len(field) == 0 || string(field) == "id" || string(field) == "retry"):
+		case string(field) == "id" || string(field) == "retry" || isField && isWord(field): // of no interest here
 		default:
 			e.stray = append(append(e.stray, line...), '\n')
 		}
@@ -78,6 +83,16 @@ func (e *Events) Next() (Event, error) {
 			return Event{}, ErrEventTooLong
 		}
 	}
+}
+
+// isWord reports whether a text may be the name of a field. An empty one is a comment.
+func isWord(name []byte) bool {
+	for _, c := range name {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // maxTypes limits the size of Events.types.

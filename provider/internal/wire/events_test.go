@@ -43,6 +43,9 @@ func TestEvents(t *testing.T) {
 		{"nor one that is cut off in a line", "data: 1\n\ndata: 2", []string{"|1"}},
 		{"text that is no event", "oops\n\ndata: 1\n\n", []string{"!oops\n", "|1"}},
 		{"an object that is no event, at the end", `{"error":{"code":1}}`, []string{`!{"error":{"code":1}}`}},
+		{"unknown fields do not count", "foo: bar\ndata: 1\n\n", []string{"|1"}},
+		{"a field may have no colon", "id\nevent\ndata: 1\n\n", []string{"|1"}},
+		{"a mark of the byte order does not count", "\uFEFFdata: 1\n\n", []string{"|1"}},
 		{"nothing", "", nil},
 	} {
 		for _, reader := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader} {
